@@ -1,0 +1,66 @@
+"""Command lines: argparse with errors of one line, and the option types that every program here shares.
+
+An error names the option, what was given and what is allowed, on standard error, and the program exits with 2.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+T = TypeVar("T")
+
+USAGE_EXIT = 2
+"""The exit code for a bad option, argument or file."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, saying what is wrong in one line instead of a page; options cannot be abbreviated."""
+
+    def __init__(self, prog: str, description: str) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            allow_abbrev=False,
+            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        refuse(self.prog, message.removeprefix("argument "))
+
+
+def refuse(program: str, message: object) -> NoReturn:
+    """Ends the program over bad usage: one line on standard error, exit code 2."""
+    print(f"{program}: {message} (--help lists the options)", file=sys.stderr)
+    raise SystemExit(USAGE_EXIT)
+
+
+def integer(low: int, high: int) -> Callable[[str], int]:
+    """An option type: a whole number from ``low`` to ``high``."""
+    return _number(int, low, high, f"a whole number from {low} to {high}")
+
+
+def seconds(low: float, high: float) -> Callable[[str], float]:
+    """An option type: a number of seconds from ``low`` to ``high``."""
+    return _number(float, low, high, f"seconds, from {low:g} to {high:g}")
+
+
+def _number(kind: Callable[[str], T], low: T, high: T, allowed: str) -> Callable[[str], T]:
+    def parse(text: str) -> T:
+        try:
+            value = kind(text)
+            if low <= value <= high:  # type: ignore[operator]  # int or float; NaN is in no range
+                return value
+        except ValueError:
+            pass
+        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
+
+    return parse
+
+
+def address(text: str) -> tuple[str, int]:
+    """An option type: ``HOST:PORT``."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= 65535:
+        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: HOST:PORT, such as 127.0.0.1:50051")
+    return host, int(port)

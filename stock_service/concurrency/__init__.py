@@ -1,0 +1,26 @@
+"""Executors: what decides which thread runs a task. They know nothing of stocks or sockets."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from stock_service.concurrency.static_pool import StaticPool, Task
+from stock_service.concurrency.thread_per_task import ThreadPerTask
+from stock_service.concurrency.thread_pool import ThreadPool
+
+
+class Executor(Protocol):
+    """Made from (workers, queue_limit); whoever made it stops it. Every method may be called from any thread."""
+
+    def execute(self, task: Task) -> None:
+        """Has some thread call ``task``. Never blocks; raises Overloaded when full, Unavailable once stopping."""
+
+    def stop(self, grace_s: float) -> bool:
+        """Runs what was accepted; says whether it and every thread ended within ``grace_s``. May be repeated."""
+
+
+EXECUTORS: dict[str, Callable[[int, int], Executor]] = {
+    "static-pool": StaticPool,
+    "thread-pool": ThreadPool,
+    "thread-per-task": ThreadPerTask,
+}
+"""Every executor by the name that ``--executor`` takes."""

@@ -1,0 +1,55 @@
+"""The standard library's ``ThreadPoolExecutor``, bounded: the pool that grpcio is usually given."""
+
+import logging
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+
+from stock_service.concurrency.static_pool import Task
+from stock_service.errors import Overloaded, Unavailable
+
+_log = logging.getLogger(__name__)
+
+
+class ThreadPool:
+    """Up to ``workers`` threads, started as they are first needed; at most ``queue_limit`` tasks wait.
+
+    ``pool`` is the executor itself, for grpcio, which bounds it by its own ``maximum_concurrent_rpcs``. Safe to use
+    from any thread.
+    """
+
+    def __init__(self, workers: int, queue_limit: int) -> None:
+        self.pool = ThreadPoolExecutor(workers, thread_name_prefix="thread-pool")
+        self._limit = workers + queue_limit
+        self._lock = Lock()  # guards _accepted, _stopping
+        self._accepted = 0
+        self._stopping = False
+
+    def execute(self, task: Task) -> None:
+        """Has a thread call ``task``. Raises Overloaded when the queue is full, Unavailable once stopping."""
+        with self._lock:
+            if self._stopping:
+                raise Unavailable("the server is stopping")
+            if self._accepted >= self._limit:
+                raise Overloaded(f"{self._limit} tasks are running or waiting")
+            self._accepted += 1
+            future = self.pool.submit(task)
+        future.add_done_callback(self._ended)
+
+    def stop(self, grace_s: float) -> bool:
+        """Runs what was accepted, and says whether all ended within ``grace_s``. May be repeated."""
+        with self._lock:
+            self._stopping = True
+        self.pool.shutdown(wait=False)
+        deadline_s = time.monotonic() + grace_s
+        threads = list(self.pool._threads)
+        for thread in threads:
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        return not any(thread.is_alive() for thread in threads)
+
+    def _ended(self, future: Future[object]) -> None:
+        with self._lock:
+            self._accepted -= 1
+        if not future.cancelled() and (error := future.exception()) is not None:
+            _log.error("a task raised", exc_info=error)

@@ -1,0 +1,113 @@
+"""The values of the exchange: a stock, the two sides of a trade, the six outcomes, the three replies.
+
+All are frozen, so that any thread may hold any of them without a lock. Prices are integer cents; dollars exist only
+where a person reads or types (``dollars``, ``cents``).
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from enum import IntEnum
+
+NAME_LENGTH_MAX = 64
+"""Characters in a stock's name, at most; the service's specification."""
+
+REQUEST_ID_LENGTH_MAX = 64
+"""Characters in a request_id, at most; the service's specification."""
+
+QUANTITY_MAX = 2**31 - 1
+"""Shares in one trade, at most; the service's specification."""
+
+INT64_MAX = 2**63 - 1
+"""The largest price or volume that the wire's int64 fields carry."""
+
+
+class Side(IntEnum):
+    """Which way a trade goes; the numbers of the wire."""
+
+    BUY = 1
+    SELL = 2
+
+
+class Status(IntEnum):
+    """How a request ended; the numbers of the wire. ``assignment_code`` is the number that the assignment gives it."""
+
+    OK = 1
+    SUSPENDED = 2
+    UNKNOWN_STOCK = 3
+    INVALID_PRICE = 4
+    INVALID_QUANTITY = 5
+    INVALID_SIDE = 6
+
+    @property
+    def assignment_code(self) -> int:
+        """1 done, 0 suspended, -1 unknown stock, -2 a refused argument."""
+        match self:
+            case Status.OK:
+                return 1
+            case Status.SUSPENDED:
+                return 0
+            case Status.UNKNOWN_STOCK:
+                return -1
+            case Status.INVALID_PRICE | Status.INVALID_QUANTITY | Status.INVALID_SIDE:
+                return -2
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """One stock at one moment: price in cents, volume and its limit in shares."""
+
+    name: str
+    price_cents: int
+    volume_limit: int
+    volume: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LookupReply:
+    """What a stock stands at; all zeros for an unknown one."""
+
+    status: Status
+    price_cents: int = 0
+    volume: int = 0
+    sequence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TradeReply:
+    """What became of a trade: the volume after it, and its number among the commits (0 for a refusal)."""
+
+    status: Status
+    volume: int = 0
+    sequence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateReply:
+    """What became of a new price, and its number among the commits (0 for a refusal)."""
+
+    status: Status
+    sequence: int = 0
+
+
+def dollars(price_cents: int) -> str:
+    """``1599`` → ``$15.99``."""
+    return f"${price_cents // 100}.{price_cents % 100:02d}"
+
+
+def cents(amount: str | float) -> int:
+    """``"15.99"``, ``"$15.99"`` or ``15.99`` → 1599, rounded half to even.
+
+    ValueError for what is no amount: text, NaN, infinity, or more than the wire carries. A negative amount passes: that
+    it is refused (``Status.INVALID_PRICE``) is the exchange's to say.
+    """
+    if isinstance(amount, float) and not math.isfinite(amount):
+        raise ValueError(f"no finite amount: {amount!r}")
+    try:
+        exact = Decimal(str(amount).strip().removeprefix("$")) * 100
+        price_cents = int(exact.to_integral_value(ROUND_HALF_EVEN))
+    except (InvalidOperation, ValueError, OverflowError) as error:
+        raise ValueError(f"no amount in dollars: {amount!r}") from error
+    if abs(price_cents) > INT64_MAX:
+        raise ValueError(f"more than the service carries: {amount!r}")
+    return price_cents
