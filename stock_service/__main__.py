@@ -1,0 +1,35 @@
+"""``python -m stock_service serve --transport NAME …`` serves on any transport; ``list`` prints what can be chosen."""
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from stock_service import stock_server
+from stock_service.command_line import Parser
+from stock_service.concurrency import EXECUTORS
+from stock_service.locking import LOCKINGS
+from stock_service.transports import TRANSPORTS
+
+PROGRAM = "python -m stock_service"
+
+CHOICES: dict[str, Mapping[str, object]] = {"transport": TRANSPORTS, "executor": EXECUTORS, "locking": LOCKINGS}
+"""What can be chosen by name, by the option that takes it."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serves, which does not return, or lists."""
+    parser = Parser(PROGRAM, "The stock service on any of its transports; every option: serve --transport NAME --help.")
+    parser.add_argument("command", choices=("serve", "list"), help="serve on a transport, or list what can be chosen")
+    parser.add_argument("--transport", choices=TRANSPORTS, help="what carries the requests; serve needs it")
+    chosen, rest = parser.parse_known_args([a for a in arguments if a not in ("-h", "--help")] or arguments)
+    if chosen.command == "serve":
+        if chosen.transport is None:
+            parser.error(f"--transport: missing, allowed: {', '.join(TRANSPORTS)}")
+        rest += [a for a in arguments if a in ("-h", "--help")]
+        stock_server.main(f"{PROGRAM} serve --transport {chosen.transport}", chosen.transport, rest)
+    parser.parse_args(arguments)
+    for option, table in CHOICES.items():
+        print(f"--{option:10} {' '.join(table)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

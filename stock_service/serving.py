@@ -1,0 +1,152 @@
+"""The process contract that every server here keeps, whatever its service and transport.
+
+The first line on standard output, once the server listens, is ``ready HOST:PORT``; logs go to standard error. SIGTERM
+or SIGINT: no more connections, idle ones closed at once, what was accepted is finished within ``--grace-s``, exit 0 (1
+if that was too short); a second signal ends the process at once, exit 1. A bad option or file: one line, exit 2.
+"""
+
+import argparse
+import gc
+import ipaddress
+import logging
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+from typing import NoReturn, get_args
+
+from stock_service.command_line import Parser, integer, refuse, seconds
+from stock_service.concurrency import EXECUTORS
+from stock_service.service import Service
+from stock_service.transports import Dispatch, ServeOptions, load
+
+_log = logging.getLogger(__name__)
+
+_DEFAULTS = ServeOptions()
+
+DISPATCHES = get_args(Dispatch)
+
+_SPARE_DESCRIPTORS = 64
+"""Descriptors that a server needs besides its connections: libraries, logs, epoll."""
+
+
+def add_server_options(parser: Parser, transport: str) -> None:
+    """Every option that a server on this transport takes, whatever its service."""
+    known = load(transport)
+    add = parser.add_argument
+    add("--host", default=_DEFAULTS.host, help="address to listen on")
+    add("--port", type=integer(0, 65535), default=known.DEFAULT_PORT, help="port to listen on, 0 for a free one")
+    add("--insecure", action="store_true", help="let others reach the server, unencrypted and open to anyone")
+    add("--executor", choices=EXECUTORS, default=known.DEFAULT_EXECUTOR, help="which threads run requests")
+    add("--workers", type=integer(1, 1024), default=8, help="threads that run requests")
+    add("--queue-limit", type=integer(0, 1_000_000), default=1024, help="requests that may wait for a thread")
+    add("--grace-s", type=seconds(0, 3600), default=5.0, help="time to finish what was accepted, when stopping")
+    add(
+        "--connections-max", type=integer(1, 1_000_000), default=_DEFAULTS.connections_max, help="connections at a time"
+    )
+    add("--frame-bytes-max", type=integer(64, 1 << 30), default=_DEFAULTS.frame_bytes_max, help="bytes of a request")
+    add(
+        "--idle-s", type=seconds(0.05, 86400), default=_DEFAULTS.idle_s, help="after which an idle connection is closed"
+    )
+    add(
+        "--pipeline-max",
+        type=integer(1, 65536),
+        default=_DEFAULTS.pipeline_max,
+        help="requests under way on a connection",
+    )
+    if transport == "sockets":
+        help_text = "time for a request to be whole, and for a reply to be taken"
+        add("--read-s", type=seconds(0.05, 3600), default=_DEFAULTS.read_s, help=help_text)
+        add("--dispatch", choices=DISPATCHES, default=_DEFAULTS.dispatch, help="what one task of the executor is")
+
+
+def run(program: str, transport: str, service: Service, options: argparse.Namespace) -> int:
+    """Serves until a signal comes; gives the process's exit code. Blocks. For the main thread of its own process."""
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _check_host(program, options.host, options.insecure)
+    serve_options = _serve_options(program, options)
+    stop = threading.Event()
+    _on_signals(stop)
+    executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
+    try:
+        server = load(transport).serve(service, executor, serve_options)
+    except OSError as error:
+        executor.stop(0)
+        refuse(
+            program, f"--host {options.host} --port {options.port}: {error.strerror or error}; allowed: one to bind to"
+        )
+    gc.freeze()  # what start-up made stays: the collector need not look at it again
+    host, port = server.address
+    print(f"ready {host}:{port}", flush=True)
+    stop.wait()
+    deadline_s = time.monotonic() + options.grace_s
+    finished = server.stop(options.grace_s)
+    finished = executor.stop(max(0.0, deadline_s - time.monotonic())) and finished
+    if not finished:
+        _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)
+    return 0 if finished else 1
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process with ``code``, even where a thread that was given up still runs."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _serve_options(program: str, options: argparse.Namespace) -> ServeOptions:
+    _raise_descriptor_limit(program, options.connections_max)
+    return ServeOptions(
+        host=options.host,
+        port=options.port,
+        requests_max=options.workers + options.queue_limit,
+        connections_max=options.connections_max,
+        frame_bytes_max=options.frame_bytes_max,
+        idle_s=options.idle_s,
+        read_s=getattr(options, "read_s", _DEFAULTS.read_s),
+        pipeline_max=options.pipeline_max,
+        dispatch=getattr(options, "dispatch", _DEFAULTS.dispatch),
+    )
+
+
+def _check_host(program: str, host: str, insecure: bool) -> None:
+    """Refuses an address that others can reach, unless that is said to be meant."""
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback and not insecure:
+        refuse(
+            program,
+            f"--host: got {host!r}, allowed: a loopback address (127.0.0.1, localhost); this server has no TLS and no "
+            "token yet, so that --insecure must say that anyone may reach it",
+        )
+
+
+def _raise_descriptor_limit(program: str, connections_max: int) -> None:
+    """Makes room for every connection that the options allow."""
+    needed = connections_max + _SPARE_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        allowed = hard - _SPARE_DESCRIPTORS
+        refuse(
+            program,
+            f"--connections-max: got {connections_max}, allowed: up to {allowed}, by the system's limit on files",
+        )
+    if soft != resource.RLIM_INFINITY and needed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _on_signals(stop: threading.Event) -> None:
+    """SIGTERM and SIGINT set ``stop``; a second one ends the process at once."""
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            os._exit(1)
+        stop.set()
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)

@@ -1,0 +1,72 @@
+"""The stock service as a server process: its catalog and locking, then the contract of ``serving``.
+
+What ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share, which is all but the transport's name.
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from stock_service import catalog_file, serving
+from stock_service.catalog import MemoryCatalog
+from stock_service.command_line import Parser, refuse
+from stock_service.errors import UsageError
+from stock_service.exchange import Exchange
+from stock_service.locking import LOCKINGS, Locking, Measured
+from stock_service.service import stock_service
+
+
+def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
+    """Serves the stock service on a transport until a signal comes, and ends the process."""
+    parser = Parser(
+        program, f"The stock service on the transport {transport!r}. Prints 'ready HOST:PORT' once it serves."
+    )
+    serving.add_server_options(parser, transport)
+    add = parser.add_argument
+    add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
+    add("--locking", choices=LOCKINGS, default="mutex", help="which lock a request holds")
+    add(
+        "--stats",
+        type=Path,
+        metavar="FILE",
+        help="time every wait for a lock, and write a summary in JSON when stopped",
+    )
+    options = parser.parse_args(arguments)
+    try:
+        stocks = catalog_file.DEFAULT_STOCKS if options.catalog is None else catalog_file.load(options.catalog)
+    except UsageError as error:
+        refuse(program, error)
+    measured: list[Measured] = []
+
+    def locking(names: Iterable[str]) -> Locking:
+        chosen = LOCKINGS[options.locking](names)
+        if options.stats is None:
+            return chosen
+        measured.append(Measured(chosen, time.perf_counter_ns))
+        return measured[0]
+
+    service = stock_service(Exchange(MemoryCatalog(stocks, locking)))
+    code = serving.run(program, transport, service, options)
+    if measured:
+        options.stats.write_text(json.dumps({"lock_waits_ns": _summary(measured[0])}, indent=2) + "\n")
+    serving.leave(code)
+
+
+def _summary(measured: Measured) -> dict[str, dict[str, float]]:
+    """Count, mean, median, 90th and 99th percentile and maximum of the waits, in nanoseconds, by kind of request."""
+    summary: dict[str, dict[str, float]] = {}
+    for kind, waits_ns in measured.waits_ns.items():
+        summary[kind] = {"count": len(waits_ns)}
+        if len(waits_ns) > 1:
+            percentiles = statistics.quantiles(waits_ns, n=100, method="inclusive")
+            summary[kind] |= {
+                "mean": statistics.fmean(waits_ns),
+                "p50": percentiles[49],
+                "p90": percentiles[89],
+                "p99": percentiles[98],
+                "max": max(waits_ns),
+            }
+    return summary

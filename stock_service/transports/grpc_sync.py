@@ -1,0 +1,146 @@
+"""The gRPC transport on grpcio: its thread-based server and its blocking client.
+
+The server answers any generated client, offers the standard health service and reflection, and decodes inside the
+handler, so that undecodable bytes are INVALID_ARGUMENT (grpcio's generated code would say INTERNAL).
+
+``requests_max`` becomes grpcio's ``maximum_concurrent_rpcs``: one more is RESOURCE_EXHAUSTED. ``connections_max``,
+``idle_s``, ``frame_bytes_max`` and ``pipeline_max`` (streams of one connection) are gRPC core's own limits; ``read_s``
+and ``dispatch`` mean nothing here.
+"""
+
+import logging
+from functools import partial
+from typing import cast
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from stock_service.concurrency import Executor
+from stock_service.concurrency.submit import Submitting
+from stock_service.concurrency.thread_pool import ThreadPool
+from stock_service.errors import FAULTS, DeadlineExceeded, Fault, FaultCode, InternalFault, Unavailable
+from stock_service.service import Answer, Service
+from stock_service.transports import Address, ServeOptions
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_PORT = 50051
+DEFAULT_EXECUTOR = "thread-pool"
+
+_STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == code) for code in FaultCode}
+
+_CANCEL_S = 1.0
+"""How long grpcio gets to end the calls that it cancels after the grace."""
+
+
+class GrpcServer:
+    """A server that is listening; see ``transports.Server``."""
+
+    def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
+        pool = executor.pool if isinstance(executor, ThreadPool) else Submitting(executor)
+        self._server = grpc.server(pool, options=_limits(options), maximum_concurrent_rpcs=options.requests_max)
+        handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+            path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(partial(_answer, answer))
+            for path, answer in service.methods.items()
+        }
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, handlers),))
+        self._server.add_registered_method_handlers(service.name, handlers)
+        self._health = health.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        for name in ("", service.name):
+            self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        reflection.enable_server_reflection((service.name, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        try:
+            port = self._server.add_insecure_port(f"{options.host}:{options.port}")
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {options.host}:{options.port}") from error
+        self.address: Address = (options.host, port)
+        self._server.start()
+
+    def stop(self, grace_s: float) -> bool:
+        """See ``transports.Server.stop``."""
+        self._health.enter_graceful_shutdown()
+        stopped = self._server.stop(grace_s)
+        in_time = stopped.wait(grace_s)
+        return in_time or (stopped.wait(_CANCEL_S) and False)
+
+
+def serve(service: Service, executor: Executor, options: ServeOptions) -> GrpcServer:
+    """A server that listens when this returns. Raises OSError where it cannot."""
+    return GrpcServer(service, executor, options)
+
+
+def _limits(options: ServeOptions) -> list[tuple[str, int]]:
+    """Our limits in gRPC core's terms."""
+    return [
+        ("grpc.so_reuseport", 0),  # a port in use is an error, not a second server behind the same port
+        ("grpc.max_receive_message_length", options.frame_bytes_max),
+        ("grpc.max_concurrent_streams", options.pipeline_max),
+        ("grpc.max_connection_idle_ms", int(options.idle_s * 1000)),
+        ("grpc.max_allowed_incoming_connections", options.connections_max),
+    ]
+
+
+def _answer(answer: Answer, payload: bytes, context: grpc.ServicerContext) -> bytes:
+    """A method as grpcio calls it."""
+    try:
+        return answer(payload)
+    except Fault as fault:
+        context.abort(_STATUS[fault.code], fault.detail)
+    except Exception:
+        _log.exception("a handler raised")
+        context.abort(grpc.StatusCode.INTERNAL, "the handler failed; the server's log says why")
+
+
+class GrpcConnection:
+    """See ``transports.Connection``. Made by ``connect``. Its channel is not shared with any other connection."""
+
+    def __init__(self, address: Address) -> None:
+        self._target = f"{address[0]}:{address[1]}"
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+        self._channel = grpc.insecure_channel(self._target, options)
+        self._calls: dict[str, grpc.UnaryUnaryMultiCallable[bytes, bytes]] = {}
+
+    def open(self, timeout_s: float) -> None:
+        """Waits until the channel is connected. Raises Unavailable."""
+        ready = grpc.channel_ready_future(self._channel)
+        try:
+            ready.result(timeout_s)
+        except grpc.FutureTimeoutError as error:
+            ready.cancel()
+            self.close()
+            raise Unavailable(f"no connection to {self._target} within {timeout_s:g} s") from error
+
+    def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
+        call = self._calls.get(path)
+        if call is None:
+            call = self._calls[path] = self._channel.unary_unary(path)
+        try:
+            return call(payload, timeout_s)
+        except grpc.RpcError as error:
+            raise _fault(error, self._target) from error
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+def connect(address: Address, timeout_s: float) -> GrpcConnection:
+    """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
+    connection = GrpcConnection(address)
+    connection.open(timeout_s)
+    return connection
+
+
+def _fault(error: grpc.RpcError, target: str) -> Fault:
+    """grpcio's error as a fault of ours."""
+    call = cast(grpc.Call, error)  # which is what the blocking client raises
+    code = call.code().value[0]
+    detail = call.details() or ""
+    if code == FaultCode.UNAVAILABLE:
+        return Unavailable(f"connection to {target}: {detail}")
+    if code == FaultCode.DEADLINE_EXCEEDED:
+        return DeadlineExceeded(f"no reply from {target} in time")
+    if code in FAULTS:
+        return FAULTS[code](detail)
+    return InternalFault(f"{call.code().name}: {detail}")

@@ -1,0 +1,68 @@
+"""What both dispatch models of the socket server share: listening, and a request's frame to its reply's."""
+
+import logging
+import socket
+import time
+from collections.abc import Mapping
+
+from stock_service.errors import Fault, FaultCode
+from stock_service.service import Answer, Service
+from stock_service.transports import ServeOptions
+from stock_service.wire.framing import RequestFrame, encode_reply
+
+_log = logging.getLogger(__name__)
+
+BACKLOG = 1024
+"""Connections that the kernel completes and holds until they are accepted; it caps this at net.core.somaxconn."""
+
+READ_BYTES = 65536
+"""Bytes asked for in one recv."""
+
+Methods = Mapping[bytes, Answer]
+
+
+def methods_of(service: Service) -> Methods:
+    """A service's methods by the bytes that name them on the wire."""
+    return {path.encode(): answer for path, answer in service.methods.items()}
+
+
+def listen(options: ServeOptions) -> socket.socket:
+    """A listening, blocking socket. Raises OSError where the address cannot be had."""
+    return socket.create_server((options.host, options.port), backlog=BACKLOG)
+
+
+def answer(methods: Methods, frame: RequestFrame, arrived_ns: int) -> bytes:
+    """The reply's frame to a request's, a fault where it has no outcome; never raises.
+
+    ``arrived_ns`` is when the request was read, on ``time.monotonic_ns``: a handler does not start once the client has
+    given up.
+    """
+    call, timeout_ms, name, payload = frame
+    try:
+        if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
+            return refusal(call, FaultCode.DEADLINE_EXCEEDED, f"not begun within {timeout_ms} ms")
+        method = methods.get(name)
+        if method is None:
+            return refusal(call, FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}")
+        return encode_reply(call, 0, method(payload))
+    except Fault as fault:
+        return refusal(call, fault.code, fault.detail)
+    except Exception:
+        _log.exception("the handler of %r raised", name)
+        return refusal(call, FaultCode.INTERNAL, "the handler failed; the server's log says why")
+
+
+def refusal(call: int, code: FaultCode, detail: str) -> bytes:
+    """The frame of a fault; ``call`` 0 is a fault of the whole connection."""
+    return encode_reply(call, code, detail.encode())
+
+
+def refuse_connection(connection: socket.socket, code: FaultCode, detail: str) -> None:
+    """Tells a client why it is not served, as far as that takes no waiting, and closes."""
+    try:
+        connection.setblocking(False)
+        connection.send(refusal(0, code, detail))
+    except OSError:
+        pass  # it has gone, or reads nothing: either way there is nobody to tell
+    finally:
+        connection.close()

@@ -1,0 +1,170 @@
+"""The socket server that dispatches connections: a connection is one task, and holds its thread until it closes.
+
+One thread accepts; every accepted connection goes to the executor. Its thread reads a request, answers it, sends the
+reply and reads on, so that pipelined requests are answered in their order. With more connections than threads the
+surplus waits in the executor's queue, connected and unanswered, until someone leaves: that is the model's nature, and
+the reason to measure it.
+
+Waiting costs no CPU: reads block in the kernel, under its own timeouts (SO_RCVTIMEO, SO_SNDTIMEO).
+"""
+
+import errno
+import logging
+import socket
+import time
+from functools import partial
+from struct import Struct
+from threading import Condition, Event, Thread
+
+from stock_service.concurrency import Executor
+from stock_service.errors import Fault, FaultCode
+from stock_service.service import Service
+from stock_service.transports import Address, ServeOptions
+from stock_service.transports.sockets.answering import (
+    READ_BYTES,
+    answer,
+    listen,
+    methods_of,
+    refusal,
+    refuse_connection,
+)
+from stock_service.wire.framing import FrameDecoder, FramingError, RequestFrame, request_decoder
+
+_log = logging.getLogger(__name__)
+
+_TIMEVAL = Struct("@ll")
+
+_ACCEPT_PAUSE_S = 0.1
+"""How long accepting rests where the process has no descriptor left."""
+
+
+class ConnectionServer:
+    """A server that is listening; see the module, and ``transports.Server``."""
+
+    def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
+        self._methods = methods_of(service)
+        self._executor = executor
+        self._options = options
+        self._listener = listen(options)
+        host, port = self._listener.getsockname()[:2]
+        self.address: Address = (host, port)
+        self._changed = Condition()  # guards _open and the closing of each socket in it; notified when one has gone
+        self._open: set[socket.socket] = set()
+        self._stopping = Event()
+        self._thread = Thread(target=self._accept, name="sockets-acceptor")
+        self._thread.start()
+
+    def stop(self, grace_s: float) -> bool:
+        """See ``transports.Server.stop``."""
+        deadline_s = time.monotonic() + grace_s
+        if not self._stopping.is_set():
+            self._stopping.set()
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the accepting thread
+        self._thread.join()
+        with self._changed:
+            self._shut(socket.SHUT_RD)  # a reader gets what was sent, then the end
+            while self._open and (left_s := deadline_s - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+            in_time = not self._open
+            self._shut(socket.SHUT_RDWR)
+        return in_time
+
+    def _shut(self, how: int) -> None:
+        """Shuts every open connection down; ``_changed`` is held, so that none is closed meanwhile."""
+        for connection in self._open:
+            try:
+                connection.shutdown(how)
+            except OSError:
+                pass  # the client has closed it already
+
+    def _accept(self) -> None:
+        """The accepting thread."""
+        with self._listener:
+            while not self._stopping.is_set():
+                try:
+                    accepted, _ = self._listener.accept()
+                except OSError as error:
+                    if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                        _log.warning("no room for another connection: %s", error.strerror)
+                        self._stopping.wait(_ACCEPT_PAUSE_S)
+                    elif not self._stopping.is_set():
+                        _log.warning("a connection could not be accepted: %s", error.strerror)
+                    continue
+                self._admit(accepted)
+
+    def _admit(self, accepted: socket.socket) -> None:
+        """Gives a connection to the executor, or turns it away."""
+        limit = self._options.connections_max
+        with self._changed:
+            full = len(self._open) >= limit
+            if not full:
+                self._open.add(accepted)
+        if full:
+            refuse_connection(accepted, FaultCode.RESOURCE_EXHAUSTED, f"{limit} connections are open, the limit")
+            return
+        try:
+            self._executor.execute(partial(self._serve, accepted))
+        except Fault as fault:
+            with self._changed:
+                self._open.discard(accepted)
+                refuse_connection(accepted, fault.code, fault.detail)
+
+    def _serve(self, connection: socket.socket) -> None:
+        """One task: a connection from its first request to its last."""
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(self._options.read_s))
+            self._answer_all(connection, request_decoder(self._options.frame_bytes_max))
+        except OSError:
+            pass  # the client has gone, or took no bytes within read_s: nobody is left to tell
+        finally:
+            with self._changed:
+                self._open.discard(connection)
+                connection.close()
+                self._changed.notify_all()
+
+    def _answer_all(self, connection: socket.socket, decoder: FrameDecoder[RequestFrame]) -> None:
+        """Reads, answers and replies until the client leaves, errs or is out of time. Raises OSError."""
+        options = self._options
+        _set_read_timeout(connection, options.idle_s)
+        partial_since_s = 0.0  # since when a request is half there; 0: none is
+        while True:
+            try:
+                data = connection.recv(READ_BYTES)
+            except BlockingIOError:  # the kernel's word for a timeout
+                data = b""
+            if not data:
+                if partial_since_s:
+                    detail = f"a request was not whole within {options.read_s:g} s"
+                    connection.sendall(refusal(0, FaultCode.DEADLINE_EXCEEDED, detail))
+                return
+            arrived_ns = time.monotonic_ns()
+            try:
+                frames = decoder.feed(data)
+            except FramingError as error:
+                connection.sendall(refusal(0, FaultCode.INVALID_ARGUMENT, str(error)))
+                return
+            for frame in frames:
+                if frame.call == 0:
+                    detail = "call number 0, allowed: 1 to 4294967295"
+                    connection.sendall(refusal(0, FaultCode.INVALID_ARGUMENT, detail))
+                    return
+                connection.sendall(answer(self._methods, frame, arrived_ns))
+            if decoder.pending_bytes:
+                now_s = time.monotonic()
+                if frames or not partial_since_s:
+                    partial_since_s = now_s
+                _set_read_timeout(connection, max(0.001, partial_since_s + options.read_s - now_s))
+            elif partial_since_s:
+                partial_since_s = 0.0
+                _set_read_timeout(connection, options.idle_s)
+
+
+def _set_read_timeout(connection: socket.socket, timeout_s: float) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(timeout_s))
+
+
+def _timeval(timeout_s: float) -> bytes:
+    """A positive time in seconds as the kernel's struct timeval; 0 there would mean for ever."""
+    whole_s = int(timeout_s)
+    return _TIMEVAL.pack(whole_s, max(1, int((timeout_s - whole_s) * 1e6)))
