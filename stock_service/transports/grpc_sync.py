@@ -13,6 +13,8 @@ from functools import partial
 from typing import cast
 
 import grpc
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import FileDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
@@ -50,7 +52,8 @@ class GrpcServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         for name in ("", service.name):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
-        reflection.enable_server_reflection((service.name, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(reflected, self._server, _Descriptors())
         try:
             port = self._server.add_insecure_port(f"{options.host}:{options.port}")
         except RuntimeError as error:
@@ -91,6 +94,30 @@ def _answer(answer: Answer, payload: bytes, context: grpc.ServicerContext) -> by
     except Exception:
         _log.exception("a handler raised")
         context.abort(grpc.StatusCode.INTERNAL, "the handler failed; the server's log says why")
+
+
+class _Descriptors:
+    """protobuf's descriptor pool as reflection uses it, which also finds a method.
+
+    The pool itself knows services and messages by name but no methods, and ghz asks for just that.
+    """
+
+    def __init__(self) -> None:
+        pool = descriptor_pool.Default()
+        self._pool = pool
+        self.FindFileByName = pool.FindFileByName
+        self.FindMessageTypeByName = pool.FindMessageTypeByName
+        self.FindExtensionByNumber = pool.FindExtensionByNumber
+        self.FindAllExtensions = pool.FindAllExtensions
+
+    def FindFileContainingSymbol(self, symbol: str) -> FileDescriptor:  # noqa: N802  # protobuf's name
+        """The file that defines a symbol, or a service's method. Raises KeyError."""
+        try:
+            return self._pool.FindFileContainingSymbol(symbol)
+        except KeyError:
+            service_name, _, method = symbol.rpartition(".")
+            service = self._pool.FindServiceByName(service_name)
+            return service.methods_by_name[method].containing_service.file
 
 
 class GrpcConnection:
