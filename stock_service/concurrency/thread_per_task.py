@@ -2,8 +2,10 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from threading import Condition, Thread
 
+from stock_service.concurrency.batch import execute_each
 from stock_service.concurrency.static_pool import Task
 from stock_service.errors import Overloaded, Unavailable
 
@@ -34,6 +36,10 @@ class ThreadPerTask:
         except RuntimeError as error:  # the system has no thread to give
             self._ended()
             raise Overloaded(f"no further thread: {error}") from error
+
+    def execute_all(self, tasks: Sequence[Task]) -> int:
+        """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
+        return execute_each(self.execute, tasks)
 
     def stop(self, grace_s: float) -> bool:
         """Waits for the tasks that run, and says whether all ended within ``grace_s``. May be repeated."""

@@ -2,9 +2,11 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
+from stock_service.concurrency.batch import execute_each
 from stock_service.concurrency.static_pool import Task
 from stock_service.errors import Overloaded, Unavailable
 
@@ -35,6 +37,10 @@ class ThreadPool:
             self._accepted += 1
             future = self.pool.submit(task)
         future.add_done_callback(self._ended)
+
+    def execute_all(self, tasks: Sequence[Task]) -> int:
+        """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
+        return execute_each(self.execute, tasks)
 
     def stop(self, grace_s: float) -> bool:
         """Runs what was accepted, and says whether all ended within ``grace_s``. May be repeated."""

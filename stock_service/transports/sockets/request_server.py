@@ -15,7 +15,6 @@ import select
 import socket
 import time
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from threading import Lock, Thread
 
@@ -45,7 +44,8 @@ class RequestServer:
 
     def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
         self._methods = methods_of(service)
-        self._execute: Callable[[Callable[[], object]], None] = executor.execute
+        self._executor = executor
+        self._batch: list[partial[None]] = []
         self._options = options
         self._pipeline_max = options.pipeline_max
         self._sweep_s = max(0.05, min(options.idle_s, options.read_s) / 4)
@@ -120,6 +120,8 @@ class RequestServer:
                     self._sweep(now_ns)
                 if self._stopping and not self._draining:
                     self._drain(now_ns)
+                if self._batch:
+                    self._execute_batch()
         finally:
             for connection in list(self._connections.values()):
                 self._close(connection)
@@ -164,13 +166,23 @@ class RequestServer:
         return len(data) == READ_BYTES
 
     def _dispatch(self, connection: ServedConnection, frame: RequestFrame, now_ns: int) -> None:
-        """Has the executor answer a request, or refuses it where the executor will not."""
+        """Puts a request into the batch that goes to the executor when all that is ready has been read."""
         connection.received += 1
+        self._batch.append(partial(self._serve, connection, frame, now_ns))
+
+    def _execute_batch(self) -> None:
+        """Has the executor answer what was read, and refuses what it has no room for."""
+        batch, self._batch = self._batch, []
         try:
-            self._execute(partial(self._serve, connection, frame, now_ns))
+            accepted = self._executor.execute_all(batch)
+            code, detail = FaultCode.RESOURCE_EXHAUSTED, "too many requests are waiting"
         except Fault as fault:
-            if connection.reply(refusal(frame.call, fault.code, fault.detail)):
+            accepted, code, detail = 0, fault.code, fault.detail
+        for task in batch[accepted:]:
+            connection, frame, _ = task.args
+            if connection.reply(refusal(frame.call, code, detail)):
                 self._attention.append(connection)
+                self._wake()
 
     def _look_after(self, connection: ServedConnection, now_ns: int) -> None:
         """Dispatches what the pipeline's limit lets through, then reads on, waits to write, or closes."""
