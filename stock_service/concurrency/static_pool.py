@@ -167,7 +167,7 @@ class StaticPool:
                 self._taken_ns = time.monotonic_ns()
             try:
                 task()
-            except Exception:
+            except BaseException:  # SystemExit too: no task may take a thread with it
                 _log.exception("a task raised")
             del task  # so that nothing the task holds outlives it in a sleeping thread
 

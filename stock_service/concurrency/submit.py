@@ -43,5 +43,5 @@ def _fulfil(future: Future[T], function: Callable[[], T]) -> None:
         return
     try:
         future.set_result(function())
-    except Exception as error:
+    except BaseException as error:  # whoever asks for the result gets it
         future.set_exception(error)

@@ -2,8 +2,9 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Sequence
-from threading import Condition, Thread
+from threading import Lock, Thread, current_thread
 
 from stock_service.concurrency.batch import execute_each
 from stock_service.concurrency.static_pool import Task
@@ -19,22 +20,27 @@ class ThreadPerTask:
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self._limit = workers + queue_limit
-        self._changed = Condition()  # guards _running, _stopping; notified when a thread ends
-        self._running = 0
+        self._lock = Lock()  # guards everything below
+        self._running: set[Thread] = set()
+        self._leaving: deque[Thread] = deque()  # their task has ended, they themselves perhaps not yet
         self._stopping = False
 
     def execute(self, task: Task) -> None:
         """Has a new thread call ``task``. Raises Overloaded at the bound, Unavailable once stopping."""
-        with self._changed:
+        thread = Thread(target=self._run, args=(task,), name="thread-per-task")
+        with self._lock:
             if self._stopping:
                 raise Unavailable("the server is stopping")
-            if self._running >= self._limit:
+            if len(self._running) >= self._limit:
                 raise Overloaded(f"{self._limit} threads are running")
-            self._running += 1
+            self._running.add(thread)
+            while self._leaving and not self._leaving[0].is_alive():
+                self._leaving.popleft()
         try:
-            Thread(target=self._run, args=(task,), name="thread-per-task").start()
+            thread.start()
         except RuntimeError as error:  # the system has no thread to give
-            self._ended()
+            with self._lock:
+                self._running.discard(thread)
             raise Overloaded(f"no further thread: {error}") from error
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
@@ -44,23 +50,21 @@ class ThreadPerTask:
     def stop(self, grace_s: float) -> bool:
         """Waits for the tasks that run, and says whether all ended within ``grace_s``. May be repeated."""
         deadline_s = time.monotonic() + grace_s
-        with self._changed:
+        with self._lock:
             self._stopping = True
-            while self._running:
-                left_s = deadline_s - time.monotonic()
-                if left_s <= 0 or not self._changed.wait(left_s):
-                    return self._running == 0
-        return True
+            threads = [*self._running, *self._leaving]
+        for thread in threads:
+            if thread.ident is not None:  # one that never started has nothing to wait for
+                thread.join(max(0.0, deadline_s - time.monotonic()))
+        return not any(thread.is_alive() for thread in threads)
 
     def _run(self, task: Task) -> None:
         try:
             task()
-        except Exception:
+        except BaseException:
             _log.exception("a task raised")
         finally:
-            self._ended()
-
-    def _ended(self) -> None:
-        with self._changed:
-            self._running -= 1
-            self._changed.notify_all()
+            thread = current_thread()
+            with self._lock:
+                self._running.discard(thread)
+                self._leaving.append(thread)

@@ -91,7 +91,7 @@ def _answer(answer: Answer, payload: bytes, context: grpc.ServicerContext) -> by
         return answer(payload)
     except Fault as fault:
         context.abort(_STATUS[fault.code], fault.detail)
-    except Exception:
+    except BaseException:  # SystemExit too: every request gets its reply
         _log.exception("a handler raised")
         context.abort(grpc.StatusCode.INTERNAL, "the handler failed; the server's log says why")
 

@@ -47,7 +47,7 @@ def answer(methods: Methods, frame: RequestFrame, arrived_ns: int) -> bytes:
         return encode_reply(call, 0, method(payload))
     except Fault as fault:
         return refusal(call, fault.code, fault.detail)
-    except Exception:
+    except BaseException:  # SystemExit too: every request gets its reply
         _log.exception("the handler of %r raised", name)
         return refusal(call, FaultCode.INTERNAL, "the handler failed; the server's log says why")
 

@@ -1,0 +1,72 @@
+# The project's commands; `make help` lists them. They need Python 3.11 or later, pip and make; `go-tools` needs Go too.
+# All that they install or build goes into .venv and .tools in this folder.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+PROFILE ?= quick
+ARGS ?=
+OUT ?= .
+VENV ?= .venv
+
+TOOLS := .tools
+UV_VERSION := 0.13.8
+UV := $(or $(wildcard $(TOOLS)/bin/uv),$(shell command -v uv 2>/dev/null),$(TOOLS)/bin/uv)
+GO_TOOLS := \
+	github.com/bojand/ghz/cmd/ghz@v0.121.0 \
+	github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3 \
+	google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11 \
+	google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1
+
+export UV_PROJECT_ENVIRONMENT := $(VENV)
+export UV_PYTHON_DOWNLOADS := never
+export UV_PYTHON_PREFERENCE := system
+export BUF_CACHE_DIR := $(CURDIR)/.cache/buf
+
+.PHONY: help bench test check generate go-tools clean
+
+help: ## Lists the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+bench: $(VENV)/.synced ## Measures both servers and writes the report; PROFILE=smoke|quick|paper, quick unless told
+	@$(VENV)/bin/python -m experiments run stock --profile $(PROFILE)
+
+test: $(VENV)/.synced ## Runs every test and notebook; ARGS="-k framing" passes options on to pytest
+	@$(VENV)/bin/python -m pytest $(ARGS)
+
+check: $(VENV)/.synced ## Checks style, types, imports and protobuf without running anything
+	@$(VENV)/bin/ruff check --quiet --output-format=concise
+	@$(VENV)/bin/ruff format --check --quiet || { echo "not formatted: run $(VENV)/bin/ruff format"; exit 1; }
+	@$(VENV)/bin/mypy --no-error-summary
+	@$(VENV)/bin/lint-imports --no-logo --cache-dir .cache/imports
+	@$(VENV)/bin/buf lint
+
+generate: $(VENV)/.synced ## Writes the Python code of protos/ anew; OUT=DIR puts it elsewhere
+	@$(VENV)/bin/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy=$(VENV)/bin/protoc-gen-mypy \
+		--python_out=$(OUT) --mypy_out=quiet:$(OUT) $$(find protos -name '*.proto' | LC_ALL=C sort)
+
+go-tools: ## Builds what the interoperability tests use, and fetches their Go modules; needs Go
+	@command -v go >/dev/null || { echo "no Go here: see https://go.dev/doc/install, then run make go-tools"; exit 1; }
+	@mkdir -p $(TOOLS)/bin
+	@for tool in $(GO_TOOLS); do echo "$$tool"; \
+		GOBIN="$(CURDIR)/$(TOOLS)/bin" go install "$$tool" 2>$(TOOLS)/go.log || { cat $(TOOLS)/go.log; exit 1; }; done
+	@cd tests/interop/go && go build google.golang.org/grpc google.golang.org/protobuf/proto
+
+clean: ## Removes all that was installed or built; measured results stay
+	@rm -rf $(VENV) $(TOOLS) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.synced: pyproject.toml uv.lock | $(UV)
+	@echo "installing into $(VENV)"
+	@$(UV) sync --frozen --quiet
+	@touch $@
+
+# By way of a folder of its own, because pip leaves a bin folder alone that is there already. The binary needs no more.
+$(TOOLS)/bin/uv:
+	@rm -rf $(TOOLS)/pip
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target $(TOOLS)/pip uv==$(UV_VERSION)
+	@mkdir -p $(TOOLS)/bin
+	@mv $(TOOLS)/pip/bin/uv $@
+	@rm -rf $(TOOLS)/pip

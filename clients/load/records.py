@@ -1,0 +1,92 @@
+"""What the hot loops write down: for every request when it was sent, when it was done, and how that ended.
+
+Raw and append-only, 17 bytes a request, in arrays that hold no objects; folded into histograms after the run
+(``recorder.py``). How a request ended is one byte: the request type's place in the mix × 32, plus the reply's status
+(1 to 6), or plus 16 and the fault's code, or plus 31 for a reply that did not pass its check.
+
+Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC and so the same in all processes.
+"""
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stock_service.errors import Fault, FaultCode
+from stock_service.model import Status
+
+TYPE_STEP = 32
+"""From one request type's outcomes to the next one's."""
+
+FAULT_FIRST = 16
+"""The first outcome that is a fault; those before it are statuses."""
+
+INVALID_REPLY = 31
+"""The outcome of a reply that did not pass its check."""
+
+OUTCOMES = 256
+"""Numbers that an outcome can have."""
+
+ERROR_KINDS: dict[int, str] = {
+    **{FAULT_FIRST + code: code.name.lower() for code in FaultCode},
+    INVALID_REPLY: "invalid_reply",
+}
+"""The name of every error outcome."""
+
+STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
+
+
+class Records:
+    """The requests of one connection, in the order in which they were done. One thread's."""
+
+    __slots__ = ("connect_ns", "connected_at", "done", "outcomes", "sent")
+
+    def __init__(self) -> None:
+        self.sent = array("q")  # ns
+        self.done = array("q")  # ns
+        self.outcomes = array("B")
+        self.connected_at = array("q")  # ns; when each connection was made
+        self.connect_ns = array("q")  # how long that took
+
+    def note_connect(self, began_ns: int, connected_ns: int) -> None:
+        """Keeps the time that a connection took."""
+        self.connected_at.append(connected_ns)
+        self.connect_ns.append(connected_ns - began_ns)
+
+    def note(self, sent_ns: int, done_ns: int, outcome: int) -> None:
+        """Keeps one request; what the hot loops do in place."""
+        self.sent.append(sent_ns)
+        self.done.append(done_ns)
+        self.outcomes.append(outcome)
+
+    def clear(self) -> None:
+        """Forgets everything, keeping the arrays that the hot loops append to."""
+        for column in (self.sent, self.done, self.outcomes, self.connected_at, self.connect_ns):
+            del column[:]
+
+
+@dataclass(slots=True)
+class Deadline:
+    """When to send no more, on the clock; 0 for at once. Set by a signal handler, read by the hot loops."""
+
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """When all clients connect, and the measured part, which ends before ``end_ns``; on the clock."""
+
+    connect_ns: int
+    start_ns: int
+    end_ns: int
+
+
+def fault_outcome(fault: Fault) -> int:
+    """A fault's outcome, for the first request type."""
+    return FAULT_FIRST + fault.code
+
+
+def by_name(counts: list[int], first: int, names: dict[int, str]) -> Iterator[tuple[str, int]]:
+    """The outcomes of one request type that occurred, of those that ``names`` has; ``first`` is the type's number."""
+    for number, name in names.items():
+        if counts[first + number]:
+            yield name, counts[first + number]

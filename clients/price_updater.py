@@ -1,0 +1,115 @@
+"""The price updater: sets random prices at random times until it is told to stop, then says how many.
+
+The intervals are exponential with a given mean, so updates come as a Poisson process while replies are fast; stocks
+and prices are uniform. All are drawn from one seed. SIGTERM and SIGINT end it after the reply it waits for; so does a
+fault, since an updater that does not update would silently change what is measured beside it.
+
+First line on standard output, once it is connected: what it is about to do. Last line: how many updates, and their
+outcomes. Exit code 0; 1 if any outcome was not OK, 2 for bad usage, 3 for a fault.
+"""
+
+import argparse
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from clients.connecting import FAULT_EXIT, add_options, connect, explained, server_address
+from clients.remote_exchange import RemoteExchange
+from stock_service.catalog_file import DEFAULT_STOCKS
+from stock_service.command_line import Parser, integer, seconds
+from stock_service.errors import Fault
+from stock_service.model import NAME_LENGTH_MAX, Status
+
+PROGRAM = "python -m clients.price_updater"
+
+PRICE_CENTS = (1_00, 200_00)
+"""The range of prices it sets, in cents, both ends included."""
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+Wait = Callable[[float], bool]
+"""Waits so many seconds at most; whether it was told to stop meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Updates:
+    """What to update: the stocks, the mean interval in seconds, and for how many seconds (None: until told)."""
+
+    stocks: tuple[str, ...]
+    interval_s: float
+    duration_s: float | None
+
+
+def run(exchange: RemoteExchange, updates: Updates, rng: random.Random, wait: Wait, outcomes: Counter[Status]) -> None:
+    """Sends updates and counts their outcomes until ``wait`` says stop or the time is over. Raises a Fault."""
+    began_ns = time.perf_counter_ns()
+    left_s = updates.duration_s
+    while left_s is None or left_s > 0:
+        interval_s = rng.expovariate(1 / updates.interval_s)
+        if wait(interval_s if left_s is None else min(interval_s, left_s)):
+            return
+        if left_s is not None and interval_s >= left_s:
+            return
+        outcomes[exchange.update(rng.choice(updates.stocks), rng.randint(*PRICE_CENTS)).status] += 1
+        if updates.duration_s is not None:
+            left_s = updates.duration_s - (time.perf_counter_ns() - began_ns) / 1e9
+
+
+def said(outcomes: Counter[Status]) -> str:
+    """``3 updates: OK 2, UNKNOWN_STOCK 1``."""
+    counts = ", ".join(f"{status.name} {outcomes[status]}" for status in sorted(outcomes))
+    return f"{outcomes.total()} updates" + (f": {counts}" if counts else "")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the program; gives its exit code. Blocks SIGTERM and SIGINT from here on, and waits for them instead."""
+    options = _parser().parse_args(arguments)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before grpcio has threads: they inherit it
+    outcomes: Counter[Status] = Counter()
+    code = 0
+    try:
+        with closing(connect(options)) as connection:
+            updates = Updates(tuple(options.stocks), options.interval_s, options.duration_s)
+            host, port = server_address(options)
+            number = len(updates.stocks)
+            print(f"updating {number} stocks at {host}:{port} every {updates.interval_s:g} s on average", flush=True)
+            exchange = RemoteExchange(connection, options.timeout_s)
+            run(exchange, updates, random.Random(options.seed), _wait_for_signal, outcomes)
+    except Fault as fault:
+        print(f"{PROGRAM}: {explained(fault, options.transport)}", file=sys.stderr)
+        code = FAULT_EXIT
+    print(said(outcomes), flush=True)
+    return code or int(outcomes.total() > outcomes[Status.OK])
+
+
+def _wait_for_signal(timeout_s: float) -> bool:
+    return signal.sigtimedwait(_STOPPING, timeout_s) is not None
+
+
+def _parser() -> Parser:
+    parser = Parser(PROGRAM, "Sets random prices at random times until stopped.")
+    add_options(parser)
+    stocks = [stock.name for stock in DEFAULT_STOCKS]
+    parser.add_argument("--interval-s", type=seconds(0.0001, 3600), default=0.1, help="mean time between updates")
+    parser.add_argument("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="which to update")
+    parser.add_argument("--seed", type=integer(0, 2**63 - 1), default=0, help="chooses times, stocks and prices")
+    parser.add_argument(
+        "--duration-s", type=seconds(0.001, 86_400), default=None, help="how long; until SIGTERM or SIGINT unless given"
+    )
+    return parser
+
+
+def stock_name(text: str) -> str:
+    """An option's type: a stock's name as the service takes it."""
+    if not 0 < len(text) <= NAME_LENGTH_MAX or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: 1 to {NAME_LENGTH_MAX} printable characters")
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The exchange at the other end of a connection: the methods and replies of ``stock_service.exchange.Exchange``.
+
+Every reply is checked (``clients/replies.py``). Nothing is ever sent twice: whoever wants to retry a trade gives it a
+``request_id`` and calls again.
+"""
+
+from clients import replies
+from stock_service.errors import InvalidRequest
+from stock_service.model import INT64_MAX, LookupReply, Status, TradeReply, UpdateReply
+from stock_service.service import LOOKUP, TRADE, UPDATE
+from stock_service.transports import Connection
+from stock_service.v1 import stock_pb2
+
+_INT32_MAX = 2**31 - 1
+
+
+class RemoteExchange:
+    """Lookup, Trade and Update over a connection, each within ``timeout_s``.
+
+    Every method blocks until the reply is there and raises a Fault where there is none; InternalFault also for a reply
+    that the method never gives. For one thread at a time, as the connection is, which stays its maker's to close.
+    """
+
+    def __init__(self, connection: Connection, timeout_s: float) -> None:
+        self._connection = connection
+        self._timeout_s = timeout_s
+
+    def lookup(self, name: str) -> LookupReply:
+        """A stock's price in cents, its volume and its last commit: one consistent set."""
+        request = stock_pb2.LookupRequest(name=_text("name", name))
+        reply = replies.lookup(self._connection.call(LOOKUP, request.SerializeToString(), self._timeout_s))
+        return LookupReply(Status(reply.status), reply.price_cents, reply.volume, reply.sequence)
+
+    def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
+        """Adds a quantity to a stock's volume, or says why not.
+
+        A quantity or side that the wire cannot carry is sent as the nearest that it can, which is refused alike.
+        """
+        request = stock_pb2.TradeRequest(
+            name=_text("name", name),
+            quantity=max(-INT64_MAX, min(quantity, INT64_MAX)),
+            side=max(-_INT32_MAX, min(side, _INT32_MAX)),  # type: ignore[arg-type]  # refused by the service, not here
+            request_id=_text("request_id", request_id),
+        )
+        reply = replies.trade(self._connection.call(TRADE, request.SerializeToString(), self._timeout_s))
+        return TradeReply(Status(reply.status), reply.volume, reply.sequence)
+
+    def update(self, name: str, price_cents: int) -> UpdateReply:
+        """Sets a stock's price, in cents, or says why not. Raises InvalidRequest for more than the wire carries."""
+        if price_cents > INT64_MAX:
+            raise InvalidRequest(f"a price of {price_cents} cents, allowed: at most {INT64_MAX}")
+        request = stock_pb2.UpdateRequest(name=_text("name", name), price_cents=max(-INT64_MAX, price_cents))
+        reply = replies.update(self._connection.call(UPDATE, request.SerializeToString(), self._timeout_s))
+        return UpdateReply(Status(reply.status), reply.sequence)
+
+
+def _text(field: str, text: str) -> str:
+    """The text itself. Raises InvalidRequest where it has no UTF-8 (half a surrogate pair)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(f"{field} {text!r}, allowed: text that UTF-8 can carry") from error
+    return text

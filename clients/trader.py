@@ -1,0 +1,173 @@
+"""A trader: one request, or a small trading session. The smallest program that shows the API.
+
+    python -m clients.trader lookup GameStart
+    python -m clients.trader trade GameStart 10 buy --request-id 7f3a
+    python -m clients.trader update GameStart 16.50
+    python -m clients.trader --seed 1 --requests 12
+
+Prints one reply per line, outcome first with the assignment's code. Exit code 0 if all were OK, 1 for any other
+outcome, 2 for bad usage, 3 for a fault, which is said in one line on standard error. Nothing is retried.
+"""
+
+import argparse
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from decimal import Decimal, InvalidOperation
+
+from clients.connecting import FAULT_EXIT, add_options, connect, explained
+from clients.remote_exchange import RemoteExchange
+from stock_service.catalog_file import DEFAULT_STOCKS
+from stock_service.command_line import Parser, integer
+from stock_service.errors import Fault
+from stock_service.model import INT64_MAX, LookupReply, Side, Status, TradeReply, UpdateReply, cents, dollars
+
+PROGRAM = "python -m clients.trader"
+
+Answer = tuple[Status, str]
+"""An outcome, and the line that says it."""
+
+Request = Callable[[RemoteExchange], Answer]
+
+_SIDES = {"buy": Side.BUY, "sell": Side.SELL}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the program; gives its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        requests = list(_requests(options))
+        return _send(requests, options)
+    except Fault as fault:
+        print(f"{PROGRAM}: {explained(fault, options.transport)}", file=sys.stderr)
+        return FAULT_EXIT
+
+
+def _parser() -> Parser:
+    parser = Parser(PROGRAM, "Sends one request, or without a command trades a little.")
+    add_options(parser)
+    parser.add_argument("--seed", type=integer(0, 2**63 - 1), default=0, help="chooses what the session trades")
+    parser.add_argument("--requests", type=integer(1, 10_000), default=12, help="requests in the session")
+    commands = parser.add_subparsers(dest="command", parser_class=Parser, metavar="lookup|trade|update")
+
+    def command(name: str, description: str) -> argparse.ArgumentParser:
+        subparser = commands.add_parser(name, description=description, help=description)
+        add_options(subparser, repeated=True)
+        subparser.add_argument("name", type=_text, metavar="NAME", help="the stock")
+        return subparser
+
+    command("lookup", "Shows a stock's price and volume.")
+    trade = command("trade", "Buys or sells.")
+    trade.add_argument("quantity", type=integer(-INT64_MAX, INT64_MAX), metavar="QUANTITY", help="shares")
+    trade.add_argument("side", choices=_SIDES, help="which way")
+    trade.add_argument("--request-id", type=_text, default="", help="makes the trade safe to send again")
+    update = command("update", "Sets a stock's price.")
+    update.add_argument("price_cents", type=_price_cents, metavar="DOLLARS", help="the new price")
+    return parser
+
+
+def _requests(options: argparse.Namespace) -> Iterator[Request]:
+    """What the options ask for."""
+    match options.command:
+        case "lookup":
+            yield lambda exchange: lookup_line(options.name, exchange.lookup(options.name))
+        case "trade":
+            side = _SIDES[options.side]
+            yield lambda exchange: trade_line(
+                options.name, exchange.trade(options.name, options.quantity, side, options.request_id)
+            )
+        case "update" if options.price_cents is None:  # no number the wire has: the outcome is decided here
+            yield lambda _: update_line(options.name, 0, UpdateReply(Status.INVALID_PRICE))
+        case "update":
+            yield lambda exchange: update_line(
+                options.name, options.price_cents, exchange.update(options.name, options.price_cents)
+            )
+        case _:
+            yield from session(random.Random(options.seed), options.requests)
+
+
+def session(rng: random.Random, count: int) -> Iterator[Request]:
+    """A trading session: looks stocks up, and buys or sells a few shares."""
+
+    def lookup(name: str) -> Request:
+        return lambda exchange: lookup_line(name, exchange.lookup(name))
+
+    def trade(name: str, quantity: int, side: Side) -> Request:
+        return lambda exchange: trade_line(name, exchange.trade(name, quantity, side))
+
+    for _ in range(count):
+        name = rng.choice(DEFAULT_STOCKS).name
+        if rng.random() < 0.5:
+            yield lookup(name)
+        else:
+            yield trade(name, rng.randint(1, 10), rng.choice(list(Side)))
+
+
+def _send(requests: Sequence[Request], options: argparse.Namespace) -> int:
+    """Sends the requests one after the other and prints each reply as it comes."""
+    code = 0
+    with closing(connect(options)) as connection:
+        exchange = RemoteExchange(connection, options.timeout_s)
+        for request in requests:
+            status, line = request(exchange)
+            print(line, flush=True)
+            code = code if status is Status.OK else 1
+    return code
+
+
+def lookup_line(name: str, reply: LookupReply) -> Answer:
+    """``OK (1) GameStart $15.99 volume 12 sequence 7``."""
+    if reply.status is Status.UNKNOWN_STOCK:
+        return reply.status, _line(reply.status, name)
+    price = dollars(reply.price_cents)
+    return reply.status, _line(reply.status, name, price, f"volume {reply.volume} sequence {reply.sequence}")
+
+
+def trade_line(name: str, reply: TradeReply) -> Answer:
+    """``OK (1) GameStart volume 22 sequence 8``; a refusal has no sequence."""
+    match reply.status:
+        case Status.OK:
+            return reply.status, _line(reply.status, name, f"volume {reply.volume} sequence {reply.sequence}")
+        case Status.SUSPENDED:
+            return reply.status, _line(reply.status, name, f"volume {reply.volume}")
+        case _:
+            return reply.status, _line(reply.status, name)
+
+
+def update_line(name: str, price_cents: int, reply: UpdateReply) -> Answer:
+    """``OK (1) GameStart $16.50 sequence 9``; a refusal has neither price nor sequence."""
+    if reply.status is not Status.OK:
+        return reply.status, _line(reply.status, name)
+    return reply.status, _line(reply.status, name, dollars(price_cents), f"sequence {reply.sequence}")
+
+
+def _line(status: Status, *words: str) -> str:
+    return " ".join((f"{status.name} ({status.assignment_code})", *words))
+
+
+def _text(text: str) -> str:
+    """An argument's type: text that the wire can carry."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: text in UTF-8") from None
+    return text
+
+
+def _price_cents(text: str) -> int | None:
+    """An argument's type: dollars as cents; None for NaN and infinity, which are numbers but no price."""
+    try:
+        return cents(text)
+    except ValueError as error:
+        try:
+            if not Decimal(text.strip().removeprefix("$")).is_finite():
+                return None
+        except InvalidOperation:
+            pass
+        allowed = f"dollars, such as 15.99, up to {dollars(INT64_MAX)}"
+        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The instrument: studies, their designs and runs, statistics, figures and reports."""

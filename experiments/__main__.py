@@ -1,0 +1,152 @@
+"""``python -m experiments list | run NAME | plot RESULTS | report RESULTS``.
+
+``run`` measures, and after each block draws the figures anew from what is there: all parts of an experiment are run in
+the same blocks, so that every figure is there after the first block, and its intervals close in block by block.
+``plot`` and ``report`` measure nothing.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from experiments import figures, report
+from experiments.design import Design
+from experiments.execution import RunInterrupted, bench
+from experiments.progress import Progress
+from experiments.results import load_rows
+from experiments.runner import Sweep, Watch, run_sweep
+from experiments.server_process import ProgramFailed
+from experiments.studies import STUDIES, Experiment, experiments
+from experiments.studies.stock import CATALOG
+from experiments.study import Scale
+from stock_service.command_line import Parser, integer, refuse
+from stock_service.errors import Fault, UsageError
+
+PROGRAM = "python -m experiments"
+
+PROFILES = ("smoke", "quick", "paper")
+
+INTERRUPTED_EXIT = 130
+"""128 + SIGINT, as shells have it."""
+
+FAILED_EXIT = 1
+"""A server, an updater or all clients of a run failed."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Does what the arguments say; gives the process's exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        match options.command:
+            case "list":
+                return _list()
+            case "run":
+                return _run(options)
+            case "plot":
+                return _plot(options.results)
+            case _:
+                return _report(options.results)
+    except UsageError as error:
+        refuse(PROGRAM, error)
+    except OSError as error:
+        refuse(PROGRAM, f"{error.filename}: {error.strerror}, allowed: a folder to read and write")
+    except KeyboardInterrupt:
+        return INTERRUPTED_EXIT
+
+
+def _parser() -> Parser:
+    parser = Parser(PROGRAM, "Runs the studies' experiments, draws their figures, writes their reports.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="list|run|plot|report")
+    commands.add_parser("list", prog=f"{PROGRAM} list", description="Prints every experiment.")
+    run = commands.add_parser("run", prog=f"{PROGRAM} run", description="Runs an experiment; 'list' prints them.")
+    add = run.add_argument
+    add("name", choices=experiments(), metavar="NAME", help="which experiment")
+    add("--clients", type=integer(1, 64), nargs="+", default=[1, 2, 3, 4, 5], metavar="N", help="numbers of clients")
+    add(
+        "--profile", choices=PROFILES, default="quick", help="how much: seconds, minutes, or the original's full counts"
+    )
+    add("--resume", action="store_true", help="go on with what --out holds")
+    add("--out", type=Path, metavar="DIR", help="folder of the results (default: results/NAME-PROFILE)")
+    add("--seed", type=integer(0, 2**31 - 1), default=1, help="of the order of the runs and of the requests")
+    add("--blocks", type=integer(1, 1000), metavar="N", help="how often every setting is run (default: the profile's)")
+    for name, what in (("plot", "Draws the figures of a folder of results."), ("report", "Writes its report.")):
+        command = commands.add_parser(name, prog=f"{PROGRAM} {name}", description=what)
+        command.add_argument("results", type=Path, help="a folder of results")
+    return parser
+
+
+def _list() -> int:
+    """Every experiment, one line each."""
+    for name, experiment in experiments().items():
+        print(f"{name:20} {experiment.title}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Runs an experiment, draws and reports it."""
+    experiment = experiments()[options.name]
+    folder = options.out or Path("results") / f"{options.name}-{options.profile}"
+    sweep = Sweep(experiment.study.name, _design(experiment, options), folder)
+    progress = Progress(sys.stderr)
+
+    def ended_block(block: int) -> None:
+        if figures.draw(folder) and block == 1:
+            progress.say(f"figures, drawn anew after each block: {folder / figures.FOLDER}")
+        progress.resumed()
+
+    execute = bench(experiment.study.name, CATALOG).execute
+    try:
+        run_sweep(sweep, execute, options.resume, Watch(progress.began, progress.ended, ended_block))
+    except (KeyboardInterrupt, RunInterrupted):
+        what, code = "interrupted", INTERRUPTED_EXIT
+    except (ProgramFailed, Fault) as failed:
+        what, code = str(failed), FAILED_EXIT
+    else:
+        return _report(folder)
+    finally:
+        progress.close()
+    print(f"{PROGRAM}: {what}; to go on: {_command_to_resume(options, folder)}", file=sys.stderr)
+    return code
+
+
+def _design(experiment: Experiment, options: argparse.Namespace) -> Design:
+    profile = experiment.study.profiles[options.profile]
+    if options.blocks is not None:
+        profile = replace(profile, blocks=options.blocks)
+    scale = Scale(tuple(sorted(set(options.clients))), profile)
+    return experiment.study.design(experiment.parts, scale, options.seed)
+
+
+def _command_to_resume(options: argparse.Namespace, folder: Path) -> str:
+    """The command that goes on with an interrupted sweep."""
+    words = [*PROGRAM.split(), "run", options.name, "--resume", "--profile", options.profile, "--out", str(folder)]
+    words += ["--seed", str(options.seed), "--clients", *map(str, options.clients)]
+    if options.blocks is not None:
+        words += ["--blocks", str(options.blocks)]
+    return shlex.join(words)
+
+
+def _plot(folder: Path) -> int:
+    """Draws a folder's figures and says where they are."""
+    for path in figures.draw(folder):
+        print(path)
+    return 0
+
+
+def _report(folder: Path) -> int:
+    """Writes the report of a folder, and prints what its study concludes."""
+    rows = load_rows(folder)
+    for path in report.write(folder):
+        print(path)
+    for name in sorted({row.study for row in rows}):
+        conclude = STUDIES[name].conclude
+        if conclude is not None:
+            print(conclude([row for row in rows if row.study == name]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

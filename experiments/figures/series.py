@@ -1,0 +1,117 @@
+"""What a figure shows, as numbers: rows of results turned into points with their interval over runs.
+
+Rules: a point is the mean over the runs of one setting, and its interval Student's t over those runs (``stats``); a run
+counts once, whatever its number of requests; a percentile is never averaged within a run, only over runs. Settings that
+measured nothing (no reply, a wait not timed) have no point. Left out: drawing.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from experiments import stats
+from experiments.results import ALL, Row
+
+Measure = Callable[[Row], float | None]
+"""One number of a row; None where it was not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A measure, and how its axis is labelled."""
+
+    title: str
+    """What stands above the panel."""
+    axis: str
+    """The y axis, with the unit."""
+    of: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One setting: the mean over its runs and the 95 % interval of that mean."""
+
+    x: float
+    value: float
+    low: float | None
+    """None, as is ``high``: too few runs for an interval that stays above zero."""
+    high: float | None
+    runs: int
+    load_limited: bool
+    """In any of its runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line of a figure."""
+
+    transport: str
+    request: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """The rows of one column of panels."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+def _milliseconds(measure: Measure) -> Measure:
+    def converted(row: Row) -> float | None:
+        value = measure(row)
+        return None if value is None else value / 1000
+
+    return converted
+
+
+MEAN = Statistic("mean", "Latency, ms", _milliseconds(lambda row: row.latency_us_mean))
+MEDIAN = Statistic("median", "Latency, ms", _milliseconds(lambda row: row.latency_us_p50))
+P99 = Statistic("99th percentile", "Latency, ms", _milliseconds(lambda row: row.latency_us_p99))
+N_OVER_X = Statistic("N ÷ throughput", "Latency, ms", _milliseconds(lambda row: row.n_over_x_us))
+LOCK_WAIT = Statistic("mean wait, µs", "Wait, µs", lambda row: row.lock_wait_us_mean or None)
+"""A wait of exactly 0 means that no lock was taken: a snapshot's readers take none."""
+LOCK_WAIT_P99 = Statistic("99th percentile of waits, µs", "Wait, µs", lambda row: row.lock_wait_us_p99 or None)
+STARVED = Statistic("clients that never got a reply", "Starved clients", lambda row: float(row.starved_clients))
+THROUGHPUT = Statistic("throughput", "Replies a second", lambda row: row.throughput_all_hz)
+
+
+def request_types(rows: Iterable[Row]) -> list[str]:
+    """The request types that have rows of their own, Lookup first; the sum of a run is none."""
+    order = ["lookup", "trade", "update"]
+    found = {row.request for row in rows} - {ALL}
+    return sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+def point(rows: Sequence[Row], measure: Measure, x: float) -> Point | None:
+    """The mean over the rows, each of another run; None if none of them measured it."""
+    values = [value for value in map(measure, rows) if value is not None]
+    if not values:
+        return None
+    mean = stats.mean_interval(values)
+    sure = mean.low > 0 or mean.low == mean.high
+    low, high = (mean.low, mean.high) if sure else (None, None)
+    return Point(x, mean.value, low, high, mean.n, any(row.load_limited for row in rows))
+
+
+def by_clients(rows: Sequence[Row], measure: Measure) -> list[Series]:
+    """One series per server and request type, its points by number of clients."""
+    found = []
+    for transport in sorted({row.transport for row in rows}):
+        for request in request_types(rows):
+            own = [row for row in rows if row.transport == transport and row.request == request]
+            points = (
+                point([row for row in own if row.clients == clients], measure, clients)
+                for clients in sorted({row.clients for row in own})
+            )
+            series = Series(transport, request, tuple(p for p in points if p is not None))
+            if series.points:
+                found.append(series)
+    return found
+
+
+def split(rows: Sequence[Row], title_of: Callable[[Row], str], rank: Callable[[Row], int]) -> list[Facet]:
+    """One facet per title, in the order that ``rank`` gives their rows."""
+    ranks = {title_of(row): rank(row) for row in rows}
+    titles = sorted(ranks, key=lambda title: ranks[title])
+    return [Facet(title, tuple(row for row in rows if title_of(row) == title)) for title in titles]

@@ -1,0 +1,261 @@
+"""The report of a folder of results: ``report.md``, and ``report.html`` that is one file and works offline.
+
+Rules: every sentence that states a result comes from the study's predicates over the rows, or prints a number of them;
+what is fixed here only explains. The four answers come first. A folder that holds a part of the study gives the report
+of that part, and few blocks give an honest, undecided one. Nothing is measured; figures are drawn where they are
+missing or older than the results. Left out: HTML, which ``report_html`` makes of the Markdown.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from experiments import environment, figures
+from experiments.environment import Busy, Environment
+from experiments.report_html import page
+from experiments.report_tables import lock_table, markdown_table, measured_table, summary_table, verdict_table
+from experiments.results import RESULTS_FILE, Row, load_whole_runs
+from experiments.stats import BLOCKS_MIN
+from experiments.studies import STUDIES
+from experiments.studies.stock.claims import card
+from experiments.studies.stock.comparisons import families, judge
+from experiments.studies.stock.questions import Answer, answers, lock_costs
+from experiments.studies.stock.wording import brief
+from stock_service.errors import UsageError
+
+STOCK = "stock"
+ORIGINAL_PARTS = ("figure_1", "figure_2", "figure_3", "figure_4", "figure_5")
+EXTENSIONS = ("socket_trade", "pool_by_clients", "dispatch", "connection_policy", "updater", "lock_strategies")
+
+_OPENING = (
+    "A stock-trading service is offered twice, on raw sockets with a static pool of threads and on gRPC. Which answers "
+    "sooner, what do more clients do to it, what does the lock cost, and what happens when the clients outnumber the "
+    "threads?"
+)
+
+_METHOD = (
+    "A **run** is one setting of all factors, with a server process of its own. A **block** has every setting once, in "
+    "random order, so that whatever drifts on the machine meets all settings alike.",
+    "Clients are processes that start together behind a barrier. Connecting, the first call and a warm-up are not part "
+    "of the latency. Each client sends again as soon as it is answered: a closed loop. Every reply is validated.",
+    "Latency is the time from sending to having the reply, by a clock that never runs backwards. Percentiles are taken "
+    "within a run; what is printed is their mean over runs.",
+    "**N/X** is clients ÷ throughput. In a closed loop it equals the mean latency (Little’s law), so that the two "
+    "check each other, and a latency that grows with the clients need not mean a slower server.",
+    "A comparison is a ratio within a block. Its 95 % interval is Student’s t on the logarithms of the blocks’ ratios; "
+    "its p is that of a sign-flip test, corrected after Holm over its declared family.",
+    "The family of the four answers is six comparisons: sockets ÷ gRPC, growth on each server, Trade ÷ Lookup, and two "
+    "at the pool. The other families stand under “All other comparisons”.",
+    "**EQUIVALENT**: the interval lies inside 0.95 to 1.05. **FASTER**, **SLOWER**: it excludes 1, and the corrected p "
+    "is under 0.05; what stands above the ÷ is faster or slower. **INCONCLUSIVE**: neither.",
+)
+
+_AVOIDED = (
+    ("Transport and lock changed together.", "Both servers here have the same locking, pool and catalog."),
+    ("Connections were made inside the timing of one side.", "Made before it, and timed apart, on both."),
+    ("Latency of N clients in a closed loop read as a property of the server.", "N ÷ throughput stands beside it."),
+    ("The lock was given the blame without a measurement.", "The wait for it is measured, under every strategy."),
+    ("Means without intervals.", "Intervals over runs, with fresh servers and in random order."),
+    ("“Similar” concluded from two similar means.", "EQUIVALENT only where the whole interval says so."),
+)
+
+
+def write(results_dir: Path) -> tuple[Path, Path]:
+    """Writes both files into the folder and returns their paths. Takes seconds. UsageError, OSError."""
+    rows = load_whole_runs(results_dir)
+    if not rows:
+        raise UsageError(str(results_dir), "no whole run", "results of one run at least")
+    _draw_if_older(results_dir, rows)
+    study = rows[0].study
+    sections = _stock(rows, results_dir) if study == STOCK else _other(study, rows, results_dir)
+    text = "\n\n".join(section for section in sections if section) + "\n"
+    markdown, html = results_dir / "report.md", results_dir / "report.html"
+    markdown.write_text(text, encoding="utf-8")
+    html.write_text(page(text, _title(study), results_dir), encoding="utf-8")
+    return markdown, html
+
+
+def _draw_if_older(results_dir: Path, rows: Sequence[Row]) -> None:
+    measured_at = (results_dir / RESULTS_FILE).stat().st_mtime
+    for drawing in figures.drawings(rows):
+        file = results_dir / figures.FOLDER / f"{drawing.part}.svg"
+        if not file.exists() or file.stat().st_mtime < measured_at:
+            figures.draw(results_dir)
+            return
+
+
+def _title(study: str) -> str:
+    return "Sockets and gRPC: study stock" if study == STOCK else f"Study {study}"
+
+
+def _stock(rows: Sequence[Row], results_dir: Path) -> Iterator[str]:
+    yield f"# {_title(STOCK)}"
+    yield _OPENING
+    yield from state(rows)
+    yield "## The four answers"
+    found = answers(rows)
+    yield summary_table(found)
+    for one in found:
+        yield from answer(one)
+    if any(row.part in ORIGINAL_PARTS for row in rows):
+        yield "## The five figures"
+        for part in ORIGINAL_PARTS:
+            yield from _part(part, rows)
+    yield "## What the original claims"
+    yield from replication_card(rows)
+    yield from _locks(rows)
+    if any(row.part in EXTENSIONS for row in rows):
+        yield "## Beyond the original"
+        for part in EXTENSIONS:
+            yield from _part(part, rows)
+    yield from _further_comparisons(rows)
+    yield from _background(results_dir)
+    yield "## Faults of the original that are avoided"
+    yield markdown_table(("In the original", "Here"), _AVOIDED, 2)
+
+
+def _other(study: str, rows: Sequence[Row], results_dir: Path) -> Iterator[str]:
+    """The report of a study that has no questions of its own here: what it measured, and what it concludes."""
+    yield f"# {_title(study)}"
+    yield STUDIES[study].question
+    yield from state(rows)
+    conclude = STUDIES[study].conclude
+    if conclude is not None:
+        yield "## What it concludes"
+        yield "```text\n" + conclude(rows).strip("\n") + "\n```"
+    yield "## What was measured"
+    for part in dict.fromkeys(row.part for row in rows):
+        yield from _part(part, rows)
+    yield from _background(results_dir)
+
+
+def state(rows: Sequence[Row]) -> Iterator[str]:
+    """How much was run; and, where that is too little to conclude anything, a warning."""
+    blocks = len({row.block for row in rows})
+    runs = len({row.run_id for row in rows})
+    errors = sum(row.errors for row in rows if row.request == "all")
+    replies = sum(row.count for row in rows if row.request == "all")
+    seconds = sorted({round(row.duration_s, 1) for row in rows})
+    length = f"{seconds[0]:g} s" if len(seconds) == 1 else f"{seconds[0]:g} to {seconds[-1]:g} s"
+    pinned = "Server and clients had a core each." if all(row.pinned for row in rows) else "Not all runs were pinned."
+    yield (
+        f"{_counted(blocks, 'block')}, {_counted(runs, 'run')} of {length}, {replies:,} replies, "
+        f"{_counted(errors, 'error')}. {pinned}"
+    )
+    if blocks < BLOCKS_MIN:
+        yield (
+            f"> **This is a trial run.** {_counted(blocks, 'block')} can show that the instrument works, and no more: "
+            f"below {BLOCKS_MIN} blocks no comparison can be decided, so each is INCONCLUSIVE, whatever its ratio."
+        )
+
+
+def answer(found: Answer) -> Iterator[str]:
+    """One of the four answers: in a sentence, as a table, what else was found, and what may not be concluded."""
+    yield f"### {found.number} · {found.question}"
+    yield found.headline
+    if found.comparisons:
+        yield verdict_table(found.comparisons)
+    yield _list(found.details)
+    yield f"*What the number is.* {found.estimand}"
+    yield "*What may not be concluded.*"
+    yield _list(found.not_concluded)
+
+
+def _part(part: str, rows: Sequence[Row]) -> Iterator[str]:
+    own = [row for row in rows if row.part == part]
+    if not own:
+        return
+    drawing = next((drawing for drawing in figures.drawings(own) if drawing.part == part), None)
+    yield f"### {drawing.title if drawing else part.replace('_', ' ').capitalize()}"
+    if drawing:
+        yield _picture(part, rows)
+    yield measured_table(own)
+
+
+def _picture(part: str, rows: Sequence[Row]) -> str:
+    """A figure with its text alternative, and as its caption how its lines grow, or what was set."""
+    growth = (judged for name, judged in judge(rows).items() if name.startswith(f"growth_{part}_"))
+    caption = "; ".join(f"{judged.contrast.text}: ratio {brief(judged)}" for judged in growth)
+    caption = caption or STUDIES[STOCK].parts[part].title
+    return f"![{figures.alternative(part, rows)}]({figures.FOLDER}/{part}.svg)\n*{caption}.*"
+
+
+def replication_card(rows: Sequence[Row]) -> Iterator[str]:
+    """Every claim of the original, its status and the numbers behind it."""
+    yield (
+        "Each claim of seed 004 against the data. Numbers in brackets are 95 % intervals. The original’s times come "
+        "from another machine and stand as context only."
+    )
+    lines = [(entry.claim, entry.original, f"**{entry.status.value}**", entry.evidence) for entry in card(rows)]
+    yield markdown_table(("Claim", "In the original", "Status", "Data"), lines, 4)
+
+
+def _locks(rows: Sequence[Row]) -> Iterator[str]:
+    if not any(row.part == "locks" for row in rows):
+        return
+    yield "## Waiting for the lock"
+    yield (
+        "From asking for the catalog’s lock to having it, measured in the server from its start, warm-up included; the "
+        "share is of the same runs’ mean latency. Timing a wait costs about 1 µs a request, so these latencies are not "
+        "those of the figures."
+    )
+    yield _picture("locks", rows)
+    yield lock_table(lock_costs(rows))
+
+
+def _further_comparisons(rows: Sequence[Row]) -> Iterator[str]:
+    """Every family but the answers', each a table of its own, since Holm's correction runs over it."""
+    judged = judge(rows)
+    tables = []
+    for name, family in families(rows).items():
+        found = [judged[contrast.name] for contrast in family if contrast.name in judged]
+        if name != "answers" and found:
+            tables.append((name, verdict_table(found)))
+    if tables:
+        yield "## All other comparisons"
+        yield "Each table is a family of its own: Holm’s correction runs over its lines."
+    for name, table in tables:
+        yield f"### Family {name.replace('_', ' ')}"
+        yield table
+
+
+def _background(results_dir: Path) -> Iterator[str]:
+    yield "## The machine"
+    try:
+        yield _machine(environment.load(results_dir))
+    except UsageError:
+        yield "No record of the machine stands beside these results."
+    yield "## How it was measured"
+    yield _list(_METHOD)
+
+
+def _machine(found: Environment) -> str:
+    lines = [
+        ("Processor", f"{found.cpu_model}, {found.machine}"),
+        ("Cores used", str(found.cores)),
+        ("Frequency governor", found.governor),
+        ("Virtual machine", {True: "yes", False: "no", None: "unknown"}[found.hypervisor]),
+        ("Memory", f"{found.memory_mib:,} MiB"),
+        ("System", f"{found.system}, {found.kernel}"),
+        ("Clock", found.clock),
+        ("Python", f"{found.python}, {'with' if found.gil else 'without'} the global interpreter lock"),
+        ("Packages", ", ".join(f"{name} {version}" for name, version in found.packages.items())),
+        ("Commit", found.commit + {True: ", with changes", False: "", None: ""}[found.dirty]),
+        ("Before", _busy(found.before)),
+        ("After", _busy(found.after) if found.after else "the sweep had not ended"),
+    ]
+    if found.after:
+        stolen = found.after.cpu_steal_s - found.before.cpu_steal_s
+        lines.append(("Taken by the hypervisor meanwhile", f"{stolen:.1f} processor seconds"))
+    return markdown_table(("Parameter", "Value"), lines, 2)
+
+
+def _busy(busy: Busy) -> str:
+    return f"load {busy.load_1_min:g}, {busy.memory_available_mib:,.0f} MiB free, {busy.at}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

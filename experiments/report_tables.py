@@ -1,0 +1,182 @@
+"""The report's tables, as Markdown: what each setting measured, how each comparison was judged, what the lock cost.
+
+Rules: a number stands with its 95 % interval over runs where it is a mean of them; what was not measured is a dash; a
+latency that the load side limited is marked. Left out: sentences.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from experiments import stats
+from experiments.figures.series import Point, point, request_types
+from experiments.figures.style import look
+from experiments.results import ALL, Row
+from experiments.stats import Verdict
+from experiments.studies.stock.comparisons import Judged
+from experiments.studies.stock.questions import Answer, LockCost
+from experiments.studies.stock.wording import TOGETHER, ends_text, number
+
+NOTHING = "–"
+MARK = "†"
+LIMITED_NOTE = (
+    f"{MARK} In some run the clients took over 80 % of their core: {TOGETHER}. No claim about the server’s capacity."
+)
+
+Cells = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A factor that a part varies, and how its levels are written."""
+
+    head: str
+    of: Callable[[Row], str]
+    rank: Callable[[Row], int | str]
+
+
+_FACTORS: tuple[Column, ...] = (
+    Column("Service", lambda row: row.service, lambda row: row.service),
+    Column("Server", lambda row: look(row.transport).label, lambda row: row.transport),
+    Column("Request", lambda row: row.request.capitalize(), lambda row: row.request),
+    Column("Mix", lambda row: row.mix.replace(",", " "), lambda row: row.mix),
+    Column("Locking", lambda row: row.locking, lambda row: row.locking),
+    Column("Executor", lambda row: row.executor, lambda row: row.executor),
+    Column("Pool", lambda row: str(row.workers), lambda row: row.workers),
+    Column("Task", lambda row: row.dispatch, lambda row: row.dispatch),
+    Column("Connection", lambda row: row.connection, lambda row: row.connection),
+    Column("Updater", lambda row: "yes" if row.updater else "no", lambda row: int(row.updater)),
+    Column("Connections", lambda row: str(row.connections), lambda row: row.connections),
+    Column("Clients", lambda row: str(row.clients), lambda row: row.clients),
+)
+
+_MEASURES: Cells = (
+    "Mean, ms",
+    "95 % interval",
+    "Median, ms",
+    "p99, ms",
+    "N/X, ms",
+    "Replies/s",
+    "Server CPU, µs/request",
+    "Errors",
+    "Starved",
+    "Load side, % of a core",
+)
+
+
+def markdown_table(head: Cells, lines: Iterable[Cells], left: int = 1) -> str:
+    """A table; the first ``left`` columns are text, the others numbers, set to the right."""
+    rule = [":---" if column < left else "---:" for column in range(len(head))]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *lines))
+
+
+def measured_table(rows: Sequence[Row]) -> str:
+    """Every setting of a part: the factors that vary in it, and what was measured."""
+    types = request_types(rows) or [ALL]
+    own = [row for row in rows if row.request in types]
+    varied = [column for column in _FACTORS if len({column.of(row) for row in own}) > 1 or column.head == "Clients"]
+    settings: dict[tuple[int | str, ...], list[Row]] = {}
+    for row in own:
+        settings.setdefault(tuple(column.rank(row) for column in varied), []).append(row)
+    lines = [(*(column.of(found[0]) for column in varied), *_measured(found)) for _, found in sorted(settings.items())]
+    table = markdown_table((*(column.head for column in varied), *_MEASURES), lines, len(varied))
+    return f"{table}\n\n{LIMITED_NOTE}" if any(row.load_limited for row in own) else table
+
+
+def _measured(rows: Sequence[Row]) -> Cells:
+    mean = point(rows, lambda row: row.latency_us_mean, 0)
+    limited = MARK if any(row.load_limited for row in rows) else ""
+    errors = sum(row.errors for row in rows)
+    starved = [row.starved_clients for row in rows]
+    share = point(rows, lambda row: row.client_cpu_share, 0)
+    return (
+        _ms(mean) + (limited if mean else ""),
+        _interval_ms(mean),
+        _ms(point(rows, lambda row: row.latency_us_p50, 0)),
+        _ms(point(rows, lambda row: row.latency_us_p99, 0)),
+        _ms(point(rows, lambda row: row.n_over_x_us, 0)),
+        _plain(point(rows, lambda row: row.throughput_hz, 0)),
+        _plain(point(rows, lambda row: row.server_cpu_us_per_request, 0)),
+        str(errors),
+        f"{min(starved)}" if min(starved) == max(starved) else f"{min(starved)}–{max(starved)}",
+        f"{100 * share.value:.0f}" if share else NOTHING,
+    )
+
+
+def verdict_table(compared: Sequence[Judged]) -> str:
+    """How each comparison was judged."""
+    lines = [
+        (
+            judged.contrast.text + (f" {MARK}" if judged.load_limited else ""),
+            _verdict(judged),
+            number(judged.result.ratio.value),
+            _ends(judged.result.ratio),
+            number(judged.result.p_holm),
+            str(judged.result.ratio.n),
+        )
+        for judged in compared
+    ]
+    head = ("Ratio of mean latencies", "Verdict", "Ratio", "95 % interval", "p (Holm)", "Blocks")
+    table = markdown_table(head, lines, 2)
+    return f"{table}\n\n{LIMITED_NOTE}" if any(judged.load_limited for judged in compared) else table
+
+
+def summary_table(found: Sequence[Answer]) -> str:
+    """The four answers at a glance: the comparison that decides each."""
+    lines = []
+    for answer in found:
+        if not answer.deciding:
+            lines.append((str(answer.number), answer.question, "not run here", NOTHING, NOTHING))
+        for judged in answer.deciding:
+            name = judged.contrast.text + (f" {MARK}" if judged.load_limited else "")
+            ratio = judged.result.ratio
+            lines.append((str(answer.number), name, _verdict(judged), number(ratio.value), _ends(ratio)))
+    table = markdown_table(("", "Ratio of mean latencies", "Verdict", "Ratio", "95 % interval"), lines, 3)
+    limited = any(judged.load_limited for answer in found for judged in answer.deciding)
+    return f"{table}\n\n{LIMITED_NOTE}" if limited else table
+
+
+def lock_table(costs: Sequence[LockCost]) -> str:
+    """What was waited for the lock, and what part of the latency that is."""
+    lines = [
+        (
+            cost.locking,
+            cost.request.capitalize(),
+            look(cost.transport).label,
+            str(cost.clients),
+            number(cost.wait_us.value) if cost.wait_us else "no lock",
+            _ends(cost.wait_us) if cost.wait_us else NOTHING,
+            number(cost.latency_us.value / 1000),
+            f"{number(100 * cost.share.value)} %" if cost.share else NOTHING,
+        )
+        for cost in costs
+    ]
+    head = ("Strategy", "Request", "Server", "Clients", "Mean wait, µs", "95 % interval", "Latency, ms", "Share")
+    return markdown_table(head, lines, 3)
+
+
+def _verdict(judged: Judged) -> str:
+    verdict, needed = judged.result.verdict, judged.result.blocks_needed
+    if verdict is not Verdict.INCONCLUSIVE:
+        return f"**{verdict.value}**"
+    return f"**{verdict.value}**, {f'about {needed} blocks would decide' if needed else 'blocks to decide unknown'}"
+
+
+def _ms(found: Point | None) -> str:
+    return number(found.value / 1000) if found else NOTHING
+
+
+def _plain(found: Point | None) -> str:
+    return number(found.value) if found else NOTHING
+
+
+def _interval_ms(found: Point | None) -> str:
+    if found is None or found.low is None or found.high is None:
+        return NOTHING
+    return f"{number(found.low / 1000)} to {number(found.high / 1000)}"
+
+
+def _ends(estimate: stats.Estimate) -> str:
+    """A dash where there are too few runs: one, or so few that the interval of a positive quantity crosses zero."""
+    if estimate.n < 2 or estimate.low <= 0:
+        return NOTHING
+    return ends_text(estimate)

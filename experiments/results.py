@@ -1,0 +1,243 @@
+"""Results: one tidy row per run × request type, and the CSV file that holds them.
+
+A ``Row`` is everything that is known of one request type in one run: the run's factors, what the client saw, what the
+server spent. Its fields are the file's columns, in this order and by these names. A run's rows are written together,
+the row of request ``all`` last: a run that has no such row was cut off by a crash, and does not count.
+
+Empty cells are None: not measured (the lock wait of a run that was not timed), or not there (the latency of a request
+that no client completed). Left out: anything computed over runs; that is ``stats``.
+"""
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from stock_service.errors import UsageError
+
+RESULTS_FILE = "results.csv"
+
+ALL = "all"
+"""The request type of the row that sums up a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One request type in one run."""
+
+    study: str
+    part: str
+    """The figure or extension that the run belongs to, such as ``figure_1`` or ``locks``."""
+    block: int
+    """From 1. Every setting is run once in every block."""
+    order: int
+    """The run's place within its block, from 1; drawn at random."""
+    run_id: str
+    """Unique in the file."""
+    service: str
+    """What was served: ``stock``, or one of the studies' own services."""
+    transport: str
+    executor: str
+    dispatch: str
+    """``request`` or ``connection``; on transports that have no choice, ``request``."""
+    workers: int
+    locking: str
+    clients: int
+    """Client processes."""
+    connections: int
+    """Connections of each client."""
+    connection: str
+    """``kept-alive`` or ``per-request``."""
+    mix: str
+    """Weights of the requests, such as ``lookup=0.5,trade=0.5``."""
+    updater: bool
+    """Whether a price updater ran beside the clients; its requests are in no row."""
+    request: str
+    """``lookup``, ``trade``, ``update``, ``echo``, or ``all`` of them."""
+    count: int
+    """Requests answered within the window."""
+    errors: int
+    error_kinds: str
+    """``KIND:COUNT``, separated by blanks; see ``parse_counts``."""
+    starved_clients: int
+    """Clients that never got a reply; they are in no latency."""
+    outcomes: str
+    """As ``error_kinds``: how the answered requests ended, such as ``OK:1020 SUSPENDED:3``."""
+    duration_s: float
+    """The measured window."""
+    throughput_hz: float
+    """Answers a second of this request type."""
+    throughput_all_hz: float
+    """Answers a second of all types."""
+    latency_us_mean: float | None
+    latency_us_p50: float | None
+    latency_us_p90: float | None
+    latency_us_p99: float | None
+    latency_us_p999: float | None
+    latency_us_max: float | None
+    latency_us_stddev: float | None
+    """Over the run's requests; says nothing of how sure the mean is."""
+    connect_us_mean: float | None
+    """Making a connection, before the window."""
+    first_call_us_mean: float | None
+    """The first request on a connection, before the window."""
+    n_over_x_us: float | None
+    """Connections that send ÷ throughput of all: what a closed loop's latency must be. Starved clients do not send."""
+    little_ratio: float | None
+    """Throughput × (mean latency + think time) ÷ connections that send: 1 where clock and counting are right."""
+    server_cpu_s: float | None
+    """Processor time of the server process in the window, user and system."""
+    server_cpu_us_per_request: float | None
+    client_cpu_share: float | None
+    """Processor time of the client processes in the window ÷ the window: of one core."""
+    load_limited: bool
+    """The clients took over 80 % of their core: the latency is that of client and server together."""
+    lock_wait_us_mean: float | None
+    """From asking for the catalog's lock to having it: for lookup a reader's, for trade and update a writer's."""
+    lock_wait_us_p99: float | None
+    server_memory_mib: float | None
+    """The server's proportional set size at the end of the window."""
+    pinned: bool
+    """Server and clients had a core each."""
+    started_at: str
+    """When the run began, ISO 8601 in UTC: a label, no measurement."""
+    seed: int
+
+
+COLUMNS: tuple[str, ...] = tuple(field.name for field in fields(Row))
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """``{"OK": 3, "SUSPENDED": 1}`` → ``OK:3 SUSPENDED:1``; names without colons or blanks."""
+    return " ".join(f"{name}:{count}" for name, count in sorted(counts.items()))
+
+
+def parse_counts(text: str) -> dict[str, int]:
+    """The reverse of ``counts_text``. ValueError for anything else."""
+    counts: dict[str, int] = {}
+    for word in text.split():
+        name, colon, count = word.rpartition(":")
+        if not colon or not name:
+            raise ValueError(f"no NAME:COUNT: {word!r}")
+        counts[name] = int(count)
+    return counts
+
+
+def load_rows(path: Path) -> list[Row]:
+    """Every row of a results file, or of the ``results.csv`` of a folder. UsageError names the line and the column."""
+    return parse_rows(_read(path), str(path))
+
+
+def load_whole_runs(path: Path) -> list[Row]:
+    """As ``load_rows``, leaving out what a crash cut off: a torn last line, and a run without its row of ``all``."""
+    text = _read(path)
+    whole_lines = text[: text.rfind("\n") + 1]
+    rows = parse_rows(whole_lines, str(path))
+    complete = {row.run_id for row in rows if row.request == ALL}
+    return [row for row in rows if row.run_id in complete]
+
+
+def parse_rows(text: str, source: str) -> list[Row]:
+    """The rows of a CSV text; ``source`` names it in the UsageError."""
+    reader = csv.reader(io.StringIO(text))
+    header = next(reader, [])
+    if tuple(header) != COLUMNS:
+        missing = [name for name in COLUMNS if name not in header]
+        raise UsageError(f"{source}: header", ",".join(header), f"the columns of results.Row (missing: {missing})")
+    return [_parse_row(cells, f"{source} line {reader.line_num}") for cells in reader]
+
+
+class ResultsWriter:
+    """Appends runs to a results file: each is on the disk when ``append`` returns. One thread's; close it."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens the file at ``path``, with a header where it is new or empty. Raises OSError."""
+        self._file = path.open("a", encoding="utf-8", newline="")
+        if self._file.tell() == 0:
+            self._write([COLUMNS])
+
+    def append(self, rows: Iterable[Row]) -> None:
+        """Adds one run, its row of ``all`` last. Blocks until the disk has it."""
+        self._write([_cells(row) for row in rows])
+
+    def close(self) -> None:
+        """Closes the file. May be repeated."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _write(self, lines: Iterable[Iterable[str]]) -> None:
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows(lines)
+        self._file.write(buffer.getvalue())
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def _read(path: Path) -> str:
+    file = path / RESULTS_FILE if path.is_dir() else path
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(str(file), type(error).__name__, "a results.csv, or a folder that has one") from error
+
+
+def _parse_row(cells: list[str], where: str) -> Row:
+    if len(cells) != len(COLUMNS):
+        raise UsageError(where, f"{len(cells)} cells", f"{len(COLUMNS)} (a run cut off is repaired by --resume)")
+    values: dict[str, object] = {}
+    for field, cell in zip(fields(Row), cells, strict=True):
+        try:
+            values[field.name] = _PARSERS[field.type](cell)
+        except ValueError as error:
+            raise UsageError(f"{where}, {field.name}", cell, _ALLOWED[field.type]) from error
+    return Row(**values)  # type: ignore[arg-type]  # each cell was parsed as its field's type
+
+
+def _cells(row: Row) -> list[str]:
+    return [_cell(value) for value in astuple(row)]
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return f"{value:.10g}"
+        case _:
+            return str(value)
+
+
+def _parse_bool(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(text)
+    return text == "true"
+
+
+def _parse_optional(text: str) -> float | None:
+    return float(text) if text else None
+
+
+_PARSERS: dict[object, Callable[[str], object]] = {
+    str: str,
+    int: int,
+    float: float,
+    bool: _parse_bool,
+    float | None: _parse_optional,
+}
+_ALLOWED: dict[object, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    float | None: "a number, or nothing",
+}

@@ -1,0 +1,13 @@
+"""The studies' own services. Each runs on every transport, as the stock service does."""
+
+from collections.abc import Callable
+
+from experiments.services.echo import echo
+from experiments.services.greeter import greeter
+from stock_service.service import Service
+
+SERVICES: dict[str, Callable[[], Service]] = {
+    "echo": echo,
+    "greeter": greeter,
+}
+"""Every service by the name that ``python -m experiments.services serve`` takes."""

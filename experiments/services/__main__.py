@@ -1,0 +1,33 @@
+"""``python -m experiments.services serve NAME --transport T …`` serves a study's service; ``list`` prints them.
+
+Keeps the process contract and takes the options of every server here but those that are about stocks.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from experiments.services import SERVICES
+from stock_service import serving
+from stock_service.command_line import Parser
+from stock_service.transports import TRANSPORTS
+
+PROGRAM = "python -m experiments.services"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serves, which does not return, or lists."""
+    if list(arguments) == ["list"]:
+        print("\n".join(SERVICES))
+        return
+    parser = Parser(PROGRAM, "A study's service on any transport. Prints 'ready HOST:PORT' once it serves.")
+    parser.add_argument("command", choices=("serve", "list"), help="serve a service, or list them (and nothing else)")
+    parser.add_argument("service", choices=SERVICES, help="which service")
+    parser.add_argument("--transport", choices=TRANSPORTS, required=True, help="what carries the requests")
+    chosen, _ = parser.parse_known_args([a for a in arguments if a not in ("-h", "--help")] or arguments)
+    serving.add_server_options(parser, chosen.transport)
+    options = parser.parse_args(arguments)
+    serving.leave(serving.run(PROGRAM, options.transport, SERVICES[options.service](), options))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

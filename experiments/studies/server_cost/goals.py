@@ -1,0 +1,134 @@
+"""The goals of ``server_cost``, and the table that says how they are met: pure, from rows to lines of text.
+
+Ratios are taken within blocks, with Student's t interval on their logarithms. A goal is held against the point
+estimate, and the interval stands beside it. Where the load was the limit of a throughput, the table says so: such a
+throughput is the load's, not the server's.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from experiments.results import ALL, Row
+from experiments.stats import Estimate, log_ratios, mean_interval, ratio_interval
+
+GRPC_OVER_SOCKETS_MIN = 8.0
+ABOVE_ECHO_MAX = {"grpc": 1.10, "sockets": 1.50}
+IDLE_SHARE_MAX = 0.001
+IDLE_1000_MIB_MAX = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One setting of the study, as its rows name it."""
+
+    part: str
+    transport: str
+    executor: str
+
+    def __str__(self) -> str:
+        return f"{self.part} on {self.transport}, {self.executor}"
+
+
+GRPC = Arm("lookup", "grpc", "thread-pool")
+GRPC_STATIC = Arm("lookup", "grpc", "static-pool")
+SOCKETS = Arm("lookup", "sockets", "static-pool")
+GRPC_ECHO = Arm("echo", "grpc", "thread-pool")
+SOCKETS_ECHO = Arm("echo", "sockets", "static-pool")
+
+ARMS = (SOCKETS, GRPC, GRPC_STATIC, SOCKETS_ECHO, GRPC_ECHO)
+
+
+def conclude(rows: Sequence[Row]) -> str:
+    """The table: cost and throughput of every arm, the ratios, and the idle servers, each against its goal."""
+    lines = ["CPU per request and throughput, mean over runs with 95 % interval:"]
+    lines += [line for arm in ARMS if (line := _arm_line(rows, arm))]
+    lines += ["", "Ratios of CPU per request, within blocks, with 95 % interval:"]
+    lines += _ratio_lines(rows)
+    lines += ["", "Idle:"]
+    lines += _idle_lines([row for row in rows if row.part == "idle" and row.request == ALL])
+    return "\n".join(lines)
+
+
+def cost_by_block(rows: Iterable[Row], arm: Arm) -> dict[int, float]:
+    """CPU per request in µs of that arm in every block that has it."""
+    return {row.block: row.server_cpu_us_per_request for row in _of(rows, arm) if row.server_cpu_us_per_request}
+
+
+def cost_ratio(rows: Sequence[Row], above: Arm, below: Arm) -> Estimate | None:
+    """CPU per request of one arm over another's; None where no block has both."""
+    values = log_ratios(cost_by_block(rows, above), cost_by_block(rows, below))
+    return ratio_interval(values) if values else None
+
+
+def _of(rows: Iterable[Row], arm: Arm) -> list[Row]:
+    return [row for row in rows if Arm(row.part, row.transport, row.executor) == arm and row.request == ALL]
+
+
+def _arm_line(rows: Sequence[Row], arm: Arm) -> str | None:
+    runs = _of(rows, arm)
+    cost = list(cost_by_block(rows, arm).values())
+    if not runs or not cost:
+        return None
+    shares = [row.client_cpu_share for row in runs if row.client_cpu_share is not None]
+    limited = sum(row.load_limited for row in runs)
+    load = f"load at {max(shares):.0%} of its core at most" if shares else "load not measured"
+    limit = f", the limit in {limited} of {len(runs)} runs" if limited else ""
+    throughput = mean_interval([row.throughput_all_hz for row in runs])
+    return f"  {arm!s:34} {_estimate(mean_interval(cost), 'µs', 1)}  {_estimate(throughput, '/s', 0)}  {load}{limit}"
+
+
+def _ratio_lines(rows: Sequence[Row]) -> list[str]:
+    lines: list[str] = []
+    for transport, arm, echo in (("sockets", SOCKETS, SOCKETS_ECHO), ("grpc", GRPC, GRPC_ECHO)):
+        ratio, goal = cost_ratio(rows, arm, echo), ABOVE_ECHO_MAX[transport]
+        if ratio is not None:
+            lines.append(_goal_line(f"Lookup ÷ echo, {transport}", ratio, f"at most {goal:g}", ratio.value <= goal))
+    ratio = cost_ratio(rows, GRPC, SOCKETS)
+    if ratio is not None:
+        met = ratio.value >= GRPC_OVER_SOCKETS_MIN
+        lines.insert(0, _goal_line("gRPC ÷ sockets, Lookup", ratio, f"at least {GRPC_OVER_SOCKETS_MIN:g}", met))
+    ratio = cost_ratio(rows, GRPC_STATIC, GRPC)
+    if ratio is not None:
+        lines.append(f"  {'gRPC: static-pool ÷ thread-pool':34} {_estimate(ratio, '', 3)}")
+    return lines
+
+
+def _goal_line(name: str, ratio: Estimate, goal: str, met: bool) -> str:
+    return f"  {name:34} {_estimate(ratio, '', 3)}  goal {goal}: {'met' if met else 'MISSED'}"
+
+
+def _idle_lines(rows: Sequence[Row]) -> list[str]:
+    lines: list[str] = []
+    for row in rows:
+        if row.server_cpu_s is None or row.server_memory_mib is None:
+            continue
+        share = row.server_cpu_s / row.duration_s
+        met = "met" if share < IDLE_SHARE_MAX else "MISSED"
+        name = f"{row.transport}, {row.connections} connections"
+        lines.append(
+            f"  {name:34} {share:.4%} of a core over {row.duration_s:.0f} s, {row.server_memory_mib:.1f} MiB"
+            f"  goal under {IDLE_SHARE_MAX:.1%}: {met}"
+        )
+    growth = idle_growth_mib(rows)
+    if growth is not None:
+        met = "met" if growth < IDLE_1000_MIB_MAX else "MISSED"
+        name = "sockets, per 1,000 connections"
+        lines.append(f"  {name:34} {growth:.1f} MiB  goal under {IDLE_1000_MIB_MAX:g} MiB: {met}")
+    return lines
+
+
+def idle_growth_mib(rows: Iterable[Row]) -> float | None:
+    """MiB that 1,000 idle connections add to the socket server; None where it was not measured both ways."""
+    memory = {row.connections: row.server_memory_mib for row in rows if row.transport == "sockets"}
+    empty, most = memory.get(0), max(memory, default=0)
+    full = memory.get(most)
+    if not most or empty is None or full is None:
+        return None
+    return (full - empty) * 1000 / most
+
+
+def _estimate(estimate: Estimate, unit: str, digits: int) -> str:
+    """``12.3 µs (12.1 to 12.5)``; one value has no interval."""
+    low, value, high = (f"{number:,.{digits}f}" for number in (estimate.low, estimate.value, estimate.high))
+    interval = f"{low} to {high}" if estimate.n > 1 else "one run, no interval"
+    return f"{value}{unit and ' ' + unit} ({interval})"

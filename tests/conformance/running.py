@@ -1,0 +1,185 @@
+"""What the transports' checks run: a server of any kind on a free port, its connections, and a service to try it with.
+
+A ``Kind`` is one combination of the factors; ``KINDS`` are all of them, so that a transport or executor added to its
+table is checked without a word here. ``Probe`` is a service whose handlers block, fail or echo as a check needs it.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import TracebackType
+from typing import Protocol, Self
+
+from stock_service.concurrency import EXECUTORS
+from stock_service.errors import FAULTS
+from stock_service.service import Service
+from stock_service.transports import TRANSPORTS, Address, Connection, Dispatch, ServeOptions, load
+
+WAIT_S = 10.0
+"""How long anything that must happen may take; a hundred times what it takes on a quiet machine."""
+
+POLL_S = 0.002
+"""Between two looks at something that tells nobody when it changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One combination of transport, executor and, on sockets, dispatch."""
+
+    transport: str
+    executor: str
+    dispatch: Dispatch = "request"
+
+    def __str__(self) -> str:
+        return f"{self.transport}-{self.executor}" + ("-connection" if self.dispatch == "connection" else "")
+
+
+KINDS = [Kind(transport, executor) for transport in TRANSPORTS for executor in EXECUTORS]
+KINDS += [Kind("sockets", executor, "connection") for executor in EXECUTORS]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A server's limits; ``requests_max`` and ``dispatch`` are set from the rest."""
+
+    workers: int = 4
+    queue_limit: int = 64
+    options: ServeOptions = field(default=ServeOptions())
+
+
+class Running:
+    """A server that runs until ``with`` ends, which also closes the connections and fails unless all ends in time."""
+
+    def __init__(self, kind: Kind, service: Service, limits: Limits) -> None:
+        self._transport = load(kind.transport)
+        requests_max = limits.workers + limits.queue_limit
+        options = replace(limits.options, requests_max=requests_max, dispatch=kind.dispatch)
+        self._executor = EXECUTORS[kind.executor](limits.workers, limits.queue_limit)
+        self._connections: list[Connection] = []
+        try:
+            self.server = self._transport.serve(service, self._executor, options)
+        except BaseException:
+            self._executor.stop(WAIT_S)
+            raise
+        self.address: Address = self.server.address
+
+    def connect(self, timeout_s: float = WAIT_S) -> Connection:
+        """A connection that ``with`` closes."""
+        connection = self._transport.connect(self.address, timeout_s)
+        self._connections.append(connection)
+        return connection
+
+    def stop(self, grace_s: float = WAIT_S) -> bool:
+        """Stops the server, then the executor; whether all ended in time."""
+        finished = self.server.stop(grace_s)
+        return self._executor.stop(grace_s) and finished
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for connection in self._connections:
+            connection.close()
+        assert self.stop() or error is not None, "the server had work left when its clients were gone"
+
+
+class Maker(Protocol):
+    """Starts a server of one kind."""
+
+    def __call__(self, service: Service, limits: Limits = ...) -> Running:
+        """A running server; use it in ``with``."""
+
+
+def maker(kind: Kind) -> Maker:
+    """What starts servers of this kind."""
+
+    def make(service: Service, limits: Limits = Limits()) -> Running:  # noqa: B008  # frozen
+        return Running(kind, service, limits)
+
+    return make
+
+
+PROBE = "tests.v1.Probe"
+ECHO, BLOCK, FAIL = (f"/{PROBE}/{name}" for name in ("Echo", "Block", "Fail"))
+
+
+class Probe:
+    """``Echo`` gives back what it gets; ``Block`` does so once ``released``; ``Fail`` raises.
+
+    ``Fail`` raises the fault whose code it gets as a decimal number, and something that is no fault otherwise. Leaving
+    ``with`` releases, so that a check that fails does not wait for its own handlers.
+    """
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+        self.begun: list[bytes] = []  # what Block was called with; appending is atomic
+        self._entered = threading.Semaphore(0)
+        self.service = Service(PROBE, {ECHO: bytes, BLOCK: self._block, FAIL: self._fail})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.released.set()
+
+    def entered(self) -> None:
+        """Blocks until one more call of ``Block`` has begun."""
+        assert self._entered.acquire(timeout=WAIT_S), "no handler began"
+
+    def _block(self, payload: bytes) -> bytes:
+        self.begun.append(payload)
+        self._entered.release()
+        assert self.released.wait(3 * WAIT_S), "nobody released the handler"
+        return payload
+
+    def _fail(self, payload: bytes) -> bytes:
+        if payload.isdigit():
+            raise FAULTS[int(payload)](f"planted {payload.decode()}")
+        raise RuntimeError("planted")
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Blocks until a condition holds; fails with ``what`` if it does not in time."""
+    deadline_s = time.monotonic() + WAIT_S
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline_s, f"not within {WAIT_S:g} s: {what}"
+        pause.wait(POLL_S)
+
+
+def refuses(address: Address) -> bool:
+    """Whether nobody accepts connections there any more."""
+    try:
+        socket.create_connection(address, WAIT_S).close()
+    except OSError:
+        return True
+    return False
+
+
+def stopping(running: Running, grace_s: float = WAIT_S) -> "Stopping":
+    """Starts stopping a server on a thread; gives that once the server accepts nobody any more."""
+    return Stopping(partial(running.stop, grace_s), running.address)
+
+
+class Stopping:
+    """A stop that has begun."""
+
+    def __init__(self, stop: Callable[[], bool], address: Address) -> None:
+        self._finished: list[bool] = []
+        self._thread = threading.Thread(target=lambda: self._finished.append(stop()), name="stopping")
+        self._thread.start()
+        until(lambda: refuses(address), "the server stops accepting")
+
+    @property
+    def over(self) -> bool:
+        """Whether the stop has ended."""
+        return not self._thread.is_alive()
+
+    def result(self) -> bool:
+        """What the stop said. Blocks until it ends."""
+        self._thread.join(2 * WAIT_S)
+        assert self._finished, "the stop did not end"
+        return self._finished[0]

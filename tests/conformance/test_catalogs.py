@@ -1,0 +1,70 @@
+"""The catalog in memory keeps what a catalog promises under every locking strategy; the checks refuse wrong ones."""
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+
+import pytest
+
+from stock_service.catalog import Catalog, MemoryCatalog
+from stock_service.locking import LOCKINGS, Measured
+from stock_service.model import Stock
+from tests.conformance.catalogs import (
+    CHECKS,
+    MakeCatalog,
+    changes_exclude_each_other,
+    remembers_as_many_ids_as_it_says,
+    uses_of_an_id_at_once_have_one_effect,
+)
+from tests.races.interleaving import Handoff, OneLock
+from tests.races.planted import PLANTED
+
+
+def in_memory(locking: str) -> MakeCatalog:
+    """A maker of catalogs in memory."""
+    return lambda stocks, retry_window: MemoryCatalog(stocks, LOCKINGS[locking], retry_window)
+
+
+def measured(stocks: Sequence[Stock], retry_window: int) -> Catalog:
+    """A catalog whose waits for locks are timed."""
+    clock = iter(range(10**9)).__next__
+    return MemoryCatalog(stocks, lambda names: Measured(LOCKINGS["two-level"](names), clock), retry_window)
+
+
+MAKERS: dict[str, MakeCatalog] = {name: in_memory(name) for name in LOCKINGS} | {"measured": measured}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", MAKERS)
+def test_catalog(name: str, check: Callable[[MakeCatalog], None]) -> None:
+    """The catalog passes the check, whose docstring states the fact."""
+    check(MAKERS[name])
+
+
+def unlocked(stocks: Sequence[Stock], retry_window: int) -> Catalog:
+    """A catalog without locks."""
+    return MemoryCatalog(stocks, lambda _: OneLock(None, nullcontext()), retry_window)
+
+
+def short_of_memory(stocks: Sequence[Stock], retry_window: int) -> Catalog:
+    """A catalog that remembers one id less than it says."""
+    return MemoryCatalog(stocks, LOCKINGS["mutex"], retry_window - 1)
+
+
+def forgetful(stocks: Sequence[Stock], _retry_window: int) -> Catalog:
+    """A catalog that executes a retry twice."""
+    return PLANTED["retry executed twice"](stocks, Handoff(0.01))
+
+
+@pytest.mark.parametrize(
+    ("make", "check"),
+    [
+        (unlocked, changes_exclude_each_other),
+        (short_of_memory, remembers_as_many_ids_as_it_says),
+        (forgetful, uses_of_an_id_at_once_have_one_effect),
+    ],
+    ids=["unlocked", "short of memory", "forgetful"],
+)
+def test_a_wrong_catalog_is_refused(make: MakeCatalog, check: Callable[[MakeCatalog], None]) -> None:
+    """The checks can fail."""
+    with pytest.raises(AssertionError):
+        check(make)

@@ -1,0 +1,219 @@
+"""What comes over a socket: frames in every cut and company, and what is no frame."""
+
+import struct
+
+import pytest
+
+from stock_service.errors import FaultCode
+from stock_service.transports import ServeOptions
+from stock_service.wire.framing import ReplyFrame
+from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
+from tests.conformance.running import BLOCK, ECHO, Limits, Maker, Probe
+
+both = pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
+
+TLS_HELLO = bytes.fromhex("160301020001000001fc0303") + bytes(32)
+HTTP = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: curious\r\n\r\n"
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+LIMIT = ServeOptions().frame_bytes_max
+
+
+def length(number: int) -> bytes:
+    """A frame's length as its first four bytes."""
+    return number.to_bytes(4, "big")
+
+
+NO_FRAMES = {
+    "length_0": length(0),
+    "length_too_short": length(8) + bytes(8),
+    "length_too_long": length(LIMIT + 1),
+    "length_2_to_31": length(2**31),
+    "length_max": length(2**32 - 1),
+    "method_longer_than_frame": length(9) + bytes.fromhex("00000001 00000000 01"),
+    "http": HTTP,
+    "http2": HTTP2,
+    "tls": TLS_HELLO,
+}
+
+
+@pytest.mark.parametrize("pipeline_max", [1, 2, 64])
+@both
+def test_pipelined_requests_are_all_answered(make: Maker, pipeline_max: int) -> None:
+    """Of 300 requests sent at once each gets its own reply, whatever the pipeline's limit."""
+    calls = range(1, 301)
+    with make(Probe().service, Limits(options=ServeOptions(pipeline_max=pipeline_max))) as running:
+        with RawSocket(running.address) as client:
+            client.send(b"".join(frame(call, payload=b"%d" % call) for call in calls))
+            client.half_close()
+            assert sorted(client.rest()) == [ReplyFrame(call, 0, b"%d" % call) for call in calls]
+
+
+def test_connection_dispatch_keeps_the_order() -> None:
+    """A connection that has its thread gets its replies in the order of its requests."""
+    make = DISPATCHES[1]
+    calls = [5, 3, 2**32 - 1, 1, 3]
+    with make(Probe().service) as running, RawSocket(running.address) as client:
+        client.send(b"".join(frame(call) for call in calls))
+        client.half_close()
+        assert [reply.call for reply in client.rest()] == calls
+
+
+def test_request_dispatch_lets_a_ready_reply_overtake() -> None:
+    """A request whose handler waits does not hold up the one sent after it on the same connection."""
+    probe = Probe()
+    with DISPATCHES[0](probe.service) as running, RawSocket(running.address) as client, probe:
+        client.send(frame(1, BLOCK) + frame(2))
+        assert client.reply() == ReplyFrame(2, 0, b"")
+        probe.released.set()
+        assert client.reply() == ReplyFrame(1, 0, b"")
+
+
+@both
+def test_a_request_may_be_cut_anywhere(make: Maker) -> None:
+    """A request in two pieces is answered, wherever it is cut, also with the next one's first piece behind it."""
+    whole = frame(7, payload=b"payload")
+    with make(Probe().service) as running:
+        with RawSocket(running.address) as client, RawSocket(running.address) as other:
+            for cut in range(1, len(whole)):
+                client.send(whole[:cut])
+                assert other.echo(), "by now the first piece has been read"
+                client.send(whole[cut:] + whole[:cut])
+                assert client.reply() == ReplyFrame(7, 0, b"payload")
+                client.send(whole[cut:])
+                assert client.reply() == ReplyFrame(7, 0, b"payload")
+
+
+@both
+def test_two_requests_in_one_segment(make: Maker) -> None:
+    """Two requests that arrive together are both answered, and so is a third behind them."""
+    with make(Probe().service) as running, RawSocket(running.address) as client:
+        client.send(frame(1, payload=b"a") + frame(2, payload=b"b"))
+        assert {client.reply(), client.reply()} == {ReplyFrame(1, 0, b"a"), ReplyFrame(2, 0, b"b")}
+        assert client.echo()
+
+
+@both
+def test_replies_still_come_after_a_half_close(make: Maker) -> None:
+    """A client that says it will send no more gets what it has asked for, and then the end."""
+    probe = Probe()
+    with make(probe.service) as running, RawSocket(running.address) as client, probe:
+        client.send(frame(1, BLOCK, b"a") + frame(2, BLOCK, b"b"))
+        client.half_close()
+        probe.entered()
+        probe.released.set()
+        assert sorted(client.rest()) == [ReplyFrame(1, 0, b"a"), ReplyFrame(2, 0, b"b")]
+
+
+@both
+def test_a_client_may_leave_in_the_middle_of_a_request(make: Maker) -> None:
+    """Gone after any byte, politely or by reset: the next client is served, by the only worker."""
+    whole = frame(1, payload=b"ab")
+    with make(Probe().service, Limits(workers=1)) as running:
+        for cut in range(1, len(whole)):
+            for leave in (RawSocket.half_close, RawSocket.reset):
+                with RawSocket(running.address) as client:
+                    client.send(whole[:cut])
+                    leave(client)
+                    assert client.socket.fileno() < 0 or all(reply.code for reply in client.rest())
+        with RawSocket(running.address) as after:
+            assert after.echo()
+
+
+@both
+def test_a_client_may_be_gone_before_its_reply(make: Maker) -> None:
+    """A connection reset while its handlers run costs nothing but the replies; the server still stops in time."""
+    probe = Probe()
+    with make(probe.service, Limits(workers=2)) as running, probe:
+        with RawSocket(running.address) as client:
+            client.send(frame(1, BLOCK) + frame(2, BLOCK))
+            probe.entered()
+            client.reset()
+        probe.released.set()
+        with RawSocket(running.address) as after:
+            assert after.echo()
+        assert running.stop()
+
+
+@pytest.mark.parametrize("sent", NO_FRAMES.values(), ids=NO_FRAMES)
+@both
+def test_what_is_no_frame_is_refused_and_ends_the_connection(make: Maker, sent: bytes) -> None:
+    """A fault INVALID_ARGUMENT about the connection that says why, and the end; others are served on."""
+    with make(Probe().service) as running:
+        with RawSocket(running.address) as other, RawSocket(running.address) as client:
+            assert other.echo()
+            client.send(sent)
+            fault = client.reply()
+            assert fault is not None
+            assert (fault.call, fault.code) == (0, FaultCode.INVALID_ARGUMENT)
+            assert b"bytes" in fault.payload
+            assert client.reply() is None
+            assert other.echo()
+
+
+@both
+def test_call_number_0_is_refused_and_ends_the_connection(make: Maker) -> None:
+    """Call 0 is the connection's own: a request may not use it. What came before it is answered."""
+    with make(Probe().service) as running, RawSocket(running.address) as client:
+        client.send(frame(1) + frame(0) + frame(2))
+        replies = client.rest()
+        assert sorted(reply.call for reply in replies) == [0, 1]
+        (fault,) = (reply for reply in replies if reply.call == 0)
+        assert fault.code == FaultCode.INVALID_ARGUMENT
+        assert b"call number 0, allowed: 1 to 4294967295" in fault.payload
+
+
+@both
+def test_requests_before_what_is_no_frame_are_answered(make: Maker) -> None:
+    """What arrived whole is answered, even if what came with it in one segment is no frame."""
+    with make(Probe().service) as running, RawSocket(running.address) as client:
+        client.send(frame(1) + frame(2) + length(0))
+        assert sorted(reply.call for reply in client.rest()) == [0, 1, 2]
+
+
+@both
+def test_a_frame_may_be_just_as_long_as_allowed(make: Maker) -> None:
+    """A frame of ``frame_bytes_max`` bytes is answered; one byte more is not."""
+    limits = Limits(options=ServeOptions(frame_bytes_max=500))
+    room = 500 - (len(frame(1)) - 4)
+    with make(Probe().service, limits) as running:
+        with RawSocket(running.address) as client:
+            client.send(frame(1, payload=bytes(room)))
+            assert client.reply() == ReplyFrame(1, 0, bytes(room))
+            client.send(frame(2, payload=bytes(room + 1)))
+            assert [(reply.call, reply.code) for reply in client.rest()] == [(0, FaultCode.INVALID_ARGUMENT)]
+
+
+@both
+def test_a_name_of_no_method_may_be_any_bytes(make: Maker) -> None:
+    """Bytes that are no UTF-8, or no bytes at all, name no method: UNIMPLEMENTED, and the connection goes on."""
+    with make(Probe().service) as running, RawSocket(running.address) as client:
+        for name in (b"\xff\xfe", b"", b"\x00" * 255):
+            client.send(struct.pack("!IIIB", 9 + len(name), 5, 0, len(name)) + name)
+            reply = client.reply()
+            assert reply is not None
+            assert (reply.call, reply.code) == (5, FaultCode.UNIMPLEMENTED)
+        assert client.echo()
+
+
+@both
+def test_a_request_whose_time_is_up_is_not_begun(make: Maker) -> None:
+    """No handler starts once the client has given up; it is told DEADLINE_EXCEEDED."""
+    probe = Probe()
+    with make(probe.service, Limits(workers=1)) as running, RawSocket(running.address) as client, probe:
+        client.send(frame(1, BLOCK, b"first") + frame(2, BLOCK, b"second", timeout_ms=20))
+        probe.entered()
+        assert client.silent(0.1)
+        probe.released.set()
+        first, second = client.reply(), client.reply()
+        assert first == ReplyFrame(1, 0, b"first")
+        assert second is not None
+        assert (second.call, second.code) == (2, FaultCode.DEADLINE_EXCEEDED)
+        assert probe.begun == [b"first"]
+
+
+@both
+def test_echo_is_not_answered_by_mistake(make: Maker) -> None:
+    """Payloads that look like frames are payloads."""
+    with make(Probe().service) as running, RawSocket(running.address) as client:
+        for payload in (frame(1), length(0) * 3, HTTP, frame(3, ECHO, frame(4))):
+            assert client.echo(payload)

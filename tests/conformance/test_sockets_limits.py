@@ -1,0 +1,226 @@
+"""The socket server's limits in time and number, and that whoever runs into one is the only one to notice."""
+
+import select
+import socket
+import struct
+import time
+
+import pytest
+
+from stock_service.errors import FaultCode
+from stock_service.transports import ServeOptions
+from stock_service.wire.framing import ReplyFrame
+from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, Flood, RawSocket, frame
+from tests.conformance.running import BLOCK, WAIT_S, Limits, Maker, Probe, until
+
+both = pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
+
+
+def gone(client: RawSocket) -> bool:
+    """Whether the server has cut the connection, which shows without reading."""
+    poll = select.poll()
+    poll.register(client.socket, 0)
+    return bool(poll.poll(0))
+
+
+@pytest.mark.parametrize("cut", [1, 4, 8, 20])
+@both
+def test_a_request_that_is_never_whole_ends_its_connection(make: Maker, cut: int) -> None:
+    """Half a request, in the header or the body, is told DEADLINE_EXCEEDED after ``read_s`` and closed."""
+    with make(Probe().service, Limits(options=ServeOptions(read_s=0.05))) as running:
+        with RawSocket(running.address) as other, RawSocket(running.address) as client:
+            client.send(frame(1)[:cut])
+            (fault,) = client.rest()
+            assert (fault.call, fault.code) == (0, FaultCode.DEADLINE_EXCEEDED)
+            assert b"0.05 s" in fault.payload
+            assert other.echo()
+
+
+@pytest.mark.slow
+@both
+def test_a_request_that_trickles_in_ends_its_connection(make: Maker) -> None:
+    """Bytes that keep coming do not prolong ``read_s``: a frame that would take for ever is cut off."""
+    options = ServeOptions(read_s=0.2, frame_bytes_max=1 << 30)
+    with make(Probe().service, Limits(options=options)) as running, RawSocket(running.address) as client:
+        client.send(struct.pack("!I", 1 << 30))
+        began_s = time.monotonic()
+        until(lambda: trickled(client), "the connection is closed")
+        assert time.monotonic() - began_s < 1.0, "five times read_s"
+
+
+def trickled(client: RawSocket) -> bool:
+    """Sends a hundred single bytes; whether the server has closed meanwhile."""
+    try:
+        for _ in range(100):
+            client.send(b"x")
+        return bool(select.select([client.socket], [], [], 0)[0])
+    except OSError:
+        return True
+
+
+def test_half_a_request_is_told_once() -> None:
+    """A connection that has a request under way and half another gets one fault, its reply, and the end."""
+    probe = Probe()
+    options = ServeOptions(read_s=0.05)
+    with DISPATCHES[0](probe.service, Limits(options=options)) as running, RawSocket(running.address) as client, probe:
+        client.send(frame(1, BLOCK) + frame(2)[:9])
+        probe.entered()
+        fault = client.reply()
+        assert fault is not None
+        assert (fault.call, fault.code) == (0, FaultCode.DEADLINE_EXCEEDED)
+        assert client.silent(0.2), "a second fault, or the end before the reply"
+        probe.released.set()
+        assert client.rest() == [ReplyFrame(1, 0, b"")]
+
+
+@both
+def test_an_idle_connection_is_closed(make: Maker) -> None:
+    """Nothing for ``idle_s``, before the first request or after one: closed, without a word."""
+    with make(Probe().service, Limits(options=ServeOptions(idle_s=0.1))) as running:
+        with RawSocket(running.address) as never, RawSocket(running.address) as client:
+            assert client.echo()
+            assert client.reply() is None
+            assert never.reply() is None
+
+
+@both
+def test_a_handler_may_take_longer_than_idle_s(make: Maker) -> None:
+    """A connection that waits for its reply is not idle: the reply comes, and the next request is answered."""
+    probe = Probe()
+    with make(probe.service, Limits(options=ServeOptions(idle_s=0.1))) as running, probe:
+        with RawSocket(running.address) as client:
+            client.send(frame(1, BLOCK))
+            probe.entered()
+            assert client.silent(0.3)
+            probe.released.set()
+            assert client.reply() == ReplyFrame(1, 0, b"")
+            assert client.echo()
+
+
+@both
+def test_a_client_that_never_reads_is_cut_off(make: Maker) -> None:
+    """Whoever takes no replies is closed after ``read_s``; others are served meanwhile."""
+    options = ServeOptions(read_s=0.1, pipeline_max=4)
+    with make(Probe().service, Limits(options=options)) as running:
+        with RawSocket(running.address, receive_bytes=4096) as deaf, RawSocket(running.address) as other:
+            deaf.socket.setblocking(False)
+            requests = frame(1, payload=bytes(100_000)) * 10
+            until(lambda: full(deaf.socket, requests) and other.echo(), "the server reads no more")
+            until(lambda: gone(deaf) and other.echo(), "the connection is cut")
+
+
+def full(client: socket.socket, data: bytes) -> bool:
+    """Sends what the socket takes; whether it takes no more at all."""
+    try:
+        return client.send(data) == 0
+    except BlockingIOError:
+        return True
+
+
+@both
+def test_a_slow_reader_gets_every_reply(make: Maker) -> None:
+    """Replies beyond what the kernel holds wait for a client that reads late, and arrive whole."""
+    payload = bytes(range(256)) * 400
+    with make(Probe().service) as running, RawSocket(running.address, receive_bytes=4096) as client:
+        client.send(b"".join(frame(call, payload=payload) for call in range(1, 11)))
+        client.half_close()
+        with RawSocket(running.address) as other:
+            assert other.echo()
+        assert sorted(client.rest()) == [ReplyFrame(call, 0, payload) for call in range(1, 11)]
+
+
+def test_a_reset_with_a_reply_unsent_harms_nobody() -> None:
+    """A client that has half-closed, and resets while its reply waits for it to read: the server goes on."""
+    probe, size = Probe(), 16 << 20
+    limits = Limits(workers=1, options=ServeOptions(frame_bytes_max=size + 100))
+    with DISPATCHES[0](probe.service, limits) as running, probe:
+        with RawSocket(running.address, receive_bytes=4096) as client, RawSocket(running.address) as other:
+            client.send(frame(1, BLOCK, bytes(size)))
+            client.half_close()
+            probe.entered()
+            probe.released.set()
+            assert other.echo(), "the only worker has sent what the client took of its reply"
+            assert other.echo(), "the reading thread has seen that the rest waits"
+            client.reset()
+            assert other.echo()
+            assert other.echo()
+
+
+@both
+def test_connections_over_the_limit_are_told_so(make: Maker) -> None:
+    """One connection too many is told RESOURCE_EXHAUSTED and closed; the others go on, and one may come when one left."""
+    with make(Probe().service, Limits(options=ServeOptions(connections_max=2))) as running:
+        with RawSocket(running.address) as second:
+            with RawSocket(running.address) as first:
+                assert first.echo()
+                assert second.echo()
+                with RawSocket(running.address) as surplus:
+                    (fault,) = surplus.rest()
+                assert (fault.call, fault.code) == (0, FaultCode.RESOURCE_EXHAUSTED)
+                assert fault.payload == b"2 connections are open, the limit"
+                assert first.echo()
+            until(lambda: served(running.address), "there is room again")
+            assert second.echo()
+
+
+def served(address: tuple[str, int]) -> bool:
+    """Whether a new connection is served."""
+    with RawSocket(address) as client:
+        client.send(frame(1))
+        return client.reply() == ReplyFrame(1, 0, b"")
+
+
+def test_requests_over_the_queue_are_refused_one_by_one() -> None:
+    """Of pipelined requests, as many as workers and queue hold are answered, and each other one is refused at once."""
+    probe = Probe()
+    with DISPATCHES[0](probe.service, Limits(workers=1, queue_limit=2)) as running, probe:
+        with RawSocket(running.address) as client:
+            client.send(frame(1, BLOCK))
+            probe.entered()
+            client.send(b"".join(frame(call, BLOCK) for call in range(2, 11)))
+            refused = [client.reply() for _ in range(7)]
+            assert {reply.code for reply in refused if reply} == {FaultCode.RESOURCE_EXHAUSTED}
+            probe.released.set()
+            answered = [client.reply() for _ in range(3)]
+            assert sorted(reply.call for reply in refused + answered if reply) == list(range(1, 11))
+            assert client.echo()
+
+
+def test_with_connection_dispatch_the_surplus_starves_until_someone_leaves() -> None:
+    """More clients than workers: the surplus is connected and not answered, and served once a worker is free."""
+    with DISPATCHES[1](Probe().service, Limits(workers=2)) as running:
+        with RawSocket(running.address) as first, RawSocket(running.address) as second:
+            assert first.echo()
+            assert second.echo()
+            with RawSocket(running.address) as third, RawSocket(running.address) as fourth:
+                third.send(frame(3))
+                fourth.send(frame(4))
+                assert third.silent(0.1)
+                first.half_close()
+                assert third.reply() == ReplyFrame(3, 0, b"")
+                assert second.echo()
+                assert fourth.silent(0.1)
+                third.half_close()
+                assert fourth.reply() == ReplyFrame(4, 0, b"")
+
+
+def test_with_request_dispatch_nobody_starves() -> None:
+    """Ten times as many clients as workers, all kept alive, are all served."""
+    with DISPATCHES[0](Probe().service, Limits(workers=2)) as running:
+        clients = [RawSocket(running.address) for _ in range(20)]
+        try:
+            assert all(client.echo() for client in clients)
+            assert all(client.echo() for client in reversed(clients))
+        finally:
+            for client in clients:
+                client.socket.close()
+
+
+@pytest.mark.slow
+@both
+def test_a_client_that_sends_without_pause_does_not_hold_up_the_stop(make: Maker) -> None:
+    """What arrived before the stop is answered, and no more is read: the stop ends within its grace."""
+    with make(Probe().service, Limits(options=ServeOptions(pipeline_max=4))) as running:
+        with Flood(running.address) as flood:
+            until(lambda: flood.replies > 1000, "the flood is answered")
+            assert running.server.stop(2.0), "the server read on for all of its grace"

@@ -1,0 +1,322 @@
+"""What every transport answers, whatever its executor and dispatch: each check takes what starts a server of one kind.
+
+Add a transport to ``TRANSPORTS`` and all of it is tried. What happens when a server or client leaves is in
+``transport_lifecycle.py``.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from itertools import islice
+
+import pytest
+
+from experiments.helloworld import greeter_pb2
+from experiments.services.greeter import SAY_HELLO, greeter
+from stock_service.catalog import MemoryCatalog
+from stock_service.errors import (
+    FAULTS,
+    DeadlineExceeded,
+    Fault,
+    FaultCode,
+    InternalFault,
+    InvalidRequest,
+    Overloaded,
+    UnknownMethod,
+)
+from stock_service.exchange import Exchange
+from stock_service.locking import Mutex
+from stock_service.model import INT64_MAX, LookupReply, Side, Status, Stock, TradeReply, UpdateReply
+from stock_service.service import LOOKUP, TRADE, UPDATE, stock_service
+from stock_service.transports import Connection, ServeOptions
+from stock_service.v1 import stock_pb2
+from tests.conformance.running import BLOCK, ECHO, FAIL, PROBE, WAIT_S, Limits, Maker, Probe, until
+
+Reply = LookupReply | TradeReply | UpdateReply
+
+BUY, SELL = Side.BUY, Side.SELL
+OK, SUSPENDED, UNKNOWN = Status.OK, Status.SUSPENDED, Status.UNKNOWN_STOCK
+QUANTITY, PRICE, SIDE = Status.INVALID_QUANTITY, Status.INVALID_PRICE, Status.INVALID_SIDE
+
+STOCKS = (Stock("GameStart", 1599, 100), Stock("ß" * 64, 1, 5), Stock("Full", 7, 0))
+
+
+def fresh_exchange() -> Exchange:
+    """An exchange with the stocks of these checks, as new."""
+    return Exchange(MemoryCatalog(STOCKS, Mutex))
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A request in plain values."""
+
+    name: str
+
+    def directly(self, exchange: Exchange) -> Reply:
+        """Asks the exchange itself."""
+        return exchange.lookup(self.name)
+
+    def over(self, connection: Connection) -> Reply:
+        """Asks over the wire."""
+        payload = stock_pb2.LookupRequest(name=self.name).SerializeToString()
+        reply = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, payload, WAIT_S))
+        return LookupReply(Status(reply.status), reply.price_cents, reply.volume, reply.sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """A request in plain values."""
+
+    name: str
+    quantity: int
+    side: int
+    request_id: str = ""
+
+    def directly(self, exchange: Exchange) -> Reply:
+        """Asks the exchange itself."""
+        return exchange.trade(self.name, self.quantity, self.side, self.request_id)
+
+    def over(self, connection: Connection) -> Reply:
+        """Asks over the wire."""
+        request = stock_pb2.TradeRequest(name=self.name, quantity=self.quantity, request_id=self.request_id)
+        request.side = self.side  # type: ignore[assignment]  # numbers that are no side are part of the checks
+        reply = stock_pb2.TradeResponse.FromString(connection.call(TRADE, request.SerializeToString(), WAIT_S))
+        return TradeReply(Status(reply.status), reply.volume, reply.sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A request in plain values."""
+
+    name: str
+    price_cents: int
+
+    def directly(self, exchange: Exchange) -> Reply:
+        """Asks the exchange itself."""
+        return exchange.update(self.name, self.price_cents)
+
+    def over(self, connection: Connection) -> Reply:
+        """Asks over the wire."""
+        payload = stock_pb2.UpdateRequest(name=self.name, price_cents=self.price_cents).SerializeToString()
+        reply = stock_pb2.UpdateResponse.FromString(connection.call(UPDATE, payload, WAIT_S))
+        return UpdateReply(Status(reply.status), reply.sequence)
+
+
+Request = Lookup | Trade | Update
+
+OUTCOMES: list[tuple[Request, Reply]] = [
+    (Lookup("GameStart"), LookupReply(OK, 1599, 0, 0)),
+    (Trade("GameStart", 10, BUY), TradeReply(OK, 10, 1)),
+    (Trade("GameStart", 5, SELL), TradeReply(OK, 15, 2)),
+    (Lookup("GameStart"), LookupReply(OK, 1599, 15, 2)),
+    (Update("GameStart", 0), UpdateReply(OK, 3)),
+    (Update("GameStart", 0), UpdateReply(OK, 4)),
+    (Update("GameStart", -1), UpdateReply(PRICE)),
+    (Update("GameStart", -INT64_MAX - 1), UpdateReply(PRICE)),
+    (Lookup("GameStart"), LookupReply(OK, 0, 15, 4)),
+    (Update("GameStart", INT64_MAX), UpdateReply(OK, 5)),
+    (Trade("GameStart", 86, BUY), TradeReply(SUSPENDED, 15)),
+    (Trade("GameStart", 85, SELL), TradeReply(OK, 100, 6)),
+    (Lookup("GameStart"), LookupReply(SUSPENDED, INT64_MAX, 100, 6)),
+    (Trade("GameStart", 1, BUY), TradeReply(SUSPENDED, 100)),
+    (Trade("GameStart", 2**31 - 1, BUY), TradeReply(SUSPENDED, 100)),
+    *((Trade("GameStart", quantity, BUY), TradeReply(QUANTITY)) for quantity in (0, -1, -INT64_MAX - 1, 2**31)),
+    *((Trade("GameStart", 1, side), TradeReply(SIDE)) for side in (0, 3, -1, 2**31 - 1)),
+    (Trade("GameStart", 0, 0), TradeReply(QUANTITY)),
+    (Trade("none", 0, 0), TradeReply(UNKNOWN)),
+    (Trade("none", 1, 0), TradeReply(UNKNOWN)),
+    (Trade("none", 1, BUY), TradeReply(UNKNOWN)),
+    (Update("none", -1), UpdateReply(UNKNOWN)),
+    (Update("none", 1), UpdateReply(UNKNOWN)),
+    *((Lookup(name), LookupReply(UNKNOWN)) for name in ("", "ß" * 65, "gamestart", "GameStart ", "none")),
+    (Lookup("Full"), LookupReply(SUSPENDED, 7, 0, 0)),
+    (Trade("Full", 1, BUY), TradeReply(SUSPENDED)),
+    (Trade("ß" * 64, 5, BUY), TradeReply(OK, 5, 7)),
+]
+"""The six outcomes as the specification tables them, and the order of the checks: one request after the other."""
+
+
+def check_outcomes(make: Maker) -> None:
+    """The six outcomes, values and order of the checks, are those of the specification and of the exchange itself."""
+    exchange = fresh_exchange()
+    with make(stock_service(fresh_exchange())) as running:
+        connection = running.connect()
+        for request, expected in OUTCOMES:
+            assert (request, request.over(connection)) == (request, expected)
+            assert request.directly(exchange) == expected
+
+
+def check_random_requests(make: Maker) -> None:
+    """A hundred random requests, sensible and not, get over the wire what the exchange itself answers."""
+    exchange, rng = fresh_exchange(), random.Random(4)
+    with make(stock_service(fresh_exchange())) as running:
+        connection = running.connect()
+        for request in random_requests(rng, 100):
+            assert (request, request.over(connection)) == (request, request.directly(exchange))
+
+
+def random_requests(rng: random.Random, count: int) -> Iterator[Request]:
+    """Requests about known stocks and others, most of them in range."""
+    for _ in range(count):
+        name = rng.choice([stock.name for stock in STOCKS] * 3 + ["", "none"])
+        match rng.randrange(3):
+            case 0:
+                yield Lookup(name)
+            case 1:
+                yield Update(name, rng.choice((rng.randrange(10**6), -1)))
+            case _:
+                request_id = rng.choice(("", "", f"id {rng.random()}"))
+                yield Trade(name, rng.choice((1, 2, rng.randrange(-5, 50))), rng.choice((0, 1, 1, 2, 2)), request_id)
+
+
+def check_request_id(make: Maker) -> None:
+    """A trade sent again with its request_id has one effect and gets its first reply, a refusal too; else a fault."""
+    with make(stock_service(fresh_exchange())) as running:
+        first, second = running.connect(), running.connect()
+        trade = Trade("GameStart", 60, BUY, "a" * 64)
+        assert trade.over(first) == TradeReply(OK, 60, 1)
+        refused = Trade("GameStart", 50, BUY, "b")
+        assert refused.over(first) == TradeReply(SUSPENDED, 60)
+        assert Trade("GameStart", 1, BUY).over(first) == TradeReply(OK, 61, 2)
+        assert trade.over(second) == TradeReply(OK, 60, 1)
+        assert refused.over(second) == TradeReply(SUSPENDED, 60)
+        for other in (Trade("Full", 60, BUY, "a" * 64), Trade("GameStart", 60, SELL, "a" * 64)):
+            with pytest.raises(InvalidRequest, match="another trade"):
+                other.over(second)
+        with pytest.raises(InvalidRequest, match="65 characters, allowed: 1 to 64"):
+            Trade("GameStart", 1, BUY, "a" * 65).over(second)
+        assert Lookup("GameStart").over(first) == LookupReply(OK, 1599, 61, 2)
+
+
+def check_second_service(make: Maker) -> None:
+    """A service that is no stock service runs unchanged."""
+    with make(greeter()) as running:
+        payload = greeter_pb2.HelloRequest(name="Wörld").SerializeToString()
+        reply = running.connect().call(SAY_HELLO, payload, WAIT_S)
+        assert greeter_pb2.HelloReply.FromString(reply).message == "Hello Wörld"
+
+
+def check_undecodable(make: Maker) -> None:
+    """Bytes that are no such message are INVALID_ARGUMENT, for every method, and the next request is answered."""
+    with make(stock_service(fresh_exchange())) as running:
+        connection = running.connect()
+        for path in (LOOKUP, TRADE, UPDATE):
+            for payload in (b"\xff", b"\x0a\x05abc", b"\x0a\x02\xc3\x28", b"\x00" * 9):
+                with pytest.raises(InvalidRequest, match=f"{len(payload)} bytes that are no"):
+                    connection.call(path, payload, WAIT_S)
+        assert connection.call(LOOKUP, b"", WAIT_S), "an empty message is one: a Lookup of no name"
+
+
+def check_unknown_method(make: Maker) -> None:
+    """A method that the service does not have is UNIMPLEMENTED, and the next request is answered."""
+    with make(Probe().service) as running:
+        connection = running.connect()
+        for path in (f"/{PROBE}/None", "/no.such.Service/Echo", f"/{PROBE}/echo", f"/{PROBE}/Echo/"):
+            with pytest.raises(UnknownMethod):
+                connection.call(path, b"", WAIT_S)
+        assert connection.call(ECHO, b"after", WAIT_S) == b"after"
+
+
+def check_handler_that_raises(make: Maker) -> None:
+    """A handler that raises is INTERNAL, without its message; a fault that it raises arrives as that fault."""
+    with make(Probe().service, Limits(workers=1)) as running:
+        connection = running.connect()
+        for _ in range(3):
+            with pytest.raises(InternalFault) as caught:
+                connection.call(FAIL, b"", WAIT_S)
+            assert "planted" not in caught.value.detail
+        for code in FaultCode:
+            with pytest.raises(FAULTS[code]) as fault:
+                connection.call(FAIL, str(int(code)).encode(), WAIT_S)
+            assert code is FaultCode.DEADLINE_EXCEEDED or f"planted {int(code)}" in fault.value.detail
+        assert connection.call(ECHO, b"after", WAIT_S) == b"after"
+
+
+def check_deadline(make: Maker) -> None:
+    """No reply in time is DeadlineExceeded; the late reply is never taken for that of the next request."""
+    probe = Probe()
+    with make(probe.service) as running, probe:
+        connection = running.connect()
+        with pytest.raises(DeadlineExceeded, match=f"{running.address[0]}:{running.address[1]}"):
+            connection.call(BLOCK, b"late", 0.1)
+        probe.entered()
+        probe.released.set()
+        for payload in (b"1", b"2"):
+            assert connection.call(ECHO, payload, WAIT_S) == payload
+
+
+def check_overload(make: Maker) -> None:
+    """What is over workers and queue is RESOURCE_EXHAUSTED at once; the rest is answered, and so is what comes later."""
+    probe, callers = Probe(), 6
+    limits = Limits(workers=1, queue_limit=1)
+    with make(probe.service, limits) as running, ThreadPoolExecutor(callers) as threads, probe:
+        ended = [threads.submit(one_call, running.connect, BLOCK, b"held")]
+        probe.entered()
+        ended += [threads.submit(one_call, running.connect, BLOCK, b"next") for _ in range(callers - 1)]
+        refused = [call.result() for call in islice(as_completed(ended, WAIT_S), callers - 2)]
+        assert [reply.code for reply in refused if isinstance(reply, Fault)] == [Overloaded.code] * (callers - 2)
+        probe.released.set()
+        replies = {call.result() for call in ended} - set(refused)
+        assert replies == {b"held", b"next"}
+        until(lambda: one_call(running.connect, ECHO, b"later") == b"later", "the server has recovered")
+
+
+def one_call(connect: Callable[[], Connection], path: str, payload: bytes) -> bytes | Fault:
+    """The reply to one request on a connection of its own, or the fault; a missed deadline is raised."""
+    connection = connect()
+    try:
+        return connection.call(path, payload, WAIT_S)
+    except DeadlineExceeded:
+        raise
+    except Fault as fault:
+        return fault
+    finally:
+        connection.close()
+
+
+def check_concurrent_clients(make: Maker) -> None:
+    """Each of eight clients at a time gets its own replies and no other's."""
+
+    def client(number: int) -> bool:
+        connection = running.connect()
+        payloads = [f"{number} {request}".encode() for request in range(25)]
+        return all(connection.call(ECHO, payload, WAIT_S) == payload for payload in payloads)
+
+    with make(Probe().service, Limits(workers=8)) as running, ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(client, range(8)))
+
+
+def check_payload_sizes(make: Maker) -> None:
+    """Payloads of no byte to nearly ``frame_bytes_max`` arrive whole."""
+    with make(Probe().service) as running:
+        connection = running.connect()
+        for size in (0, 1, 65535, 65536, ServeOptions().frame_bytes_max - 100):
+            payload = random.Random(size).randbytes(size)
+            assert connection.call(ECHO, payload, WAIT_S) == payload, f"{size} bytes came back as others"
+
+
+def check_payload_too_long(make: Maker) -> None:
+    """A request over ``frame_bytes_max``, by a byte or by far, is refused as such, and the server goes on."""
+    for limit in (1024, ServeOptions().frame_bytes_max):
+        with make(Probe().service, Limits(options=ServeOptions(frame_bytes_max=limit))) as running:
+            for size in (limit + 1, 2 * limit):
+                with pytest.raises((InvalidRequest, Overloaded)):
+                    running.connect().call(ECHO, bytes(size), WAIT_S)
+            assert running.connect().call(ECHO, b"after", WAIT_S) == b"after"
+
+
+CHECKS = (
+    check_outcomes,
+    check_random_requests,
+    check_request_id,
+    check_second_service,
+    check_undecodable,
+    check_unknown_method,
+    check_handler_that_raises,
+    check_deadline,
+    check_overload,
+    check_concurrent_clients,
+    check_payload_sizes,
+    check_payload_too_long,
+)

@@ -1,0 +1,92 @@
+"""What every test here can use, and what pytest prints beside their results.
+
+- ``no_leaks``: fails the test if threads or file descriptors are left after it. All tests of ``conformance`` and
+  ``end_to_end`` have it without asking.
+- ``rng``: a ``random.Random`` of the run's seed and the test's name. The seed is in pytest's header, and ``--seed`` of
+  a later run repeats it, for hypothesis too.
+- At the end, the tests that took longer than ``slow`` tests may take without the mark.
+"""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from tests.leaks import footprint
+
+ROOT = Path(__file__).resolve().parent.parent
+SLOW_S = 0.25
+"""A test that takes longer should be marked ``slow``."""
+
+LEAK_CHECKED = {"conformance", "end_to_end"}
+"""The folders whose every test starts servers or clients."""
+
+# Deadlines are off: on a busy machine any example may take long, and no test here asserts a speed.
+hypothesis.settings.register_profile("stock_service", deadline=None)
+hypothesis.settings.load_profile("stock_service")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--seed``, to repeat a run."""
+    parser.addoption("--seed", type=int, default=None, help="the seed of a run to repeat; a new one unless told")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Chooses the seed, hypothesis's too, and lets the notebooks' kernels import the project."""
+    if config.option.seed is None:
+        config.option.seed = random.SystemRandom().randrange(2**32)
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = config.option.seed
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the notebooks ``slow``, which cannot do so themselves: each starts a kernel."""
+    for item in items:
+        if item.path.suffix == ".ipynb":
+            item.add_marker("slow")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """The seed, at the top of the run."""
+    return f"random seed: {config.option.seed} (--seed {config.option.seed} repeats it)"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Lists the tests to mark ``slow``. No failure: on a busy machine a quick test may take long."""
+    unmarked = [
+        report
+        for report in terminalreporter.stats.get("passed", [])
+        if report.when == "call" and report.duration > SLOW_S and "slow" not in report.keywords
+    ]
+    if unmarked:
+        terminalreporter.section(f"over {SLOW_S} s: mark slow, if it is so on a quiet machine")
+        for report in sorted(unmarked, key=lambda report: -report.duration):
+            terminalreporter.line(f"{report.duration:6.2f}s {report.nodeid}")
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> random.Random:
+    """Random numbers that ``--seed`` repeats, whichever other tests run."""
+    return random.Random(f"{request.config.option.seed} {request.node.nodeid}")
+
+
+@pytest.fixture
+def no_leaks() -> Iterator[None]:
+    """Fails the test that leaves a thread running or a descriptor open; waits up to 5 s for both to go."""
+    before = footprint()
+    yield
+    left = before.leaks()
+    assert not left, f"left behind: {', '.join(left)}"
+
+
+@pytest.fixture(autouse=True)
+def _no_leaks_where_servers_run(request: pytest.FixtureRequest) -> None:
+    """Gives ``no_leaks`` to every test of the folders in ``LEAK_CHECKED``."""
+    if LEAK_CHECKED & set(request.path.parts):
+        request.getfixturevalue("no_leaks")

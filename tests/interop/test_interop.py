@@ -1,0 +1,110 @@
+"""Programs that are none of ours work against the gRPC server, told nothing but its address.
+
+They learn the service from the server's reflection: no file of this project is given to any of them.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from stock_service.service import LOOKUP
+from stock_service.transports import grpc_sync
+from stock_service.v1 import stock_pb2
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+SERVICE = "stock_service.v1.StockService"
+PROTO = "stock_service/v1/stock.proto"
+"""The name by which the server's reflection calls the file that it was made from; nothing is read from here."""
+
+CLIENT = Path(__file__).resolve().parent / "go"
+CALLS = 200
+
+Tool = Callable[[str], str]
+
+
+def run(*command: str, cwd: Path | None = None) -> str:
+    """What a command prints; fails the test, with what the command said, where it failed."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_grpcurl_lists_and_describes(server: str, tool: Tool, tmp_path: Path) -> None:
+    """grpcurl finds the services, and describes the stock service with its three methods."""
+    grpcurl = tool("grpcurl")
+    names = run(grpcurl, "-plaintext", server, "list", cwd=tmp_path).split()
+    assert {SERVICE, "grpc.health.v1.Health"} <= set(names)
+    description = run(grpcurl, "-plaintext", server, "describe", SERVICE, cwd=tmp_path)
+    assert [line.split()[1] for line in description.splitlines() if "rpc" in line] == ["Lookup", "Trade", "Update"]
+
+
+def test_grpcurl_calls(server: str, tool: Tool, tmp_path: Path) -> None:
+    """grpcurl trades and looks up, in JSON."""
+    grpcurl = tool("grpcurl")
+
+    def call(method: str, request: dict[str, object]) -> object:
+        return json.loads(run(grpcurl, "-plaintext", "-d", json.dumps(request), server, method, cwd=tmp_path))
+
+    traded = call(f"{SERVICE}/Trade", {"name": "FishCo", "quantity": 7, "side": "SIDE_SELL"})
+    assert traded == {"status": "STATUS_OK", "volume": "7", "sequence": "1"}
+    found = call(f"{SERVICE}/Lookup", {"name": "FishCo"})
+    assert found == {"status": "STATUS_OK", "price_cents": "4250", "volume": "7", "sequence": "1"}
+
+
+@pytest.mark.parametrize("service", ["", SERVICE])
+def test_grpcurl_checks_health(server: str, tool: Tool, tmp_path: Path, service: str) -> None:
+    """The standard health service says SERVING, of the server and of the stock service."""
+    request = json.dumps({"service": service})
+    reply = run(tool("grpcurl"), "-plaintext", "-d", request, server, "grpc.health.v1.Health/Check", cwd=tmp_path)
+    assert json.loads(reply) == {"status": "SERVING"}
+
+
+def test_ghz_calls(server: str, tool: Tool, tmp_path: Path) -> None:
+    """ghz sends its load, and every call is OK."""
+    options = ["--insecure", "--call", f"{SERVICE}/Lookup", "-d", '{"name": "BoarCo"}', "-n", str(CALLS), "-c", "4"]
+    report = json.loads(run(tool("ghz"), *options, "--format", "json", server, cwd=tmp_path))
+    assert report["count"] == CALLS
+    assert report["statusCodeDistribution"] == {"OK": CALLS}
+
+
+def generate_go(protoset: Path, folder: Path, tool: Tool) -> None:
+    """Writes the Go code of a set of descriptors, as the package interop/stockpb of the module in ``folder``."""
+    options = ["--descriptor_set_in", str(protoset)]
+    for plugin in ("go", "go-grpc"):
+        options += [
+            f"--plugin=protoc-gen-{plugin}={tool(f'protoc-gen-{plugin}')}",
+            f"--{plugin}_out={folder}",
+            f"--{plugin}_opt=module=interop",
+            f"--{plugin}_opt=M{PROTO}=interop/stockpb",
+        ]
+    run(sys.executable, "-m", "grpc_tools.protoc", *options, PROTO, cwd=folder)
+
+
+@pytest.mark.timeout(300)  # the first run on a machine compiles gRPC for Go
+def test_a_client_generated_in_go(server: str, tool: Tool, go: Callable[..., str], tmp_path: Path) -> None:
+    """A client in Go, generated from the server's reflection, gets the values that our own client gets."""
+    module = shutil.copytree(CLIENT, tmp_path / "client")
+    protoset = tmp_path / "stock.protoset"
+    run(tool("grpcurl"), "-plaintext", "-protoset-out", str(protoset), server, "describe", SERVICE, cwd=tmp_path)
+    generate_go(protoset, module, tool)
+    lines = go(module, "run", ".", server, "MenhirCo", "12").splitlines()
+
+    host, port = server.split(":")
+    with closing(grpc_sync.connect((host, int(port)), timeout_s=10)) as connection:
+        request = stock_pb2.LookupRequest(name="MenhirCo").SerializeToString()
+        ours = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, request, timeout_s=10))
+    now = f"lookup {stock_pb2.Status.Name(ours.status)} {ours.price_cents} {ours.volume} {ours.sequence}"
+    assert lines == [
+        "lookup STATUS_OK 10120 0 0",
+        "trade STATUS_OK 12 1",
+        "lookup STATUS_OK 10120 12 1",
+        "lookup STATUS_UNKNOWN_STOCK 0 0 0",
+    ]
+    assert lines[2] == now

@@ -1,0 +1,52 @@
+"""What a test leaves behind: threads that still run, and file descriptors that are still open.
+
+A client or server that was told to stop may take a moment to be gone, so that a look back waits, with a bound. gRPC's
+own threads and descriptors are gone, too, once the last server and channel are.
+"""
+
+import gc
+import os
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+WAIT_S = 5.0
+"""How long what was stopped may take to be gone; ten times what the slowest here needs."""
+
+POLL_S = 0.005
+"""Between two looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """The threads of this process and what its descriptors are open on, at one moment."""
+
+    threads: frozenset[threading.Thread]
+    descriptors: Counter[str]
+
+    def left_since(self) -> list[str]:
+        """What is there now and was not then, in words; one look, no waiting."""
+        now = footprint()
+        threads = [f"thread {thread.name}" for thread in now.threads - self.threads]
+        descriptors = [f"descriptor on {name}" for name in (now.descriptors - self.descriptors).elements()]
+        return sorted(threads + descriptors)
+
+    def leaks(self, wait_s: float = WAIT_S) -> list[str]:
+        """What is there now, was not then, and does not go away within ``wait_s``. Blocks for that long at most."""
+        gc.collect()
+        deadline = time.monotonic() + wait_s
+        while (left := self.left_since()) and time.monotonic() < deadline:
+            threading.Event().wait(POLL_S)
+        return left
+
+
+def footprint() -> Footprint:
+    """The threads and descriptors of this moment."""
+    descriptors: Counter[str] = Counter()
+    for descriptor in os.listdir("/dev/fd"):
+        try:
+            descriptors[os.readlink(f"/dev/fd/{descriptor}")] += 1
+        except OSError:  # the listing's own descriptor, closed by now
+            continue
+    return Footprint(frozenset(threading.enumerate()), descriptors)

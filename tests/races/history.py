@@ -1,0 +1,192 @@
+"""Histories: what many threads asked of an exchange, what they were told, and when.
+
+A plan is made of rounds. In each, every thread waits for the others and then sends its requests, about a stock of that
+round, which is new and soon at its limit, and about one that all rounds share. So each round gives every race a fresh
+chance, and retries of a request meet at its start. Times are of ``perf_counter_ns``, one clock for all threads.
+"""
+
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Barrier
+from time import perf_counter_ns
+from typing import assert_never
+
+from stock_service.exchange import Exchange
+from stock_service.model import LookupReply, Side, Stock, TradeReply, UpdateReply
+
+WAIT_S = 20.0
+"""A bound for what must not take long; only reached when something hangs."""
+
+SWITCH_S = 1e-6
+"""How often the interpreter changes threads while a history is recorded: as often as it can."""
+
+ROUND_LIMIT = 10
+"""The volume limit of a round's own stock: some three trades."""
+
+SHARED_STOCK = "Shared"
+"""The stock of every round; no plan reaches its limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Asks what a stock stands at."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """Asks for a trade."""
+
+    name: str
+    quantity: int
+    side: int = Side.BUY
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Asks for a new price."""
+
+    name: str
+    price_cents: int
+
+
+Request = Lookup | Trade | Update
+Reply = LookupReply | TradeReply | UpdateReply
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A request, its reply, and between which moments it took effect."""
+
+    request: Request
+    reply: Reply
+    called_ns: int
+    returned_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What stocks there are, and what each thread sends in each round: ``rounds[round][thread]``."""
+
+    stocks: tuple[Stock, ...]
+    rounds: tuple[tuple[tuple[Request, ...], ...], ...]
+
+
+def plan(rng: random.Random, threads: int, rounds: int, requests: int = 6) -> Plan:
+    """Random requests, ``requests`` of each thread in each round."""
+    shared = Stock(SHARED_STOCK, 1000, 10**12)
+    own = [Stock(f"Round{number}", 100, ROUND_LIMIT) for number in range(rounds)]
+    sent = [
+        tuple(tuple(_request(rng, number, position) for position in range(requests)) for _thread in range(threads))
+        for number in range(rounds)
+    ]
+    return Plan((shared, *own), tuple(sent))
+
+
+def _request(rng: random.Random, number: int, position: int) -> Request:
+    """A request of a round. Those of all threads meet first: a stock in demand, a retry, trades of which one fits."""
+    own = f"Round{number}"
+    quantity, side = rng.randint(1, 100), rng.choice(list(Side))
+    if position < 3 and rng.random() < 0.6:
+        demanded: Request = Trade(SHARED_STOCK, quantity, side) if rng.random() < 0.5 else Lookup(SHARED_STOCK)
+        return (demanded, Trade(own, 2, Side.SELL, f"fits-{number}"), Trade(own, 5, side))[position]
+    match rng.randrange(10):
+        case 0 | 1:
+            return Trade(own, ROUND_LIMIT + 1, Side.BUY, f"too-large-{number}")
+        case 2:
+            return Trade(own, quantity % 4 + 1, side)
+        case 3 | 4:
+            return Trade(SHARED_STOCK, quantity, side)
+        case 5:
+            return Update(own, rng.randint(0, 3))
+        case 6:
+            return Update(SHARED_STOCK, rng.randint(0, 10_000))
+        case 7:
+            return Lookup(own)
+        case _:
+            return Lookup(SHARED_STOCK)
+
+
+def record(exchange: Exchange, asked: Plan) -> list[Operation]:
+    """Carries a plan out on as many threads as it has, then looks every stock up. Blocks until all ended."""
+    threads = len(asked.rounds[0])
+    barrier = Barrier(threads)
+
+    def run(thread: int) -> list[Operation]:
+        done: list[Operation] = []
+        try:
+            for number in asked.rounds:
+                barrier.wait(WAIT_S)
+                done.extend(_timed(exchange, request) for request in number[thread])
+        except BaseException:
+            barrier.abort()  # so that no other thread waits for this one
+            raise
+        return done
+
+    with ThreadPoolExecutor(threads) as pool, often_switched():
+        histories = [future.result() for future in [pool.submit(run, thread) for thread in range(threads)]]
+    last = [_timed(exchange, Lookup(stock.name)) for stock in asked.stocks]
+    return [operation for history in histories for operation in history] + last
+
+
+def _timed(exchange: Exchange, request: Request) -> Operation:
+    called_ns = perf_counter_ns()
+    reply = answer(exchange, request)
+    return Operation(request, reply, called_ns, perf_counter_ns())
+
+
+def answer(exchange: Exchange, request: Request) -> Reply:
+    """What the exchange says."""
+    match request:
+        case Lookup(name):
+            return exchange.lookup(name)
+        case Trade(name, quantity, side, request_id):
+            return exchange.trade(name, quantity, side, request_id)
+        case Update(name, price_cents):
+            return exchange.update(name, price_cents)
+        case _:
+            assert_never(request)
+
+
+@contextmanager
+def often_switched() -> Iterator[None]:
+    """Changes threads as often as the interpreter can."""
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before_s)
+
+
+def contended(operations: Sequence[Operation]) -> float:
+    """The share of operations that overlap another on the same stock, one of the two a commit.
+
+    A history where this is low says little: its operations followed one another.
+    """
+    by_stock: dict[str, list[Operation]] = {}
+    for operation in sorted(operations, key=lambda operation: operation.called_ns):
+        by_stock.setdefault(operation.request.name, []).append(operation)
+    count = 0
+    for history in by_stock.values():
+        overlapping: set[int] = set()
+        for first, one in enumerate(history):
+            for second in range(first + 1, len(history)):
+                other = history[second]
+                if other.called_ns > one.returned_ns:
+                    break
+                if is_commit(one) or is_commit(other):
+                    overlapping |= {first, second}
+        count += len(overlapping)
+    return count / len(operations)
+
+
+def is_commit(operation: Operation) -> bool:
+    """Whether an operation changed its stock."""
+    return not isinstance(operation.request, Lookup) and operation.reply.sequence > 0

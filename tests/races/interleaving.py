@@ -1,0 +1,256 @@
+"""Catalogs taken apart, so that a bad interleaving can be forced instead of hoped for.
+
+``Handoff`` stops a thread at the point where another one would do harm, until another did something. ``PlantedCatalog``
+is a catalog whose three methods can be replaced one by one. ``FieldCatalog`` stores price, volume and number apart and
+hands over between them, so that it is right under a lock that excludes, and wrong under any other.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from itertools import count
+from threading import Condition, Lock
+from typing import Protocol, TypeVar
+
+from stock_service.catalog import Catalog, Step, Version
+from stock_service.locking import Held, Locking
+from stock_service.model import Status, Stock
+
+Outcome = TypeVar("Outcome")
+Reply = TypeVar("Reply")
+
+Lockings = Callable[[Iterable[str]], Locking]
+
+
+class Handoff:
+    """Where threads wait for one another. ``wait_s`` bounds a wait that no other thread ends.
+
+    Events are words: a stock's name for a commit to it, ``read NAME`` for a lookup of it that ended,
+    ``reading NAME`` for one that is half done.
+    """
+
+    def __init__(self, wait_s: float) -> None:
+        self._wait_s = wait_s
+        self._told = Condition()  # guards _counts
+        self._counts: Counter[str] = Counter()
+
+    def tell(self, event: str) -> None:
+        """Lets those go on who wait for the event."""
+        with self._told:
+            self._count(event)
+
+    def wait(self, event: str, share: float = 1.0) -> None:
+        """Stands at the point where another thread does harm until one tells of the event, or a share of the bound."""
+        with self._told:
+            self._wait_for(event, self._counts[event], share)
+
+    def meet(self, event: str) -> None:
+        """Tells of the event, and waits until it is told again: two threads that meet go on together."""
+        with self._told:
+            self._wait_for(event, self._count(event), 1.0)
+
+    def _count(self, event: str) -> int:
+        self._counts[event] += 1
+        self._told.notify_all()
+        return self._counts[event]
+
+    def _wait_for(self, event: str, seen: int, share: float) -> None:
+        self._told.wait_for(lambda: self._counts[event] > seen, self._wait_s * share)
+
+
+class Stepping:
+    """A catalog whose steps hand over half-way, under whatever lock the catalog inside holds."""
+
+    def __init__(self, catalog: Catalog, handoff: Handoff) -> None:
+        self._catalog = catalog
+        self._handoff = handoff
+
+    def names(self) -> Iterable[str]:
+        return self._catalog.names()
+
+    def read(self, name: str) -> Version | None:
+        return self._catalog.read(name)
+
+    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
+        def slowly(stock: Stock) -> tuple[Stock, Outcome]:
+            changed = step(stock)
+            self._handoff.meet(name)
+            return changed
+
+        return _told(self._handoff, name, self._catalog.change(name, slowly))
+
+    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
+        return self._catalog.once(request_id, content, answer)
+
+
+@dataclass(slots=True)
+class Store:
+    """What a catalog in memory is made of."""
+
+    versions: dict[str, Version]
+    handoff: Handoff
+    lock: Lock = field(default_factory=Lock)
+    commits: Iterable[int] = field(default_factory=lambda: count(1))
+    last_commit: int = 0
+    cache: dict[str, Version] = field(default_factory=dict)
+    replies: dict[str, object] = field(default_factory=dict)
+    replies_lock: Lock = field(default_factory=Lock)
+
+    def number(self) -> int:
+        """The next commit's number; atomic."""
+        return next(iter(self.commits))
+
+
+class Read(Protocol):
+    """How a catalog reads a stock that it has."""
+
+    def __call__(self, store: Store, name: str) -> Version: ...
+
+
+class Change(Protocol):
+    """How a catalog changes a stock that it has."""
+
+    def __call__(self, store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]: ...
+
+
+class Once(Protocol):
+    """How a catalog answers a request that has an id."""
+
+    def __call__(self, store: Store, request_id: str, answer: Callable[[], Reply]) -> Reply: ...
+
+
+def read(store: Store, name: str) -> Version:
+    """As it should be."""
+    with store.lock:
+        return store.versions[name]
+
+
+def change(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """As it should be."""
+    with store.lock:
+        version = store.versions[name]
+        stock, outcome = step(version[0])
+        if stock is not version[0]:
+            version = store.versions[name] = (stock, store.number())
+        return version, outcome
+
+
+def once(store: Store, request_id: str, answer: Callable[[], Reply]) -> Reply:
+    """As it should be, though one id at a time, and for ever."""
+    with store.replies_lock:
+        if request_id not in store.replies:
+            store.replies[request_id] = answer()
+        reply: Reply = store.replies[request_id]  # type: ignore[assignment]  # of the same request
+        return reply
+
+
+class PlantedCatalog:
+    """A catalog of three functions over a store; each may be a wrong one."""
+
+    def __init__(
+        self,
+        stocks: Iterable[Stock],
+        handoff: Handoff,
+        *,
+        read: Read = read,
+        change: Change = change,
+        once: Once = once,
+    ) -> None:
+        self._store = Store({stock.name: (stock, 0) for stock in stocks}, handoff)
+        self._read = read
+        self._change = change
+        self._once = once
+
+    def names(self) -> Iterable[str]:
+        return self._store.versions.keys()
+
+    def read(self, name: str) -> Version | None:
+        if name not in self._store.versions:
+            return None
+        version = self._read(self._store, name)
+        self._store.handoff.tell(f"read {name}")
+        return version
+
+    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
+        if name not in self._store.versions:
+            return None
+        return _told(self._store.handoff, name, self._change(self._store, name, step))
+
+    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
+        return self._once(self._store, request_id, answer)
+
+
+class FieldCatalog:
+    """A catalog that stores a stock field by field, and reads the fields in an order that shows it.
+
+    For strategies that keep readers out while a writer writes, and writers while a reader reads. A reader half-way
+    waits for a writer to come, or, where ``writer_waits``, a writer half-way for a reader.
+    """
+
+    def __init__(
+        self, stocks: Iterable[Stock], locking: Lockings, handoff: Handoff, *, writer_waits: bool = False
+    ) -> None:
+        self._reader_share, self._writer_share = (0.25, 1.0) if writer_waits else (1.0, 0.0)
+        self._stocks = {stock.name: stock for stock in stocks}
+        self._prices = {name: stock.price_cents for name, stock in self._stocks.items()}
+        self._volumes = {name: stock.volume for name, stock in self._stocks.items()}
+        self._sequences = dict.fromkeys(self._stocks, 0)
+        self._commits = count(1)
+        self._locking = locking(self._stocks)
+        self._handoff = handoff
+        self._store = Store({}, handoff)
+
+    def names(self) -> Iterable[str]:
+        return self._stocks.keys()
+
+    def read(self, name: str) -> Version | None:
+        if name not in self._stocks:
+            return None
+        with self._locking.reading(name) or nullcontext():
+            volume = self._volumes[name]
+            self._handoff.tell(f"reading {name}")
+            self._handoff.wait(name, self._reader_share)
+            price_cents, sequence = self._prices[name], self._sequences[name]
+        return Stock(name, price_cents, self._stocks[name].volume_limit, volume), sequence
+
+    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
+        if name not in self._stocks:
+            return None
+        with self._locking.writing(name):
+            before = Stock(name, self._prices[name], self._stocks[name].volume_limit, self._volumes[name])
+            stock, outcome = step(before)
+            if stock is not before:
+                self._sequences[name] = next(self._commits)
+                self._handoff.wait(f"reading {name}", self._writer_share)
+                self._prices[name] = stock.price_cents
+                self._volumes[name] = stock.volume
+            sequence = self._sequences[name]
+        return _told(self._handoff, name, ((stock, sequence), outcome))
+
+    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
+        return once(self._store, request_id, answer)
+
+
+Done = TypeVar("Done", bound=tuple[Version, object] | None)
+
+
+def _told(handoff: Handoff, name: str, done: Done) -> Done:
+    """What a change gave, after telling those who wait for a commit."""
+    if done is not None and done[1] is Status.OK:
+        handoff.tell(name)
+    return done
+
+
+class OneLock:
+    """A locking strategy of a lock for readers and a lock for writers, whatever the stock."""
+
+    def __init__(self, reader: Held | None, writer: Held) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def reading(self, name: str) -> Held | None:
+        return self._reader
+
+    def writing(self, name: str) -> Held:
+        return self._writer

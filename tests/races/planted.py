@@ -1,0 +1,363 @@
+"""Catalogs with a race planted in each, the ``unlocked`` one first: the check must catch every one, every time.
+
+Each hands over to another thread at the point where the mistake does harm, so that catching it takes no luck.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from threading import Condition, Lock
+from types import TracebackType
+from typing import TypeVar, cast
+
+from stock_service.catalog import Catalog, MemoryCatalog, Step, Version
+from stock_service.locking import Held, Locking, ReadWriteLock
+from stock_service.model import Status, Stock, TradeReply
+from tests.races.interleaving import (
+    Change,
+    FieldCatalog,
+    Handoff,
+    Once,
+    OneLock,
+    PlantedCatalog,
+    Read,
+    Stepping,
+    Store,
+    change,
+    once,
+    read,
+)
+
+Outcome = TypeVar("Outcome")
+Reply = TypeVar("Reply")
+
+MakeCatalog = Callable[[Iterable[Stock], Handoff], Catalog]
+
+
+# ---- changes
+
+
+def let_go_before_the_write(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """The lock guards reading and deciding, not storing."""
+    with store.lock:
+        version = store.versions[name]
+        stock, outcome = step(version[0])
+        if stock is version[0]:
+            return version, outcome
+        version = (stock, store.number())
+    store.handoff.meet(name)
+    store.versions[name] = version
+    return version, outcome
+
+
+def check_then_act(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """The limit is checked under the lock, and the volume added under the lock, but not under the same one."""
+    with store.lock:
+        before = store.versions[name]
+        stock, outcome = step(before[0])
+    if stock is before[0]:
+        return before, outcome
+    store.handoff.meet(name)
+    with store.lock:
+        now = store.versions[name][0]
+        volume = now.volume + stock.volume - before[0].volume
+        price_cents = now.price_cents if volume > now.volume else stock.price_cents
+        version = store.versions[name] = (Stock(name, price_cents, now.volume_limit, volume), store.number())
+    return version, outcome
+
+
+def volume_in_two_steps(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """``volume += quantity`` without a lock: read, added and stored apart; the price is kept as it should be."""
+    before = store.versions[name]
+    stock, outcome = step(before[0])
+    if stock is before[0]:
+        return before, outcome
+    traded = stock.volume > before[0].volume
+    if traded:
+        store.handoff.meet(name)
+    with store.lock:
+        now = store.versions[name][0]
+        price_cents, volume = (now.price_cents, stock.volume) if traded else (stock.price_cents, now.volume)
+        version = store.versions[name] = (Stock(name, price_cents, now.volume_limit, volume), store.number())
+    return version, outcome
+
+
+def update_lost_under_a_trade(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """A trade writes back the price that it read before it had the lock."""
+    price_cents = store.versions[name][0].price_cents
+    store.handoff.meet(name)
+    with store.lock:
+        version = store.versions[name]
+        stock, outcome = step(version[0])
+        if stock.volume > version[0].volume:
+            stock = Stock(name, price_cents, stock.volume_limit, stock.volume)
+        if stock is not version[0]:
+            version = store.versions[name] = (stock, store.number())
+        return version, outcome
+
+
+def number_from_two_steps(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """The number of a commit is read and raised apart, after the lock."""
+    with store.lock:
+        version = store.versions[name]
+        stock, outcome = step(version[0])
+        if stock is version[0]:
+            return version, outcome
+        store.versions[name] = (stock, store.last_commit + 1)
+    sequence = store.last_commit + 1
+    store.handoff.meet("commits")
+    store.last_commit = sequence
+    return (stock, sequence), outcome
+
+
+def number_before_the_lock(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """Commits are numbered in the order in which they asked for the lock, not in which they got it."""
+    with store.lock:
+        stock, outcome = step(store.versions[name][0])
+        if stock is store.versions[name][0]:
+            return store.versions[name], outcome
+    if (
+        not isinstance(outcome, Status) or stock.volume_limit < 10**9
+    ):  # no room may be lost meanwhile: not the fault here
+        return change(store, name, step)
+    sequence = store.number()
+    store.handoff.meet(name)
+    with store.lock:
+        stock, outcome = step(store.versions[name][0])
+        version = store.versions[name] = (stock, sequence)
+        return version, outcome
+
+
+def refusal_takes_a_number(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """A number is taken before it is known whether there will be a commit."""
+    with store.lock:
+        sequence = store.number()
+        version = store.versions[name]
+        stock, outcome = step(version[0])
+        if stock is not version[0]:
+            version = store.versions[name] = (stock, sequence)
+        return version, outcome
+
+
+def published_before_its_number(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """Readers, who take no lock, see the new stock with the old number first."""
+    with store.lock:
+        version = store.versions[name]
+        stock, outcome = step(version[0])
+        if stock is not version[0]:
+            store.versions[name] = (stock, version[1])
+            store.handoff.wait(f"read {name}")
+            version = store.versions[name] = (stock, store.number())
+        return version, outcome
+
+
+def reply_before_the_commit(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """Writers see the commit at once, readers when the next write of any stock makes it theirs."""
+    with store.lock:
+        store.cache.update(store.versions)
+        done, outcome = change_unlocked(store, name, step)
+        return done, outcome
+
+
+def change_unlocked(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """Reads, changes and stores; whoever calls holds the lock."""
+    version = store.versions[name]
+    stock, outcome = step(version[0])
+    if stock is not version[0]:
+        version = store.versions[name] = (stock, store.number())
+    return version, outcome
+
+
+def forgets_the_cache_late(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+    """A right change; what readers keep is thrown away after it, when one may be about to keep the old again."""
+    done = change(store, name, step)
+    store.cache.pop(name, None)
+    return done
+
+
+# ---- reads
+
+
+def torn(store: Store, name: str) -> Version:
+    """The price of one moment, the volume and the number of another."""
+    with store.lock:
+        price_cents = store.versions[name][0].price_cents
+    store.handoff.wait(name)
+    with store.lock:
+        stock, sequence = store.versions[name]
+    return Stock(name, price_cents, stock.volume_limit, stock.volume), sequence
+
+
+def cached(store: Store, name: str) -> Version:
+    """Keeps what it read, which may be old by the time it is kept."""
+    version = store.cache.get(name)
+    if version is None:
+        version = read(store, name)
+        store.handoff.wait(name)
+        store.cache[name] = version
+    return version
+
+
+def committed_later(store: Store, name: str) -> Version:
+    """What readers of ``reply_before_the_commit`` see."""
+    with store.lock:
+        return store.cache.get(name) or store.versions[name]
+
+
+def without_a_lock(store: Store, name: str) -> Version:
+    """As the snapshot strategy reads; right as long as what is stored is whole."""
+    return store.versions[name]
+
+
+# ---- retries
+
+
+def executed_twice(store: Store, request_id: str, answer: Callable[[], Reply]) -> Reply:
+    """Looks for a first use, and notes its own only at the end."""
+    if request_id in store.replies:
+        return cast(Reply, store.replies[request_id])
+    store.handoff.meet(request_id)
+    reply = answer()
+    store.replies[request_id] = reply
+    return reply
+
+
+def executed_twice_in_silence(store: Store, request_id: str, answer: Callable[[], Reply]) -> Reply:
+    """Likewise, but the second to end says what the first said."""
+    known = request_id in store.replies
+    if not known:
+        store.handoff.meet(request_id)
+        store.replies.setdefault(request_id, answer())
+    return cast(Reply, store.replies[request_id])
+
+
+def refusals_forgotten(store: Store, request_id: str, answer: Callable[[], Reply]) -> Reply:
+    """Only a trade that was done is replayed; a refused one is tried again."""
+    with store.replies_lock:
+        if request_id in store.replies:
+            return cast(Reply, store.replies[request_id])
+        reply = answer()
+        if isinstance(reply, TradeReply) and reply.status is Status.OK:
+            store.replies[request_id] = reply
+        return reply
+
+
+# ---- locks
+
+
+class TwoLocksForOneName:
+    """Makes a stock's lock when it is first needed: two threads may each make one."""
+
+    def __init__(self, handoff: Handoff) -> None:
+        self._handoff = handoff
+        self._locks: dict[str, Lock] = {}
+
+    def reading(self, name: str) -> Held:
+        return self.writing(name)
+
+    def writing(self, name: str) -> Held:
+        lock = self._locks.get(name)
+        if lock is None:
+            lock = Lock()
+            self._handoff.meet(name)
+            self._locks[name] = lock
+        return lock
+
+
+class LeakyReadWriteLock:
+    """A reader-writer lock that forgets one of its two rules."""
+
+    def __init__(self, *, writers_wait: bool, readers_wait: bool) -> None:
+        self._writers_wait = writers_wait
+        self._readers_wait = readers_wait
+        self._changed = Condition()  # guards _readers and _writers
+        self._readers = 0
+        self._writers = 0
+        self.reader: Held = _Between(self._reader_in, self._reader_out)
+        self.writer: Held = _Between(self._writer_in, self._writer_out)
+
+    def _reader_in(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._readers_wait and self._writers))
+            self._readers += 1
+
+    def _reader_out(self) -> None:
+        with self._changed:
+            self._readers -= 1
+            self._changed.notify_all()
+
+    def _writer_in(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._writers and not (self._writers_wait and self._readers))
+            self._writers += 1
+
+    def _writer_out(self) -> None:
+        with self._changed:
+            self._writers -= 1
+            self._changed.notify_all()
+
+
+class _Between(AbstractContextManager[object]):
+    """Calls one function at the start of a block and another at its end."""
+
+    def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
+        self._enter = enter
+        self._leave = leave
+
+    def __enter__(self) -> None:
+        self._enter()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._leave()
+
+
+# ---- the table
+
+
+def _stepping(make: Callable[[Handoff], Locking]) -> MakeCatalog:
+    """The real catalog under a bad strategy."""
+    return lambda stocks, handoff: Stepping(MemoryCatalog(stocks, lambda _: make(handoff)), handoff)
+
+
+def _fields(make: Callable[[], Locking], *, writer_waits: bool = False) -> MakeCatalog:
+    """A catalog that needs its readers kept out, under a strategy that does not."""
+    return lambda stocks, handoff: FieldCatalog(stocks, lambda _: make(), handoff, writer_waits=writer_waits)
+
+
+def _planted(read: Read = read, change: Change = change, once: Once = once) -> MakeCatalog:
+    """A right catalog but for one method."""
+    return lambda stocks, handoff: PlantedCatalog(stocks, handoff, read=read, change=change, once=once)
+
+
+def _read_lock_alone(_handoff: Handoff) -> Locking:
+    lock = ReadWriteLock()
+    return OneLock(lock.reader, lock.reader)
+
+
+def _leaky(*, writers_wait: bool, readers_wait: bool) -> Locking:
+    lock = LeakyReadWriteLock(writers_wait=writers_wait, readers_wait=readers_wait)
+    return OneLock(lock.reader, lock.writer)
+
+
+PLANTED: dict[str, MakeCatalog] = {
+    "unlocked": _stepping(lambda _: OneLock(None, nullcontext())),
+    "lock let go before the write": _planted(change=let_go_before_the_write),
+    "check-then-act at the limit": _planted(change=check_then_act),
+    "volume += n in two steps": _planted(change=volume_in_two_steps),
+    "torn lookup": _planted(read=torn),
+    "torn lookup: readers without a lock": _fields(lambda: OneLock(None, Lock())),
+    "stale read: cached": _planted(read=cached, change=forgets_the_cache_late),
+    "reply before the commit": _planted(read=committed_later, change=reply_before_the_commit),
+    "update lost under a trade": _planted(change=update_lost_under_a_trade),
+    "write under a read lock": _stepping(_read_lock_alone),
+    "two locks for one name": _stepping(TwoLocksForOneName),
+    "writer admitted with readers": _fields(lambda: _leaky(writers_wait=False, readers_wait=True)),
+    "reader admitted with a writer": _fields(lambda: _leaky(writers_wait=True, readers_wait=False), writer_waits=True),
+    "number from a counter of two steps": _planted(change=number_from_two_steps),
+    "number taken before the lock": _planted(change=number_before_the_lock),
+    "number taken by a refusal": _planted(change=refusal_takes_a_number),
+    "published before its number": _planted(read=without_a_lock, change=published_before_its_number),
+    "retry executed twice": _planted(once=executed_twice),
+    "retry executed twice, in silence": _planted(once=executed_twice_in_silence),
+    "refusal not replayed": _planted(once=refusals_forgotten),
+}
+"""Every planted bug by its name."""

@@ -1,0 +1,72 @@
+"""Races of the catalogs: every strategy's histories are linearizable, and every planted bug is caught, every time."""
+
+import random
+
+import pytest
+
+from stock_service.catalog import MemoryCatalog
+from stock_service.exchange import Exchange
+from stock_service.locking import LOCKINGS
+from tests.races.check import violations
+from tests.races.history import contended, plan, record
+from tests.races.interleaving import FieldCatalog, Handoff, OneLock, PlantedCatalog, Stepping
+from tests.races.planted import PLANTED, LeakyReadWriteLock
+
+TIMES = 5
+"""How many histories must each show a planted bug."""
+
+CONTENDED_MIN = 0.3
+"""The share of operations that must overlap a conflicting one; a history with less proves nothing."""
+
+READERS_LOCK = [name for name in LOCKINGS if name != "snapshot"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_caught_every_time(bug: str, rng: random.Random) -> None:
+    """The check finds the bug in each of several histories."""
+    for _ in range(TIMES):
+        asked = plan(rng, threads=4, rounds=8)
+        history = record(Exchange(PLANTED[bug](asked.stocks, Handoff(0.01))), asked)
+        assert violations(asked.stocks, history)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locking", LOCKINGS)
+def test_histories_are_linearizable(locking: str, rng: random.Random) -> None:
+    """Six threads at once get the answers that one after the other would have got."""
+    asked = plan(rng, threads=6, rounds=150)
+    history = record(Exchange(MemoryCatalog(asked.stocks, LOCKINGS[locking])), asked)
+    assert violations(asked.stocks, history) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locking", LOCKINGS)
+def test_histories_are_linearizable_where_writers_are_interrupted(locking: str, rng: random.Random) -> None:
+    """Likewise where every change hands over to other threads between its decision and its commit."""
+    asked = plan(rng, threads=4, rounds=20)
+    catalog = Stepping(MemoryCatalog(asked.stocks, LOCKINGS[locking]), Handoff(0.0005))
+    history = record(Exchange(catalog), asked)
+    assert violations(asked.stocks, history) == []
+    assert contended(history) >= CONTENDED_MIN
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locking", READERS_LOCK)
+def test_a_lock_keeps_half_written_stocks_from_readers(locking: str, rng: random.Random) -> None:
+    """Even stocks written field by field are never seen half-written by those who hold the lock."""
+    asked = plan(rng, threads=4, rounds=15)
+    history = record(Exchange(FieldCatalog(asked.stocks, LOCKINGS[locking], Handoff(0.0005))), asked)
+    assert violations(asked.stocks, history) == []
+    assert contended(history) >= CONTENDED_MIN
+
+
+@pytest.mark.slow
+def test_the_planted_catalogs_are_right_without_a_bug(rng: random.Random) -> None:
+    """What is caught is the bug that was planted: the parts it was planted in pass."""
+    asked = plan(rng, threads=4, rounds=15)
+    lock = LeakyReadWriteLock(writers_wait=True, readers_wait=True)
+    handoff = Handoff(0.0005)
+    fields = FieldCatalog(asked.stocks, lambda _: OneLock(lock.reader, lock.writer), handoff)
+    for catalog in (PlantedCatalog(asked.stocks, handoff), fields):
+        assert violations(asked.stocks, record(Exchange(catalog), asked)) == []

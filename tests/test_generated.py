@@ -1,0 +1,89 @@
+"""The code under ``v1`` and ``helloworld`` is what protoc makes of protos/, and protos/ is as buf wants it.
+
+The code is made with `make generate`, so that there is one way to make it.
+"""
+
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NO_NETWORK = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:1")
+"""What makes a program that asks the network for anything fail: nothing listens there."""
+
+
+def generated(folder: Path) -> set[str]:
+    """The names of the generated files in a folder."""
+    packages = [path.relative_to(ROOT / "protos").parent for path in (ROOT / "protos").rglob("*.proto")]
+    paths = [path for package in packages for path in (folder / package).glob("*_pb2*.py*")]
+    return {str(path.relative_to(folder)) for path in paths}
+
+
+def generate(project: Path, out: Path) -> None:
+    """Runs `make generate` of a project, with this interpreter's environment as it is."""
+    make = ["make", "-s", "-o", f"{sys.prefix}/.synced", "generate", f"VENV={sys.prefix}", f"OUT={out}"]
+    done = subprocess.run(make, cwd=project, capture_output=True, text=True, env=os.environ | NO_NETWORK, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def buf_lint(project: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+    """Runs buf on a project, with an empty cache and no network."""
+    buf = [str(Path(sys.executable).with_name("buf")), "lint"]
+    environment = os.environ | NO_NETWORK | {"BUF_CACHE_DIR": str(cache)}
+    return subprocess.run(buf, cwd=project, capture_output=True, text=True, env=environment, check=False)
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """The generated files that are not in both folders, byte for byte."""
+    names = sorted(generated(one) | generated(other))
+    _, changed, missing = filecmp.cmpfiles(one, other, names, shallow=False)
+    return sorted(changed + missing)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of what generating and linting read."""
+    folder = tmp_path / "project"
+    shutil.copytree(ROOT / "protos", folder / "protos")
+    shutil.copy(ROOT / "Makefile", folder)
+    shutil.copy(ROOT / "buf.yaml", folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_the_generated_code_is_up_to_date(tmp_path: Path) -> None:
+    """Generating anew changes nothing, and leaves nothing over."""
+    generate(ROOT, tmp_path)
+    assert len(generated(tmp_path)) == 2 * len(list((ROOT / "protos").rglob("*.proto")))
+    assert differences(ROOT, tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_changed_proto_is_noticed(project: Path, tmp_path: Path) -> None:
+    """A message more in a proto, and the code is out of date."""
+    with (project / "protos" / "stock_service" / "v1" / "stock.proto").open("a") as proto:
+        proto.write("\n// Planted.\nmessage Planted {}\n")
+    generate(project, tmp_path)
+    assert differences(ROOT, tmp_path) == ["stock_service/v1/stock_pb2.py", "stock_service/v1/stock_pb2.pyi"]
+
+
+@pytest.mark.slow
+def test_buf_finds_nothing_and_asks_no_network(tmp_path: Path) -> None:
+    """protos/ passes buf's STANDARD rules, with neither cache nor network."""
+    done = buf_lint(ROOT, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.slow
+def test_buf_finds_a_planted_fault(project: Path, tmp_path: Path) -> None:
+    """A message without a comment, and buf says so."""
+    with (project / "protos" / "stock_service" / "v1" / "stock.proto").open("a") as proto:
+        proto.write("\nmessage Planted {}\n")
+    done = buf_lint(project, tmp_path)
+    assert done.returncode != 0
+    assert "Planted" in done.stdout

@@ -1,0 +1,64 @@
+"""The leak check: it sees what is left, and waits for what is going."""
+
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.leaks import footprint
+
+
+def test_nothing_left_is_no_leak() -> None:
+    """Nothing left, nothing reported, at once."""
+    assert footprint().leaks() == []
+
+
+def test_an_open_socket_is_a_leak() -> None:
+    """A socket that a test forgot is named; closed, it is none."""
+    before = footprint()
+    with socket.socket():
+        (left,) = before.leaks(wait_s=0)
+        assert left.startswith("descriptor on socket:")
+    assert before.leaks() == []
+
+
+def test_a_running_thread_is_a_leak() -> None:
+    """A thread that a test forgot is named; ended, it is none."""
+    before = footprint()
+    told = threading.Event()
+    thread = threading.Thread(target=told.wait, name="forgotten")
+    thread.start()
+    try:
+        assert before.leaks(wait_s=0) == ["thread forgotten"]
+    finally:
+        told.set()
+        thread.join()
+    assert before.leaks() == []
+
+
+def test_what_is_going_is_waited_for() -> None:
+    """A thread that ends within the wait is no leak, though it ran when the look began."""
+    before = footprint()
+    told = threading.Event()
+    threading.Thread(target=told.wait, name="ending").start()
+    threading.Timer(0.05, told.set).start()
+    assert before.leaks() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("folder", "last"), [("conformance", "1 passed, 1 error"), ("unit", "1 passed")])
+def test_servers_tests_are_checked_without_asking(tmp_path: Path, folder: str, last: str) -> None:
+    """A test of ``conformance`` that passes and leaves a socket open is an error; elsewhere nobody looks."""
+    root = Path(__file__).resolve().parent.parent
+    (tmp_path / "tests" / folder).mkdir(parents=True)
+    for name in ("pyproject.toml", "tests/conftest.py", "tests/leaks.py"):
+        shutil.copy(root / name, tmp_path / name)
+    planted = "import socket\n\nkept = []\n\n\ndef test_a():\n    kept.append(socket.socket())\n"
+    (tmp_path / "tests" / folder / "test_planted.py").write_text(planted)
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "testpaths=tests", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1].startswith(f"{last} in")

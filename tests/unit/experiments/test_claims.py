@@ -1,0 +1,79 @@
+"""The replication card: each claim's status comes from the data, and turns round when the data does."""
+
+import pytest
+
+from experiments.results import Row
+from experiments.studies.stock.claims import CLAIMS, Entry, Status, card
+from tests.unit.experiments.planted_stock import MAIN_PARTS, World, rows_of, swapped
+
+
+def entry(rows: list[Row], words: str) -> Entry:
+    """The one claim that has these words in it."""
+    (found,) = (entry for entry in card(rows) if words in entry.claim)
+    return found
+
+
+@pytest.mark.slow
+def test_faster_sockets_are_confirmed_and_contradicted_once_the_servers_are_swapped() -> None:
+    """The same rows with the two servers exchanged turn the claim round."""
+    rows = rows_of(World())
+    assert entry(rows, "less time on sockets").status is Status.CONFIRMED
+    assert entry(swapped(rows), "less time on sockets").status is Status.CONTRADICTED
+
+
+@pytest.mark.parametrize(
+    ("words", "confirming", "contradicting"),
+    [
+        ("Latency rises", World(), World(growth=False)),
+        ("about as long as Lookup", World(noise=0.01), World(trade_factor=1.4)),
+        ("does not jump", World(noise=0.01), World(pool_jump=1.5)),
+        ("costs Trade and Lookup the same", World(lock_wait_us=0.4), World(lock_wait_us=900.0)),
+        ("may be the reason", World(sockets_factor=1.0, noise=0.01, lock_wait_us=80.0), World(lock_wait_us=0.4)),
+    ],
+)
+def test_a_claim_turns_round_with_the_data(words: str, confirming: World, contradicting: World) -> None:
+    """One world bears the claim out, another contradicts it."""
+    assert entry(rows_of(confirming), words).status is Status.CONFIRMED
+    assert entry(rows_of(contradicting), words).status is Status.CONTRADICTED
+
+
+@pytest.mark.parametrize(
+    ("words", "confirming", "contradicting"),
+    [("stay constant", World(growth=False, noise=0.01), World()), ("far longer", World(), None)],
+)
+def test_claims_about_threads_per_connection(words: str, confirming: World, contradicting: World | None) -> None:
+    """They need the extension on dispatch, and are decided by it."""
+    assert entry(rows_of(confirming, ("dispatch",)), words).status is Status.CONFIRMED
+    assert entry(rows_of(confirming, ("figure_2",)), words).status is Status.NOT_TESTABLE
+    if contradicting is not None:
+        assert entry(rows_of(contradicting, ("dispatch",)), words).status is Status.CONTRADICTED
+
+
+def test_two_blocks_confirm_and_contradict_nothing() -> None:
+    """A trial run leaves every claim open."""
+    statuses = {entry.status for entry in card(rows_of(World(blocks=2), (*MAIN_PARTS, "dispatch")))}
+    assert statuses == {Status.INCONCLUSIVE, Status.NOT_TESTABLE}
+
+
+def test_a_line_that_falls_somewhere_is_not_confirmed_to_rise() -> None:
+    """The claim says every figure and every step: one mean that falls contradicts the sentence, if not its ends."""
+    world = World(block_noise=0.0, noise=0.001)
+    dented = [row for row in rows_of(world) if not (row.part == "figure_2" and row.clients == 4)]
+    steep = [row for row in rows_of(World(block_noise=0.0, noise=0.001, service_factor=0.5)) if row.clients == 4]
+    found = entry(dented + [row for row in steep if row.part == "figure_2"], "Latency rises")
+    assert found.status is Status.INCONCLUSIVE
+    assert "the mean falls" in found.evidence
+
+
+def test_the_originals_times_are_context_alone() -> None:
+    """Milliseconds of another machine are not testable, and ours stand beside them."""
+    found = entry(rows_of(World()), "17.92")
+    assert found.status is Status.NOT_TESTABLE
+    assert "Here, with 1 client: gRPC 0.4" in found.evidence
+
+
+def test_every_claim_is_on_the_card_with_its_evidence() -> None:
+    """Nothing is left out where nothing was run."""
+    entries = card(rows_of(World(), ("figure_5",)))
+    assert len(entries) == len(CLAIMS)
+    assert all(found.evidence and found.original for found in entries)

@@ -1,0 +1,178 @@
+"""One run: the server that the setting asks for, and processor time of the very window that is counted."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from clients.load.fleet import Progress
+from experiments.design import ECHO, LOOKUP_AND_TRADE, Run, Setting
+from experiments.environment import cores
+from experiments.execution import Bench, CpuMeter, bench, read_lock_waits, server_command, updater_command
+from experiments.observation import LockWait
+from experiments.results import Row, parse_counts
+from experiments.server_process import ProgramFailed
+from experiments.studies.stock import CATALOG
+
+SETTING = Setting("figure_4", warm_up_s=0.05, duration_s=0.2, workers=3)
+
+
+def execute(setting: Setting, on: Bench | None = None) -> list[Row]:
+    """One run of a setting on this machine."""
+    return (on or bench("stock", CATALOG)).execute(Run("001-001", 1, 1, 5, setting))
+
+
+def test_the_servers_command_says_every_factor_of_the_setting() -> None:
+    """Transport, executor, workers, locking, and the dispatch where there is a choice."""
+    setting = dataclasses.replace(SETTING, locking="snapshot", dispatch="connection", executor="thread-pool")
+    command = " ".join(server_command(setting, Path("a.toml"), Path("s.json"))[1:])
+    assert command.startswith("-m stock_service serve")
+    for option in (
+        "--transport sockets",
+        "--executor thread-pool",
+        "--workers 3",
+        "--locking snapshot",
+        "--dispatch connection",
+        "--catalog a.toml",
+        "--stats s.json",
+        "--port 0",
+    ):
+        assert option in command
+
+
+def test_lock_waits_are_not_timed_unasked_and_grpc_has_no_dispatch() -> None:
+    """An option that a server does not have would end it."""
+    command = server_command(dataclasses.replace(SETTING, transport="grpc"), Path("a.toml"), None)
+    assert "--stats" not in command
+    assert "--dispatch" not in command
+
+
+def test_a_studys_own_service_is_served_without_a_catalog() -> None:
+    """On the same transport, executor and workers."""
+    command = " ".join(server_command(dataclasses.replace(SETTING, service="echo"), Path("a.toml"), None)[1:])
+    assert command.startswith("-m experiments.services serve echo --transport sockets")
+    assert "--workers 3" in command
+    assert "--catalog" not in command
+
+
+def test_the_updater_goes_to_the_same_server() -> None:
+    """By its transport and address, seeded."""
+    command = " ".join(updater_command(SETTING, ("127.0.0.1", 77), 5)[1:])
+    assert command.startswith("-m clients.price_updater --transport sockets --address 127.0.0.1:77")
+    assert command.endswith("--seed 5")
+
+
+def test_processor_time_is_read_once_at_each_end_of_the_window() -> None:
+    """Neither the warm-up's nor what comes after counts, and what is said in between changes nothing."""
+    spent_s = {"starting": 0.0, "warm-up": 0.2, "first": 0.3, "again": 0.5, "end": 1.1, "later": 9.9}
+    at = "starting"
+    meter = CpuMeter(lambda: spent_s[at])
+    told: tuple[tuple[str, Progress], ...] = (
+        ("starting", Progress("starting", 0, 0.0, 1.2)),
+        ("warm-up", Progress("warm-up", 0, 0.1, 1.1)),
+        ("first", Progress("measuring", 0, 0.2, 1.0)),
+        ("again", Progress("measuring", 0, 0.5, 0.7)),
+        ("end", Progress("finishing", 0, 1.2, 0.0)),
+        ("later", Progress("finishing", 0, 1.4, 0.0)),
+    )
+    for at, progress in told:  # noqa: B007  # the reading of that moment
+        meter.watch(progress)
+    assert meter.rate() == pytest.approx(0.8)
+
+
+def test_news_that_comes_late_changes_no_rate() -> None:
+    """A server at 0.8 of a core, read 0.2 s after the window began, and long after it ended, when it was idle."""
+    spent_s = iter((0.8 * 0.2, 0.8 * 1.0))
+    meter = CpuMeter(lambda: next(spent_s))
+    meter.watch(Progress("measuring", 0, 0.3, 0.8))
+    meter.end()
+    assert meter.rate() == pytest.approx(0.8)
+
+
+def test_a_window_that_was_not_seen_has_no_rate() -> None:
+    """An error, and no number out of the air."""
+    meter = CpuMeter(lambda: 1.0)
+    meter.end()
+    with pytest.raises(ValueError, match="not both seen"):
+        meter.rate()
+    meter.begin(1.0)
+    with pytest.raises(ValueError, match="not both seen"):
+        meter.rate()
+
+
+def test_lock_waits_come_in_microseconds_and_are_zero_where_no_lock_is_needed(tmp_path: Path) -> None:
+    """As a snapshot's readers need none."""
+    file = tmp_path / "stats.json"
+    write = {"count": 2, "mean": 1500.0, "p50": 1, "p90": 1, "p99": 9000.0, "max": 1}
+    file.write_text(json.dumps({"lock_waits_ns": {"read": {"count": 0}, "write": write}}))
+    assert read_lock_waits(file) == {"read": LockWait(0.0, 0.0), "write": LockWait(1.5, 9.0)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["grpc", "sockets"])
+def test_a_run_is_measured_on_either_transport(transport: str) -> None:
+    """Latency, throughput, processor time and memory are there, agree, and nothing failed."""
+    lookup, trade, everything = execute(
+        dataclasses.replace(SETTING, transport=transport, clients=2, mix=LOOKUP_AND_TRADE, lock_waits=True)
+    )
+    assert everything.errors == everything.starved_clients == 0
+    assert everything.count == lookup.count + trade.count > 50
+    assert parse_counts(everything.outcomes) == {"OK": everything.count}
+    assert everything.latency_us_mean is not None
+    assert everything.n_over_x_us == pytest.approx(everything.latency_us_mean, rel=0.5)
+    assert everything.server_cpu_s is not None
+    assert 0 < everything.server_cpu_s < 0.2 * len(cores()) + 0.05
+    assert everything.server_memory_mib is not None
+    assert everything.server_memory_mib > 5
+    assert everything.pinned is (len(cores()) > 1)
+    assert lookup.lock_wait_us_mean is not None
+
+
+@pytest.mark.slow
+def test_the_updater_runs_beside_the_clients_and_is_in_no_row() -> None:
+    """Its requests are not the clients'; it is gone afterwards, or the run would have failed."""
+    rows = execute(dataclasses.replace(SETTING, updater=True))
+    assert [row.request for row in rows] == ["lookup", "all"]
+    assert rows[-1].errors == 0
+    assert rows[-1].updater is True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["grpc", "sockets"])
+def test_an_echo_is_measured_like_a_lookup(transport: str) -> None:
+    """Its replies checked, on several connections of one client."""
+    setting = dataclasses.replace(SETTING, transport=transport, service="echo", mix=ECHO, connections=4)
+    echo, everything = execute(setting)
+    assert (echo.request, echo.errors, everything.starved_clients) == ("echo", 0, 0)
+    assert echo.count > 50
+
+
+@pytest.mark.slow
+def test_an_idle_server_is_watched_with_its_connections_held() -> None:
+    """It sleeps, and each connection costs it memory."""
+    base = dataclasses.replace(SETTING, part="idle", clients=0, connections=0)
+    (without,) = execute(base)
+    (with_many,) = execute(dataclasses.replace(base, connections=200))
+    assert without.server_cpu_s is not None
+    assert without.server_cpu_s < 0.05
+    assert without.count == with_many.count == 0
+    assert without.server_memory_mib is not None
+    assert with_many.server_memory_mib is not None
+    assert with_many.server_memory_mib > without.server_memory_mib
+
+
+@pytest.mark.slow
+def test_clients_beyond_a_pool_that_holds_threads_are_starved_and_no_error() -> None:
+    """Three threads, five clients, one connection a thread: two never get a reply."""
+    everything = execute(dataclasses.replace(SETTING, clients=5, dispatch="connection"))[-1]
+    assert everything.starved_clients == 2
+    assert everything.errors == 0
+
+
+@pytest.mark.slow
+def test_a_server_that_cannot_start_ends_the_run_with_what_it_said() -> None:
+    """Here: a catalog that is not there."""
+    on = dataclasses.replace(bench("stock", CATALOG), catalog=Path("no_such.toml"))
+    with pytest.raises(ProgramFailed, match=r"no_such\.toml"):
+        execute(SETTING, on)

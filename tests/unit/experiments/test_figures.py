@@ -1,0 +1,137 @@
+"""The figures: their data is the rows' data, their look is one, and they are written for whatever was run."""
+
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+
+import pytest
+from scipy import stats as reference
+
+from experiments import figures
+from experiments.figures import series
+from experiments.figures.captions import caption_lines
+from experiments.figures.series import Facet
+from experiments.figures.style import LOOKS, look
+from experiments.results import Row
+from tests.unit.experiments.planted_stock import EXTENSIONS, MAIN_PARTS, World, rows_of, write_results
+
+SVG = {f"{part}.svg" for part in MAIN_PARTS}
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    """A planted study, its main parts."""
+    return rows_of(World())
+
+
+def test_a_point_is_the_mean_of_its_runs_with_students_t_interval(rows: list[Row]) -> None:
+    """What is drawn at 3 clients in figure 2 is what the rows of that setting give."""
+    own = [row for row in rows if row.part == "figure_2"]
+    (line,) = series.by_clients(own, series.MEAN.of)
+    drawn = next(point for point in line.points if point.x == 3)
+    values = [
+        row.latency_us_mean / 1000
+        for row in own
+        if row.clients == 3 and row.request == "lookup" and row.latency_us_mean
+    ]
+    expected = reference.t.interval(0.95, len(values) - 1, loc=mean(values), scale=reference.sem(values))
+    assert drawn.value == pytest.approx(mean(values))
+    assert (drawn.low, drawn.high) == pytest.approx(expected)
+    assert drawn.runs == 9
+
+
+def test_the_picture_has_the_points_of_its_series(rows: list[Row]) -> None:
+    """The lines of figure 5's first panel go through the means of its series."""
+    own = [row for row in rows if row.part == "figure_5"]
+    (line,) = series.by_clients(own, series.MEAN.of)
+    axes = figures.paint("figure_5", rows).axes[0]
+    drawn = [list(artist.get_ydata()) for artist in axes.lines]  # type: ignore[arg-type]  # the stub: any array-like
+    assert [point.value for point in line.points] in drawn
+
+
+def test_y_starts_at_zero_everywhere(rows: list[Row]) -> None:
+    """No panel of latencies is cut off below."""
+    for part in ("figure_1", "figure_2", "figure_5"):
+        assert {axes.get_ylim()[0] for axes in figures.paint(part, rows).axes} == {0}
+
+
+def test_one_line_for_each_request_type(rows: list[Row]) -> None:
+    """Figure 1 has Lookup and Trade, and no line for the sum of them."""
+    own = [row for row in rows if row.part == "figure_1"]
+    assert [line.request for line in series.by_clients(own, series.MEAN.of)] == ["lookup", "trade"]
+
+
+def test_every_server_has_its_own_colour_marker_and_label() -> None:
+    """No two servers share a look, and one that is unknown still has one."""
+    for attribute in ("colour", "marker", "label"):
+        values = [getattr(known, attribute) for known in LOOKS.values()]
+        assert len(set(values)) == len(values)
+    assert look("pigeons").label == "pigeons"
+
+
+def test_too_few_runs_have_no_interval() -> None:
+    """One run has no bar; nor have runs so unlike that the interval of a positive quantity would cross zero."""
+    own = rows_of(World(blocks=1), ("figure_2",))
+    assert {point.low for line in series.by_clients(own, series.MEAN.of) for point in line.points} == {None}
+    first, second = (
+        row for row in rows_of(World(blocks=2), ("figure_2",)) if (row.clients, row.request) == (1, "lookup")
+    )
+    (line,) = series.by_clients([replace(first, latency_us_mean=9.0), second], series.MEAN.of)
+    assert line.points[0].low is None
+
+
+def test_the_caption_says_how_it_was_measured() -> None:
+    """Blocks, length, cores, and that the load side was the limit."""
+    limited = rows_of(World(blocks=3, load_limited=True), ("figure_4",))
+    text = " ".join(caption_lines([Facet("", tuple(limited))]))
+    assert "3 blocks, one run of 2 s each" in text
+    assert "on a core each" in text
+    assert "latency of client and server together" in text
+
+
+def test_the_text_alternative_has_the_numbers(rows: list[Row]) -> None:
+    """It names the line and both of its ends."""
+    text = figures.alternative("figure_4", rows)
+    assert "sockets, Lookup, mean" in text
+    assert "ms at 1 client," in text
+    assert "ms at 5 clients." in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", [*MAIN_PARTS, *EXTENSIONS])
+def test_every_figure_has_its_title(part: str) -> None:
+    """What stands above the picture is the table's title for it."""
+    (drawing,) = (drawing for drawing in figures.FIGURES if drawing.part == part)
+    painted = figures.paint(part, rows_of(World(blocks=1), (part,)))
+    assert painted.texts[0].get_text().startswith(drawing.title)
+
+
+def test_a_figure_that_was_not_run_is_refused(rows: list[Row]) -> None:
+    """The message names what there is."""
+    with pytest.raises(ValueError, match="figure_1"):
+        figures.paint("dispatch", rows)
+
+
+def test_a_folder_without_figures_of_ours_draws_nothing(tmp_path: Path) -> None:
+    """Another study's results are no error."""
+    write_results(tmp_path, [])
+    assert figures.draw(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_draw_writes_both_formats_and_the_same_bytes_again(tmp_path: Path) -> None:
+    """Each figure is an SVG and a PNG, and drawing twice changes nothing."""
+    folder = write_results(tmp_path, rows_of(World(blocks=2)))
+    paths = figures.draw(folder)
+    assert {path.name for path in paths if path.suffix == ".svg"} == SVG
+    assert {path.with_suffix(".svg").name for path in paths if path.suffix == ".png"} == SVG
+    before = {path: path.read_bytes() for path in paths}
+    assert {path: path.read_bytes() for path in figures.draw(folder)} == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", EXTENSIONS)
+def test_every_extension_has_a_figure(part: str, tmp_path: Path) -> None:
+    """A folder with one extension alone is drawn."""
+    folder = write_results(tmp_path, rows_of(World(blocks=2), (part,)))
+    assert {path.name for path in figures.draw(folder)} == {f"{part}.svg", f"{part}.png"}

@@ -1,0 +1,119 @@
+"""What was seen of a run, as rows: from a real load result, with times that are known."""
+
+import dataclasses
+
+import pytest
+
+from clients.load.client_process import ClientReport
+from clients.load.plan import LoadPlan
+from clients.load.recorder import Recorder
+from clients.load.records import TYPE_STEP, Records, Window, fault_outcome
+from clients.load.result import LoadResult, combine
+from experiments.design import LOOKUP_AND_TRADE, Run, Setting
+from experiments.observation import LockWait, Observation, rows
+from stock_service.errors import DeadlineExceeded
+from stock_service.model import Status
+
+MS = 1_000_000
+WINDOW = Window(connect_ns=0, start_ns=100 * MS, end_ns=1100 * MS)
+SETTING = Setting("locks", 0.1, 1.0, clients=2, mix=LOOKUP_AND_TRADE, lock_waits=True)
+RUN = Run("002-007", block=2, order=7, seed=99, setting=SETTING)
+WAITS = {"read": LockWait(0.3, 2.0), "write": LockWait(0.7, 5.0)}
+
+
+def load_result(cpu_s: float = 0.25) -> LoadResult:
+    """Two clients: lookups of 2 ms and trades of 4 ms by turns, one of them with a timeout at the end."""
+    plan = LoadPlan("sockets", ("127.0.0.1", 1), 2, dict(LOOKUP_AND_TRADE), ("GameStart",), 0.1, 1.0)
+    reports = []
+    for client in (0, 1):
+        recorder = Recorder(tuple(plan.mix), WINDOW, per_request=False)
+        records, span, now = Records(), recorder.new_span(), 90 * MS
+        records.note_connect(0, 5 * MS)
+        while now < WINDOW.end_ns:
+            for place, took in ((0, 2 * MS), (1, 4 * MS)):
+                records.note(now, now + took, place * TYPE_STEP + Status.OK)
+                now += took
+        if client == 1:
+            records.note(1090 * MS, 1095 * MS, fault_outcome(DeadlineExceeded("late")))
+        recorder.fold(records, span)
+        reports.append(ClientReport(client, recorder.recorded(), cpu_s))
+    return combine(plan, WINDOW, reports)
+
+
+SEEN = Observation("2026-01-02T03:04:05+00:00", True, 1.0, 0.4, 21.5, load_result(), WAITS)
+
+
+def test_a_run_has_a_row_for_each_request_type_and_last_one_for_all() -> None:
+    """Each with the run's factors, its place and its seed."""
+    found = rows("stock", RUN, SEEN)
+    assert [row.request for row in found] == ["lookup", "trade", "all"]
+    for row in found:
+        assert (row.study, row.part, row.block, row.order, row.run_id, row.seed) == (
+            "stock",
+            "locks",
+            2,
+            7,
+            "002-007",
+            99,
+        )
+        assert (row.mix, row.clients, row.workers, row.locking) == ("lookup=0.5,trade=0.5", 2, 10, "mutex")
+
+
+def test_latency_and_count_are_of_the_rows_own_request_type() -> None:
+    """2 and 4 ms; of all, their mean, and N ÷ X the same."""
+    lookup, trade, everything = rows("stock", RUN, SEEN)
+    assert lookup.latency_us_mean == pytest.approx(2000)
+    assert trade.latency_us_mean == pytest.approx(4000)
+    assert everything.latency_us_mean == pytest.approx(3000, rel=0.01)
+    assert everything.count == lookup.count + trade.count
+    assert everything.throughput_hz == lookup.throughput_all_hz == everything.count / 1.0
+    assert everything.n_over_x_us == pytest.approx(3000, rel=0.02)
+    assert everything.connect_us_mean == 5000
+    assert lookup.outcomes == f"OK:{lookup.count}"
+
+
+def test_an_error_is_counted_and_in_no_latency() -> None:
+    """In its request type's row and in that of all."""
+    lookup, trade, everything = rows("stock", RUN, SEEN)
+    assert (lookup.errors, lookup.error_kinds) == (1, "deadline_exceeded:1")
+    assert (trade.errors, everything.errors) == (0, 1)
+    assert lookup.latency_us_max == pytest.approx(2000)
+
+
+def test_processor_time_is_divided_among_all_requests() -> None:
+    """A server does not say what it spent on which."""
+    for row in rows("stock", RUN, SEEN):
+        count = SEEN.load.requests["all"].count if SEEN.load else 0
+        assert row.server_cpu_us_per_request == pytest.approx(0.4e6 / count)
+
+
+def test_a_lookup_waits_as_a_reader_and_a_trade_as_a_writer() -> None:
+    """Of all together there is no one wait, and where it was not timed there is none at all."""
+    lookup, trade, everything = rows("stock", RUN, SEEN)
+    assert (lookup.lock_wait_us_mean, trade.lock_wait_us_mean) == (0.3, 0.7)
+    assert (lookup.lock_wait_us_p99, trade.lock_wait_us_p99) == (2.0, 5.0)
+    assert everything.lock_wait_us_mean is None
+    untimed = dataclasses.replace(SEEN, lock_waits=None)
+    assert {row.lock_wait_us_mean for row in rows("stock", RUN, untimed)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("pinned", "cpu_s", "share", "limited"),
+    [(True, 0.25, 0.5, False), (True, 0.45, 0.9, True), (False, 0.45, 0.45, False), (False, 0.9, 0.9, True)],
+)
+def test_clients_on_one_core_are_summed_against_it(pinned: bool, cpu_s: float, share: float, limited: bool) -> None:
+    """Two clients of 45 % each leave a core no room; on cores of their own they are held against one each."""
+    seen = dataclasses.replace(SEEN, pinned=pinned, load=load_result(cpu_s))
+    row = rows("stock", RUN, seen)[-1]
+    assert row.client_cpu_share == pytest.approx(share)
+    assert row.load_limited is limited
+
+
+def test_a_server_that_nobody_calls_has_one_row() -> None:
+    """With its processor time and memory, and no latency."""
+    setting = dataclasses.replace(SETTING, part="idle", clients=0, connections=1000)
+    (row,) = rows("server_cost", dataclasses.replace(RUN, setting=setting), dataclasses.replace(SEEN, load=None))
+    assert (row.request, row.count, row.connections) == ("all", 0, 1000)
+    assert (row.server_cpu_s, row.server_memory_mib) == (0.4, 21.5)
+    assert row.latency_us_mean is None
+    assert row.server_cpu_us_per_request is None

@@ -1,0 +1,183 @@
+"""The report: one page that needs nothing else, a text for every figure, honest from few blocks, whole from many."""
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from experiments import notebook, report
+from experiments.report_html import page
+from experiments.results import load_whole_runs
+from experiments.stats import BLOCKS_MIN
+from experiments.studies.stock.claims import CLAIMS
+from stock_service.errors import UsageError
+from tests.unit.experiments.planted_stock import EXTENSIONS, MAIN_PARTS, World, rows_of, write_results
+
+FIXTURE = notebook.FOLDERS[-1]
+DECIDED = ("FASTER", "SLOWER", "EQUIVALENT")
+
+
+@dataclass
+class Page:
+    """What a test looks at in a page."""
+
+    pictures: list[dict[str, str | None]] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)
+    tags: dict[str, int] = field(default_factory=dict)
+    unclosed: list[str] = field(default_factory=list)
+    verdicts: list[str] = field(default_factory=list)
+
+
+class Reader(HTMLParser):
+    """Reads a page, checking that what is opened is closed."""
+
+    VOID = ("meta", "img", "br", "hr")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.page = Page()
+        self._in_verdict = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.page.tags[tag] = self.page.tags.get(tag, 0) + 1
+        self.page.addresses += [value for name in ("src", "href", "action") if (value := given.get(name))]
+        self._in_verdict = (given.get("class") or "").startswith("verdict")
+        if tag == "img":
+            self.page.pictures.append(given)
+        if tag not in self.VOID:
+            self.page.unclosed.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.VOID:
+            return
+        assert self.page.unclosed.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._in_verdict:
+            self.page.verdicts.append(data)
+            self._in_verdict = False
+
+
+def read(path: Path) -> Page:
+    """What a page has in it."""
+    reader = Reader()
+    reader.feed(path.read_text(encoding="utf-8"))
+    reader.close()
+    return reader.page
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A planted study of 9 blocks, reported."""
+    path = write_results(tmp_path_factory.mktemp("whole"), rows_of(World(), (*MAIN_PARTS, "dispatch")))
+    report.write(path)
+    return path
+
+
+@pytest.mark.slow
+def test_the_page_needs_nothing_else(folder: Path) -> None:
+    """Every address in it is data, there is no script, and what is opened is closed."""
+    found = read(folder / "report.html")
+    assert found.addresses
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in found.addresses)
+    assert not {"script", "link", "iframe"} & found.tags.keys()
+    assert "url(" not in (folder / "report.html").read_text(encoding="utf-8")
+    assert found.unclosed == []
+
+
+@pytest.mark.slow
+def test_every_figure_has_a_text_alternative_and_a_caption(folder: Path) -> None:
+    """The five figures, the locks and the extension: each picture says its numbers in words."""
+    found = read(folder / "report.html")
+    assert len(found.pictures) == len(MAIN_PARTS) + 1
+    assert all(" ms" in (picture["alt"] or "") for picture in found.pictures)
+    assert found.tags["figure"] == found.tags["figcaption"] == len(found.pictures)
+
+
+@pytest.mark.slow
+def test_the_answers_come_first_and_the_card_is_whole(folder: Path) -> None:
+    """The sections in order, and a line of the card for every claim."""
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    sections = [line for line in text.splitlines() if line.startswith("## ")]
+    assert sections[:3] == ["## The four answers", "## The five figures", "## What the original claims"]
+    assert all(f"| {claim} |" in text for claim, _, _ in CLAIMS)
+    assert text.count("*What may not be concluded.*") == 4
+    assert "12.38 ms against 17.92 ms" in text
+
+
+@pytest.mark.slow
+def test_verdicts_are_marked_in_the_page(folder: Path) -> None:
+    """A verdict in bold has its colour, beside the word that says the same."""
+    assert {"FASTER", "CONFIRMED"} <= set(read(folder / "report.html").verdicts)
+
+
+@pytest.mark.slow
+def test_a_trial_run_decides_nothing_and_says_so(tmp_path: Path) -> None:
+    """Two blocks: a warning at the top, INCONCLUSIVE everywhere, no endless or empty interval in print."""
+    report.write(write_results(tmp_path, rows_of(World(blocks=2, sockets_factor=0.1))))
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "**This is a trial run.**" in text
+    assert not any(f"| **{verdict}**" in text for verdict in DECIDED)
+    assert " inf" not in text
+    assert " nan" not in text
+
+
+@pytest.mark.slow
+def test_one_block_can_be_reported(tmp_path: Path) -> None:
+    """The first block of a sweep that was interrupted."""
+    report.write(write_results(tmp_path, rows_of(World(blocks=1))))
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "1 block, " in text
+    assert " inf" not in text
+
+
+@pytest.mark.slow
+def test_cells_that_the_load_side_limited_are_marked(tmp_path: Path) -> None:
+    """They are called the latency of client and server together."""
+    report.write(write_results(tmp_path, rows_of(World(blocks=2, load_limited=True), ("figure_2", "figure_4"))))
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "†" in text
+    assert "latency of client and server together" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", EXTENSIONS)
+def test_an_extension_alone_is_reported(part: str, tmp_path: Path) -> None:
+    """The four questions say that they were not run here; the extension's figure and table are there."""
+    report.write(write_results(tmp_path, rows_of(World(blocks=2), (part,))))
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert f"](figures/{part}.svg)" in text
+    assert "not run here" in text
+
+
+@pytest.mark.slow
+def test_the_committed_results_can_be_reported(tmp_path: Path) -> None:
+    """The small set that the notebooks read has its machine's parameters, and too few blocks to decide anything."""
+    for name in ("results.csv", "environment.json"):
+        (tmp_path / name).write_bytes((FIXTURE / name).read_bytes())
+    report.write(tmp_path)
+    assert "| Processor | " in (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert len({row.block for row in load_whole_runs(FIXTURE)}) < BLOCKS_MIN
+
+
+def test_a_folder_without_a_whole_run_is_refused(tmp_path: Path) -> None:
+    """There is nothing to report."""
+    write_results(tmp_path, [])
+    with pytest.raises(UsageError, match="no whole run"):
+        report.write(tmp_path)
+
+
+def test_markdown_cannot_bring_html_into_the_page(tmp_path: Path) -> None:
+    """Whatever a results file holds is shown as text."""
+    assert "<script>" not in page("<script>alert(1)</script>", "<b>", tmp_path)
+
+
+@pytest.mark.slow
+def test_a_notebook_shows_what_the_report_says() -> None:
+    """An answer in a notebook is the report's, and its figure has the text alternative."""
+    rows = notebook.load(FIXTURE)
+    assert "**This is a trial run.**" in notebook.about(rows).markdown
+    assert "| Ratio of mean latencies |" in notebook.answer(1, rows).markdown
+    assert "gRPC, Lookup" in repr(notebook.figure("figure_2", rows))

@@ -1,0 +1,88 @@
+"""The table of ``server_cost``: ratios within blocks, goals met and missed, and what was not measured left out."""
+
+import dataclasses
+import random
+
+import pytest
+
+from experiments.results import Row
+from experiments.studies.server_cost import goals
+from experiments.studies.server_cost.goals import Arm
+from tests.unit.experiments.test_results import ALL
+
+
+def row(arm: Arm, block: int, cost_us: float) -> Row:
+    """A run of an arm that cost so much."""
+    return dataclasses.replace(
+        ALL,
+        study="server_cost",
+        part=arm.part,
+        transport=arm.transport,
+        executor=arm.executor,
+        block=block,
+        server_cpu_us_per_request=cost_us,
+        throughput_all_hz=1e6 / cost_us,
+    )
+
+
+def idle(transport: str, connections: int, cpu_s: float, memory_mib: float) -> Row:
+    """A server watched for a minute."""
+    return dataclasses.replace(
+        ALL,
+        study="server_cost",
+        part="idle",
+        transport=transport,
+        connections=connections,
+        duration_s=60.0,
+        server_cpu_s=cpu_s,
+        server_memory_mib=memory_mib,
+    )
+
+
+def planted(costs: dict[Arm, float], blocks: int = 9) -> list[Row]:
+    """Runs of these costs, with a drift between the blocks that all arms share, and 1 % of noise."""
+    rng = random.Random(1)
+    drift = {block: rng.uniform(0.7, 1.5) for block in range(1, blocks + 1)}
+    return [row(arm, block, cost * drift[block] * rng.gauss(1, 0.01)) for arm, cost in costs.items() for block in drift]
+
+
+GOOD = {goals.SOCKETS: 12.0, goals.GRPC: 132.0, goals.SOCKETS_ECHO: 10.0, goals.GRPC_ECHO: 128.0}
+
+
+def test_a_ratio_is_taken_within_blocks_so_that_their_drift_is_gone() -> None:
+    """Blocks differ by a factor of two and the interval of the ratio is within 2 %."""
+    ratio = goals.cost_ratio(planted(GOOD), goals.GRPC, goals.SOCKETS)
+    assert ratio is not None
+    assert ratio.value == pytest.approx(11.0, rel=0.01)
+    assert ratio.low / ratio.value > 0.98
+    assert ratio.n == 9
+
+
+def test_goals_that_are_met_and_missed_are_told_apart() -> None:
+    """Eight times, 1.10 and 1.5 times, a thousandth of a core and 20 MiB."""
+    good = [*planted(GOOD), idle("grpc", 0, 0.01, 40), idle("sockets", 0, 0.0, 16), idle("sockets", 1000, 0.0, 25)]
+    assert "MISSED" not in goals.conclude(good)
+    assert goals.conclude(good).count("met") == 7
+    bad = {goals.SOCKETS: 20.0, goals.GRPC: 132.0, goals.SOCKETS_ECHO: 10.0, goals.GRPC_ECHO: 110.0}
+    worse = [*planted(bad), idle("grpc", 0, 0.08, 40), idle("sockets", 0, 0.0, 16), idle("sockets", 1000, 0.0, 37)]
+    assert goals.conclude(worse).count("MISSED") == 5
+
+
+def test_memory_is_the_growth_per_thousand_connections() -> None:
+    """Of the socket server; half as many connections count double."""
+    assert goals.idle_growth_mib([idle("sockets", 0, 0, 16), idle("sockets", 500, 0, 20)]) == 8.0
+    assert goals.idle_growth_mib([idle("sockets", 0, 0, 16), idle("grpc", 1000, 0, 90)]) is None
+
+
+def test_a_throughput_that_the_load_limited_says_so() -> None:
+    """It is the load's, not the server's."""
+    rows = [dataclasses.replace(each, load_limited=True, client_cpu_share=0.97) for each in planted(GOOD)]
+    assert "load at 97% of its core at most, the limit in 9 of 9 runs" in goals.conclude(rows)
+
+
+def test_what_was_not_measured_is_left_out() -> None:
+    """An unfinished sweep has a table, too, without ratios or goals."""
+    text = goals.conclude(planted({goals.SOCKETS: 12.0}, blocks=1))
+    assert "lookup on sockets" in text
+    assert "goal" not in text
+    assert "-inf" not in text

@@ -1,0 +1,120 @@
+"""Programs: started, pinned, accounted for, and always gone afterwards, whatever they do."""
+
+import os
+import sys
+
+import psutil
+import pytest
+
+from experiments.environment import cores
+from experiments.server_process import Program, ProgramFailed
+
+GOOD = "import signal,sys; signal.signal(15, lambda *_: sys.exit(0)); print('ready 127.0.0.1:5', flush=True)"
+WAIT = "; signal.pause()"
+
+
+def python(source: str, cpus: tuple[int, ...] | None = None) -> Program:
+    """A program given as Python, in an interpreter that starts quickly."""
+    return Program([sys.executable, "-S", "-E", "-c", source], cpus)
+
+
+def gone(pid: int) -> bool:
+    """Whether no such process is left, not even to be reaped."""
+    return not psutil.pid_exists(pid)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
+    """The contract kept: ready line, SIGTERM, exit 0."""
+    with python(GOOD + WAIT) as program:
+        assert program.ready() == ("127.0.0.1", 5)
+        assert program.memory_mib() > 1
+        assert program.threads() == 1
+    assert gone(program.pid)
+    program.stop()
+
+
+@pytest.mark.usefixtures("no_leaks")
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import sys; print('no catalog', file=sys.stderr); sys.exit(2)", "exit code 2; it said: no catalog"),
+        ("print('hello', flush=True); import signal; signal.pause()", "'hello', not ready HOST:PORT"),
+        ("print('serving 127.0.0.1:5', flush=True); import signal; signal.pause()", "not ready HOST:PORT"),
+        ("print('ready nowhere', flush=True); import signal; signal.pause()", "'ready nowhere', not ready"),
+        ("print('r' * 5000, flush=True); import signal; signal.pause()", "over 4096 bytes"),
+        ("import signal; signal.pause()", "no first line within 0.1 s"),
+    ],
+)
+def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: str) -> None:
+    """It ends, says something else, says too much or says nothing: one line of error, and nothing left running."""
+    program = python(source)
+    with pytest.raises(ProgramFailed, match=message), program:
+        program.ready(timeout_s=0.1 if "no first line" in message else 10)
+    assert gone(program.pid)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_program_that_ignores_sigterm_is_killed_and_reported() -> None:
+    """After the bound, and not before."""
+    program = python("import signal; signal.signal(15, signal.SIG_IGN); print('ready h:1', flush=True)" + WAIT)
+    program.ready()
+    with pytest.raises(ProgramFailed, match=r"within 0\.05 s of SIGTERM, and was killed"):
+        program.stop(timeout_s=0.05)
+    assert gone(program.pid)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_bad_exit_code_after_sigterm_is_reported() -> None:
+    """A server that could not drain gave no sound run."""
+    program = python(GOOD.replace("sys.exit(0)", "sys.exit(1)") + WAIT)
+    program.ready()
+    with pytest.raises(ProgramFailed, match="exit code 1"):
+        program.stop()
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_an_error_inside_with_stays_the_error_and_the_program_is_gone() -> None:
+    """What the program did wrong besides is a note on it."""
+    program = python(GOOD.replace("sys.exit(0)", "sys.exit(1)") + WAIT)
+    program.ready()
+    with pytest.raises(KeyError) as caught, program:
+        raise KeyError("mine")
+    assert "exit code 1" in caught.value.__notes__[0]
+    assert gone(program.pid)
+
+
+def test_a_program_that_is_not_there_is_reported() -> None:
+    """One line, with its name's place in the command."""
+    with pytest.raises(ProgramFailed, match="did not start"):
+        Program(["/no/such/program"])
+
+
+def test_processor_time_counts_every_thread_dead_ones_included() -> None:
+    """A thread that spun 50 ms and ended is in it; sleeping is not."""
+    spin = "import threading,time\ndef spin():\n while time.thread_time() < 0.05: pass\n"
+    threads = "t = threading.Thread(target=spin); t.start(); t.join()\n"
+    with python(spin + threads + GOOD + "\nwhile True: signal.pause()") as program:
+        program.ready()
+        before_s = program.cpu_s()
+        assert 0.05 <= before_s < 1
+        assert program.cpu_s() - before_s < 0.01
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
+def test_a_program_is_pinned_before_it_has_threads() -> None:
+    """All of its threads are on the core it was given."""
+    core = cores()[-1]
+    with python("import threading; threading.Timer(30, print).start(); " + GOOD + WAIT, (core,)) as program:
+        program.ready()
+        for thread in psutil.Process(program.pid).threads():
+            assert os.sched_getaffinity(thread.id) == {core}
+        with pytest.raises(ProgramFailed):  # its timer keeps it from exiting
+            program.stop(timeout_s=0.05)
+
+
+def test_a_program_does_not_get_the_terminals_interrupt() -> None:
+    """It is in a session of its own: Ctrl-C reaches the experiment, which then stops it."""
+    with python(GOOD + WAIT) as program:
+        program.ready()
+        assert os.getsid(program.pid) == program.pid != os.getsid(0)
