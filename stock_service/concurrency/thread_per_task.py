@@ -33,15 +33,13 @@ class ThreadPerTask:
                 raise Unavailable("the server is stopping")
             if len(self._running) >= self._limit:
                 raise Overloaded(f"{self._limit} threads are running")
-            self._running.add(thread)
             while self._leaving and not self._leaving[0].is_alive():
                 self._leaving.popleft()
-        try:
-            thread.start()
-        except RuntimeError as error:  # the system has no thread to give
-            with self._lock:
-                self._running.discard(thread)
-            raise Overloaded(f"no further thread: {error}") from error
+            try:
+                thread.start()  # with the lock held, so that stop sees no thread that has yet to start
+            except RuntimeError as error:  # the system has no thread to give
+                raise Overloaded(f"no further thread: {error}") from error
+            self._running.add(thread)
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
@@ -54,8 +52,7 @@ class ThreadPerTask:
             self._stopping = True
             threads = [*self._running, *self._leaving]
         for thread in threads:
-            if thread.ident is not None:  # one that never started has nothing to wait for
-                thread.join(max(0.0, deadline_s - time.monotonic()))
+            thread.join(max(0.0, deadline_s - time.monotonic()))
         return not any(thread.is_alive() for thread in threads)
 
     def _run(self, task: Task) -> None:
