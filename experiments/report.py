@@ -144,7 +144,7 @@ def state(rows: Sequence[Row]) -> Iterator[str]:
     if blocks < BLOCKS_MIN:
         yield (
             f"> **This is a trial run.** {_counted(blocks, 'block')} can show that the instrument works, and no more: "
-            f"below {BLOCKS_MIN} blocks no comparison can be decided, so each is INCONCLUSIVE, whatever its ratio."
+            f"below {BLOCKS_MIN} blocks no comparison of times can be decided, whatever its ratio."
         )
 
 
@@ -152,6 +152,8 @@ def answer(found: Answer) -> Iterator[str]:
     """One of the four answers: in a sentence, as a table, what else was found, and what may not be concluded."""
     yield f"### {found.number} · {found.question}"
     yield found.headline
+    if not found.comparisons and not found.details:
+        return
     if found.comparisons:
         yield verdict_table(found.comparisons)
     yield _list(found.details)

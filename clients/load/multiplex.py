@@ -20,11 +20,18 @@ from itertools import cycle
 from typing import NamedTuple
 
 from clients.load.driver import Surroundings
-from clients.load.records import FAULT_FIRST, Deadline, Records, fault_outcome
+from clients.load.records import Deadline, Records, fault_outcome
 from clients.load.workload import Request, remember
 from stock_service.errors import FAULTS, DeadlineExceeded, Fault, InternalFault, Unavailable
 from stock_service.transports import Address
-from stock_service.wire.framing import FrameDecoder, FramingError, ReplyFrame, encode_request, reply_decoder
+from stock_service.wire.framing import (
+    FrameDecoder,
+    FramingError,
+    ReplyFrame,
+    encode_reply,
+    encode_request,
+    reply_decoder,
+)
 
 READ_BYTES = 1024
 """Read at a time: a reply has some thirty bytes."""
@@ -34,6 +41,8 @@ SWEEP_NS = 50_000_000
 
 _CALL = 1
 """Every request's call number: a connection never has two under way, and is given up with the one it has."""
+
+_HEADER_BYTES = len(encode_reply(_CALL, 0, b""))
 
 _FOREVER_NS = 2**62
 
@@ -160,7 +169,12 @@ class Lanes:
                 reply = read(descriptor, READ_BYTES)
                 outcome = known.get(reply)
                 if outcome is None:
-                    outcome, done_ns = yield from self._checked(descriptor, framed, reply, done_ns)
+                    payload = reply[_HEADER_BYTES:]
+                    if reply == encode_reply(_CALL, 0, payload):
+                        outcome = request.check(payload)
+                        remember(known, reply, outcome)
+                    else:
+                        outcome, done_ns = yield from self._checked(descriptor, request, reply, done_ns)
             except (Fault, OSError) as error:
                 descriptor = yield from self._recover(lane, request, error)
                 continue
@@ -170,11 +184,10 @@ class Lanes:
             lane.timeout_ns = self._timeout_ns
 
     def _checked(
-        self, descriptor: int, framed: Framed, reply: bytes, done_ns: int
+        self, descriptor: int, request: Request, data: bytes, done_ns: int
     ) -> Generator[None, int, tuple[int, int]]:
-        """The outcome of a reply that is not known yet, and when all of it had come. Raises Fault, OSError."""
+        """The outcome of a reply that came in pieces, and when all of it had come; of any other, a Fault or OSError."""
         decoder = reply_decoder()
-        data = reply
         while not (frames := _cut(decoder, data)):
             done_ns = yield
             data = os.read(descriptor, READ_BYTES)
@@ -183,10 +196,7 @@ class Lanes:
             raise FAULTS.get(frame.code, InternalFault)(frame.payload.decode(errors="replace"))
         if frame.call != _CALL or len(frames) > 1 or decoder.pending_bytes:
             raise InternalFault("the server sent a reply to no request")
-        outcome = framed.request.check(frame.payload)
-        if data is reply and outcome - framed.request.first < FAULT_FIRST:
-            remember(framed.known, reply, outcome)
-        return outcome, done_ns
+        return request.check(frame.payload), done_ns
 
     def _recover(self, lane: Lane, request: Request, error: Fault | OSError) -> Generator[None, int, int]:
         """Records a fault and connects anew, at every sweep until it works; the new descriptor."""

@@ -139,6 +139,15 @@ def test_the_updater_runs_beside_the_clients_and_is_in_no_row() -> None:
 
 
 @pytest.mark.slow
+def test_an_updater_that_cannot_update_ends_the_run(tmp_path: Path) -> None:
+    """An updater that does nothing would silently change what is measured: here, of stocks that it does not know."""
+    other = tmp_path / "other.toml"
+    other.write_text('[[stocks]]\nname = "Other"\nprice = 1\nvolume_limit = 1\n')
+    with pytest.raises(ProgramFailed, match=r"clients\.price_updater.*exit code 1"):
+        execute(dataclasses.replace(SETTING, updater=True), dataclasses.replace(bench("stock", CATALOG), catalog=other))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["grpc", "sockets"])
 def test_an_echo_is_measured_like_a_lookup(transport: str) -> None:
     """Its replies checked, on several connections of one client."""

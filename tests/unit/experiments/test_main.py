@@ -4,16 +4,19 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from experiments import results
-from experiments.__main__ import main
+from experiments.__main__ import INTERRUPTED_EXIT, _parser, main
 from experiments.studies import experiments
 
 COMMAND = (sys.executable, "-m", "experiments")
-FOUR_RUNS = ("run", "connection_policy", "--clients", "1", "--profile", "smoke", "--blocks", "1")
+FOUR_RUNS = ("run", "connection_policy", "--clients", "1", "--blocks", "1")
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -64,28 +67,46 @@ def test_a_folder_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.slow
-def test_a_sweep_is_interrupted_resumed_drawn_and_reported(tmp_path: Path) -> None:
-    """Ctrl-C in a run prints the command that goes on; what was done is kept, the rest is done by that command; then
-    the figures and the report are there, and the folder takes no second sweep.
-    """
-    command = [*COMMAND, *FOUR_RUNS, "--out", str(tmp_path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as sweep:
-        assert sweep.stderr is not None
-        assert "4 runs" in sweep.stderr.readline()
-        sweep.send_signal(signal.SIGINT)
-        said = sweep.stderr.read()
-        assert sweep.wait(20) == 130
-    assert said.count("\n") == 1
-    _, found, going_on = said.partition("to go on: ")
-    assert found
-    done = len({row.run_id for row in results.load_rows(tmp_path)}) if (tmp_path / "results.csv").exists() else 0
-    assert done < 4
-    resumed = subprocess.run([sys.executable, *shlex.split(going_on)[1:]], capture_output=True, text=True, timeout=50)
-    assert resumed.returncode == 0, resumed.stderr
-    assert f"{4 - done} runs" in resumed.stderr
+def test_a_sweep_is_run_drawn_and_reported(tmp_path: Path) -> None:
+    """Four runs; the figures and the report are in the folder, which takes no second sweep unasked."""
+    command = [*COMMAND, *FOUR_RUNS, "--profile", "smoke", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0, done.stderr
+    assert "4 runs, about" in done.stderr
     assert len({row.run_id for row in results.load_rows(tmp_path)}) == 4
     assert (tmp_path / "report.html").exists()
     assert list((tmp_path / "figures").glob("connection_policy.*"))
     again = subprocess.run(command, capture_output=True, text=True, timeout=50)
     assert again.returncode == 2
     assert "--resume" in again.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_run_leaves_no_half_of_it_no_process_and_the_command_to_go_on(tmp_path: Path) -> None:
+    """Interrupted while clients send; the command is the one given, with --resume."""
+    given = [*FOUR_RUNS, "--profile", "paper", "--seed", "7", "--out", str(tmp_path)]
+    with subprocess.Popen([*COMMAND, *given], stderr=subprocess.PIPE, text=True) as sweep:
+        assert sweep.stderr is not None
+        assert "4 runs" in sweep.stderr.readline()
+        started = clients_of(sweep.pid)
+        sweep.send_signal(signal.SIGINT)
+        said = sweep.stderr.read()
+        assert sweep.wait(20) == INTERRUPTED_EXIT
+    _, left = psutil.wait_procs(started, timeout=10)  # the fork server sees that its parent is gone
+    assert left == []
+    assert results.load_rows(tmp_path) == []
+    assert said.count("\n") == 1
+    going_on = _parser().parse_args(shlex.split(said.partition("to go on: ")[2])[3:])
+    assert vars(going_on) == vars(_parser().parse_args([*given, "--resume"]))
+
+
+def clients_of(pid: int) -> list[psutil.Process]:
+    """A sweep's processes, once a client is among them: a child of the fork server, which is a child of the sweep."""
+    deadline_s = time.monotonic() + 20
+    while time.monotonic() < deadline_s:
+        children = psutil.Process(pid).children()
+        found = psutil.Process(pid).children(recursive=True)
+        if len(found) > len(children):
+            return found
+        threading.Event().wait(0.02)
+    raise AssertionError("no client within 20 s")

@@ -1,0 +1,177 @@
+"""What only gRPC has: health, reflection, its own limits, and executors of ours under grpcio's serving thread."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from stock_service.service import STOCK_SERVICE, stock_service
+from stock_service.transports import ServeOptions
+from stock_service.v1 import stock_pb2
+from tests.conformance.running import BLOCK, ECHO, KINDS, PROBE, WAIT_S, Kind, Limits, Probe, Running, maker, stopping
+from tests.conformance.transports import fresh_exchange
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+make = maker(Kind("grpc", "thread-pool"))
+
+
+@pytest.fixture
+def channel() -> Iterator[Callable[[Running], grpc.Channel]]:
+    """Gives a channel to a server, closed after the test."""
+    channels: list[grpc.Channel] = []
+
+    def connect(running: Running) -> grpc.Channel:
+        host, port = running.address
+        channels.append(grpc.insecure_channel(f"{host}:{port}", [("grpc.use_local_subchannel_pool", 1)]))
+        return channels[-1]
+
+    yield connect
+    for each in channels:
+        each.close()
+
+
+Connect = Callable[[Running], grpc.Channel]
+
+
+def test_health_is_serving_by_every_name(channel: Connect) -> None:
+    """The standard health service says SERVING for the server and for the service, and NOT_FOUND for others."""
+    with make(Probe().service) as running:
+        health = health_pb2_grpc.HealthStub(channel(running))
+        for name in ("", PROBE):
+            assert health.Check(health_pb2.HealthCheckRequest(service=name), WAIT_S).status == SERVING
+        with pytest.raises(grpc.RpcError) as caught:
+            health.Check(health_pb2.HealthCheckRequest(service="other"), WAIT_S)
+        assert caught.value.code() is grpc.StatusCode.NOT_FOUND  # type: ignore[attr-defined]  # it is a Call, too
+
+
+def test_health_is_not_serving_once_the_stop_begins(channel: Connect) -> None:
+    """Whoever watches is told NOT_SERVING while the last requests are finished."""
+    probe = Probe()
+    with make(probe.service) as running, probe:
+        to_server = channel(running)
+        watched = health_pb2_grpc.HealthStub(to_server).Watch(health_pb2.HealthCheckRequest(service=PROBE), 2 * WAIT_S)
+        assert next(watched).status == SERVING
+        held = to_server.unary_unary(BLOCK).future(b"held", WAIT_S)
+        probe.entered()
+        stop = stopping(running)
+        assert next(watched).status == NOT_SERVING
+        probe.released.set()
+        assert held.result() == b"held"
+        watched.cancel()
+        assert stop.result()
+
+
+def test_a_client_that_watches_health_does_not_hold_up_the_stop(channel: Connect) -> None:
+    """A watch has no end of its own: it is not work that the stop waits for."""
+    with make(Probe().service) as running:
+        watched = health_pb2_grpc.HealthStub(channel(running)).Watch(health_pb2.HealthCheckRequest(), 2 * WAIT_S)
+        assert next(watched).status == SERVING
+        finished = running.stop(1.0)
+        watched.cancel()
+        assert finished
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        STOCK_SERVICE,
+        f"{STOCK_SERVICE}.Lookup",
+        f"{STOCK_SERVICE}.Trade",
+        stock_pb2.LookupRequest.DESCRIPTOR.full_name,
+        stock_pb2.DESCRIPTOR.enum_types_by_name["Status"].full_name,
+        "grpc.health.v1.Health",
+    ],
+)
+def test_reflection_finds(channel: Connect, symbol: str) -> None:
+    """Services, methods, messages and enums are found by name, as grpcurl and ghz ask for them."""
+    with make(stock_service(fresh_exchange())) as running:
+        answer = reflected(channel(running), reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
+        assert answer.file_descriptor_response.file_descriptor_proto
+
+
+@pytest.mark.parametrize("symbol", ["none", f"{STOCK_SERVICE}.None", "", ".", "no.such.Service.Method"])
+def test_reflection_says_what_it_does_not_find(channel: Connect, symbol: str) -> None:
+    """An unknown symbol is answered NOT_FOUND, and the server goes on."""
+    with make(stock_service(fresh_exchange())) as running:
+        to_server = channel(running)
+        answer = reflected(to_server, reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
+        assert answer.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+        assert reflected(to_server, reflection_pb2.ServerReflectionRequest(list_services="")).list_services_response
+
+
+def test_reflection_lists_the_services(channel: Connect) -> None:
+    """The stock service, health and reflection itself."""
+    with make(stock_service(fresh_exchange())) as running:
+        answer = reflected(channel(running), reflection_pb2.ServerReflectionRequest(list_services=""))
+        names = [service.name for service in answer.list_services_response.service]
+        assert sorted(names) == ["grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection", STOCK_SERVICE]
+
+
+def reflected(
+    to_server: grpc.Channel, request: reflection_pb2.ServerReflectionRequest
+) -> reflection_pb2.ServerReflectionResponse:
+    """The answer to one question to reflection."""
+    stub = reflection_pb2_grpc.ServerReflectionStub(to_server)
+    (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=WAIT_S)
+    return answer
+
+
+def test_requests_max_bounds_what_is_under_way(channel: Connect) -> None:
+    """Workers and queue together are what grpcio lets in; the next call is RESOURCE_EXHAUSTED at once."""
+    probe = Probe()
+    with make(probe.service, Limits(workers=2, queue_limit=3)) as running, probe:
+        block = channel(running).unary_unary(BLOCK)
+        held = [block.future(b"", WAIT_S) for _ in range(2)]
+        probe.entered()
+        probe.entered()
+        held += [block.future(b"", WAIT_S) for _ in range(3)]
+        surplus = block.future(b"", WAIT_S)
+        assert surplus.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        probe.released.set()
+        assert [call.code() for call in held] == [grpc.StatusCode.OK] * 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("workers", "queue_limit"), [(1, 0), (1, 1), (2, 2), (4, 2)])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport == "grpc"], ids=str)
+def test_a_full_executor_answers_every_call(
+    channel: Connect, kind: Kind, workers: int, queue_limit: int
+) -> None:
+    """Of 200 calls at a time, again and again, each is OK or RESOURCE_EXHAUSTED; none is left without an answer."""
+    limits = Limits(workers, queue_limit, ServeOptions(pipeline_max=1000))
+    with maker(kind)(Probe().service, limits) as running:
+        echo = channel(running).unary_unary(ECHO)
+        ended: Counter[grpc.StatusCode] = Counter()
+        for _ in range(5):
+            calls = [echo.future(b"%d" % number, WAIT_S / 2) for number in range(200)]
+            ended.update(call.code() for call in calls)
+        assert set(ended) <= {grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED}, ended
+        assert ended[grpc.StatusCode.OK]
+        assert running.connect().call(ECHO, b"after", WAIT_S) == b"after"
+
+
+def test_connections_over_the_limit_are_closed(channel: Connect) -> None:
+    """One connection too many is closed; those there go on."""
+    with make(Probe().service, Limits(options=ServeOptions(connections_max=1))) as running:
+        first, second = channel(running).unary_unary(ECHO), channel(running).unary_unary(ECHO)
+        assert first(b"1", WAIT_S) == b"1"
+        with pytest.raises(grpc.RpcError) as caught:
+            second(b"2", 1.0)
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE  # type: ignore[attr-defined]
+        assert first(b"1", WAIT_S) == b"1"
+
+
+def test_any_client_calls_a_method_by_its_name(channel: Connect) -> None:
+    """Bytes made and read by any protobuf, on a channel with nothing of ours."""
+    with make(stock_service(fresh_exchange())) as running:
+        lookup = channel(running).unary_unary(
+            f"/{STOCK_SERVICE}/Lookup",
+            request_serializer=stock_pb2.LookupRequest.SerializeToString,
+            response_deserializer=stock_pb2.LookupResponse.FromString,
+        )
+        assert lookup(stock_pb2.LookupRequest(name="GameStart"), WAIT_S).price_cents == 1599

@@ -1,0 +1,139 @@
+"""The project's programs as real processes: servers by their ready line, and programs that run to their end."""
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from stock_service.transports import Address
+
+ROOT = Path(__file__).resolve().parents[2]
+
+WAIT_S = 20.0
+"""How long a program may take to start or to end, on a busy machine; it takes a fiftieth on a quiet one."""
+
+STARTS: dict[str, tuple[str, ...]] = {
+    "socket_server": ("stock_service.socket_server",),
+    "grpc_server": ("stock_service.grpc_server",),
+    "serve_sockets": ("stock_service", "serve", "--transport", "sockets"),
+    "serve_grpc": ("stock_service", "serve", "--transport", "grpc"),
+}
+"""Every way to start a server; ``python -m`` is understood."""
+
+TRANSPORT_OF = {"socket_server": "sockets", "grpc_server": "grpc", "serve_sockets": "sockets", "serve_grpc": "grpc"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def error(self) -> str:
+        """The one line on standard error; fails if it is not one."""
+        lines = self.stderr.splitlines()
+        assert len(lines) == 1, f"{len(lines)} lines on standard error:\n{self.stderr}"
+        return lines[0]
+
+
+def run(*arguments: str) -> Ended:
+    """Runs ``python -m`` with these arguments to its end."""
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+class Running:
+    """A program that runs until it is told to stop. Leaving ``with`` kills it if it still does."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by __exit__
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            text=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def line(self) -> str:
+        """The next line on standard output. Blocks for ``WAIT_S`` at most."""
+        assert self._process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            assert selector.select(WAIT_S), f"no line within {WAIT_S:g} s"
+        return self._process.stdout.readline().removesuffix("\n")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal."""
+        self._process.send_signal(number)
+
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def ended(self) -> Ended:
+        """How it ended, with what it printed since the last ``line``. Blocks for ``WAIT_S`` at most."""
+        assert self._process.stdout is not None
+        code = self._process.wait(WAIT_S)
+        stderr = os.pread(self._stderr.fileno(), 1 << 20, 0).decode()
+        return Ended(code, self._process.stdout.read(), stderr)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        assert self._process.stdout is not None
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+        self._stderr.close()
+
+
+class Server(Running):
+    """A server on a free port, that is ready."""
+
+    def __init__(self, start: Sequence[str], *options: str) -> None:
+        super().__init__(*start, "--port", "0", *options)
+        try:
+            self.ready = self.line()
+            word, _, where = self.ready.partition(" ")
+            assert word == "ready", f"its first line: {self.ready!r}"
+            host, _, port = where.rpartition(":")
+            self.address: Address = (host, int(port))
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    @property
+    def at(self) -> str:
+        """Its address as clients are given it."""
+        return f"{self.address[0]}:{self.address[1]}"
+
+    def stopped(self, number: signal.Signals = signal.SIGTERM) -> Ended:
+        """Tells it to stop; how it ended, and what it printed after its ready line."""
+        self.signal(number)
+        return self.ended()

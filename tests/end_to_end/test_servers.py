@@ -1,0 +1,151 @@
+"""The servers as processes: the ready line, what they serve, what they print, and their files."""
+
+import json
+import resource
+import signal
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from stock_service.service import LOOKUP
+from stock_service.transports import load
+from stock_service.v1 import stock_pb2
+from tests.conformance.raw_socket import RawSocket, frame
+from tests.conformance.running import until
+from tests.end_to_end.process import STARTS, TRANSPORT_OF, Server, run
+
+pytestmark = pytest.mark.slow
+
+LOOKUP_FISHCO = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize("name", STARTS)
+def test_a_server_serves_and_stops(name: str, number: signal.Signals) -> None:
+    """The ready line comes first and alone, requests are answered there, and a signal ends it with 0 and no word."""
+    with Server(STARTS[name]) as server:
+        assert server.ready == f"ready 127.0.0.1:{server.address[1]}"
+        connection = load(TRANSPORT_OF[name]).connect(server.address, 10.0)
+        try:
+            reply = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
+            assert (reply.status, reply.price_cents) == (stock_pb2.STATUS_OK, 4250)
+            ended = server.stopped(number)
+        finally:
+            connection.close()
+        assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("transport", ["sockets", "grpc"])
+def test_another_service_keeps_the_same_contract(transport: str) -> None:
+    """The greeter, served by ``experiments.services``: ready line, SIGTERM, exit 0."""
+    with Server(("experiments.services", "serve", "greeter", "--transport", transport)) as server:
+        connection = load(transport).connect(server.address, 10.0)
+        assert connection.call("/helloworld.Greeter/SayHello", b"\x0a\x01x", 10.0) == b"\x0a\x07Hello x"
+        connection.close()
+        ended = server.stopped()
+        assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_list_prints_what_can_be_chosen() -> None:
+    """One line for each option that takes a name."""
+    ended = run("stock_service", "list")
+    assert ended.code == 0
+    assert ended.stdout.splitlines() == [
+        "--transport  grpc sockets",
+        "--executor   static-pool thread-pool thread-per-task",
+        "--locking    mutex per-stock read-write two-level snapshot",
+    ]
+
+
+@pytest.mark.parametrize("start", ["grpc_server", "serve_sockets"])
+def test_help_names_every_option(start: str) -> None:
+    """``--help`` prints the options with their defaults, and exits with 0."""
+    ended = run(*STARTS[start], "--help")
+    assert ended.code == 0
+    options = ("host", "port", "catalog", "locking", "executor", "workers", "queue-limit", "grace-s", "insecure")
+    assert all(f"--{option}" in ended.stdout for option in options)
+    assert ("--dispatch" in ended.stdout) == (TRANSPORT_OF[start] == "sockets")
+    assert "(default: 1024)" in ended.stdout
+
+
+@pytest.mark.parametrize("start", ["socket_server", "grpc_server"])
+def test_a_catalog_file_says_which_stocks_there_are(tmp_path: Path, start: str) -> None:
+    """The file's stocks are served, and the default ones are not."""
+    catalog = tmp_path / "catalog.toml"
+    catalog.write_text('[[stocks]]\nname = "Größe"\nprice = 0.07\nvolume_limit = 0\n', encoding="utf-8")
+    with Server(STARTS[start], "--catalog", str(catalog)) as server:
+        common = ("--transport", TRANSPORT_OF[start], "--address", server.at)
+        found = run("clients.trader", "lookup", "Größe", *common)
+        assert (found.code, found.stdout) == (1, "SUSPENDED (0) Größe $0.07 volume 0 sequence 0\n")
+        default = run("clients.trader", "lookup", "GameStart", *common)
+        assert (default.code, default.stdout) == (1, "UNKNOWN_STOCK (-1) GameStart\n")
+        assert server.stopped().code == 0
+
+
+@pytest.mark.parametrize("start", ["socket_server", "grpc_server"])
+def test_stats_are_written_when_the_server_stops(tmp_path: Path, start: str) -> None:
+    """``--stats`` counts every wait for a lock, by kind of request, in nanoseconds."""
+    stats = tmp_path / "stats.json"
+    with Server(STARTS[start], "--stats", str(stats), "--locking", "read-write") as server:
+        common = ("--transport", TRANSPORT_OF[start], "--address", server.at)
+        assert run("clients.trader", "--requests", "40", "--seed", "3", *common).code == 0
+        assert server.stopped().code == 0
+    waits = json.loads(stats.read_text())["lock_waits_ns"]
+    assert waits["read"]["count"] + waits["write"]["count"] == 40
+    for kind in ("read", "write"):
+        assert 0 < waits[kind]["p50"] <= waits[kind]["p99"] <= waits[kind]["max"]
+
+
+@pytest.mark.parametrize("dispatch", ["request", "connection"])
+def test_no_descriptor_left_is_survived(dispatch: str) -> None:
+    """Out of descriptors, those connected are served on; those waiting are served once one leaves."""
+    with Server(STARTS["socket_server"], "--dispatch", dispatch, "--workers", "64") as server, ExitStack() as clients:
+        first = clients.enter_context(RawSocket(server.address))
+        assert answered(first)
+        _, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+        room = 5
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (descriptors(server.pid) + room, hard))
+        leaving = [RawSocket(server.address) for _ in range(room)]
+        assert all(answered(client) for client in leaving)
+        waiting = [clients.enter_context(RawSocket(server.address)) for _ in range(20)]
+        for client in waiting:
+            client.send(frame(1, LOOKUP, LOOKUP_FISHCO))
+        assert waiting[0].silent(0.2)
+        assert answered(first)
+        for client in leaving:
+            client.socket.close()
+        assert all(client.reply() for client in waiting[:room])
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (hard, hard))
+        assert all(client.reply() for client in waiting[room:])
+        ended = server.stopped()
+        assert ended.code == 0
+        assert "no room for another connection" in ended.stderr
+
+
+def answered(client: RawSocket) -> bool:
+    """Whether a Lookup on this connection is."""
+    client.send(frame(1, LOOKUP, LOOKUP_FISHCO))
+    reply = client.reply()
+    return reply is not None and reply.code == 0
+
+
+def descriptors(pid: int) -> int:
+    """The number one above the highest descriptor that a process has open."""
+    return max(int(entry.name) for entry in Path(f"/proc/{pid}/fd").iterdir()) + 1
+
+
+@pytest.mark.parametrize("start", ["socket_server", "grpc_server"])
+def test_a_server_may_be_started_again_on_its_port(start: str) -> None:
+    """The port is free as soon as a server has ended, connections to it or not."""
+    with Server(STARTS[start]) as server:
+        with socket.create_connection(server.address):
+            pass
+        connection = load(TRANSPORT_OF[start]).connect(server.address, 10.0)
+        assert server.stopped().code == 0
+    with Server(STARTS[start], "--port", str(server.address[1])) as again:
+        assert again.address == server.address
+        until(lambda: run("clients.trader", "--transport", TRANSPORT_OF[start], "--address", again.at).code == 0, "")
+        connection.close()
+        assert again.stopped().code == 0
