@@ -22,11 +22,22 @@ class Parser(argparse.ArgumentParser):
             prog=prog,
             description=description,
             allow_abbrev=False,
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+            formatter_class=_HelpFormatter,
         )
 
     def error(self, message: str) -> NoReturn:
         refuse(self.prog, message.removeprefix("argument "))
+
+
+class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Says an option's default where it has one to say."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or action.default is False or action.default == "":
+            return action.help
+        if isinstance(action.default, list):
+            return f"{action.help} (default: {' '.join(map(str, action.default))})"
+        return super()._get_help_string(action)
 
 
 def refuse(program: str, message: object) -> NoReturn:

@@ -218,6 +218,7 @@ def missing_names(found: Iterable[Document]) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)  # starts every program once
 def test_every_command_exists() -> None:
     """A reader can type what the documents say."""
     assert [f"{document.name}: {fault}" for document in documents() for fault in commands_exist(document)] == []
@@ -236,6 +237,7 @@ def test_every_link_leads_somewhere() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)  # starts every program once
 def test_every_option_is_in_a_table() -> None:
     """A reader finds what an option means."""
     assert missing_options(documents()) == []
@@ -288,6 +290,7 @@ def test_a_planted_link_is_found(link: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)  # starts every program once
 def test_a_missing_option_is_found() -> None:
     """An option in the text, but in no table, is reported; one in a table is not."""
     document = Document("a.md", "`--port`\n\n| option | |\n|---|---|\n| `--host HOST` | where |\n")

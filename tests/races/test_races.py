@@ -12,7 +12,7 @@ from tests.races.history import contended, plan, record
 from tests.races.interleaving import FieldCatalog, Handoff, OneLock, PlantedCatalog, Stepping
 from tests.races.planted import PLANTED, LeakyReadWriteLock
 
-TIMES = 5
+TIMES = 3
 """How many histories must each show a planted bug."""
 
 CONTENDED_MIN = 0.3
@@ -26,8 +26,8 @@ READERS_LOCK = [name for name in LOCKINGS if name != "snapshot"]
 def test_a_planted_bug_is_caught_every_time(bug: str, rng: random.Random) -> None:
     """The check finds the bug in each of several histories."""
     for _ in range(TIMES):
-        asked = plan(rng, threads=4, rounds=8)
-        history = record(Exchange(PLANTED[bug](asked.stocks, Handoff(0.01))), asked)
+        asked = plan(rng, threads=4, rounds=10)
+        history = record(Exchange(PLANTED[bug](asked.stocks, Handoff(0.004))), asked)
         assert violations(asked.stocks, history)
 
 

@@ -41,11 +41,8 @@ def test_the_default_catalog_is_the_assignments() -> None:
 
 def test_a_file_is_read_in_its_order(tmp_path: Path) -> None:
     """Prices are exact cents, with up to two decimals or none; names may be anything of 64 characters."""
-    text = (
-        one('"Zürich \\n 1"', "15.99", "0")
-        + one('"' + "é" * 64 + '"', "0", str(INT64_MAX))
-        + one('"A"', "1.10", "1_000")
-    )
+    longest = "é" * 64
+    text = one('"Zürich \\n 1"', "15.99", "0") + one(f'"{longest}"', "0", str(INT64_MAX)) + one('"A"', "1.10", "1_000")
     assert load(written(tmp_path, text)) == (
         Stock("Zürich \n 1", 1599, 0),
         Stock(longest, 0, INT64_MAX),

@@ -1,5 +1,7 @@
 """The service in protobuf terms: bytes in and out, what does not decode is refused, nothing is left out."""
 
+from contextlib import suppress
+
 import pytest
 from google.protobuf.message import Message
 from hypothesis import given
@@ -110,13 +112,10 @@ def test_bytes_that_do_not_decode_are_a_fault(path: str, what: str) -> None:
 def test_any_bytes_get_a_reply_or_a_fault(path: str, payload: bytes) -> None:
     """No bytes make a method raise anything but a fault, or answer without a status."""
     types: Types = {LOOKUP: LookupResponse, TRADE: TradeResponse, UPDATE: UpdateResponse}
-    try:
+    encoded: bytes | None = None
+    with suppress(InvalidRequest):
         encoded = service().methods[path](payload)
-    except Fault as fault:
-        refused = fault
-        assert isinstance(refused, InvalidRequest)  # of two legal endings
-    else:
-        assert types[path].FromString(encoded).status != stock_pb2.STATUS_UNSPECIFIED
+    assert encoded is None or types[path].FromString(encoded).status != stock_pb2.STATUS_UNSPECIFIED
 
 
 def test_any_function_of_messages_is_a_method() -> None:

@@ -25,11 +25,10 @@ def asleep(pool: StaticPool, count: int) -> None:
     until(lambda: len(pool._sleeping) == count)
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the pool take a batch for stuck only after a second, so that nothing depends on who is quick."""
-    monkeypatch.setattr(static_pool, "PATIENCE_S", 1.0)
-    monkeypatch.setattr(static_pool, "_PATIENCE_NS", 10**9)
+def set_patience(monkeypatch: pytest.MonkeyPatch, patience_s: float) -> None:
+    """Makes the pool take a batch for stuck only after so long, so that nothing depends on who is quick."""
+    monkeypatch.setattr(static_pool, "PATIENCE_S", patience_s)
+    monkeypatch.setattr(static_pool, "_PATIENCE_NS", int(patience_s * 1e9))
 
 
 def test_all_threads_are_there_from_the_start() -> None:
@@ -90,9 +89,9 @@ def test_the_thread_that_slept_last_is_woken_first() -> None:
         assert seen[20] == seen[21] != seen[0]
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_batch_that_only_computes_stays_on_one_thread() -> None:
+def test_a_batch_that_only_computes_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """The other threads sleep on; the caller comes back when all is done."""
+    set_patience(monkeypatch, 5.0)
     seen: list[int] = []
     with running(StaticPool, 4, 100) as (pool, _):
         assert isinstance(pool, StaticPool)
@@ -120,9 +119,9 @@ def test_an_empty_batch_is_nothing() -> None:
         assert pool.execute_all([]) == 0
 
 
-@pytest.mark.usefixtures("impatient")
-def test_the_bound_holds_while_a_batch_waits() -> None:
+def test_the_bound_holds_while_a_batch_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sleeping threads that a batch has been counted on are not counted on again for other tasks."""
+    set_patience(monkeypatch, 0.1)
     accepted: list[int] = []
     with running(StaticPool, 4, 2) as (pool, gate):
         assert isinstance(pool, StaticPool)
@@ -142,9 +141,9 @@ def test_the_bound_holds_while_a_batch_waits() -> None:
     assert accepted == []
 
 
-@pytest.mark.usefixtures("impatient")
-def test_stopping_does_not_leave_a_batch_to_a_stuck_thread() -> None:
+def test_stopping_does_not_leave_a_batch_to_a_stuck_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a batch has waiting when ``stop`` comes still runs where the first of it blocks: sleepers see to it."""
+    set_patience(monkeypatch, 0.1)
     done = Event()
     results: list[bool] = []
     pool = StaticPool(2, 4)
