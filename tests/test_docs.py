@@ -137,7 +137,7 @@ def faults_of_program(program: str, words: list[str]) -> Iterator[str]:
     for command in PROGRAMS[program]:
         if words[: len(command.split())] == command.split():
             known |= options(usage(program, command))
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in pairwise([*words, ""]):
         option, equals, value = word.partition("=")
         value = value if equals else following
         if option.startswith("--") and option not in known:

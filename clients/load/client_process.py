@@ -55,9 +55,9 @@ class Interrupted(BaseException):
 
 
 class Load(Protocol):
-    """The connections of one process."""
+    """The connections of one process, all prepared but for connecting."""
 
-    def open(self) -> None:
+    def open(self, recorder: Recorder) -> None:
         """Connects. Raises a Fault."""
 
     def run_until(self, at_ns: int) -> None:
@@ -70,52 +70,63 @@ class Load(Protocol):
 def run_client(plan: LoadPlan, client: int, pipe: Pipe, progress: MutableSequence[int]) -> None:
     """The process: says READY, gets a Window, sends a ClientReport. Ends quietly if the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _prepare(plan)
+    _settle(plan)
+    prepared = Client(plan, client, progress)
     try:
         pipe.send(READY)
         window = pipe.recv()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # from here on there is something to lose
-        pipe.send(measure(plan, client, window, progress))
+        pipe.send(prepared.measure(window))
     except (EOFError, BrokenPipeError):
         return
     finally:
         pipe.close()
 
 
-def measure(plan: LoadPlan, client: int, window: Window, progress: MutableSequence[int]) -> ClientReport:
-    """Runs one client through the window. Blocks until its end; to be called in the main thread."""
-    deadline = Deadline(window.end_ns)
-    recorder = Recorder(tuple(plan.mix), window, plan.connection == "per-request")
-    sending = _load(plan, client, recorder, deadline, progress)
+class Client:
+    """One client, its requests drawn and encoded. To be used once, in the main thread."""
 
-    def stop(*_: object) -> None:
+    def __init__(self, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
+        self._plan = plan
+        self._client = client
+        self._deadline = Deadline(2**62)
+        self._load = _load(plan, client, self._deadline, progress)
+
+    def measure(self, window: Window) -> ClientReport:
+        """Runs through the window. Blocks until its end, and until the replies under way have come."""
+        recorder = Recorder(tuple(self._plan.mix), window, self._plan.connection == "per-request")
+        self._deadline.ns = window.end_ns
+        opened = interrupted = False
+        began_ns = ended_ns = time.process_time_ns()
+        before = signal.getsignal(signal.SIGTERM)
+        try:
+            signal.signal(signal.SIGTERM, self._stop)
+            _sleep_until(window.connect_ns)
+            opened = True
+            self._load.open(recorder)
+            self._load.run_until(window.start_ns)
+            began_ns = time.process_time_ns()
+            self._load.run_until(window.end_ns)
+            ended_ns = time.process_time_ns()
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        except Interrupted:
+            interrupted = True
+            ended_ns = time.process_time_ns()
+        except Fault as fault:
+            signal.signal(signal.SIGTERM, before)
+            return ClientReport(self._client, fault=fault)
+        if opened:
+            self._load.finish(interrupted)
+        signal.signal(signal.SIGTERM, before)
+        return ClientReport(self._client, recorder.recorded(), (ended_ns - began_ns) / 1e9)
+
+    def _stop(self, *_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        deadline.ns = 0
+        self._deadline.ns = 0
         raise Interrupted
 
-    interrupted = False
-    began_ns = ended_ns = time.process_time_ns()
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        signal.signal(signal.SIGTERM, stop)
-        _sleep_until(window.connect_ns)
-        sending.open()
-        sending.run_until(window.start_ns)
-        began_ns = time.process_time_ns()
-        sending.run_until(window.end_ns)
-        ended_ns = time.process_time_ns()
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    except Interrupted:
-        interrupted = True
-        ended_ns = time.process_time_ns()
-    except Fault as fault:
-        return ClientReport(client, fault=fault)
-    sending.finish(interrupted)
-    signal.signal(signal.SIGTERM, before)
-    return ClientReport(client, recorder.recorded(), (ended_ns - began_ns) / 1e9)
 
-
-def _prepare(plan: LoadPlan) -> None:
+def _settle(plan: LoadPlan) -> None:
     """Sets the process up: its cores, its descriptors, no garbage collection."""
     if plan.cpus is not None and sys.platform == "linux":
         os.sched_setaffinity(0, plan.cpus)
@@ -127,7 +138,7 @@ def _prepare(plan: LoadPlan) -> None:
     gc.disable()
 
 
-def _load(plan: LoadPlan, client: int, recorder: Recorder, deadline: Deadline, progress: MutableSequence[int]) -> Load:
+def _load(plan: LoadPlan, client: int, deadline: Deadline, progress: MutableSequence[int]) -> Load:
     """The connections that the plan gives a client."""
     transport = load(plan.transport)
     workload = Workload(plan)
@@ -142,24 +153,26 @@ def _load(plan: LoadPlan, client: int, recorder: Recorder, deadline: Deadline, p
     numbers = range(plan.connections_per_client)
     if plan.connection == "kept-alive" and plan.transport == "sockets" and plan.connections_per_client > 1:
         drawn = [workload.drawn(client, number) for number in numbers]
-        return _Multiplexed(Lanes(plan.address, drawn, surroundings[0]), recorder)
+        return _Multiplexed(Lanes(plan.address, workload, drawn, surroundings[0]))
     kind = KeptAlive if plan.connection == "kept-alive" else PerRequest
     drivers: list[Driver] = [kind(workload.requests(client, number), surroundings[number]) for number in numbers]
-    return _Alone(drivers[0], recorder, deadline) if len(drivers) == 1 else _Threads(drivers, recorder)
+    return _Alone(drivers[0], deadline) if len(drivers) == 1 else _Threads(drivers)
 
 
 class _Alone:
     """One connection, in the main thread."""
 
-    def __init__(self, driver: Driver, recorder: Recorder, deadline: Deadline) -> None:
+    def __init__(self, driver: Driver, deadline: Deadline) -> None:
         self._driver = driver
-        self._recorder = recorder
         self._deadline = deadline
-        self._span = recorder.new_span()
         self._called = False
+        self._recorder: Recorder
+        self._span: Span
 
-    def open(self) -> None:
+    def open(self, recorder: Recorder) -> None:
         """See ``Load.open``."""
+        self._recorder = recorder
+        self._span = recorder.new_span()
         self._driver.connect()
 
     def run_until(self, at_ns: int) -> None:
@@ -181,19 +194,21 @@ class _Alone:
 class _Threads:
     """A thread for each connection."""
 
-    def __init__(self, drivers: list[Driver], recorder: Recorder) -> None:
+    def __init__(self, drivers: list[Driver]) -> None:
         self._drivers = drivers
-        self._recorder = recorder
-        self._spans = [recorder.new_span() for _ in drivers]
         self._pool = ThreadPoolExecutor(len(drivers), "load-connection")
+        self._recorder: Recorder
+        self._spans: list[Span] = []
         self._futures: list[Future[None]] = []
 
-    def open(self) -> None:
+    def open(self, recorder: Recorder) -> None:
         """See ``Load.open``."""
+        self._recorder = recorder
+        self._spans = [recorder.new_span() for _ in self._drivers]
         for driver in self._drivers:
             driver.connect()
         self._futures = [
-            self._pool.submit(self._drive, driver, span)
+            self._pool.submit(_drive, driver, recorder, span)
             for driver, span in zip(self._drivers, self._spans, strict=True)
         ]
 
@@ -210,22 +225,26 @@ class _Threads:
             self._recorder.fold(driver.records, span)
             driver.close()
 
-    def _drive(self, driver: Driver, span: Span) -> None:
-        if driver.first_call(self._recorder.window.end_ns):
-            while driver.drive():
-                self._recorder.fold(driver.records, span)
+
+def _drive(driver: Driver, recorder: Recorder, span: Span) -> None:
+    """One thread of ``_Threads``."""
+    if driver.first_call(recorder.window.end_ns):
+        while driver.drive():
+            recorder.fold(driver.records, span)
 
 
 class _Multiplexed:
     """Many socket connections, in the main thread."""
 
-    def __init__(self, lanes: Lanes, recorder: Recorder) -> None:
+    def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
-        self._recorder = recorder
-        self._spans = [recorder.new_span() for _ in lanes.lanes]
+        self._recorder: Recorder
+        self._spans: list[Span] = []
 
-    def open(self) -> None:
+    def open(self, recorder: Recorder) -> None:
         """See ``Load.open``."""
+        self._recorder = recorder
+        self._spans = [recorder.new_span() for _ in self._lanes.lanes]
         self._lanes.open()
 
     def run_until(self, at_ns: int) -> None:

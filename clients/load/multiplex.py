@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from clients.load.driver import Surroundings
 from clients.load.records import Deadline, Records, fault_outcome
-from clients.load.workload import Request, remember
+from clients.load.workload import Request, Workload, remember
 from stock_service.errors import FAULTS, DeadlineExceeded, Fault, InternalFault, Unavailable
 from stock_service.transports import Address
 from stock_service.wire.framing import (
@@ -73,25 +73,26 @@ class Lane:
 class Lanes:
     """Closed loops on many connections. One thread's; whoever made it closes it."""
 
-    def __init__(self, address: Address, requests: Iterable[Iterable[Request]], around: Surroundings) -> None:
-        """One lane for each of ``requests``, which is what it repeats."""
+    def __init__(self, address: Address, workload: Workload, drawn: Iterable[list[int]], around: Surroundings) -> None:
+        """One lane for each list of ``drawn``, which is what it repeats of the workload."""
         self._address = address
         self._around = around
         self._timeout_ns = int(around.timeout_s * 1e9)
         self._epoll = select.epoll()
         self._steps: dict[int, Callable[[int], None]] = {}  # by descriptor
-        self._gate = Deadline(around.deadline.ns)  # lanes send no more from then on
+        self._gate = Deadline(0)  # lanes send no more from then on
         self._folded = 0
         self.lanes: list[Lane] = []
-        known: dict[int, dict[bytes, int]] = {}
-        for repeated in requests:
+        framed = self._framed(workload.population)
+        for places in drawn:
             lane = Lane()
-            lane.loop = self._loop(lane, cycle(self._framed(repeated, known)))
+            lane.loop = self._loop(lane, cycle([framed[place] for place in places]))
             lane.step = lane.loop.send
             self.lanes.append(lane)
 
     def open(self) -> None:
         """Connects every lane, and sends its first request. Raises the Fault of connecting."""
+        self._gate.ns = self._around.deadline.ns
         for lane in self.lanes:
             self._connect(lane)
         for lane in self.lanes:
@@ -136,16 +137,18 @@ class Lanes:
             self._disconnect(lane)
         self._epoll.close()
 
-    def _framed(self, repeated: Iterable[Request], known: dict[int, dict[bytes, int]]) -> list[Framed]:
-        """Requests with their frames, equal ones sharing one, and what is known of each request type's replies."""
+    def _framed(self, population: Iterable[Request]) -> list[Framed]:
+        """Requests with their frames, and what is known of each request type's replies."""
         timeout_ms = max(1, round(self._around.timeout_s * 1000))
-        frames: dict[tuple[str, bytes], bytes] = {}
-        framed = []
-        for request in repeated:
-            frame = encode_request(_CALL, timeout_ms, request.path.encode(), request.payload)
-            frame = frames.setdefault((request.path, request.payload), frame)
-            framed.append(Framed(frame, known.setdefault(request.first, {}), request))
-        return framed
+        known: dict[int, dict[bytes, int]] = {}
+        return [
+            Framed(
+                encode_request(_CALL, timeout_ms, request.path.encode(), request.payload),
+                known.setdefault(request.first, {}),
+                request,
+            )
+            for request in population
+        ]
 
     # ---- one lane
 

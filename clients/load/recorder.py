@@ -222,7 +222,8 @@ class Recorder:
         if not span.began and answered.any():
             first = int(answered.argmax())
             span.began = True
-            self._first_calls.record(done[first : first + 1] - sent[first : first + 1])
+            if done[first] < self.window.end_ns:  # a starved client may be served when the others have left
+                self._first_calls.record(done[first : first + 1] - sent[first : first + 1])
             inside[first] = False
         _add(self._counts, outcomes[inside])
         _add(self._outside, outcomes[~inside])

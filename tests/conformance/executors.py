@@ -146,7 +146,7 @@ def a_batch_runs_once_each(make: MakeExecutor) -> None:
     with running(make, 3, 50) as (executor, _):
 
         def send(first: int) -> None:
-            for start in range(first, first + 200, 20):
+            for start in range(first, first + 100, 20):
                 tasks = [partial(ran.append, number) for number in range(start, start + 20)]
                 accepted.extend(range(start, start + executor.execute_all(tasks)))
 

@@ -52,7 +52,7 @@ def short_of_memory(stocks: Sequence[Stock], retry_window: int) -> Catalog:
 
 def forgetful(stocks: Sequence[Stock], _retry_window: int) -> Catalog:
     """A catalog that executes a retry twice."""
-    return PLANTED["retry executed twice"](stocks, Handoff(0.01))
+    return PLANTED["retry executed twice"](stocks, Handoff(0.002))
 
 
 @pytest.mark.parametrize(

@@ -139,9 +139,7 @@ def test_requests_max_bounds_what_is_under_way(channel: Connect) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("workers", "queue_limit"), [(1, 0), (1, 1), (2, 2), (4, 2)])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport == "grpc"], ids=str)
-def test_a_full_executor_answers_every_call(
-    channel: Connect, kind: Kind, workers: int, queue_limit: int
-) -> None:
+def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, workers: int, queue_limit: int) -> None:
     """Of 200 calls at a time, again and again, each is OK or RESOURCE_EXHAUSTED; none is left without an answer."""
     limits = Limits(workers, queue_limit, ServeOptions(pipeline_max=1000))
     with maker(kind)(Probe().service, limits) as running:

@@ -17,6 +17,7 @@ from stock_service.transports import load
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
+from tests.end_to_end.blocking_server import HANG, HANGING
 from tests.end_to_end.process import WAIT_S, Server
 
 pytestmark = pytest.mark.slow
@@ -105,38 +106,30 @@ def test_a_burst_is_answered_or_refused(transport: str) -> None:
 
 
 @contextmanager
-def stuck_client(server: Server, start: tuple[str, ...]) -> Iterator[None]:
-    """A client whose request cannot end: on sockets it takes no replies, on gRPC its message never comes."""
-    if start is GRPC:
-        released = threading.Event()
-        with grpc.insecure_channel(server.at) as channel:
-            channel.stream_unary(LOOKUP).future(never(released))
-            assert channel.unary_unary(LOOKUP)(LOOKUP_ONE, WAIT_S), "sent after the other's headers, and answered"
-            try:
-                yield
-            finally:
-                released.set()
-    else:
-        with RawSocket(server.address, receive_bytes=4096) as client:
-            client.socket.setblocking(False)
-            requests = b"".join(frame(call, LOOKUP, LOOKUP_ONE) for call in range(1, 1001))
-            while select.select([], [client.socket], [], 0.3)[1]:
-                client.socket.send(requests)
-            yield
-
-
-def never(released: threading.Event) -> Iterator[bytes]:
-    """Messages that do not come before the client is done."""
-    released.wait(2 * WAIT_S)
-    yield from ()
+def hanging_server(kind: str, *options: str) -> Iterator[Server]:
+    """A server with one request under way that never ends."""
+    transport = "grpc" if kind == "grpc" else "sockets"
+    dispatch = () if kind == "grpc" else ("--dispatch", kind)
+    start = ("tests.end_to_end.blocking_server", "--transport", transport, *dispatch)
+    with Server(start, *options) as server, ThreadPoolExecutor() as threads:
+        asking, hanging = (load(transport).connect(server.address, WAIT_S) for _ in range(2))
+        hung = threads.submit(hanging.call, HANG, b"", 2 * WAIT_S)
+        try:
+            until(lambda: asking.call(HANGING, b"", WAIT_S) == b"\x01", "the handler hangs")
+            yield server
+            with pytest.raises(Unavailable):
+                hung.result()
+        finally:
+            server.signal(signal.SIGKILL)
+            asking.close()
+            hanging.close()
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-@every
-def test_a_second_signal_ends_it_at_once(start: tuple[str, ...], second: signal.Signals) -> None:
-    """While a request is stuck the server drains for its whole grace; another signal ends it with 1."""
-    patient = ("--grace-s", "3600") + (() if start is GRPC else ("--read-s", "3600"))
-    with Server(start, *patient) as server, stuck_client(server, start):
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_second_signal_ends_it_at_once(kind: str, second: signal.Signals) -> None:
+    """While a request hangs the server waits for its whole grace; another signal ends it with 1."""
+    with hanging_server(kind, "--grace-s", "3600") as server:
         server.signal(signal.SIGTERM)
         until(lambda: refuses(server.address), "it stops accepting")
         assert server.runs()
@@ -147,11 +140,39 @@ def test_a_second_signal_ends_it_at_once(start: tuple[str, ...], second: signal.
         assert time.monotonic() - began_s < WAIT_S / 2
 
 
-@every
-def test_a_grace_that_is_too_short_is_said(start: tuple[str, ...]) -> None:
-    """What is stuck is given up after ``--grace-s``: one line in the log, exit code 1."""
-    impatient = ("--grace-s", "0.3") + (() if start is GRPC else ("--read-s", "3600"))
-    with Server(start, *impatient) as server, stuck_client(server, start):
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_grace_that_is_too_short_is_said(kind: str) -> None:
+    """What hangs is given up after ``--grace-s``: one line in the log, exit code 1."""
+    with hanging_server(kind, "--grace-s", "0.3") as server:
+        ended = server.stopped()
+        assert (ended.code, ended.stdout) == (1, "")
+        assert "--grace-s 0.3 was too short" in ended.error
+
+
+def test_a_call_whose_message_never_comes_is_given_up_after_the_grace() -> None:
+    """On gRPC a call holds a thread from its headers on: given up after ``--grace-s``, exit code 1."""
+    never_sent = threading.Event()
+
+    def messages() -> Iterator[bytes]:
+        never_sent.wait(2 * WAIT_S)
+        yield from ()
+
+    with Server(GRPC, "--grace-s", "0.3") as server, grpc.insecure_channel(server.at) as channel:
+        channel.stream_unary(LOOKUP).future(messages())
+        assert channel.unary_unary(LOOKUP)(LOOKUP_ONE, WAIT_S), "sent after the other's headers, and answered"
+        ended = server.stopped()
+        never_sent.set()
+        assert (ended.code, ended.stdout) == (1, "")
+        assert "--grace-s 0.3 was too short" in ended.error
+
+
+def test_a_client_that_takes_no_replies_is_given_up_after_the_grace() -> None:
+    """On sockets a reply that nobody takes is not finished: given up after ``--grace-s``, exit code 1."""
+    with Server(SOCKETS, "--grace-s", "0.3") as server, RawSocket(server.address, receive_bytes=4096) as client:
+        client.socket.setblocking(False)
+        requests = b"".join(frame(call, LOOKUP, LOOKUP_ONE) for call in range(1, 1001))
+        while select.select([], [client.socket], [], 0.2)[1]:
+            client.socket.send(requests)
         ended = server.stopped()
         assert (ended.code, ended.stdout) == (1, "")
         assert "--grace-s 0.3 was too short" in ended.error

@@ -23,7 +23,7 @@ def rule_on(rule: Rule, number: int, stock: Stock) -> tuple[Stock, Status]:
     return rule(stock, number)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(
@@ -56,7 +56,7 @@ def test_it_answers_as_a_dictionary_would(name: str, requests: list[tuple[str, s
     assert {stock.name: catalog.read(stock.name) for stock in STOCKS} == model
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1), st.booleans()), max_size=40), st.integers(1, 4))
 def test_it_remembers_exactly_its_window(uses: list[tuple[int, int, bool]], window: int) -> None:
     """Any row of uses of ids gets the answers of a list of the last so many first uses; those that raised are out."""

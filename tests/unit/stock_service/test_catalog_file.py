@@ -59,7 +59,7 @@ def test_a_price_is_exact(tmp_path: Path, price: str, price_cents: int) -> None:
     assert load(written(tmp_path, one(price=price)))[0].price_cents == price_cents
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(
@@ -130,6 +130,7 @@ def test_a_fraction_of_a_limit_is_refused(tmp_path: Path) -> None:
     assert refused.value.allowed == LIMIT
 
 
+@pytest.mark.slow
 def test_too_many_stocks_are_refused(tmp_path: Path) -> None:
     """The count is named, not the stocks."""
     path = written(tmp_path, f"stocks = [{'1,' * (STOCKS_MAX + 1)}]")
@@ -198,7 +199,7 @@ VALUES = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.one_of(

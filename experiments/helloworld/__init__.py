@@ -1,0 +1,1 @@
+"""Generated from protos/experiments/helloworld by `make generate`; never edited."""

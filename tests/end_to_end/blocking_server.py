@@ -1,0 +1,40 @@
+"""A server process whose handlers can be made to hang: ``python -m tests.end_to_end.blocking_server --transport T …``.
+
+The stock service has no handler that waits for anything, so what a server does about one that hangs is tried here, on
+the same transports and the same process contract. ``Hang`` never returns; ``Hanging`` says how many do.
+"""
+
+import sys
+import threading
+from collections.abc import Sequence
+
+from stock_service import serving
+from stock_service.command_line import Parser
+from stock_service.service import Service
+from stock_service.transports import TRANSPORTS
+
+NAME = "tests.v1.Blocking"
+HANG, HANGING = f"/{NAME}/Hang", f"/{NAME}/Hanging"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serves, which does not return."""
+    program = "python -m tests.end_to_end.blocking_server"
+    parser = Parser(program, "A service that hangs.")
+    parser.add_argument("--transport", choices=TRANSPORTS, required=True)
+    chosen, _ = parser.parse_known_args(arguments)
+    serving.add_server_options(parser, chosen.transport)
+    options = parser.parse_args(arguments)
+    hanging: list[None] = []
+
+    def hang(_: bytes) -> bytes:
+        hanging.append(None)
+        threading.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    service = Service(NAME, {HANG: hang, HANGING: lambda _: bytes([len(hanging)])})
+    serving.leave(serving.run(program, options.transport, service, options))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
