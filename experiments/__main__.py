@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from experiments import figures, report
 from experiments.design import Design
 from experiments.execution import RunInterrupted, bench
 from experiments.progress import Progress
-from experiments.results import load_rows
+from experiments.results import RESULTS_FILE, load_rows
 from experiments.runner import Sweep, Watch, run_sweep
 from experiments.server_process import ProgramFailed
 from experiments.studies import STUDIES, Experiment, experiments
@@ -68,8 +67,8 @@ def _parser() -> Parser:
     add(
         "--profile", choices=PROFILES, default="quick", help="how much: seconds, minutes, or the original's full counts"
     )
-    add("--resume", action="store_true", help="go on with what --out holds")
-    add("--out", type=Path, metavar="DIR", help="folder of the results (default: results/NAME-PROFILE)")
+    add("--resume", action="store_true", help="go on with what --out holds, or else the latest")
+    add("--out", type=Path, metavar="DIR", help="folder of the results (default: a new one, results/NAME-PROFILE)")
     add("--seed", type=integer(0, 2**31 - 1), default=1, help="of the order of the runs and of the requests")
     add("--blocks", type=integer(1, 1000), metavar="N", help="how often every setting is run (default: the profile's)")
     for name, what in (("plot", "Draws the figures of a folder of results."), ("report", "Writes its report.")):
@@ -87,8 +86,10 @@ def _list() -> int:
 
 def _run(options: argparse.Namespace) -> int:
     """Runs an experiment, draws and reports it."""
+    from experiments import figures  # here, since drawing takes seconds to load, which --help need not wait for
+
     experiment = experiments()[options.name]
-    folder = options.out or Path("results") / f"{options.name}-{options.profile}"
+    folder = options.out or _folder(Path("results"), f"{options.name}-{options.profile}", options.resume)
     sweep = Sweep(experiment.study.name, _design(experiment, options), folder)
     progress = Progress(sys.stderr)
 
@@ -112,6 +113,18 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
+def _folder(under: Path, name: str, resume: bool) -> Path:
+    """Where results go unless told: a new folder, NAME, NAME-2 and so on; the last of them to go on with."""
+    taken = 0
+    while (under / _numbered(name, taken + 1) / RESULTS_FILE).exists():
+        taken += 1
+    return under / _numbered(name, max(1, taken if resume else taken + 1))
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"
+
+
 def _design(experiment: Experiment, options: argparse.Namespace) -> Design:
     profile = experiment.study.profiles[options.profile]
     if options.blocks is not None:
@@ -131,20 +144,25 @@ def _command_to_resume(options: argparse.Namespace, folder: Path) -> str:
 
 def _plot(folder: Path) -> int:
     """Draws a folder's figures and says where they are."""
+    from experiments import figures
+
     for path in figures.draw(folder):
         print(path)
     return 0
 
 
 def _report(folder: Path) -> int:
-    """Writes the report of a folder, and prints what its study concludes."""
+    """Writes the report of a folder, and prints what its study concludes; the files come last."""
+    from experiments import report
+
     rows = load_rows(folder)
-    for path in report.write(folder):
-        print(path)
+    paths = report.write(folder)
     for name in sorted({row.study for row in rows}):
         conclude = STUDIES[name].conclude
         if conclude is not None:
             print(conclude([row for row in rows if row.study == name]))
+    for path in paths:
+        print(path)
     return 0
 
 

@@ -1,24 +1,28 @@
-"""``python -m clients.load``: a closed-loop load, one process for each client, for each number of clients in turn.
+"""The load client's command line: runs each number of clients in turn and says what they saw.
 
-Standard output has a summary for each; ``--json FILE`` all of it, histograms included. Exit code 0; 1 if a request got
-no valid answer, 2 for bad usage, 3 if the server could not be reached, 130 after Ctrl-C, which keeps what was measured.
+    python -m clients.load --transport sockets --address 127.0.0.1:50052 --clients 1 2 3 --mix lookup --json FILE
+
+Exit code 0; 1 if any request ended in an error, 2 for bad usage, 3 if the server cannot be reached, 130 after Ctrl-C,
+which keeps what was measured. The JSON file is written anew after every number of clients, whole or not at all.
 """
 
 import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from clients.connecting import FAULT_EXIT, add_options, explained, server_address
 from clients.load import fleet
-from clients.load.live import View
+from clients.load.live import live
 from clients.load.plan import CLIENTS_MAX, CONNECTION_POLICIES, CONNECTIONS_MAX, DURATION_S_MAX, REQUESTS, LoadPlan
-from clients.load.result import LoadResult, as_json
-from clients.load.summary import summary
+from clients.load.result import JSON_FORMAT, LoadResult, as_json
+from clients.load.summary import show
+from clients.price_updater import stock_name
 from stock_service.catalog_file import DEFAULT_STOCKS
 from stock_service.command_line import Parser, integer, refuse, seconds
 from stock_service.errors import Fault, UsageError
@@ -26,91 +30,69 @@ from stock_service.model import QUANTITY_MAX
 
 PROGRAM = "python -m clients.load"
 
-ERRORS_EXIT = 1
+ERROR_EXIT = 1
 INTERRUPTED_EXIT = 130
-"""128 + SIGINT, as shells have it."""
-
-CPUS_MAX = 4096
-"""Cores that Linux can number, at most."""
+"""What shells give for a program that Ctrl-C ended."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Runs the load that the arguments describe; gives the process's exit code."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the program; gives its exit code."""
     options = _parser().parse_args(arguments)
     try:
         plans = [_plan(options, clients) for clients in options.clients]
-        _check_writable(options.json)
-        _check_cpus(options.cpus)
     except UsageError as error:
         refuse(PROGRAM, error)
     results: list[LoadResult] = []
-    code = 0
-    with View(Console(stderr=True)) as view:
+    try:
         for plan in plans:
-            view.begin(plan.clients)
-            try:
-                result = fleet.run(plan, view.show)
-            except Fault as fault:
-                print(f"{PROGRAM}: {explained(fault, plan.transport)}", file=sys.stderr)
-                code = FAULT_EXIT
-                break
-            results.append(result)
-            print(summary(result), end="\n\n", flush=True)
-            if result.errors:
-                code = ERRORS_EXIT
-            if result.interrupted:
-                code = INTERRUPTED_EXIT
-                break
-    if options.json is not None and results:
-        options.json.write_text(json.dumps([as_json(result) for result in results], indent=1) + "\n", encoding="utf-8")
-    return code
+            with live(Console(stderr=True), plan) as watch:
+                results.append(fleet.run(plan, watch))
+            show(results[-1], Console())
+            if options.json is not None:
+                write_json(options.json, results)
+            if results[-1].interrupted:
+                return INTERRUPTED_EXIT
+    except Fault as fault:
+        print(f"{PROGRAM}: {explained(fault, options.transport)}", file=sys.stderr)
+        return FAULT_EXIT
+    except OSError as error:
+        refuse(PROGRAM, f"--json: got {str(options.json)!r}, which cannot be written: {error.strerror}")
+    return ERROR_EXIT if any(result.errors for result in results) else 0
+
+
+def write_json(path: Path, results: Sequence[LoadResult]) -> None:
+    """Writes results to a file in one step, so that a reader never sees half of it. Raises OSError."""
+    document = {"format": JSON_FORMAT, "results": [as_json(result) for result in results]}
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
+    os.chmod(file.name, 0o644)  # a temporary file is the user's alone
+    os.replace(file.name, path)
 
 
 def _parser() -> Parser:
-    parser = Parser(PROGRAM, "Sends requests as fast as they are answered, and says how long each took.")
+    parser = Parser(PROGRAM, "Sends as many requests as a closed loop does, and measures them.")
     add_options(parser)
-    add = parser.add_argument
-    add(
-        "--clients", type=integer(1, CLIENTS_MAX), nargs="+", default=[1], metavar="N", help="processes; each N in turn"
+    clients = integer(1, CLIENTS_MAX)
+    parser.add_argument("--clients", nargs="+", type=clients, default=[1], metavar="N", help="processes, in turn")
+    parser.add_argument(
+        "--connections-per-client", type=integer(1, CONNECTIONS_MAX), default=1, metavar="N", help="of each process"
     )
-    add("--mix", type=_mix, default={"lookup": 1.0}, metavar="MIX", help="requests: lookup, or lookup=0.5,trade=0.5")
-    add(
-        "--connections-per-client",
-        type=integer(1, CONNECTIONS_MAX),
-        default=1,
-        metavar="N",
-        help="connections that each process holds, each a closed loop of its own",
-    )
-    add("--connection", choices=CONNECTION_POLICIES, default="kept-alive", help="how long a connection is used")
-    add("--warm-up-s", type=seconds(0, DURATION_S_MAX), default=1.0, help="time before the measured window")
-    add("--duration-s", type=seconds(0.01, DURATION_S_MAX), default=5.0, help="the measured window")
-    add("--stocks", nargs="+", default=[stock.name for stock in DEFAULT_STOCKS], metavar="NAME", help="what to ask for")
-    add("--quantity", type=integer(1, QUANTITY_MAX), default=1, help="shares in one trade")
-    add("--seed", type=integer(0, 2**31 - 1), default=0, help="of what is sent")
-    add(
-        "--cpus", type=integer(0, CPUS_MAX - 1), nargs="+", metavar="CORE", help="cores the clients may use (else: any)"
-    )
-    add("--json", type=Path, metavar="FILE", help="where to write everything that was measured")
+    parser.add_argument("--connection", choices=CONNECTION_POLICIES, default="kept-alive", help="what a request uses")
+    parser.add_argument("--mix", type=mix, default="lookup", help="request types, such as lookup=0.5,trade=0.5")
+    stocks = [stock.name for stock in DEFAULT_STOCKS]
+    parser.add_argument("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="to choose from")
+    parser.add_argument("--quantity", type=integer(1, QUANTITY_MAX), default=1, help="shares in one trade")
+    parser.add_argument("--warm-up-s", type=seconds(0, DURATION_S_MAX), default=1.0, help="not recorded")
+    parser.add_argument("--duration-s", type=seconds(0.01, DURATION_S_MAX), default=10.0, help="measured")
+    parser.add_argument("--seed", type=integer(0, 2**63 - 1), default=0, help="chooses requests and stocks")
+    parser.add_argument("--cpus", nargs="+", type=cpu, metavar="CPU", help="cores for the clients (default: any)")
+    parser.add_argument("--json", type=json_file, metavar="FILE", help="where to write all results")
     return parser
 
 
-def _mix(text: str) -> Mapping[str, float]:
-    """``lookup`` or ``lookup=0.5,trade=0.5`` as weights by request type."""
-    mix: dict[str, float] = {}
-    for part in text.split(","):
-        name, equals, weight = part.partition("=")
-        try:
-            value = float(weight) if equals else 1.0
-        except ValueError:
-            value = 0.0
-        if name not in REQUESTS or name in mix or not 0 < value < float("inf"):
-            allowed = f"some of {', '.join(REQUESTS)}, each once, with weights over 0, such as lookup=0.5,trade=0.5"
-            raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
-        mix[name] = value
-    return mix
-
-
 def _plan(options: argparse.Namespace, clients: int) -> LoadPlan:
+    """The options as a plan. Raises UsageError."""
     return LoadPlan(
         transport=options.transport,
         address=server_address(options),
@@ -128,23 +110,37 @@ def _plan(options: argparse.Namespace, clients: int) -> LoadPlan:
     )
 
 
-def _check_writable(file: Path | None) -> None:
-    """Refuses a file that cannot be written before anything is measured."""
-    if file is None:
-        return
-    try:
-        file.touch()
-    except OSError as error:
-        raise UsageError("--json", str(file), f"a file that can be written ({error.strerror})") from error
+def mix(text: str) -> dict[str, float]:
+    """An option's type: ``lookup``, or ``lookup=0.5,trade=0.5``; a weight left out is 1."""
+    weights: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, weight = part.partition("=")
+        try:
+            value = float(weight) if equals else 1.0
+        except ValueError:
+            value = 0.0
+        if name not in REQUESTS or name in weights or not 0 < value < float("inf"):
+            allowed = f"each of {', '.join(REQUESTS)} once at most, with a weight over 0, such as lookup=0.5,trade=0.5"
+            raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
+        weights[name] = value
+    return weights
 
 
-def _check_cpus(cpus: Sequence[int] | None) -> None:
-    """Refuses cores that this process may not use."""
-    allowed = os.sched_getaffinity(0)
-    if cpus is not None and not allowed.issuperset(cpus):
-        given = " ".join(map(str, cpus))
-        raise UsageError("--cpus", given, f"some of {' '.join(map(str, sorted(allowed)))}")
+def cpu(text: str) -> int:
+    """An option's type: a core that this process may use."""
+    usable = os.sched_getaffinity(0)
+    if text.isascii() and text.isdigit() and int(text) in usable:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {', '.join(map(str, sorted(usable)))}")
+
+
+def json_file(text: str) -> Path:
+    """An option's type: a file that can be written, seen before anything is measured."""
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: a file in a folder that can be written")
+    return path
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -48,6 +48,7 @@ class ClientReport:
     """Processor time in the window."""
     fault: Fault | None = None
     """Why it could not connect, instead of the rest."""
+    interrupted: bool = False
 
 
 class Interrupted(BaseException):
@@ -64,7 +65,7 @@ class Load(Protocol):
         """Sends, and returns at about that time."""
 
     def finish(self, interrupted: bool) -> None:
-        """Waits for replies under way, unless interrupted; folds all records and closes."""
+        """Waits for replies under way, folds all records and closes; if interrupted, only folds."""
 
 
 def run_client(plan: LoadPlan, client: int, pipe: Pipe, progress: MutableSequence[int]) -> None:
@@ -76,7 +77,10 @@ def run_client(plan: LoadPlan, client: int, pipe: Pipe, progress: MutableSequenc
         pipe.send(READY)
         window = pipe.recv()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # from here on there is something to lose
-        pipe.send(prepared.measure(window))
+        report = prepared.measure(window)
+        pipe.send(report)
+        if report.interrupted:
+            os._exit(0)  # no tidying up behind a signal: it may have cut through grpcio while that held a lock
     except (EOFError, BrokenPipeError):
         return
     finally:
@@ -118,7 +122,8 @@ class Client:
         if opened:
             self._load.finish(interrupted)
         signal.signal(signal.SIGTERM, before)
-        return ClientReport(self._client, recorder.recorded(), (ended_ns - began_ns) / 1e9)
+        cpu_s = (ended_ns - began_ns) / 1e9
+        return ClientReport(self._client, recorder.recorded(), cpu_s, interrupted=interrupted)
 
     def _stop(self, *_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -188,7 +193,8 @@ class _Alone:
     def finish(self, interrupted: bool) -> None:
         """See ``Load.finish``. No reply is under way: whoever drives waits for it."""
         self._recorder.fold(self._driver.records, self._span)
-        self._driver.close()
+        if not interrupted:
+            self._driver.close()
 
 
 class _Threads:
@@ -223,7 +229,8 @@ class _Threads:
             future.result()
         for driver, span in zip(self._drivers, self._spans, strict=True):
             self._recorder.fold(driver.records, span)
-            driver.close()
+            if not interrupted:
+                driver.close()
 
 
 def _drive(driver: Driver, recorder: Recorder, span: Span) -> None:
@@ -260,7 +267,8 @@ class _Multiplexed:
         if not interrupted:
             self._lanes.drain()
         self._fold()
-        self._lanes.close()
+        if not interrupted:
+            self._lanes.close()
 
     def _fold(self) -> None:
         for lane, span in zip(self._lanes.lanes, self._spans, strict=True):

@@ -23,7 +23,7 @@ BLOCK = 16
 """Requests between two looks at whether records must be folded, and two signs of progress."""
 
 PAUSE_S = 0.01
-"""After a failed attempt to connect: a server that is gone is asked a hundred times a second, no more."""
+"""After a fault: a server that refuses, or is gone, is asked a hundred times a second by each connection, no more."""
 
 STARVED_NS = 100_000_000
 """How long before the run's end a first call may be given up and still count as starved: timers are not that exact."""
@@ -84,9 +84,7 @@ class KeptAlive:
 
     def connect(self) -> None:
         """See ``Driver.connect``."""
-        began_ns = self._around.clock_ns()
-        self._connection = self._around.connect(self._around.timeout_s)
-        self.records.note_connect(began_ns, self._around.clock_ns())
+        self._connect(self._around.timeout_s)
 
     def first_call(self, end_ns: int) -> bool:
         """See ``Driver.first_call``."""
@@ -143,20 +141,26 @@ class KeptAlive:
             self._connection = None
 
     def _give_up(self, sent_ns: int, request: Request, fault: Fault) -> None:
-        """Records a fault, and leaves its connection."""
+        """Records a fault, leaves its connection, and the server alone for a moment."""
         self.records.note(sent_ns, self._around.clock_ns(), request.first + fault_outcome(fault))
         self.close()
+        self._around.pause(PAUSE_S)
 
     def _connected(self) -> Connection | None:
         """The connection, made anew after a fault; None if the deadline came first. Failed attempts are recorded."""
-        clock_ns = self._around.clock_ns
-        while self._connection is None and (began_ns := clock_ns()) < self._around.deadline.ns:
+        clock_ns, deadline = self._around.clock_ns, self._around.deadline
+        while self._connection is None and (began_ns := clock_ns()) < deadline.ns:
             try:
-                self.connect()
+                self._connect(min(self._around.timeout_s, (deadline.ns - began_ns) / 1e9))
             except Fault as fault:
                 self.records.note(began_ns, clock_ns(), fault_outcome(fault))
                 self._around.pause(PAUSE_S)
         return self._connection
+
+    def _connect(self, timeout_s: float) -> None:
+        began_ns = self._around.clock_ns()
+        self._connection = self._around.connect(timeout_s)
+        self.records.note_connect(began_ns, self._around.clock_ns())
 
 
 class PerRequest:

@@ -1,50 +1,64 @@
-"""How far a load run is, while it runs: a line that is rewritten on a terminal, a line for each phase anywhere else.
+"""A load run while it goes on: one rewritten line on a terminal, plain lines anywhere else, on standard error."""
 
-Goes to standard error, so that standard output holds the summaries alone. ``NO_COLOR`` is honoured (by rich).
-"""
-
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
-from rich.live import Live
-from rich.text import Text
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bar
 
-from clients.load.fleet import Progress
+from clients.load.fleet import Progress, Watch
+from clients.load.plan import LoadPlan
+
+PLAIN_EVERY_S = 10.0
+"""Between two plain lines within a phase."""
 
 
-class View:
-    """Shows the progress of one run after the other. One thread's; leaving ``with`` takes the line away."""
+@contextmanager
+def live(console: Console, plan: LoadPlan) -> Iterator[Watch]:
+    """What to give ``fleet.run``; the line is gone when the block ends."""
+    name = "1 client" if plan.clients == 1 else f"{plan.clients} clients"
+    if not console.is_terminal:
+        yield _Plain(console, name).watch
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[left]}"))
+    with Bar(*columns, console=console, transient=True, auto_refresh=False) as bar:
+        task = bar.add_task(name, total=plan.warm_up_s + plan.duration_s, left="")
+        yield _Rewritten(bar, task, name).watch
 
-    def __init__(self, console: Console) -> None:
+
+class _Rewritten:
+    """A bar, redrawn at every news: no thread of its own competes with the clients."""
+
+    def __init__(self, bar: Bar, task: TaskID, name: str) -> None:
+        self._bar = bar
+        self._task = task
+        self._name = name
+
+    def watch(self, progress: Progress) -> None:
+        self._bar.update(
+            self._task,
+            completed=progress.elapsed_s,
+            description=f"{self._name}, {progress.phase}",
+            left=f"{progress.requests:,} requests, {progress.remaining_s:.0f} s left",
+            refresh=True,
+        )
+
+
+class _Plain:
+    """A line when warm-up and window begin, and now and then."""
+
+    def __init__(self, console: Console, name: str) -> None:
         self._console = console
-        self._live = Live(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
-        self._clients = 0
+        self._name = name
         self._phase = ""
+        self._said_s = 0.0
 
-    def begin(self, clients: int) -> None:
-        """The next run has so many clients."""
-        self._clients = clients
-        self._phase = ""
-
-    def show(self, progress: Progress) -> None:
-        """Told by the fleet how far the run is."""
-        rate = progress.requests / progress.elapsed_s if progress.elapsed_s else 0.0
-        if self._live is not None:
-            line = Text(f"{self._clients} clients · ").append(progress.phase, style="bold")
-            line.append(f" · {progress.requests:,} requests · {rate:,.0f}/s · {progress.remaining_s:.1f} s left")
-            self._live.update(line, refresh=True)
-        elif progress.phase != self._phase:
-            self._console.print(
-                f"{self._clients} clients: {progress.phase}, {progress.remaining_s:.1f} s left", highlight=False
-            )
-        self._phase = progress.phase
-
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._live is not None:
-            self._live.stop()
+    def watch(self, progress: Progress) -> None:
+        if progress.phase in {"starting", "finishing"}:
+            return
+        if progress.phase == self._phase and progress.elapsed_s - self._said_s < PLAIN_EVERY_S:
+            return
+        self._phase, self._said_s = progress.phase, progress.elapsed_s
+        done = f"{progress.requests:,} requests, {progress.remaining_s:.0f} s left"
+        self._console.print(f"{self._name}: {progress.phase}, {done}", markup=False, highlight=False)

@@ -202,23 +202,24 @@ class Lanes:
         return request.check(frame.payload), done_ns
 
     def _recover(self, lane: Lane, request: Request, error: Fault | OSError) -> Generator[None, int, int]:
-        """Records a fault and connects anew, at every sweep until it works; the new descriptor."""
+        """Records a fault and connects anew, at the next sweep and every one after until it works; the descriptor."""
         fault = error if isinstance(error, Fault) else Unavailable(error.strerror or str(error))
         clock_ns = self._around.clock_ns
         began_ns = lane.sent_ns
+        self._disconnect(lane)
+        lane.sent_ns = 0
+        lane.connecting = True
         while True:
             lane.records.note(began_ns, clock_ns(), request.first + fault_outcome(fault))
-            self._disconnect(lane)
-            lane.sent_ns = 0
-            while (began_ns := clock_ns()) >= self._gate.ns:
-                yield
+            yield
+            began_ns = clock_ns()
             try:
-                return self._connect(lane)
+                descriptor = self._connect(lane)
             except Fault as failed:
                 fault = failed
-                lane.connecting = True
-                yield
+            else:
                 lane.connecting = False
+                return descriptor
 
     def _connect(self, lane: Lane) -> int:
         """Connects, and steps the lane when bytes come. Blocks; raises a Fault."""

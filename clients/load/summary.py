@@ -1,96 +1,123 @@
-"""A load run on one screen: what was sent, how it was answered and how fast, and what to make of it.
+"""One load run for people: a table and a few lines, within one screen of 80 columns.
 
-Plain text, made by a pure function, so that a log and a terminal read the same. A figure that the data does not carry
-is a dash. Warnings come last and begin with ``!``.
+Times are in µs up to 9999, above in ms or s. A percentile is shown where at least ten requests lie beyond it; one that
+the run is too short for is a dash. What makes a number doubtful is said in words below the table.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
 
 from clients.load.recorder import Distribution
-from clients.load.result import ALL, LoadResult, RequestResult
+from clients.load.result import ALL, CLIENT_CPU_LIMIT, LoadResult, RequestResult
 from stock_service.model import Status
 
-P999_COUNT_MIN = 10_000
-"""Answers that a 99.9th percentile needs to have ten of them above it."""
-
-LITTLE_TOLERANCE = 0.02
-"""How far the closed loop's check may be from 1."""
+BEYOND_MIN = 10
+"""Requests that must lie beyond a percentile for it to be shown."""
 
 _COLUMNS = ("request", "count", "errors", "per s", "mean", "p50", "p90", "p99", "p99.9", "max")
 
 
-def summary(result: LoadResult) -> str:
-    """The screen, without a newline at its end."""
+def show(result: LoadResult, console: Console) -> None:
+    """Prints a run's summary."""
+    console.print(title(result), style="bold", markup=False, highlight=False)
+    console.print(_table(result))
+    for line in notes(result):
+        console.print(line, markup=False, highlight=False)
+    for line in warnings(result):
+        console.print(line, style="bold red", markup=False, highlight=False)
+    console.print()
+
+
+def title(result: LoadResult) -> str:
+    """What was run, in one line."""
     plan = result.plan
-    what = f"{plan.clients} client{'s' if plan.clients > 1 else ''}"
-    if plan.connections_per_client > 1:
-        what += f" × {plan.connections_per_client} connections"
-    head = f"{plan.transport} {plan.address[0]}:{plan.address[1]}, {what}, {plan.connection}, {result.duration_s:.2f} s"
-    lines = [head, "", *_table(result), "", *_facts(result)]
-    warnings = list(_warnings(result))
-    if warnings:
-        lines += ["", *(f"! {warning}" for warning in warnings)]
-    return "\n".join(lines)
+    host, port = plan.address
+    clients = "1 client" if plan.clients == 1 else f"{plan.clients} clients"
+    each = f" of {plan.connections_per_client} connections" if plan.connections_per_client > 1 else ""
+    return f"{clients}{each}, {plan.transport} {host}:{port}, {plan.connection}, {result.duration_s:.2f} s measured"
 
 
-def _table(result: LoadResult) -> Iterator[str]:
-    """Times in microseconds, a line for each request type and, where there are several, one for all."""
-    names = [name for name in result.requests if name != ALL]
-    if len(names) > 1:
-        names.append(ALL)
-    cells = [list(_COLUMNS), *(_cells(name, result.requests[name]) for name in names)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(_COLUMNS))]
-    for row in cells:
-        first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join([row[0].ljust(widths[0]), *rest]) if first else ""
-    yield "times in µs"
-
-
-def _cells(name: str, request: RequestResult) -> list[str]:
-    p999 = request.p999_us if request.count >= P999_COUNT_MIN else None
-    times = (request.mean_us, request.p50_us, request.p90_us, request.p99_us, p999, request.max_us)
-    errors = sum(request.errors.values())
-    return [name, f"{request.count:,}", f"{errors:,}", f"{request.throughput_hz:,.0f}", *map(_us, times)]
-
-
-def _facts(result: LoadResult) -> Iterator[str]:
+def notes(result: LoadResult) -> Iterator[str]:
+    """What belongs beside the numbers in any case."""
     every = result.requests[ALL]
-    yield f"outcomes       {_counts(every.outcomes)}"
-    yield f"errors         {_counts(result.errors)} (of the whole run)"
-    yield f"connecting     {_times(result.connect_us)}; first call {_times(result.first_call_us)}"
-    if result.n_over_x_us is not None and result.little_ratio is not None:
-        check = f"throughput × time ÷ N = {result.little_ratio:.3f}, should be 1"
-        yield f"N/X            {_us(result.n_over_x_us)} µs; {check}"
-    busiest, mean = result.client_cpu_share, result.client_cpu_share_mean
-    yield f"client CPU     {busiest:.0%} of a core in the busiest process, {mean:.0%} on average"
-    yield f"starved        {result.starved_clients} of {result.started_clients} clients got no reply in the window"
+    if result.n_over_x_us is not None and result.think_us is not None and result.little_ratio is not None:
+        yield (
+            f"N/X {span(result.n_over_x_us)} (N {result.sending_connections}); mean response + think "
+            f"{span((every.mean_us or 0.0) + result.think_us)}: ratio {result.little_ratio:.3f}"
+        )
+    yield (
+        f"client CPU: {result.client_cpu_share:.0%} of a core for the busiest process, "
+        f"{result.client_cpu_share_mean:.0%} on average, {result.client_cpu_s:.2f} s in all"
+    )
+    yield f"connect: {_said(result.connect_us)} · first call: {_said(result.first_call_us)}"
+    if result.plan.connection == "per-request":
+        yield "response times include connecting: one connection per request"
+    for name in result.plan.mix:
+        outcomes = result.requests[name].outcomes
+        if outcomes.keys() - {Status.OK.name}:
+            yield f"outcomes of {name}: " + ", ".join(f"{outcome} {count:,}" for outcome, count in outcomes.items())
 
 
-def _warnings(result: LoadResult) -> Iterator[str]:
-    every = result.requests[ALL]
+def warnings(result: LoadResult) -> Iterator[str]:
+    """What makes the numbers doubtful."""
     if result.interrupted:
         yield "interrupted: this is what was measured until then"
+    if result.errors:
+        counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
+        yield f"ERRORS (warm-up included; in no latency): {counts}"
+    unknown = result.requests[ALL].outcomes.get(Status.UNKNOWN_STOCK.name, 0)
+    if unknown:
+        yield f"UNKNOWN_STOCK {unknown:,} times: the server does not have these stocks; give its own with --stocks"
+    if result.starved_clients:
+        yield f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; in no latency"
+    elif result.starved_connections:
+        total = result.starved_connections + result.sending_connections
+        yield f"starved: {result.starved_connections} of {total} connections got no reply; in no latency"
     if result.load_limited:
-        yield "the client took over 80 % of its core: these latencies are those of client and server together"
-    if every.outcomes.get(Status.UNKNOWN_STOCK.name):
-        yield "the server does not have all of these stocks: name those it has with --stocks"
-    if every.out_of_range:
-        yield f"{every.out_of_range:,} answers took under 1 ns or over 60 s: counted, but in no time here"
-    if result.plan.connection == "per-request":
-        yield "one connection per request: each time includes connecting"
-    if not result.errors and result.little_ratio and abs(result.little_ratio - 1) > LITTLE_TOLERANCE:
-        yield "throughput × time ÷ N is off by over 2 %: some clients began late or were starved; warm up for longer"
+        yield f"a client used over {CLIENT_CPU_LIMIT:.0%} of a core: latency is that of client and server together"
+    if result.requests[ALL].out_of_range:
+        yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; in no latency"
 
 
-def _times(times: Distribution | None) -> str:
-    return "none" if times is None else f"p50 {_us(times.p50_us)} µs, max {_us(times.max_us)} µs"
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none"
-
-
-def _us(value: float | None) -> str:
-    if value is None:
+def span(time_us: float | None) -> str:
+    """``172 µs``, ``12.3 ms``, ``1.50 s``; a dash for none."""
+    if time_us is None:
         return "–"
-    return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+    if time_us < 10_000:
+        return f"{time_us:.0f} µs"
+    return f"{time_us / 1e3:.1f} ms" if time_us < 10_000_000 else f"{time_us / 1e6:.1f} s"
+
+
+def _table(result: LoadResult) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for column in _COLUMNS:
+        table.add_column(column, justify="left" if column == "request" else "right", no_wrap=True)
+    names = [*result.plan.mix, ALL] if len(result.plan.mix) > 1 else [*result.plan.mix]
+    for name in names:
+        table.add_row(name, *_cells(result.requests[name]))
+    return table
+
+
+def _cells(request: RequestResult) -> Iterator[str]:
+    yield f"{request.count}"
+    yield f"{sum(request.errors.values())}"
+    yield f"{request.throughput_hz:.0f}"
+    yield _short(request.mean_us)
+    for value, beyond in (
+        (request.p50_us, 0.5),
+        (request.p90_us, 0.1),
+        (request.p99_us, 0.01),
+        (request.p999_us, 0.001),
+    ):
+        yield _short(value) if request.count * beyond >= BEYOND_MIN else "–"
+    yield _short(request.max_us)
+
+
+def _short(time_us: float | None) -> str:
+    return span(time_us).replace(" ", "")
+
+
+def _said(times: Distribution | None) -> str:
+    return "none" if times is None else f"{times.count:,}, mean {span(times.mean_us)}, max {span(times.max_us)}"

@@ -1,4 +1,4 @@
-"""A client of the sockets transport that does what no honest one would: whole frames, cut ones, and no frames at all."""
+"""A client of the sockets transport that does what honest ones do not: whole frames, cut ones, and no frames at all."""
 
 import socket
 import struct

@@ -96,7 +96,7 @@ class Maker(Protocol):
 def maker(kind: Kind) -> Maker:
     """What starts servers of this kind."""
 
-    def make(service: Service, limits: Limits = Limits()) -> Running:  # noqa: B008  # frozen
+    def make(service: Service, limits: Limits = Limits()) -> Running:
         return Running(kind, service, limits)
 
     return make

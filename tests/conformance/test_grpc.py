@@ -38,6 +38,11 @@ def channel() -> Iterator[Callable[[Running], grpc.Channel]]:
 Connect = Callable[[Running], grpc.Channel]
 
 
+def method(to_server: grpc.Channel, path: str) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":
+    """A method in bytes."""
+    return to_server.unary_unary(path)
+
+
 def test_health_is_serving_by_every_name(channel: Connect) -> None:
     """The standard health service says SERVING for the server and for the service, and NOT_FOUND for others."""
     with make(Probe().service) as running:
@@ -46,7 +51,7 @@ def test_health_is_serving_by_every_name(channel: Connect) -> None:
             assert health.Check(health_pb2.HealthCheckRequest(service=name), WAIT_S).status == SERVING
         with pytest.raises(grpc.RpcError) as caught:
             health.Check(health_pb2.HealthCheckRequest(service="other"), WAIT_S)
-        assert caught.value.code() is grpc.StatusCode.NOT_FOUND  # type: ignore[attr-defined]  # it is a Call, too
+        assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
 def test_health_is_not_serving_once_the_stop_begins(channel: Connect) -> None:
@@ -56,7 +61,7 @@ def test_health_is_not_serving_once_the_stop_begins(channel: Connect) -> None:
         to_server = channel(running)
         watched = health_pb2_grpc.HealthStub(to_server).Watch(health_pb2.HealthCheckRequest(service=PROBE), 2 * WAIT_S)
         assert next(watched).status == SERVING
-        held = to_server.unary_unary(BLOCK).future(b"held", WAIT_S)
+        held = method(to_server, BLOCK).future(b"held", WAIT_S)
         probe.entered()
         stop = stopping(running)
         assert next(watched).status == NOT_SERVING
@@ -125,7 +130,7 @@ def test_requests_max_bounds_what_is_under_way(channel: Connect) -> None:
     """Workers and queue together are what grpcio lets in; the next call is RESOURCE_EXHAUSTED at once."""
     probe = Probe()
     with make(probe.service, Limits(workers=2, queue_limit=3)) as running, probe:
-        block = channel(running).unary_unary(BLOCK)
+        block = method(channel(running), BLOCK)
         held = [block.future(b"", WAIT_S) for _ in range(2)]
         probe.entered()
         probe.entered()
@@ -143,7 +148,7 @@ def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, worker
     """Of 200 calls at a time, again and again, each is OK or RESOURCE_EXHAUSTED; none is left without an answer."""
     limits = Limits(workers, queue_limit, ServeOptions(pipeline_max=1000))
     with maker(kind)(Probe().service, limits) as running:
-        echo = channel(running).unary_unary(ECHO)
+        echo = method(channel(running), ECHO)
         ended: Counter[grpc.StatusCode] = Counter()
         for _ in range(5):
             calls = [echo.future(b"%d" % number, WAIT_S / 2) for number in range(200)]
@@ -156,11 +161,11 @@ def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, worker
 def test_connections_over_the_limit_are_closed(channel: Connect) -> None:
     """One connection too many is closed; those there go on."""
     with make(Probe().service, Limits(options=ServeOptions(connections_max=1))) as running:
-        first, second = channel(running).unary_unary(ECHO), channel(running).unary_unary(ECHO)
+        first, second = method(channel(running), ECHO), method(channel(running), ECHO)
         assert first(b"1", WAIT_S) == b"1"
         with pytest.raises(grpc.RpcError) as caught:
             second(b"2", 1.0)
-        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE  # type: ignore[attr-defined]
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         assert first(b"1", WAIT_S) == b"1"
 
 

@@ -149,7 +149,7 @@ def test_a_reset_with_a_reply_unsent_harms_nobody() -> None:
 
 @both
 def test_connections_over_the_limit_are_told_so(make: Maker) -> None:
-    """One connection too many is told RESOURCE_EXHAUSTED and closed; the others go on, and one may come when one left."""
+    """One connection too many is told RESOURCE_EXHAUSTED and closed; the others go on, and one that leaves makes room."""
     with make(Probe().service, Limits(options=ServeOptions(connections_max=2))) as running:
         with RawSocket(running.address) as second:
             with RawSocket(running.address) as first:

@@ -117,10 +117,10 @@ def check_nobody_listens(make: Maker) -> None:
     """A connection to a port where nobody listens is Unavailable, and says which."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    running = make(Probe().service)
-    with running, pytest.raises(Unavailable, match=f"127.0.0.1:{port}"):
+    with make(Probe().service) as running:
         running.address = ("127.0.0.1", port)
-        running.connect(0.2)
+        with pytest.raises(Unavailable, match=f"127.0.0.1:{port}"):
+            running.connect(0.2)
 
 
 def check_stop_under_load(make: Maker) -> None:

@@ -247,7 +247,7 @@ def check_deadline(make: Maker) -> None:
 
 
 def check_overload(make: Maker) -> None:
-    """What is over workers and queue is RESOURCE_EXHAUSTED at once; the rest is answered, and so is what comes later."""
+    """What is over workers and queue is RESOURCE_EXHAUSTED at once; the rest is answered, and what comes later too."""
     probe, callers = Probe(), 6
     limits = Limits(workers=1, queue_limit=1)
     with make(probe.service, limits) as running, ThreadPoolExecutor(callers) as threads, probe:

@@ -93,7 +93,7 @@ def _request(rng: random.Random, number: int, position: int) -> Request:
     """A request of a round. Those of all threads meet first: a stock in demand, a retry, trades of which one fits."""
     own = f"Round{number}"
     quantity, side = rng.randint(1, 100), rng.choice(list(Side))
-    if position < 3 and rng.random() < 0.6:
+    if position < 3 and rng.random() < (0.9, 0.6, 0.6)[position]:
         demanded: Request = Trade(SHARED_STOCK, quantity, side) if rng.random() < 0.5 else Lookup(SHARED_STOCK)
         return (demanded, Trade(own, 2, Side.SELL, f"fits-{number}"), Trade(own, 5, side))[position]
     match rng.randrange(10):

@@ -85,9 +85,9 @@ def figure_5(scale: Scale) -> tuple[Setting, ...]:
 
 
 def locks(scale: Scale) -> tuple[Setting, ...]:
-    """Every locking strategy under the most clients, its waits timed."""
+    """Every locking strategy under the most clients, and the mutex on gRPC too, the waits timed."""
     base = replace(_base("locks", scale), mix=LOOKUP_AND_TRADE, clients=max(scale.clients), lock_waits=True)
-    return cross(base, Factor("locking", tuple(LOCKINGS)))
+    return (*cross(base, Factor("locking", tuple(LOCKINGS))), replace(base, transport="grpc"))
 
 
 def socket_trade(scale: Scale) -> tuple[Setting, ...]:
@@ -161,7 +161,7 @@ STOCK = Study(
     main=("figure_1", "figure_2", "figure_3", "figure_4", "figure_5", "locks"),
     profiles={
         "smoke": Profile(blocks=2, warm_up_s=0.1, duration_s=0.2),
-        "quick": Profile(blocks=9, warm_up_s=0.2, duration_s=0.9),
+        "quick": Profile(blocks=9, warm_up_s=0.3, duration_s=1.0),
         "paper": Profile(blocks=12, warm_up_s=2.0, duration_s=20.0),
     },
 )

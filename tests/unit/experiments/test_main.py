@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from experiments import results
-from experiments.__main__ import INTERRUPTED_EXIT, _parser, main
+from experiments.__main__ import INTERRUPTED_EXIT, _folder, _parser, main
 from experiments.studies import experiments
 
 COMMAND = (sys.executable, "-m", "experiments")
@@ -110,3 +110,15 @@ def clients_of(pid: int) -> list[psutil.Process]:
             return found
         threading.Event().wait(0.02)
     raise AssertionError("no client within 20 s")
+
+
+def test_results_are_never_written_over(tmp_path: Path) -> None:
+    """A new run takes a new folder; ``--resume`` the latest, or the first where there is none."""
+    first, second, third = (tmp_path / name for name in ("stock-quick", "stock-quick-2", "stock-quick-3"))
+    assert _folder(tmp_path, "stock-quick", resume=False) == first
+    assert _folder(tmp_path, "stock-quick", resume=True) == first
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / results.RESULTS_FILE).touch()
+    assert _folder(tmp_path, "stock-quick", resume=False) == third
+    assert _folder(tmp_path, "stock-quick", resume=True) == second

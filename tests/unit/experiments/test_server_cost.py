@@ -62,7 +62,7 @@ def test_goals_that_are_met_and_missed_are_told_apart() -> None:
     """Eight times, 1.10 and 1.5 times, a thousandth of a core and 20 MiB."""
     good = [*planted(GOOD), idle("grpc", 0, 0.01, 40), idle("sockets", 0, 0.0, 16), idle("sockets", 1000, 0.0, 25)]
     assert "MISSED" not in goals.conclude(good)
-    assert goals.conclude(good).count("met") == 7
+    assert goals.conclude(good).count(": met") == 7
     bad = {goals.SOCKETS: 20.0, goals.GRPC: 132.0, goals.SOCKETS_ECHO: 10.0, goals.GRPC_ECHO: 110.0}
     worse = [*planted(bad), idle("grpc", 0, 0.08, 40), idle("sockets", 0, 0.0, 16), idle("sockets", 1000, 0.0, 37)]
     assert goals.conclude(worse).count("MISSED") == 5
@@ -78,6 +78,12 @@ def test_a_throughput_that_the_load_limited_says_so() -> None:
     """It is the load's, not the server's."""
     rows = [dataclasses.replace(each, load_limited=True, client_cpu_share=0.97) for each in planted(GOOD)]
     assert "load at 97% of its core at most, the limit in 9 of 9 runs" in goals.conclude(rows)
+
+
+def test_no_interval_of_a_throughput_crosses_zero() -> None:
+    """However much it differs from run to run."""
+    rows = [row(goals.SOCKETS, block, cost) for block, cost in enumerate((10.0, 20.0, 4000.0), start=1)]
+    assert "(-" not in goals.conclude(rows)
 
 
 def test_what_was_not_measured_is_left_out() -> None:

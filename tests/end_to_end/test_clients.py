@@ -1,0 +1,174 @@
+"""The clients as processes against the servers as processes, on both transports: what they print, and exit codes."""
+
+import json
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from clients import trader
+from clients.remote_exchange import RemoteExchange
+from stock_service.catalog_file import DEFAULT_STOCKS
+from stock_service.transports import load
+from tests.conformance.running import until
+from tests.end_to_end.process import STARTS, Running, Server, run
+
+pytestmark = pytest.mark.slow
+
+TRANSPORTS = {"sockets": "socket_server", "grpc": "grpc_server"}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A fresh server, and the options with which a client reaches it."""
+
+    options: tuple[str, ...]
+    exchange: RemoteExchange
+
+
+@pytest.fixture(params=TRANSPORTS)
+def served(request: pytest.FixtureRequest) -> Iterator[Served]:
+    """A server on each transport, stopped after the test."""
+    transport = request.param
+    with (
+        Server(STARTS[TRANSPORTS[transport]]) as server,
+        closing(load(transport).connect(server.address, 10)) as asking,
+    ):
+        yield Served(("--transport", transport, "--address", server.at), RemoteExchange(asking, 10))
+        assert server.stopped().code == 0
+
+
+REQUESTS: list[tuple[list[str], int, str]] = [
+    (["lookup", "GameStart"], 0, "OK (1) GameStart $15.99 volume 0 sequence 0"),
+    (["trade", "GameStart", "12", "buy", "--request-id", "a"], 0, "OK (1) GameStart volume 12 sequence 1"),
+    (["trade", "GameStart", "12", "buy", "--request-id", "a"], 0, "OK (1) GameStart volume 12 sequence 1"),
+    (["update", "GameStart", "16.5"], 0, "OK (1) GameStart $16.50 sequence 2"),
+    (["lookup", "GameStart"], 0, "OK (1) GameStart $16.50 volume 12 sequence 2"),
+    (["trade", "GameStart", "1000000", "sell"], 1, "SUSPENDED (0) GameStart volume 12"),
+    (["lookup", "None"], 1, "UNKNOWN_STOCK (-1) None"),
+    (["trade", "GameStart", "0", "sell"], 1, "INVALID_QUANTITY (-2) GameStart"),
+    (["update", "GameStart", "--", "-0.01"], 1, "INVALID_PRICE (-2) GameStart"),
+    (["update", "GameStart", "nan"], 1, "INVALID_PRICE (-2) GameStart"),
+]
+"""What the trader is asked, its exit code, and what it prints: one after the other on a fresh server."""
+
+
+def test_the_trader_prints_one_reply_and_exits_with_its_outcome(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line per reply with the assignment's code; 0 for OK and 1 for any other outcome."""
+    for arguments, code, line in REQUESTS:
+        assert trader.main([*served.options, *arguments]) == code
+        assert capsys.readouterr() == (f"{line}\n", "")
+
+
+def test_the_trader_is_a_program(served: Served) -> None:
+    """``python -m clients.trader`` prints and exits as its ``main`` says."""
+    for arguments, code, line in (REQUESTS[0], REQUESTS[6]):
+        ended = run("clients.trader", *served.options, *arguments)
+        assert (ended.code, ended.stdout, ended.stderr) == (code, f"{line}\n", "")
+
+
+def test_a_fault_is_one_line_and_exit_code_3(served: Served) -> None:
+    """The fault and what to do about it, on standard error."""
+    assert served.exchange.trade("FishCo", 1, 1, "b").status == 1
+    ended = run("clients.trader", *served.options, "trade", "FishCo", "2", "buy", "--request-id", "b")
+    assert (ended.code, ended.stdout) == (3, "")
+    assert "INVALID_ARGUMENT" in ended.error
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("program", ["clients.trader", "clients.price_updater", "clients.load"])
+def test_no_server_is_one_line_and_exit_code_3(program: str, transport: str) -> None:
+    """Where nobody listens, the line says where that was and what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    ended = run(program, "--transport", transport, "--address", f"127.0.0.1:{port}", "--timeout-s", "0.3")
+    assert ended.code == 3
+    lines = [line for line in ended.stderr.splitlines() if line.startswith(f"python -m {program}: ")]
+    assert len(lines) == 1
+    assert f"127.0.0.1:{port}" in lines[0]
+    assert f"start a server: python -m stock_service.{TRANSPORTS[transport]}" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["clients.trader", "lookup"], "NAME"),
+        (["clients.trader", "trade", "A", "1", "hold"], "'hold'"),
+        (["clients.trader", "trade", "A", "many", "buy"], "'many'"),
+        (["clients.trader", "update", "A", "cheap"], "'cheap'"),
+        (["clients.trader", "update", "A", "1e999999"], "'1e999999'"),
+        (["clients.trader", "--address", "here"], "'here'"),
+        (["clients.trader", "--transport", "http"], "'http'"),
+        (["clients.trader", "--requests", "0"], "'0'"),
+        (["clients.price_updater", "--interval-s", "0"], "'0'"),
+        (["clients.price_updater", "--stocks", ""], "''"),
+        (["clients.load", "--clients", "0"], "'0'"),
+        (["clients.load", "--mix", "sell=1"], "'sell=1'"),
+        (["clients.load", "--json", "no/such/folder/file"], "no/such/folder/file"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_usage_is_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
+    """The line names what was given; nothing is sent."""
+    ended = run(*arguments)
+    assert (ended.code, ended.stdout) == (2, ""), ended.stderr
+    assert said in ended.error
+    assert ended.error.startswith(f"python -m {arguments[0]}")
+
+
+def test_a_session_is_the_same_on_both_transports(capsys: pytest.CaptureFixture[str]) -> None:
+    """Twelve seeded requests to a fresh server print the same lines, whatever carries them; another seed, others."""
+    printed: dict[tuple[str, str], str] = {}
+    for transport, start in TRANSPORTS.items():
+        for seed in ("1", "2"):
+            with Server(STARTS[start]) as server:
+                assert trader.main(["--transport", transport, "--address", server.at, "--seed", seed]) == 0
+            printed[transport, seed] = capsys.readouterr().out
+    assert printed["sockets", "1"] == printed["grpc", "1"]
+    assert printed["sockets", "2"] == printed["grpc", "2"]
+    assert printed["sockets", "1"] != printed["sockets", "2"]
+    assert len(printed["sockets", "1"].splitlines()) == 12
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_the_price_updater_updates_until_it_is_stopped(served: Served, number: signal.Signals) -> None:
+    """It says what it does, then how many updates it did, which is how many the server committed; exit code 0."""
+    with Running("clients.price_updater", *served.options, "--interval-s", "0.001", "--stocks", "FishCo") as updater:
+        assert updater.line() == f"updating 1 stocks at {served.options[-1]} every 0.001 s on average"
+        until(lambda: served.exchange.lookup("FishCo").sequence > 5, "the prices change")
+        updater.signal(number)
+        ended = updater.ended()
+    count = served.exchange.lookup("FishCo").sequence
+    assert (ended.code, ended.stdout, ended.stderr) == (0, f"{count} updates: OK {count}\n", "")
+
+
+def test_the_price_updater_says_what_was_not_done(served: Served) -> None:
+    """Other outcomes than OK are exit code 1; it ends by itself after ``--duration-s``."""
+    window = ("--interval-s", "0.01", "--duration-s", "0.2")
+    ended = run("clients.price_updater", *served.options, *window, "--stocks", "FishCo", "None")
+    assert ended.code == 1
+    assert "UNKNOWN_STOCK" in ended.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("connection", ["kept-alive", "per-request"])
+def test_the_load_client_runs_and_reports(served: Served, tmp_path: Path, connection: str) -> None:
+    """Every client sends, nothing fails, and no more trades are counted than the server committed; exit code 0."""
+    report = tmp_path / "load.json"
+    window = ("--warm-up-s", "0.1", "--duration-s", "0.3", "--connection", connection)
+    plan = ("--clients", "2", "--mix", "lookup=0.5,trade=0.5")
+    ended = run("clients.load", *served.options, *plan, *window, "--json", str(report))
+    assert ended.code == 0, ended.stderr
+    assert served.options[1] in ended.stdout.splitlines()[0]
+    (result,) = json.loads(report.read_text())["results"]
+    assert (result["plan"]["clients"], result["started_clients"], result["starved_clients"]) == (2, 2, 0)
+    assert result["errors"] == {}
+    assert result["requests"]["lookup"]["count"] > 0
+    trades = result["requests"]["trade"]["outcomes"]["OK"]
+    volumes = [served.exchange.lookup(stock.name).volume for stock in DEFAULT_STOCKS]
+    assert 0 < trades <= sum(volumes)
