@@ -97,6 +97,11 @@ def ratio_interval(block_log_ratios: Sequence[float], confidence: float = CONFID
     return Estimate(math.exp(mean.value), math.exp(mean.low), high, mean.n)
 
 
+def geometric_interval(values: Sequence[float]) -> Estimate:
+    """The geometric mean of positive values, and its interval, positive too: for what is skewed, as waits are."""
+    return ratio_interval([math.log(value) for value in values])
+
+
 def bootstrap_ratio_interval(block_log_ratios: Sequence[float], seed: int, draws: int = 10_000) -> Estimate:
     """As ``ratio_interval``, by the percentile bootstrap: a cross-check that must not stand alone."""
     values = np.asarray(block_log_ratios)

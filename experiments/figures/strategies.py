@@ -69,6 +69,8 @@ def _spoken(rows: Sequence[Row], strategy: str) -> str:
     texts = []
     for transport in sorted({row.transport for row in rows}):
         own = [row for row in rows if (row.locking, row.transport) == (strategy, transport)]
+        if not own:
+            continue
         wait, latency = point(own, LOCK_WAIT.of, 0), point(own, MEAN.of, 0)
         waited = f"waits {wait.value:.3g} µs" if wait else "takes no lock"
         texts.append(

@@ -71,6 +71,7 @@ def test_health_is_not_serving_once_the_stop_begins(channel: Connect) -> None:
         assert stop.result()
 
 
+@pytest.mark.slow
 def test_a_client_that_watches_health_does_not_hold_up_the_stop(channel: Connect) -> None:
     """A watch has no end of its own: it is not work that the stop waits for."""
     with make(Probe().service) as running:
@@ -158,6 +159,7 @@ def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, worker
         assert running.connect().call(ECHO, b"after", WAIT_S) == b"after"
 
 
+@pytest.mark.slow
 def test_connections_over_the_limit_are_closed(channel: Connect) -> None:
     """One connection too many is closed; those there go on."""
     with make(Probe().service, Limits(options=ServeOptions(connections_max=1))) as running:

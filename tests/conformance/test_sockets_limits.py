@@ -84,6 +84,7 @@ def test_an_idle_connection_is_closed(make: Maker) -> None:
             assert never.reply() is None
 
 
+@pytest.mark.slow
 @both
 def test_a_handler_may_take_longer_than_idle_s(make: Maker) -> None:
     """A connection that waits for its reply is not idle: the reply comes, and the next request is answered."""
@@ -149,7 +150,7 @@ def test_a_reset_with_a_reply_unsent_harms_nobody() -> None:
 
 @both
 def test_connections_over_the_limit_are_told_so(make: Maker) -> None:
-    """One connection too many is told RESOURCE_EXHAUSTED and closed; the others go on, and one that leaves makes room."""
+    """One connection too many is told RESOURCE_EXHAUSTED and closed; the others go on, and who leaves makes room."""
     with make(Probe().service, Limits(options=ServeOptions(connections_max=2))) as running:
         with RawSocket(running.address) as second:
             with RawSocket(running.address) as first:

@@ -9,10 +9,23 @@ from tests.conformance.running import KINDS, Kind, Maker, maker
 
 Check = Callable[[Maker], None]
 
+SLOW_ON_GRPC = {
+    transport_lifecycle.check_client_leaves_first,
+    transports.check_overload,
+    transports.check_payload_too_long,
+}
+"""Checks that open and close several channels, which takes grpcio a fifth of a second each."""
 
-def named(check: Check) -> str:
-    """A check's name, to name a test by."""
-    return check.__name__.removeprefix("check_")
+CASES = [
+    pytest.param(
+        check,
+        kind,
+        id=f"{check.__name__.removeprefix('check_')}-{kind}",
+        marks=[pytest.mark.slow] if kind.transport == "grpc" and check in SLOW_ON_GRPC else [],
+    )
+    for check in (*transports.CHECKS, *transport_lifecycle.CHECKS)
+    for kind in KINDS
+]
 
 
 @pytest.fixture(autouse=True)
@@ -22,16 +35,8 @@ def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     caplog.get_records("call").clear()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("check", transports.CHECKS, ids=named)
-def test_answers(check: Check, kind: Kind) -> None:
-    """The check's own words, for this transport, executor and dispatch."""
-    check(maker(kind))
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("check", transport_lifecycle.CHECKS, ids=named)
-def test_lifecycle(check: Check, kind: Kind) -> None:
+@pytest.mark.parametrize(("check", "kind"), CASES)
+def test_transport(check: Check, kind: Kind) -> None:
     """The check's own words, for this transport, executor and dispatch."""
     check(maker(kind))
 

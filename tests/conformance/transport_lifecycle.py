@@ -141,11 +141,12 @@ def check_stop_under_load(make: Maker) -> None:
     under_way = threading.Semaphore(0)
     with make(Probe().service) as running, ThreadPoolExecutor() as threads:
         clients = [threads.submit(client, running.connect()) for _ in range(4)]
-        assert all(under_way.acquire(timeout=WAIT_S) for _ in range(100))
-        stopped = running.stop()
-        over.set()
-        ended = [fault for each in clients for fault in each.result()]
-        assert stopped
+        try:
+            assert all(under_way.acquire(timeout=WAIT_S) for _ in range(100))
+            assert running.stop()
+            ended = [fault for each in clients for fault in each.result(WAIT_S)]
+        finally:
+            over.set()
         assert [type(fault) for fault in ended] == [Unavailable] * 4, ended
 
 

@@ -59,9 +59,9 @@ def stop_under_load(kind: str, clients: int, trades: int, number: signal.Signals
         try:
             assert all(traded.acquire(timeout=WAIT_S) for _ in range(trades))
             ended = server.stopped(number)
+            results = [each.result(WAIT_S) for each in traders]
         finally:
             over.set()
-        results = [each.result() for each in traders]
         for connection in connections:
             connection.close()
     assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")

@@ -5,12 +5,11 @@ estimate, and the interval stands beside it. Where the load was the limit of a t
 throughput is the load's, not the server's.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from experiments.results import ALL, Row
-from experiments.stats import Estimate, log_ratios, ratio_interval
+from experiments.stats import Estimate, geometric_interval, log_ratios, ratio_interval
 
 GRPC_OVER_SOCKETS_MIN = 8.0
 ABOVE_ECHO_MAX = {"grpc": 1.10, "sockets": 1.50}
@@ -74,8 +73,8 @@ def _arm_line(rows: Sequence[Row], arm: Arm) -> str | None:
     limited = sum(row.load_limited for row in runs)
     load = f"load at {max(shares):.0%} of its core at most" if shares else "load not measured"
     limit = f", the limit in {limited} of {len(runs)} runs" if limited else ""
-    throughput = _geometric([row.throughput_all_hz for row in runs])
-    return f"  {arm!s:34} {_estimate(_geometric(cost), 'µs', 1)}  {_estimate(throughput, '/s', 0)}  {load}{limit}"
+    cpu, rate = geometric_interval(cost), geometric_interval([row.throughput_all_hz for row in runs])
+    return f"  {arm!s:34} {_estimate(cpu, 'µs', 1)}  {_estimate(rate, '/s', 0)}  {load}{limit}"
 
 
 def _ratio_lines(rows: Sequence[Row]) -> list[str]:
@@ -126,11 +125,6 @@ def idle_growth_mib(rows: Iterable[Row]) -> float | None:
     if not most or empty is None or full is None:
         return None
     return (full - empty) * 1000 / most
-
-
-def _geometric(values: Iterable[float]) -> Estimate:
-    """The geometric mean of what is over 0, and its interval, which then is over 0 too."""
-    return ratio_interval([math.log(value) for value in values])
 
 
 def _estimate(estimate: Estimate, unit: str, digits: int) -> str:

@@ -210,7 +210,7 @@ def _trade_or_lookup(rows: Sequence[Row], judged: Mapping[str, Judged], at: Leve
 
 
 def lock_costs(rows: Sequence[Row], part: str = "locks") -> tuple[LockCost, ...]:
-    """The lock wait of every strategy and request type in that part."""
+    """The lock wait of every strategy and request type in that part; waits and shares as geometric means over runs."""
     cells = sorted(
         {
             (row.transport, row.request, row.clients, row.locking)
@@ -232,9 +232,9 @@ def lock_costs(rows: Sequence[Row], part: str = "locks") -> tuple[LockCost, ...]
                 locking,
                 request,
                 clients,
-                stats.mean_interval(list(waits.values())) if waits else None,
+                stats.geometric_interval(list(waits.values())) if waits else None,
                 stats.mean_interval(list(latencies.values())),
-                stats.mean_interval(shares) if shares else None,
+                stats.geometric_interval(shares) if shares else None,
             )
         )
     return tuple(found)

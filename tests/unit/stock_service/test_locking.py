@@ -176,34 +176,25 @@ def run(functions: list[Callable[[], None]]) -> None:
 
 
 class Relay:
-    """Two threads that keep a lock wanted: each leaves it only when the other is there, as far as the lock lets it."""
+    """Two threads that keep a lock wanted: each leaves it only when the other is there, as far as the lock lets it.
 
-    def __init__(self) -> None:
-        self._changed = Condition()  # guards there
-        self.there = 0
-        self._ended = Event()
+    A thread is there once it has the lock or, where ``when_asking``, once it asks for it. ``patience_s`` is how long
+    one waits for the other, whom the lock may keep out.
+    """
+
+    def __init__(self, *, when_asking: bool, patience_s: float) -> None:
+        self._when_asking = when_asking
+        self._patience_s = patience_s
+        self._changed = Condition()  # guards _there and _ended
+        self._there = 0
+        self._ended = False
 
     def none_there(self) -> None:
-        """Blocks until neither of the two holds the lock or asks for it."""
+        """Blocks until neither of the two is there."""
         with self._changed:
-            self._changed.wait_for(lambda: self.there == 0)
+            self._changed.wait_for(lambda: self._there == 0)
 
-    def run(self, lock: Held, *, there_when_asking: bool) -> None:
-        """One of the two: takes the lock again and again. It is there from asking for the lock, or from having it."""
-        while not self._ended.is_set():
-            if there_when_asking:
-                self._count(1)
-            with lock:
-                if not there_when_asking:
-                    self._count(1)
-                with self._changed:
-                    self._changed.wait_for(lambda: self.there == 2 or self._ended.is_set(), BARELY_S / 4)
-                if not there_when_asking:
-                    self._count(-1)
-            if there_when_asking:
-                self._count(-1)
-
-    def lets_in(self, occupied: Held, wanted: Held, *, there_when_asking: bool, wait_s: float) -> bool:
+    def lets_in(self, occupied: Held, wanted: Held, wait_s: float) -> bool:
         """Whether a third thread gets ``wanted`` while the two are at ``occupied``; it gets it afterwards anyway."""
         inside = Event()
 
@@ -211,24 +202,45 @@ class Relay:
             with wanted:
                 inside.set()
 
-        run = partial(self.run, occupied, there_when_asking=there_when_asking)
-        two = [Thread(target=run) for _ in range(2)]
+        two = [Thread(target=self._occupy, args=(occupied,)) for _ in range(2)]
         for thread in two:
             thread.start()
         with self._changed:
-            assert self._changed.wait_for(lambda: self.there > 0, WAIT_S)
+            assert self._changed.wait_for(lambda: self._there > 0, WAIT_S)
         asking = Thread(target=third)
         asking.start()
         got_in = inside.wait(wait_s)
-        self._ended.set()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
         for thread in (*two, asking):
             thread.join(WAIT_S)
         assert inside.is_set()
         return got_in
 
+    def _occupy(self, lock: Held) -> None:
+        """One of the two: takes the lock again and again."""
+        while not self._ended:
+            if self._when_asking:
+                self._count(1)
+                with lock:
+                    self._wait_for_the_other(leave=False)
+                self._count(-1)
+            else:
+                with lock:
+                    self._count(1)
+                    self._wait_for_the_other(leave=True)
+
+    def _wait_for_the_other(self, *, leave: bool) -> None:
+        """Blocks until both are there; leaves in the same moment, so that the other then waits in its turn."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._there == 2 or self._ended, self._patience_s)
+            self._there -= leave
+            self._changed.notify_all()
+
     def _count(self, by: int) -> None:
         with self._changed:
-            self.there += by
+            self._there += by
             self._changed.notify_all()
 
 
@@ -248,21 +260,21 @@ class StarvedBy:
 def test_a_writer_gets_in_between_readers() -> None:
     """Two readers of whom one is always inside, as far as the lock allows it, cannot keep a writer out."""
     lock = ReadWriteLock()
-    assert Relay().lets_in(lock.reader, lock.writer, there_when_asking=False, wait_s=WAIT_S)
+    assert Relay(when_asking=False, patience_s=BARELY_S / 4).lets_in(lock.reader, lock.writer, WAIT_S)
 
 
 def test_a_reader_gets_in_between_writers() -> None:
     """Two writers of whom one always waits while the other is inside cannot keep a reader out."""
     lock = ReadWriteLock()
-    assert Relay().lets_in(lock.writer, lock.reader, there_when_asking=True, wait_s=WAIT_S)
+    assert Relay(when_asking=True, patience_s=BARELY_S / 4).lets_in(lock.writer, lock.reader, WAIT_S)
 
 
 def test_a_lock_that_starves_is_found_out() -> None:
     """The relay keeps out writers of a lock that prefers readers, and readers of one that prefers writers."""
-    relay = Relay()
-    assert not relay.lets_in(nullcontext(), StarvedBy(relay), there_when_asking=False, wait_s=BARELY_S)
-    relay = Relay()
-    assert not relay.lets_in(Lock(), StarvedBy(relay), there_when_asking=True, wait_s=BARELY_S)
+    relay = Relay(when_asking=False, patience_s=WAIT_S)
+    assert not relay.lets_in(nullcontext(), StarvedBy(relay), BARELY_S)
+    relay = Relay(when_asking=True, patience_s=WAIT_S)
+    assert not relay.lets_in(Lock(), StarvedBy(relay), BARELY_S)
 
 
 class Clock:

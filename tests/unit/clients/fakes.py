@@ -1,0 +1,67 @@
+"""Connections and clocks that need no server and no time."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from stock_service.catalog import MemoryCatalog
+from stock_service.catalog_file import DEFAULT_STOCKS
+from stock_service.errors import Fault
+from stock_service.exchange import Exchange
+from stock_service.locking import Mutex
+from stock_service.model import Stock
+from stock_service.service import Service, stock_service
+
+
+class Clock:
+    """A clock that goes on by a step at every look, and by what it is told. Nanoseconds."""
+
+    def __init__(self, step_ns: int = 1) -> None:
+        self.now_ns = 1_000_000
+        self._step_ns = step_ns
+
+    def __call__(self) -> int:
+        self.now_ns += self._step_ns
+        return self.now_ns
+
+    def pause(self, seconds: float) -> None:
+        """Sleeps, for those who ask this clock."""
+        self.now_ns += int(seconds * 1e9)
+
+
+class FakeConnection:
+    """A connection to a service in this process. ``before`` is called first, with the number of the call."""
+
+    def __init__(self, service: Service, before: Callable[[int], None] = lambda _: None) -> None:
+        self._service = service
+        self._before = before
+        self.calls: list[tuple[str, bytes, float]] = []
+        self.closed = False
+
+    def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
+        assert not self.closed
+        self.calls.append((path, payload, timeout_s))
+        self._before(len(self.calls))
+        return self._service.methods[path](payload)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class CannedConnection:
+    """A connection that gives prepared replies, or raises prepared faults, one after the other."""
+
+    def __init__(self, replies: Iterable[bytes | Fault]) -> None:
+        self._replies: Iterator[bytes | Fault] = iter(replies)
+
+    def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
+        reply = next(self._replies)
+        if isinstance(reply, Fault):
+            raise reply
+        return reply
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def service(*stocks: Stock) -> Service:
+    """A stock service of these stocks; the default ones without any."""
+    return stock_service(Exchange(MemoryCatalog(stocks or DEFAULT_STOCKS, Mutex)))

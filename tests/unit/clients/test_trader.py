@@ -1,0 +1,126 @@
+"""The trader's command line: what it prints, and its exit codes."""
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from clients import connecting, trader
+from clients.remote_exchange import RemoteExchange
+from stock_service.errors import FAULTS, Fault, FaultCode
+from stock_service.model import Status
+from stock_service.transports import Connection
+from tests.unit.clients.fakes import FakeConnection, service
+
+
+@pytest.fixture
+def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeConnection]:
+    """What the trader connects to, whatever its options."""
+    with closing(FakeConnection(service())) as fake:
+        monkeypatch.setattr(trader, "connect", lambda _: fake)
+        yield fake
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line", "code"),
+    [
+        ("lookup GameStart", "OK (1) GameStart $15.99 volume 0 sequence 0", 0),
+        ("lookup Nope", "UNKNOWN_STOCK (-1) Nope", 1),
+        ("trade GameStart 10 buy", "OK (1) GameStart volume 10 sequence 1", 0),
+        ("trade GameStart 10 sell --request-id a", "OK (1) GameStart volume 10 sequence 1", 0),
+        ("trade GameStart 1000001 buy", "SUSPENDED (0) GameStart volume 0", 1),
+        ("trade GameStart -3 buy", "INVALID_QUANTITY (-2) GameStart", 1),
+        ("trade GameStart 99999999999 buy", "INVALID_QUANTITY (-2) GameStart", 1),
+        ("update GameStart 16.50", "OK (1) GameStart $16.50 sequence 1", 0),
+        ("update GameStart $0", "OK (1) GameStart $0.00 sequence 1", 0),
+        ("update GameStart -1", "INVALID_PRICE (-2) GameStart", 1),
+        ("update GameStart nan", "INVALID_PRICE (-2) GameStart", 1),
+        ("update GameStart inf", "INVALID_PRICE (-2) GameStart", 1),
+        ("update GameStart -- -inf", "INVALID_PRICE (-2) GameStart", 1),
+        ("--transport sockets lookup FishCo", "OK (1) FishCo $42.50 volume 0 sequence 0", 0),
+    ],
+)
+@pytest.mark.usefixtures("connection")
+def test_a_reply_is_one_line(arguments: str, line: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """The outcome with the assignment's code, then what the reply says; 0 for OK, 1 for any other outcome."""
+    assert trader.main(arguments.split()) == code
+    assert capsys.readouterr().out == line + "\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        ("lookup", "NAME"),
+        ("sell GameStart", "invalid choice"),
+        ("trade GameStart 1.5 buy", "QUANTITY"),
+        ("trade GameStart 1 hold", "side"),
+        ("trade GameStart 1", "side"),
+        ("update GameStart abc", "DOLLARS"),
+        ("update GameStart 1e30", "DOLLARS"),
+        ("lookup GameStart --transport pigeon", "--transport"),
+        ("lookup GameStart --address localhost", "--address"),
+        ("lookup GameStart --timeout-s 0", "--timeout-s"),
+        ("lookup GameStart --timeout-s nan", "--timeout-s"),
+        ("--requests 0", "--requests"),
+        ("lookup \udcff", "UTF-8"),
+    ],
+)
+@pytest.mark.usefixtures("connection")
+def test_bad_usage_is_one_line_that_names_it(arguments: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """On standard error, exit code 2, nothing sent."""
+    with pytest.raises(SystemExit) as ended:
+        trader.main(arguments.split())
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert option in said.err
+
+
+def test_options_count_before_and_after_the_command() -> None:
+    """And one given before is not undone by the command's own default."""
+    for arguments in ("--address a:1 --timeout-s 2 lookup X", "lookup X --address a:1 --timeout-s 2"):
+        options = trader._parser().parse_args(arguments.split())
+        assert (options.address, options.timeout_s, options.transport) == (("a", 1), 2.0, "grpc")
+
+
+def test_the_session_repeats_for_a_seed(connection: FakeConnection, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a command: as many requests as asked for, the same for the same seed, others for another."""
+    sent = []
+    for seed in ("1", "1", "2"):
+        connection.calls.clear()
+        assert trader.main(["--seed", seed, "--requests", "20"]) == 0
+        connection.closed = False
+        sent.append([(path, payload) for path, payload, _ in connection.calls])
+    assert len(capsys.readouterr().out.splitlines()) == 60
+    assert sent[0] == sent[1] != sent[2]
+
+
+def test_a_session_reports_every_outcome() -> None:
+    """A stock that the server does not have is an outcome like any other."""
+    exchange = RemoteExchange(FakeConnection(service()), 1.0)
+    answers = [request(exchange) for request in trader.session(random.Random(0), 10)]
+    assert {status for status, _ in answers} == {Status.OK}
+
+
+@pytest.mark.parametrize("code", FaultCode)
+def test_a_fault_is_one_line_that_says_what_to_do(
+    code: FaultCode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, with the fault's name and its detail, whatever lines that has; exit code 3."""
+
+    def refused(_: object) -> Connection:
+        raise FAULTS[code]("what happened\nand more")
+
+    monkeypatch.setattr(trader, "connect", refused)
+    assert trader.main(["lookup", "GameStart"]) == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"python -m clients.trader: {code.name}: what happened and more; ")
+    assert said.err.count("\n") == 1
+
+
+def test_who_cannot_be_reached_is_to_be_started() -> None:
+    """The advice names the command of that transport's server."""
+    fault: Fault = FAULTS[FaultCode.UNAVAILABLE]("nobody")
+    assert connecting.explained(fault, "sockets").endswith("python -m stock_service.socket_server")
+    assert connecting.explained(fault, "grpc").endswith("python -m stock_service.grpc_server")
