@@ -34,6 +34,9 @@ from stock_service.transports import load
 READY = "ready"
 """What a client sends first: it stands at the barrier."""
 
+_LAST_REPLIES_NS = 30_000_000
+"""How long after the window clients wait before they fold: what the last of ten replies of a busy server takes."""
+
 _INTERRUPTED_S = 1.0
 """How long an interrupted process waits for the calls that its threads are in."""
 
@@ -192,6 +195,8 @@ class _Alone:
 
     def finish(self, interrupted: bool) -> None:
         """See ``Load.finish``. No reply is under way: whoever drives waits for it."""
+        if not interrupted:
+            _let_others_end(self._recorder.window)
         self._recorder.fold(self._driver.records, self._span)
         if not interrupted:
             self._driver.close()
@@ -227,6 +232,8 @@ class _Threads:
         self._pool.shutdown(wait=not interrupted)
         for future in wait(self._futures, _INTERRUPTED_S).done:
             future.result()
+        if not interrupted:
+            _let_others_end(self._recorder.window)
         for driver, span in zip(self._drivers, self._spans, strict=True):
             self._recorder.fold(driver.records, span)
             if not interrupted:
@@ -266,6 +273,7 @@ class _Multiplexed:
         """See ``Load.finish``."""
         if not interrupted:
             self._lanes.drain()
+            _let_others_end(self._recorder.window)
         self._fold()
         if not interrupted:
             self._lanes.close()
@@ -283,6 +291,11 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
+def _let_others_end(window: Window) -> None:
+    """Waits until the last replies of the other clients have come: folding on their core would make those late."""
+    _sleep_until(window.end_ns + _LAST_REPLIES_NS)
 
 
 def _sleep_until(at_ns: int) -> None:

@@ -161,7 +161,7 @@ STOCK = Study(
     main=("figure_1", "figure_2", "figure_3", "figure_4", "figure_5", "locks"),
     profiles={
         "smoke": Profile(blocks=2, warm_up_s=0.1, duration_s=0.2),
-        "quick": Profile(blocks=9, warm_up_s=0.3, duration_s=1.0),
+        "quick": Profile(blocks=9, warm_up_s=0.4, duration_s=0.9),
         "paper": Profile(blocks=12, warm_up_s=2.0, duration_s=20.0),
     },
 )

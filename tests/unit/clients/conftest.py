@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stock_service.concurrency import StaticPool
+from stock_service.concurrency.static_pool import StaticPool
 from stock_service.transports import ServeOptions, sockets
 from tests.unit.clients.fakes import service
 

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from clients import price_updater
+from clients.connecting import server_address
 from clients.price_updater import Updates, run, said
 from clients.remote_exchange import RemoteExchange
 from stock_service.errors import DeadlineExceeded
@@ -127,4 +128,4 @@ def test_a_signal_ends_it_with_its_count(number: signal.Signals, server: str) ->
 def test_the_default_address_is_the_transports() -> None:
     """This machine, and the port that the transport's server takes unless told."""
     options = price_updater._parser().parse_args(["--transport", "sockets"])
-    assert price_updater.server_address(options) == ("127.0.0.1", DEFAULT_PORT)
+    assert server_address(options) == ("127.0.0.1", DEFAULT_PORT)
