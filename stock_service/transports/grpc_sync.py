@@ -68,9 +68,18 @@ class GrpcServer:
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""
         self._health.enter_graceful_shutdown()
+        _end_watches(self._health)
         stopped = self._server.stop(grace_s)
         in_time = stopped.wait(grace_s)
         return in_time or (stopped.wait(_CANCEL_S) and False)
+
+
+def _end_watches(servicer: health.HealthServicer) -> None:
+    """Ends every call that watches the health: it has no end of its own, and the stop would wait for it."""
+    with servicer._lock:
+        watches = [send for sends in servicer._send_response_callbacks.values() for send in sends]
+    for send in watches:
+        send(None)
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> GrpcServer:

@@ -59,7 +59,7 @@ def test_trades_have_the_quantity_and_both_sides() -> None:
         plan = dataclasses.replace(PLAN, mix={"trade": 1.0}, quantity=quantity)
         trades = [stock_pb2.TradeRequest.FromString(payload) for _, payload in sent(plan)]
         assert {trade.quantity for trade in trades} == {quantity}
-        assert {trade.side for trade in trades} == set(Side)
+        assert {Side(trade.side) for trade in trades} == set(Side)
 
 
 def test_updates_set_several_prices() -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
-from functools import partial
 from threading import Barrier, Condition, Event, Lock, Thread, current_thread
 
 import pytest

@@ -32,7 +32,7 @@ def test_a_future_has_what_was_returned(executor: Executor) -> None:
 def test_a_future_has_what_was_raised(executor: Executor) -> None:
     """An error is the future's, and the executor's threads are none the worse."""
     submitting = Submitting(executor)
-    for _ in range(4):
+    for _ in range(2):
         assert isinstance(submitting.submit(divmod, 1, 0).exception(WAIT_S), ZeroDivisionError)
     assert submitting.submit(divmod, 1, 1).result(WAIT_S) == (1, 0)
 
