@@ -10,10 +10,11 @@ A file is refused whole, with the file, the place, what stands there and what ma
 
 import tomllib
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 from stock_service.errors import UsageError
-from stock_service.model import INT64_MAX, NAME_LENGTH_MAX, Stock
+from stock_service.model import INT64_MAX, NAME_LENGTH_MAX, Stock, within_reach
 
 DEFAULT_VOLUME_LIMIT = 1_000_000
 """Shares a default stock may trade in a day; the service's specification."""
@@ -40,7 +41,7 @@ def load(path: Path) -> tuple[Stock, ...]:
         raise UsageError("--catalog", file, f"a readable file ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise UsageError("--catalog", file, f"a file in UTF-8 (byte {error.start} is not)") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, and what tomllib lets through
         raise UsageError("--catalog", file, f"a file in TOML ({error})") from error
     unknown = document.keys() - {"stocks"}
     if unknown:
@@ -75,10 +76,14 @@ def _stock(place: str, entry: object) -> Stock:
 
 
 def _price_cents(place: str, price: object) -> int:
-    allowed = "dollars, 0 or more, with at most two decimals"
+    refused = UsageError(
+        place, str(price) if isinstance(price, Decimal) else price, "dollars, 0 or more, with at most two decimals"
+    )
     if isinstance(price, bool) or not isinstance(price, int | Decimal):
-        raise UsageError(place, price, allowed)
-    exact = Decimal(price) * 100
-    if not exact.is_finite() or exact != int(exact) or not 0 <= exact <= INT64_MAX:
-        raise UsageError(place, str(price), allowed)
-    return int(exact)
+        raise refused
+    if isinstance(price, Decimal) and not (price.is_finite() and within_reach(price)):
+        raise refused
+    price_cents = Fraction(price) * 100
+    if price_cents.denominator != 1 or not 0 <= price_cents <= INT64_MAX:
+        raise refused
+    return int(price_cents)

@@ -34,7 +34,17 @@ class UsageError(StockServiceError):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        return f"{self.option}: got {self.given!r}, allowed: {self.allowed}"
+        return f"{_short(self.option)}: got {_short(repr(self.given))}, allowed: {_short(self.allowed)}"
+
+
+_TEXT_MAX = 300
+"""Characters of each part of a message, at most."""
+
+
+def _short(text: str) -> str:
+    """A text in one line of a bounded length, for a message that quotes what somebody wrote."""
+    cut = text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in cut)
 
 
 class FaultCode(IntEnum):

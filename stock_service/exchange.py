@@ -4,10 +4,12 @@ Knows no transport, no protobuf and no lock. Every method may be called from any
 catalog does.
 """
 
+from hashlib import sha256
+
 from stock_service import rules
 from stock_service.catalog import Catalog
 from stock_service.errors import InvalidRequest
-from stock_service.model import REQUEST_ID_LENGTH_MAX, LookupReply, Status, TradeReply, UpdateReply
+from stock_service.model import NAME_LENGTH_MAX, REQUEST_ID_LENGTH_MAX, LookupReply, Status, TradeReply, UpdateReply
 
 _UNKNOWN_LOOKUP = LookupReply(Status.UNKNOWN_STOCK)
 _UNKNOWN_TRADE = TradeReply(Status.UNKNOWN_STOCK)
@@ -41,7 +43,9 @@ class Exchange:
             raise InvalidRequest(
                 f"request_id has {len(request_id)} characters, allowed: 1 to {REQUEST_ID_LENGTH_MAX}, or none at all"
             )
-        content = (name, quantity, side)
+        # what is remembered of a name that no stock can have is as short as a name that one has
+        told = name if len(name) <= NAME_LENGTH_MAX else sha256(name.encode()).digest()
+        content = (told, quantity, side)
         return self._catalog.once(request_id, content, lambda: self._trade(name, quantity, side))
 
     def _trade(self, name: str, quantity: int, side: int) -> TradeReply:

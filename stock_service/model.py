@@ -6,7 +6,7 @@ where a person reads or types (``dollars``, ``cents``).
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Decimal
 from enum import IntEnum
 
 NAME_LENGTH_MAX = 64
@@ -95,6 +95,12 @@ def dollars(price_cents: int) -> str:
     return f"${price_cents // 100}.{price_cents % 100:02d}"
 
 
+def within_reach(amount: Decimal) -> bool:
+    """Whether a finite amount can be computed with: from 10^20 on it is too large for any field, and written as an
+    integer it could fill memory; so could its denominator under 10^-30."""
+    return not amount or (amount.adjusted() < 20 and int(amount.as_tuple().exponent) >= -30)
+
+
 def cents(amount: str | float) -> int:
     """``"15.99"``, ``"$15.99"`` or ``15.99`` → 1599, rounded half to even.
 
@@ -104,9 +110,11 @@ def cents(amount: str | float) -> int:
     if isinstance(amount, float) and not math.isfinite(amount):
         raise ValueError(f"no finite amount: {amount!r}")
     try:
-        exact = Decimal(str(amount).strip().removeprefix("$")) * 100
-        price_cents = int(exact.to_integral_value(ROUND_HALF_EVEN))
-    except (InvalidOperation, ValueError, OverflowError) as error:
+        exact = Decimal(str(amount).strip().removeprefix("$"))
+        if not exact.is_finite() or not within_reach(exact):
+            raise ValueError(f"more or finer than the service carries: {amount!r}")
+        price_cents = int((exact * 100).to_integral_value(ROUND_HALF_EVEN))
+    except ArithmeticError as error:
         raise ValueError(f"no amount in dollars: {amount!r}") from error
     if abs(price_cents) > INT64_MAX:
         raise ValueError(f"more than the service carries: {amount!r}")

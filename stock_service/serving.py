@@ -29,6 +29,9 @@ _DEFAULTS = ServeOptions()
 
 DISPATCHES = get_args(Dispatch)
 
+_ENDING_S = 0.25
+"""The least grace: what a server with nothing to finish takes to end its threads."""
+
 _SPARE_DESCRIPTORS = 64
 """Descriptors that a server needs besides its connections: libraries, logs, epoll."""
 
@@ -73,17 +76,17 @@ def run(program: str, transport: str, service: Service, options: argparse.Namesp
     executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
     try:
         server = load(transport).serve(service, executor, serve_options)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: a host that is no name at all
         executor.stop(0)
-        refuse(
-            program, f"--host {options.host} --port {options.port}: {error.strerror or error}; allowed: one to bind to"
-        )
+        said = getattr(error, "strerror", None) or error
+        refuse(program, f"--host {options.host} --port {options.port}: {said}; allowed: one to bind to")
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     host, port = server.address
     print(f"ready {host}:{port}", flush=True)
     stop.wait()
-    deadline_s = time.monotonic() + options.grace_s
-    finished = server.stop(options.grace_s)
+    grace_s = max(options.grace_s, _ENDING_S)
+    deadline_s = time.monotonic() + grace_s
+    finished = server.stop(grace_s)
     finished = executor.stop(max(0.0, deadline_s - time.monotonic())) and finished
     if not finished:
         _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)

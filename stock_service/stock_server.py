@@ -37,6 +37,7 @@ def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
     options = parser.parse_args(arguments)
     try:
         stocks = catalog_file.DEFAULT_STOCKS if options.catalog is None else catalog_file.load(options.catalog)
+        _check_writable(options.stats)
     except UsageError as error:
         refuse(program, error)
     measured: list[Measured] = []
@@ -53,6 +54,17 @@ def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
     if measured:
         options.stats.write_text(json.dumps({"lock_waits_ns": _summary(measured[0])}, indent=2) + "\n")
     serving.leave(code)
+
+
+def _check_writable(file: Path | None) -> None:
+    """Refuses a file that cannot be written before the server serves, not after it has."""
+    if file is None:
+        return
+    try:
+        with file.open("a"):
+            pass
+    except OSError as error:
+        raise UsageError("--stats", str(file), f"a file that can be written ({error.strerror})") from error
 
 
 def _summary(measured: Measured) -> dict[str, dict[str, float]]:

@@ -92,7 +92,7 @@ class KeptAlive:
         for request in self._requests:
             connection = self._connected()
             sent_ns = clock_ns()
-            if connection is None or sent_ns >= end_ns:
+            if connection is None or sent_ns >= min(end_ns, self._around.deadline.ns):
                 return False
             try:
                 reply = connection.call(request.path, request.payload, (end_ns - sent_ns) / 1e9)

@@ -10,9 +10,10 @@ run and ends with this process. Programs that call ``run`` need the usual ``if _
 
 import multiprocessing
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
@@ -21,7 +22,7 @@ from multiprocessing.sharedctypes import RawArray
 from typing import Literal
 
 from clients.load.client_process import READY, ClientReport, run_client
-from clients.load.plan import LoadPlan
+from clients.load.plan import CONNECTIONS_MAX, LoadPlan
 from clients.load.records import Window
 from clients.load.result import LoadResult, combine
 from stock_service.transports import TRANSPORTS
@@ -71,6 +72,14 @@ def warm() -> None:
     """Starts the fork server and has it load its modules, in the background. May be repeated."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
     forkserver.ensure_running()
+    _counts()
+
+
+@cache
+def _counts() -> MutableSequence[int]:
+    """Where all connections of a run say how many requests they have done; one for all runs, one after the other."""
+    counts: MutableSequence[int] = RawArray("q", CONNECTIONS_MAX)
+    return counts
 
 
 def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
@@ -97,7 +106,8 @@ class _Fleet:
     def __init__(self, plan: LoadPlan, watch: Watch) -> None:
         self._plan = plan
         self._watch = watch
-        self._counts = RawArray("q", plan.connections)
+        self._counts = _counts()
+        self._counts[: plan.connections] = [0] * plan.connections
         self._window = Window(0, 0, 0)
         self._processes: list[ForkServerProcess] = []
         self._waiting: list[Pipe] = []  # of those that have yet to report
@@ -121,7 +131,8 @@ class _Fleet:
             self._gather("finishing", end_ns + int((plan.timeout_s + FOLD_S) * 1e9))
         except KeyboardInterrupt:
             self._interrupt()
-        lost = len(self._processes) - len(self._reports)
+        begun = self._window.end_ns > 0
+        lost = len(self._processes) - len(self._reports) if begun or not self._interrupted else 0
         faults = [report.fault for report in self._reports if report.fault is not None]
         if faults and len(faults) == len(self._processes):
             raise faults[0]
@@ -202,4 +213,4 @@ class _Fleet:
         started = window.end_ns > 0
         elapsed_s = max(0, now_ns - window.connect_ns) / 1e9 if started else 0.0
         remaining_s = max(0, window.end_ns - now_ns) / 1e9 if started else self._plan.warm_up_s + self._plan.duration_s
-        self._watch(Progress(phase, sum(self._counts), elapsed_s, remaining_s))
+        self._watch(Progress(phase, sum(self._counts[: self._plan.connections]), elapsed_s, remaining_s))

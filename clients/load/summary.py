@@ -1,7 +1,7 @@
 """One load run for people: a table and a few lines, within one screen of 80 columns.
 
-Times are in µs up to 9999, above in ms or s. A percentile is shown where at least ten requests lie beyond it; one that
-the run is too short for is a dash. What makes a number doubtful is said in words below the table.
+Times are in µs up to 9999, above it in ms, then in s. A percentile is shown where at least ten requests lie beyond it;
+one that the run is too short for is a dash. What makes a number doubtful is said in words below the table.
 """
 
 from collections.abc import Iterator
@@ -35,8 +35,8 @@ def title(result: LoadResult) -> str:
     plan = result.plan
     host, port = plan.address
     clients = "1 client" if plan.clients == 1 else f"{plan.clients} clients"
-    each = f" of {plan.connections_per_client} connections" if plan.connections_per_client > 1 else ""
-    return f"{clients}{each}, {plan.transport} {host}:{port}, {plan.connection}, {result.duration_s:.2f} s measured"
+    each = f" × {plan.connections_per_client} connections" if plan.connections_per_client > 1 else ""
+    return f"{clients}{each} · {plan.transport} {host}:{port} · {plan.connection} · {result.duration_s:.2f} s"
 
 
 def notes(result: LoadResult) -> Iterator[str]:
@@ -82,16 +82,18 @@ def warnings(result: LoadResult) -> Iterator[str]:
 
 
 def span(time_us: float | None) -> str:
-    """``172 µs``, ``12.3 ms``, ``1.50 s``; a dash for none."""
+    """``172 µs``, ``12.3 ms``, ``472 ms``, ``60.0 s``; a dash for none."""
     if time_us is None:
         return "–"
-    if time_us < 10_000:
+    if time_us < 9_999.5:
         return f"{time_us:.0f} µs"
-    return f"{time_us / 1e3:.1f} ms" if time_us < 10_000_000 else f"{time_us / 1e6:.1f} s"
+    if time_us < 99_950:
+        return f"{time_us / 1e3:.1f} ms"
+    return f"{time_us / 1e3:.0f} ms" if time_us < 9_999_500 else f"{time_us / 1e6:.1f} s"
 
 
 def _table(result: LoadResult) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for column in _COLUMNS:
         table.add_column(column, justify="left" if column == "request" else "right", no_wrap=True)
     names = [*result.plan.mix, ALL] if len(result.plan.mix) > 1 else [*result.plan.mix]

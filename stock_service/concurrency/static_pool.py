@@ -58,7 +58,7 @@ class StaticPool:
         """Has a thread call ``task``. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
         with self._lock:
             self._refuse_when_stopping()
-            if not self._sleeping and len(self._tasks) >= self._queue_limit:
+            if self._room() < 1:
                 raise Overloaded(f"{self._queue_limit} tasks are waiting for {len(self._threads)} threads")
             self._tasks.append(task)
             woken = self._hand_over(1)
@@ -73,7 +73,7 @@ class StaticPool:
         """
         with self._lock:
             self._refuse_when_stopping()
-            accepted = max(0, min(len(tasks), self._queue_limit + len(self._sleeping) - len(self._tasks)))
+            accepted = max(0, min(len(tasks), self._room()))
             self._tasks.extend(tasks[:accepted])
             awake = len(self._sleeping) < len(self._threads)
             at_work = awake and time.monotonic_ns() - self._taken_ns < _PATIENCE_NS
@@ -92,8 +92,9 @@ class StaticPool:
         """
         with self._lock:
             self._stopping = True
-            sleepers, self._sleeping = self._sleeping, []
-        for sleeper in sleepers:
+            woken = self._hand_over(len(self._tasks))
+            leaving, self._sleeping = self._sleeping, []
+        for sleeper in woken + leaving:
             sleeper.awake.release()
         deadline_s = time.monotonic() + grace_s
         for thread in self._threads:
@@ -107,6 +108,10 @@ class StaticPool:
     def _refuse_when_stopping(self) -> None:
         if self._stopping:
             raise Unavailable("the server is stopping")
+
+    def _room(self) -> int:
+        """How many more tasks may wait; those that sleeping threads are there to take are not waiting."""
+        return self._queue_limit + len(self._sleeping) - len(self._tasks)
 
     def _hand_over(self, count: int) -> "list[_Sleeper]":
         """Gives up to ``count`` queued tasks, oldest first, to sleeping threads, which the caller then wakes."""

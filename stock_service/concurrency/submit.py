@@ -1,17 +1,25 @@
 """``submit`` on top of a bare ``execute``, for grpcio.
 
 grpcio asks of an executor a ``submit`` that returns a Future and never raises: one that raises kills grpcio's serving
-thread, and every later call hangs. So here a task that cannot be taken becomes a Future that has failed. The server
-keeps that from happening with ``maximum_concurrent_rpcs``, since grpcio leaves such a call unanswered.
+thread, and every later call hangs. A Future that has failed is no better for its caller, since grpcio leaves that call
+unanswered. ``maximum_concurrent_rpcs`` keeps an executor from being full, but for a moment: a call counts as ended when
+its Future has its result, which is some microseconds before the thread that gave it can take another task. So here a
+task that finds no room waits for that moment.
 """
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 from stock_service.concurrency import Executor
-from stock_service.errors import Fault
+from stock_service.errors import Fault, Overloaded
+
+ROOM_S = 1.0
+"""How long a task waits for room: only a machine that runs nothing else for so long lets it pass."""
+
+_RETRY_S = 0.00005
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,13 +36,21 @@ class Submitting(ThreadPoolExecutor):
         self._executor = executor
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Has the executor call ``fn``. Never raises and never blocks."""
+        """Has the executor call ``fn``. Never raises. Waits for room, ``ROOM_S`` at most; then the Future has failed."""
         future: Future[T] = Future()
-        try:
-            self._executor.execute(partial(_fulfil, future, partial(fn, *args, **kwargs)))
-        except Fault as fault:
-            future.set_exception(fault)
-        return future
+        task = partial(_fulfil, future, partial(fn, *args, **kwargs))
+        deadline_s = time.monotonic() + ROOM_S
+        while True:
+            try:
+                self._executor.execute(task)
+            except Overloaded as fault:
+                if time.monotonic() < deadline_s:
+                    time.sleep(_RETRY_S)  # a thread has given its result and is about to take the next task
+                    continue
+                future.set_exception(fault)
+            except Fault as fault:
+                future.set_exception(fault)
+            return future
 
 
 def _fulfil(future: Future[T], function: Callable[[], T]) -> None:

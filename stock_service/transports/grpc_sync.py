@@ -9,6 +9,7 @@ and ``dispatch`` mean nothing here.
 """
 
 import logging
+import socket
 import time
 from functools import partial
 from typing import cast
@@ -33,8 +34,12 @@ DEFAULT_EXECUTOR = "thread-pool"
 
 _STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == code) for code in FaultCode}
 
+_CANCELLED = grpc.StatusCode.CANCELLED.value[0]
 _READY = grpc.ChannelConnectivity.READY.value[0]
 _UNREACHABLE = grpc.ChannelConnectivity.TRANSIENT_FAILURE.value[0]
+
+_CANCEL_AFTER_S = 0.1
+"""How long after the grace grpcio cancels calls, so that to end by then is told from being cancelled."""
 
 _CANCEL_S = 1.0
 """How long grpcio gets to end the calls that it cancels after the grace."""
@@ -58,6 +63,8 @@ class GrpcServer:
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(reflected, self._server, _Descriptors())
+        with socket.create_server((options.host, options.port)):
+            pass  # says what is wrong with an address, where gRPC core logs it and says no more than that it failed
         try:
             port = self._server.add_insecure_port(f"{options.host}:{options.port}")
         except RuntimeError as error:
@@ -69,7 +76,7 @@ class GrpcServer:
         """See ``transports.Server.stop``."""
         self._health.enter_graceful_shutdown()
         _end_watches(self._health)
-        stopped = self._server.stop(grace_s)
+        stopped = self._server.stop(grace_s + _CANCEL_AFTER_S)
         in_time = stopped.wait(grace_s)
         return in_time or (stopped.wait(_CANCEL_S) and False)
 
@@ -183,6 +190,8 @@ def _fault(error: grpc.RpcError, target: str) -> Fault:
     call = cast(grpc.Call, error)  # which is what the blocking client raises
     code = call.code().value[0]
     detail = call.details() or ""
+    if code == _CANCELLED:  # not by us: by a server that stops before it has taken the call up
+        return Unavailable(f"call to {target} cancelled by the server, which is stopping")
     if code == FaultCode.UNAVAILABLE:
         return Unavailable(f"connection to {target}: {detail}")
     if code == FaultCode.DEADLINE_EXCEEDED:

@@ -14,9 +14,9 @@ A length that no frame has, or that is over the limit, is refused as soon as its
 away HTTP and TLS, whose first bytes read as a length of hundreds of megabytes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 FRAME_BYTES_MAX = 1 << 20
 """Bytes in a frame, at most, unless the server is told otherwise: 1 MiB, a thousand times a trade."""
@@ -35,7 +35,14 @@ _REPLY_LENGTH_MIN = _REPLY.size - _LENGTH.size
 
 
 class FramingError(ValueError):
-    """Bytes that are no frame, in words for whoever sent them. The stream cannot be read on."""
+    """Bytes that are no frame, in words for whoever sent them. The stream cannot be read on.
+
+    ``frames`` are those that were whole before it, in the bytes that were fed last.
+    """
+
+    def __init__(self, detail: str, frames: Sequence[Any] = ()) -> None:
+        super().__init__(detail)
+        self.frames: Sequence[Any] = frames
 
 
 class RequestFrame(NamedTuple):
@@ -72,17 +79,17 @@ def encode_reply(call: int, code: int, payload: bytes) -> bytes:
 class FrameDecoder(Generic[Frame]):
     """Cuts a stream into frames, however it was chunked. Holds one frame's bytes and one chunk at most. One thread's.
 
-    Bytes of an unfinished frame are kept as they came and joined once, when the frame is whole, so that a megabyte sent
-    byte by byte costs no more copying than one sent at once.
+    Bytes of an unfinished frame are gathered in one buffer until the frame is whole, so that a megabyte sent byte by byte
+    takes a megabyte, and no more copying than one sent at once.
     """
 
-    __slots__ = ("_chunks", "_cut", "_frame_bytes_max", "_length_min", "_needed", "pending_bytes")
+    __slots__ = ("_buffer", "_cut", "_frame_bytes_max", "_length_min", "_needed", "pending_bytes")
 
     def __init__(self, cut: Callable[[bytes, int, int], Frame], length_min: int, frame_bytes_max: int) -> None:
         self._cut: Callable[[bytes, int, int], Frame] = cut
         self._length_min = length_min
         self._frame_bytes_max = frame_bytes_max
-        self._chunks: list[bytes] = []
+        self._buffer = bytearray()
         self._needed = 0
         self.pending_bytes = 0
         """Bytes held of a frame that is not whole yet."""
@@ -90,26 +97,33 @@ class FrameDecoder(Generic[Frame]):
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that ``data`` completes, in order. Raises FramingError, after which the stream is lost."""
         if self.pending_bytes:
-            self._chunks.append(data)
+            self._buffer += data
             self.pending_bytes += len(data)
             if self.pending_bytes < self._needed:
                 return []
-            data = b"".join(self._chunks)
+            data = bytes(self._buffer)
+            self._buffer = bytearray()
         frames: list[Frame] = []
         start, end, needed = 0, len(data), 4
         while end - start >= 4:
             (length,) = _LENGTH.unpack_from(data, start)
             if not self._length_min <= length <= self._frame_bytes_max:
-                raise FramingError(f"a frame of {length} bytes, allowed: {self._length_min} to {self._frame_bytes_max}")
+                allowed = f"{self._length_min} to {self._frame_bytes_max}"
+                raise FramingError(f"a frame of {length} bytes, allowed: {allowed}", frames)
             stop = start + 4 + length
             if stop > end:
                 needed = 4 + length
                 break
-            frames.append(self._cut(data, start, stop))
+            try:
+                frames.append(self._cut(data, start, stop))
+            except FramingError as error:
+                error.frames = frames
+                raise
             start = stop
         self.pending_bytes = end - start
         self._needed = needed
-        self._chunks = [data[start:]] if start < end else []
+        if start < end:
+            self._buffer += data[start:] if start else data
         return frames
 
 

@@ -58,6 +58,10 @@ class RawSocket:
             replies.append(reply)
         return replies
 
+    def take_up_to(self, frame_bytes_max: int) -> None:
+        """Allows replies longer than usual, from the next one on."""
+        self._decoder = reply_decoder(frame_bytes_max)
+
     def echo(self, payload: bytes = b"echo") -> bool:
         """Whether a request on this connection is answered; no other may be under way."""
         self.send(frame(99, payload=payload))

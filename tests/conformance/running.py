@@ -109,8 +109,8 @@ ECHO, BLOCK, FAIL = (f"/{PROBE}/{name}" for name in ("Echo", "Block", "Fail"))
 class Probe:
     """``Echo`` gives back what it gets; ``Block`` does so once ``released``; ``Fail`` raises.
 
-    ``Fail`` raises the fault whose code it gets as a decimal number, and something that is no fault otherwise. Leaving
-    ``with`` releases, so that a check that fails does not wait for its own handlers.
+    ``Fail`` raises the fault whose code it gets as a decimal number, SystemExit for ``exit``, and else an error that is
+    no fault. Leaving ``with`` releases, so that a check that fails does not wait for its own handlers.
     """
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class Probe:
     def _fail(self, payload: bytes) -> bytes:
         if payload.isdigit():
             raise FAULTS[int(payload)](f"planted {payload.decode()}")
-        raise RuntimeError("planted")
+        raise SystemExit("planted") if payload == b"exit" else RuntimeError("planted")
 
 
 def until(condition: Callable[[], bool], what: str) -> None:

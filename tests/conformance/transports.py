@@ -222,9 +222,9 @@ def check_handler_that_raises(make: Maker) -> None:
     """A handler that raises is INTERNAL, without its message; a fault that it raises arrives as that fault."""
     with make(Probe().service, Limits(workers=1)) as running:
         connection = running.connect()
-        for _ in range(3):
+        for kind in (b"", b"exit", b""):
             with pytest.raises(InternalFault) as caught:
-                connection.call(FAIL, b"", WAIT_S)
+                connection.call(FAIL, kind, WAIT_S)
             assert "planted" not in caught.value.detail
         for code in FaultCode:
             with pytest.raises(FAULTS[code]) as fault:

@@ -90,16 +90,37 @@ def transport_of(kind: str) -> str:
     return "grpc" if kind == "grpc" else "sockets"
 
 
-@pytest.mark.parametrize("count", [100, 1500], ids=["one_read", "two_reads"])
 @on_sockets
-def test_what_had_arrived_when_the_signal_came_is_answered(start: tuple[str, ...], count: int) -> None:
-    """Requests sent at once that the server's kernel has when SIGTERM comes all get their replies, and then the end."""
+def test_what_had_arrived_when_the_signal_came_is_answered(start: tuple[str, ...]) -> None:
+    """Requests that wait in the server's kernel when SIGTERM comes all get their replies, and then the end.
+
+    They and the signal come while the process is stopped: on a connection that it knows, and on one that it does not.
+    """
+    with Server(start) as server, RawSocket(server.address) as client:
+        client.send(frame(1, TRADE, TRADE_ONE))
+        assert client.reply()
+        server.signal(signal.SIGSTOP)
+        with RawSocket(server.address) as unknown:
+            for each in (client, unknown):
+                each.send(b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, 101)))
+            server.signal(signal.SIGTERM)
+            server.signal(signal.SIGCONT)
+            ended = server.ended()
+            assert sorted(reply.call for reply in client.rest()) == list(range(1, 101))
+            assert sorted(reply.call for reply in unknown.rest()) == list(range(1, 101))
+        assert (ended.code, ended.stderr) == (0, "")
+
+
+@on_sockets
+def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, ...]) -> None:
+    """More requests at once than the server reads at once: those behind the pipeline's limit are answered as well."""
+    count = 1500
     with Server(start) as server, RawSocket(server.address) as client:
         client.send(frame(1, TRADE, TRADE_ONE))
         assert client.reply()
         client.send(b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, count + 1)))
         while int.from_bytes(fcntl.ioctl(client.socket, termios.TIOCOUTQ, bytes(4)), sys.byteorder):
-            assert server.runs()
+            assert server.runs(), "the server's kernel takes the rest"
         ended = server.stopped()
         assert sorted(reply.call for reply in client.rest()) == list(range(1, count + 1))
         assert (ended.code, ended.stderr) == (0, "")

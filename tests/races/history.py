@@ -90,16 +90,16 @@ def plan(rng: random.Random, threads: int, rounds: int, requests: int = 6) -> Pl
 
 
 def _request(rng: random.Random, number: int, position: int) -> Request:
-    """A request of a round. Those of all threads meet first: a stock in demand, a retry, trades of which one fits."""
+    """A request of a round. All threads meet first: a stock in demand, a retry, trades of which one fits; and last."""
     own = f"Round{number}"
     quantity, side = rng.randint(1, 100), rng.choice(list(Side))
     if position < 3 and rng.random() < (0.9, 0.6, 0.6)[position]:
         demanded: Request = Trade(SHARED_STOCK, quantity, side) if rng.random() < 0.5 else Lookup(SHARED_STOCK)
         return (demanded, Trade(own, 2, Side.SELL, f"fits-{number}"), Trade(own, 5, side))[position]
+    if rng.random() < (0.1, 0.6)[position == 5]:
+        return Trade(own, ROUND_LIMIT + 1, Side.BUY, f"too-large-{number}")
     match rng.randrange(10):
-        case 0 | 1:
-            return Trade(own, ROUND_LIMIT + 1, Side.BUY, f"too-large-{number}")
-        case 2:
+        case 0 | 1 | 2:
             return Trade(own, quantity % 4 + 1, side)
         case 3 | 4:
             return Trade(SHARED_STOCK, quantity, side)

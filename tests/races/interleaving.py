@@ -32,8 +32,9 @@ class Handoff:
 
     def __init__(self, wait_s: float) -> None:
         self._wait_s = wait_s
-        self._told = Condition()  # guards _counts
+        self._told = Condition()  # guards _counts and _waiting
         self._counts: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()
 
     def tell(self, event: str) -> None:
         """Lets those go on who wait for the event."""
@@ -46,9 +47,13 @@ class Handoff:
             self._wait_for(event, self._counts[event], share)
 
     def meet(self, event: str) -> None:
-        """Tells of the event, and waits until it is told again: two threads that meet go on together."""
+        """Waits for another thread that comes here, or tells of the event; two that meet go on together."""
         with self._told:
-            self._wait_for(event, self._count(event), 1.0)
+            seen = self._count(event)
+            if not self._waiting[event]:
+                self._waiting[event] += 1
+                self._wait_for(event, seen, 1.0)
+                self._waiting[event] -= 1
 
     def _count(self, event: str) -> int:
         self._counts[event] += 1

@@ -5,6 +5,7 @@ Each hands over to another thread at the point where the mistake does harm, so t
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from threading import Condition, Lock
 from types import TracebackType
 from typing import TypeVar, cast
@@ -245,14 +246,14 @@ def refusals_forgotten(store: Store, request_id: str, answer: Callable[[], Reply
 
 
 class TwoLocksForOneName:
-    """Makes a stock's lock when it is first needed: two threads may each make one."""
+    """Makes a stock's lock when it is needed and drops it afterwards, though others may be waiting for it."""
 
     def __init__(self, handoff: Handoff) -> None:
         self._handoff = handoff
         self._locks: dict[str, Lock] = {}
 
-    def reading(self, name: str) -> Held:
-        return self.writing(name)
+    def reading(self, name: str) -> Held | None:
+        return None
 
     def writing(self, name: str) -> Held:
         lock = self._locks.get(name)
@@ -260,7 +261,11 @@ class TwoLocksForOneName:
             lock = Lock()
             self._handoff.meet(name)
             self._locks[name] = lock
-        return lock
+        return _Between(lock.acquire, partial(self._drop, name, lock))
+
+    def _drop(self, name: str, lock: Lock) -> None:
+        self._locks.pop(name, None)
+        lock.release()
 
 
 class LeakyReadWriteLock:
@@ -299,7 +304,7 @@ class LeakyReadWriteLock:
 class _Between(AbstractContextManager[object]):
     """Calls one function at the start of a block and another at its end."""
 
-    def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
+    def __init__(self, enter: Callable[[], object], leave: Callable[[], object]) -> None:
         self._enter = enter
         self._leave = leave
 

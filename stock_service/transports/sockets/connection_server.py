@@ -12,6 +12,7 @@ import errno
 import logging
 import socket
 import time
+from collections.abc import Sequence
 from functools import partial
 from struct import Struct
 from threading import Condition, Event, Thread
@@ -132,24 +133,26 @@ class ConnectionServer:
             try:
                 data = connection.recv(READ_BYTES)
             except BlockingIOError:  # the kernel's word for a timeout
-                data = b""
-            if not data:
                 if partial_since_s:
                     detail = f"a request was not whole within {options.read_s:g} s"
                     connection.sendall(refusal(0, FaultCode.DEADLINE_EXCEEDED, detail))
                 return
-            arrived_ns = time.monotonic_ns()
-            try:
-                frames = decoder.feed(data)
-            except FramingError as error:
-                connection.sendall(refusal(0, FaultCode.INVALID_ARGUMENT, str(error)))
+            if not data:
                 return
+            arrived_ns = time.monotonic_ns()
+            fault = ""
+            try:
+                frames: Sequence[RequestFrame] = decoder.feed(data)
+            except FramingError as error:
+                frames, fault = error.frames, str(error)
             for frame in frames:
                 if frame.call == 0:
-                    detail = "call number 0, allowed: 1 to 4294967295"
-                    connection.sendall(refusal(0, FaultCode.INVALID_ARGUMENT, detail))
-                    return
+                    fault = "call number 0, allowed: 1 to 4294967295"
+                    break
                 connection.sendall(answer(self._methods, frame, arrived_ns))
+            if fault:
+                connection.sendall(refusal(0, FaultCode.INVALID_ARGUMENT, fault))
+                return
             if decoder.pending_bytes:
                 now_s = time.monotonic()
                 if frames or not partial_since_s:

@@ -115,7 +115,7 @@ class RequestServer:
                     else:
                         os.eventfd_read(self._wake_fd)
                 while self._attention:
-                    self._look_after(self._attention.popleft(), now_ns)
+                    self._attend(self._attention.popleft(), now_ns)
                 if now_ns >= self._next_sweep_ns:
                     self._sweep(now_ns)
                 if self._stopping and not self._draining:
@@ -130,13 +130,13 @@ class RequestServer:
 
     def _turn(self, connection: ServedConnection, event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for."""
-        if event & select.EPOLLOUT:
-            connection.flush()
-            self._look_after(connection, now_ns)
         if event & select.EPOLLIN:
             self._read(connection, now_ns)
         elif event & (select.EPOLLHUP | select.EPOLLERR):
             self._break(connection)
+        if event & select.EPOLLOUT and not connection.closed:
+            connection.flush()
+            self._attend(connection, now_ns)
 
     def _read(self, connection: ServedConnection, now_ns: int) -> bool:
         """Reads once and dispatches the requests in it; whether there may be more to read."""
@@ -155,6 +155,7 @@ class RequestServer:
         try:
             frames = connection.decoder.feed(data)
         except FramingError as error:
+            connection.waiting.extend(error.frames)
             self._end_with_fault(connection, FaultCode.INVALID_ARGUMENT, str(error))
             return False
         connection.note_partial(bool(frames), now_ns)
@@ -184,6 +185,19 @@ class RequestServer:
                 self._attention.append(connection)
                 self._wake()
 
+    def _attend(self, connection: ServedConnection, now_ns: int) -> None:
+        """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""
+        self._look_after(connection, now_ns)
+        if self._draining:
+            self._read_last(connection, now_ns)
+
+    def _read_last(self, connection: ServedConnection, now_ns: int) -> None:
+        """Reads what has arrived, as far as the pipeline's limit lets it, and then never again."""
+        while not (connection.closed or connection.ending or connection.paused):
+            if not self._read(connection, now_ns) and not connection.paused:
+                connection.ending = True
+        self._look_after(connection, now_ns)
+
     def _look_after(self, connection: ServedConnection, now_ns: int) -> None:
         """Dispatches what the pipeline's limit lets through, then reads on, waits to write, or closes."""
         if connection.closed:
@@ -193,9 +207,14 @@ class RequestServer:
         while waiting and connection.in_flight < self._pipeline_max:
             frame = waiting.popleft()
             if frame.call == 0:
-                self._end_with_fault(connection, FaultCode.INVALID_ARGUMENT, "call number 0, allowed: 1 to 4294967295")
-                return
-            self._dispatch(connection, frame, now_ns)
+                waiting.clear()
+                connection.end_with(refusal(0, FaultCode.INVALID_ARGUMENT, "call number 0, allowed: 1 to 4294967295"))
+            else:
+                self._dispatch(connection, frame, now_ns)
+        if connection.last_words and not waiting and connection.in_flight == 0:
+            frame_of_fault, connection.last_words = connection.last_words, b""
+            connection.received += 1  # the fault counts as one reply more
+            connection.reply(frame_of_fault)
         if connection.done:
             self._close(connection)
             return
@@ -209,16 +228,14 @@ class RequestServer:
             self._epoll.modify(connection.fd, events)
 
     def _end_with_fault(self, connection: ServedConnection, code: FaultCode, detail: str) -> None:
-        """Tells a client what is wrong with its stream, reads no more of it, and closes when all is answered."""
-        connection.waiting.clear()
-        connection.ending = True
-        connection.received += 1  # the fault counts as one reply more
-        connection.reply(refusal(0, code, detail))
+        """Answers what a client has asked, tells it what is wrong with its stream, reads no more of it, and closes."""
+        connection.end_with(refusal(0, code, detail))
         self._look_after(connection, time.monotonic_ns())
 
     def _break(self, connection: ServedConnection) -> None:
         """A connection that the client cut: closed as soon as no worker holds it."""
         connection.waiting.clear()
+        connection.last_words = b""
         connection.ending = connection.broken = True
         if connection.in_flight == 0:
             self._close(connection)
@@ -270,7 +287,7 @@ class RequestServer:
         for connection in list(self._connections.values()):
             if connection.blocked_ns and now_ns - connection.blocked_ns > read_ns:
                 self._break(connection)
-            elif connection.partial_ns and now_ns - connection.partial_ns > read_ns and not connection.paused:
+            elif connection.partial_ns and now_ns - connection.partial_ns > read_ns and not connection.silent:
                 detail = f"a request was not whole within {self._options.read_s:g} s"
                 self._end_with_fault(connection, FaultCode.DEADLINE_EXCEEDED, detail)
             elif now_ns - connection.active_ns > idle_ns and connection.in_flight == 0:
@@ -284,7 +301,4 @@ class RequestServer:
         self._draining, self._accepting = True, False
         self._listener.close()
         for connection in list(self._connections.values()):
-            while not connection.ending and not connection.paused and self._read(connection, now_ns):
-                pass
-            connection.ending = True
-            self._look_after(connection, now_ns)
+            self._read_last(connection, now_ns)

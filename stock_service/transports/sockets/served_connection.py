@@ -27,6 +27,7 @@ class ServedConnection:
         "ending",
         "events",
         "fd",
+        "last_words",
         "partial_ns",
         "paused",
         "received",
@@ -47,6 +48,7 @@ class ServedConnection:
         self.events = 0  # what epoll watches for; -1: nothing, it was taken out
         self.paused = False  # not read until something changes
         self.ending = False  # never read again; closed when all is answered
+        self.last_words = b""  # the frame of the fault to end with, once all before it is answered
         self.broken = False  # the client is gone, replies are dropped
         self.closed = False
         self._lock = Lock()  # guards answered, _outbox and the order of bytes on the socket
@@ -65,7 +67,13 @@ class ServedConnection:
     @property
     def done(self) -> bool:
         """Whether nothing is left to do but to close."""
-        return self.ending and not self.waiting and self.in_flight == 0 and (self.broken or not self._outbox)
+        settled = self.ending and not self.waiting and self.in_flight == 0 and not self.last_words
+        return settled and (self.broken or not self._outbox)
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is read of it, now or ever again: then what is half there is not the client's fault."""
+        return self.paused or self.ending
 
     def reply(self, frame: bytes) -> bool:
         """Sends a reply, or keeps what the client does not take yet; never blocks. Any thread.
@@ -97,6 +105,11 @@ class ServedConnection:
             return 0
         except OSError:  # the client has gone, which the reading thread learns from epoll
             return len(data)
+
+    def end_with(self, frame: bytes) -> None:
+        """Has nothing read any more, and this fault said when all before it is answered."""
+        self.last_words = frame
+        self.ending = True
 
     def note_partial(self, whole: bool, now_ns: int) -> None:
         """Keeps since when a request is half there; ``whole``: at least one has just become whole."""

@@ -44,6 +44,7 @@ def test_percentiles_are_within_a_thousandth(rng: random.Random) -> None:
     assert (said.min_us, said.max_us, said.count) == (values[0] / 1000, values[-1] / 1000, 20_000)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, HIGHEST_NS), min_size=1, max_size=60))
 def test_folding_at_once_is_recording_one_by_one(values: list[int]) -> None:
     """The library's own ``record_value`` puts every value into the bucket that the fold puts it into."""

@@ -1,0 +1,209 @@
+"""Client processes against real servers: how they start, what they see, and that none is left."""
+
+import dataclasses
+import multiprocessing.forkserver
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psutil
+import pytest
+
+from clients.load import fleet
+from clients.load.fleet import Progress
+from clients.load.plan import ConnectionPolicy, LoadPlan
+from clients.load.result import ALL, CLIENT_LOST, as_json
+from stock_service.concurrency.static_pool import StaticPool
+from stock_service.errors import Unavailable
+from stock_service.transports import TRANSPORTS, Address, ServeOptions, load, sockets
+from tests.unit.clients.fakes import service
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_warmed")]
+
+MIX = {"lookup": 2.0, "trade": 1.0, "update": 1.0}
+STOCKS = ("GameStart", "FishCo")
+
+REQUESTS = ServeOptions()
+CONNECTIONS = ServeOptions(dispatch="connection")
+"""What one task of the server's threads is."""
+
+
+@pytest.fixture(scope="module")
+def _warmed() -> None:
+    """The fork server runs: what it keeps open is no test's doing."""
+    fleet.warm()
+
+
+@contextmanager
+def serving(transport: str, options: ServeOptions = REQUESTS, workers: int = 8) -> Iterator[Address]:
+    """A stock service on a transport, in this process."""
+    pool = StaticPool(workers, 256)
+    server = load(transport).serve(service(), pool, options)
+    try:
+        yield server.address
+    finally:
+        server.stop(1.0)
+        pool.stop(1.0)
+
+
+def _plan(transport: str, where: Address, **changes: object) -> LoadPlan:
+    plan = LoadPlan(transport, where, 2, MIX, STOCKS, warm_up_s=0.1, duration_s=0.3)
+    return dataclasses.replace(plan, **changes)  # type: ignore[arg-type]
+
+
+def client_pids() -> list[int]:
+    """The client processes that run: what the fork server has forked."""
+    server_pid = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    return [child.pid for child in psutil.Process(server_pid).children()]
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+@pytest.mark.parametrize("policy", ["kept-alive", "per-request"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_run_counts_what_it_sent(transport: str, policy: ConnectionPolicy, connections: int) -> None:
+    """Every kind of connection on every transport: all requests answered with OK, all connections at work."""
+    with serving(transport) as where:
+        result = fleet.run(_plan(transport, where, connection=policy, connections_per_client=connections))
+    assert result.errors == {}
+    assert not result.interrupted
+    assert result.started_clients == 2
+    assert (result.starved_clients, result.starved_connections) == (0, 0)
+    assert result.sending_connections == 2 * connections
+    for name in MIX:
+        request = result.requests[name]
+        assert request.outcomes == {"OK": request.count}
+        assert request.latency.get_total_count() == request.count > 0
+    every = result.requests[ALL]
+    assert every.count == sum(result.requests[name].count for name in MIX)
+    assert result.throughput_hz == every.count / result.duration_s
+    assert result.connect_us is not None
+    assert result.connect_us.count >= 2 * connections
+    assert result.first_call_us is not None
+    assert result.first_call_us.count == 2 * connections
+    assert 0 < result.client_cpu_share_mean <= result.client_cpu_share
+    assert as_json(result)["throughput_hz"] == result.throughput_hz
+    assert client_pids() == []
+
+
+def test_starved_clients_are_counted_and_no_error() -> None:
+    """A server whose one thread is one connection's: the others wait from beginning to end, and stop nothing."""
+    with serving("sockets", CONNECTIONS, workers=1) as where:
+        result = fleet.run(_plan("sockets", where, clients=3))
+    assert (result.started_clients, result.starved_clients, result.sending_connections) == (3, 2, 1)
+    assert result.errors == {}
+    assert result.requests[ALL].count > 0
+
+
+def test_starved_connections_of_one_client_are_counted() -> None:
+    """As many as there are, though their client has others that are served."""
+    with serving("sockets", CONNECTIONS, workers=2) as where:
+        result = fleet.run(_plan("sockets", where, clients=1, connections_per_client=5))
+    assert (result.starved_clients, result.starved_connections, result.sending_connections) == (0, 3, 2)
+    assert result.errors == {}
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_nobody_there_is_a_fault(transport: str, connections: int) -> None:
+    """Unavailable, where no client could connect."""
+    with serving(transport) as where:
+        pass
+    plan = _plan(transport, where, connections_per_client=connections, timeout_s=0.3)
+    with pytest.raises(Unavailable):
+        fleet.run(plan)
+    assert client_pids() == []
+
+
+def test_the_run_is_watched_phase_by_phase() -> None:
+    """The time goes on, the time left goes down, and requests are seen to be done."""
+    seen: list[Progress] = []
+    with serving("sockets") as where:
+        fleet.run(_plan("sockets", where, duration_s=0.5), seen.append)
+    phases = [progress.phase for progress in seen]
+    assert list(dict.fromkeys(phases)) == ["starting", "warm-up", "measuring", "finishing"]
+    assert phases == sorted(phases, key=list(dict.fromkeys(phases)).index)
+    running = [progress for progress in seen if progress.phase != "starting"]
+    assert [progress.elapsed_s for progress in running] == sorted(progress.elapsed_s for progress in running)
+    assert all(progress.elapsed_s + progress.remaining_s >= 0.59 for progress in running)
+    assert seen[-1].requests > 0
+
+
+def at_measuring(act: Callable[[], None]) -> fleet.Watch:
+    """Does something once, when the window begins."""
+    done: list[bool] = []
+
+    def watch(progress: Progress) -> None:
+        if progress.phase == "measuring" and progress.elapsed_s > 0.2 and not done:
+            done.append(True)
+            act()
+
+    return watch
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_an_interrupt_keeps_what_was_measured(transport: str, connections: int) -> None:
+    """Ctrl-C in the middle: the window ends there, nobody is lost and no process left."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with serving(transport) as where:
+        plan = _plan(transport, where, duration_s=30.0, connections_per_client=connections)
+        result = fleet.run(plan, at_measuring(interrupt))
+    assert result.interrupted
+    assert result.errors == {}
+    assert 0 < result.duration_s < 20
+    assert result.requests[ALL].count > 0
+    assert client_pids() == []
+
+
+def test_an_interrupt_does_not_wait_for_starved_clients() -> None:
+    """They sit in their first call, and are counted as starved."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with serving("sockets", CONNECTIONS, workers=1) as where:
+        result = fleet.run(_plan("sockets", where, clients=3, duration_s=30.0), at_measuring(interrupt))
+    assert (result.interrupted, result.starved_clients, result.errors) == (True, 2, {})
+
+
+def test_a_client_that_dies_is_counted_as_lost() -> None:
+    """The run goes on without it, and says so among the errors."""
+    with serving("sockets") as where:
+        plan = _plan("sockets", where, duration_s=0.6)
+        result = fleet.run(plan, at_measuring(lambda: os.kill(client_pids()[0], signal.SIGKILL)))
+    assert result.errors == {CLIENT_LOST: 1}
+    assert (result.started_clients, result.starved_clients) == (2, 1)
+    assert result.requests[ALL].count > 0
+
+
+def test_a_server_that_goes_away_leaves_errors() -> None:
+    """Of those that were under way, and of those that could not connect any more."""
+    pool = StaticPool(4, 64)
+    doomed = sockets.serve(service(), pool, REQUESTS)
+
+    def stop() -> None:
+        doomed.stop(0.0)
+
+    result = fleet.run(_plan("sockets", doomed.address, duration_s=0.6), at_measuring(stop))
+    pool.stop(1.0)
+    assert result.errors.keys() == {"unavailable"}
+    assert result.requests[ALL].count > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="affinity is Linux's")
+def test_clients_keep_to_their_cores() -> None:
+    """Those of the plan."""
+    core = min(os.sched_getaffinity(0))
+    seen: list[list[int]] = []
+
+    def look() -> None:
+        seen.extend(psutil.Process(pid).cpu_affinity() for pid in client_pids())
+
+    with serving("sockets") as where:
+        fleet.run(_plan("sockets", where, cpus=(core,), duration_s=0.4), at_measuring(look))
+    assert seen == [[core], [core]]
