@@ -41,7 +41,7 @@ def load(path: Path) -> tuple[Stock, ...]:
         raise UsageError("--catalog", file, f"a readable file ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise UsageError("--catalog", file, f"a file in UTF-8 (byte {error.start} is not)") from error
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError, and what tomllib lets through
+    except (ValueError, ArithmeticError, RecursionError) as error:  # TOMLDecodeError, and what tomllib lets through
         raise UsageError("--catalog", file, f"a file in TOML ({error})") from error
     unknown = document.keys() - {"stocks"}
     if unknown:
@@ -76,6 +76,7 @@ def _stock(place: str, entry: object) -> Stock:
 
 
 def _price_cents(place: str, price: object) -> int:
+    """A price of the file in cents."""
     refused = UsageError(
         place, str(price) if isinstance(price, Decimal) else price, "dollars, 0 or more, with at most two decimals"
     )

@@ -34,11 +34,19 @@ class UsageError(StockServiceError):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        return f"{_short(self.option)}: got {_short(repr(self.given))}, allowed: {_short(self.allowed)}"
+        return f"{_short(self.option)}: got {_short(_quoted(self.given))}, allowed: {_short(self.allowed)}"
 
 
 _TEXT_MAX = 300
 """Characters of each part of a message, at most."""
+
+
+def _quoted(given: object) -> str:
+    """What was given, as Python would write it; an integer too long for that by its length."""
+    try:
+        return repr(given)
+    except ValueError:
+        return f"a value of type {type(given).__name__} too long to print"
 
 
 def _short(text: str) -> str:

@@ -13,7 +13,6 @@ import os
 import resource
 import signal
 import sys
-import threading
 import time
 from types import FrameType
 from typing import NoReturn, get_args
@@ -28,6 +27,8 @@ _log = logging.getLogger(__name__)
 _DEFAULTS = ServeOptions()
 
 DISPATCHES = get_args(Dispatch)
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 _ENDING_S = 0.25
 """The least grace: what a server with nothing to finish takes to end its threads."""
@@ -71,8 +72,7 @@ def run(program: str, transport: str, service: Service, options: argparse.Namesp
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     _check_host(program, options.host, options.insecure)
     serve_options = _serve_options(program, options)
-    stop = threading.Event()
-    _on_signals(stop)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before there are threads, which then leave them to this one
     executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
     try:
         server = load(transport).serve(service, executor, serve_options)
@@ -83,7 +83,8 @@ def run(program: str, transport: str, service: Service, options: argparse.Namesp
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     host, port = server.address
     print(f"ready {host}:{port}", flush=True)
-    stop.wait()
+    signal.sigwait(_STOPPING)
+    _end_at_next_signal()
     grace_s = max(options.grace_s, _ENDING_S)
     deadline_s = time.monotonic() + grace_s
     finished = server.stop(grace_s)
@@ -143,13 +144,12 @@ def _raise_descriptor_limit(program: str, connections_max: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def _on_signals(stop: threading.Event) -> None:
-    """SIGTERM and SIGINT set ``stop``; a second one ends the process at once."""
+def _end_at_next_signal() -> None:
+    """From now on SIGTERM and SIGINT end the process at once."""
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            os._exit(1)
-        stop.set()
+        os._exit(1)
 
-    signal.signal(signal.SIGTERM, on_signal)
-    signal.signal(signal.SIGINT, on_signal)
+    for number in _STOPPING:
+        signal.signal(number, on_signal)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)

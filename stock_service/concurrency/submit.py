@@ -36,7 +36,7 @@ class Submitting(ThreadPoolExecutor):
         self._executor = executor
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Has the executor call ``fn``. Never raises. Waits for room, ``ROOM_S`` at most; then the Future has failed."""
+        """Has the executor call ``fn``. Never raises. Waits ``ROOM_S`` for room at most; then the Future fails."""
         future: Future[T] = Future()
         task = partial(_fulfil, future, partial(fn, *args, **kwargs))
         deadline_s = time.monotonic() + ROOM_S

@@ -49,6 +49,8 @@ class GrpcServer:
     """A server that is listening; see ``transports.Server``."""
 
     def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
+        with socket.create_server((options.host, options.port)):
+            pass  # says what is wrong with an address, where gRPC core logs it and says no more than that it failed
         pool = executor.pool if isinstance(executor, ThreadPool) else Submitting(executor)
         self._server = grpc.server(pool, options=_limits(options), maximum_concurrent_rpcs=options.requests_max)
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
@@ -63,8 +65,6 @@ class GrpcServer:
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(reflected, self._server, _Descriptors())
-        with socket.create_server((options.host, options.port)):
-            pass  # says what is wrong with an address, where gRPC core logs it and says no more than that it failed
         try:
             port = self._server.add_insecure_port(f"{options.host}:{options.port}")
         except RuntimeError as error:

@@ -79,8 +79,8 @@ def encode_reply(call: int, code: int, payload: bytes) -> bytes:
 class FrameDecoder(Generic[Frame]):
     """Cuts a stream into frames, however it was chunked. Holds one frame's bytes and one chunk at most. One thread's.
 
-    Bytes of an unfinished frame are gathered in one buffer until the frame is whole, so that a megabyte sent byte by byte
-    takes a megabyte, and no more copying than one sent at once.
+    Bytes of an unfinished frame are gathered in one buffer until the frame is whole, so that a megabyte sent byte by
+    byte takes a megabyte, and no more copying than one sent at once.
     """
 
     __slots__ = ("_buffer", "_cut", "_frame_bytes_max", "_length_min", "_needed", "pending_bytes")

@@ -75,7 +75,7 @@ class SocketConnection:
         deadline_s = time.monotonic() + timeout_s
         sent = False
         try:
-            self._socket.sendall(request)
+            self._send(request)
             sent = True
             while True:
                 data = self._socket.recv(READ_BYTES)
@@ -97,6 +97,14 @@ class SocketConnection:
             raise self._lost(f"the server sent what is no reply: {error}") from error
         except OSError as error:
             raise self._lost(error.strerror or str(error)) from error
+
+    def _send(self, request: bytes) -> None:
+        """Sends a request. Where the server has closed, leaves that to the receiving: it may have said why."""
+        assert self._socket is not None
+        try:
+            self._socket.sendall(request)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
 
     def _lost(self, why: str) -> Fault:
         self.close()

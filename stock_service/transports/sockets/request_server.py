@@ -156,7 +156,8 @@ class RequestServer:
             frames = connection.decoder.feed(data)
         except FramingError as error:
             connection.waiting.extend(error.frames)
-            self._end_with_fault(connection, FaultCode.INVALID_ARGUMENT, str(error))
+            connection.end_with(refusal(0, FaultCode.INVALID_ARGUMENT, str(error)))
+            self._look_after(connection, now_ns)
             return False
         connection.note_partial(bool(frames), now_ns)
         if len(frames) == 1 and not connection.waiting and connection.in_flight < self._pipeline_max and frames[0].call:
@@ -227,11 +228,6 @@ class RequestServer:
             connection.events = events
             self._epoll.modify(connection.fd, events)
 
-    def _end_with_fault(self, connection: ServedConnection, code: FaultCode, detail: str) -> None:
-        """Answers what a client has asked, tells it what is wrong with its stream, reads no more of it, and closes."""
-        connection.end_with(refusal(0, code, detail))
-        self._look_after(connection, time.monotonic_ns())
-
     def _break(self, connection: ServedConnection) -> None:
         """A connection that the client cut: closed as soon as no worker holds it."""
         connection.waiting.clear()
@@ -289,7 +285,10 @@ class RequestServer:
                 self._break(connection)
             elif connection.partial_ns and now_ns - connection.partial_ns > read_ns and not connection.silent:
                 detail = f"a request was not whole within {self._options.read_s:g} s"
-                self._end_with_fault(connection, FaultCode.DEADLINE_EXCEEDED, detail)
+                connection.ending = True
+                connection.received += 1  # the fault counts as one reply more; it waits for none
+                connection.reply(refusal(0, FaultCode.DEADLINE_EXCEEDED, detail))
+                self._look_after(connection, now_ns)
             elif now_ns - connection.active_ns > idle_ns and connection.in_flight == 0:
                 self._close(connection)
         if not self._draining:

@@ -207,3 +207,17 @@ def test_clients_keep_to_their_cores() -> None:
     with serving("sockets") as where:
         fleet.run(_plan("sockets", where, cpus=(core,), duration_s=0.4), at_measuring(look))
     assert seen == [[core], [core]]
+
+
+def test_a_client_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After Ctrl-C nobody is waited for that does not report; it is counted as lost, and gone."""
+    monkeypatch.setattr(fleet, "INTERRUPTED_S", 0.3)
+
+    def interrupt() -> None:
+        os.kill(client_pids()[0], signal.SIGSTOP)
+        raise KeyboardInterrupt
+
+    with serving("sockets") as where:
+        result = fleet.run(_plan("sockets", where, duration_s=30.0), at_measuring(interrupt))
+    assert (result.interrupted, result.errors) == (True, {CLIENT_LOST: 1})
+    assert client_pids() == []
