@@ -6,16 +6,19 @@ the same blocks, so that every figure is there after the first block, and its in
 """
 
 import argparse
+import os
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 from experiments.design import Design
 from experiments.execution import RunInterrupted, bench
 from experiments.progress import Progress
-from experiments.results import RESULTS_FILE, load_rows
+from experiments.results import RESULTS_FILE, load_whole_runs
 from experiments.runner import Sweep, Watch, run_sweep
 from experiments.server_process import ProgramFailed
 from experiments.studies import STUDIES, Experiment, experiments
@@ -28,8 +31,14 @@ PROGRAM = "python -m experiments"
 
 PROFILES = ("smoke", "quick", "paper")
 
+CLIENTS = (1, 2, 3, 4, 5)
+"""The original's numbers of clients."""
+
 INTERRUPTED_EXIT = 130
 """128 + SIGINT, as shells have it."""
+
+UNREAD_EXIT = 141
+"""128 + SIGPIPE: whoever read the output has gone."""
 
 FAILED_EXIT = 1
 """A server, an updater or all clients of a run failed."""
@@ -39,21 +48,42 @@ def main(arguments: Sequence[str]) -> int:
     """Does what the arguments say; gives the process's exit code."""
     options = _parser().parse_args(arguments)
     try:
-        match options.command:
-            case "list":
-                return _list()
-            case "run":
-                return _run(options)
-            case "plot":
-                return _plot(options.results)
-            case _:
-                return _report(options.results)
+        code = _do(options)
+        sys.stdout.flush()  # here, where it is known what to do if nobody reads
     except UsageError as error:
         refuse(PROGRAM, error)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
+        return UNREAD_EXIT
     except OSError as error:
         refuse(PROGRAM, f"{error.filename}: {error.strerror}, allowed: a folder to read and write")
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT
+    return code
+
+
+def _do(options: argparse.Namespace) -> int:
+    match options.command:
+        case "list":
+            return _list()
+        case "run":
+            return _run(options)
+        case "plot":
+            return _plot(options.results)
+        case _:
+            return _report(options.results)
+
+
+def interrupt_on_signals() -> None:
+    """Has SIGTERM, and SIGHUP unless it is ignored (``nohup``), do what Ctrl-C does: stop what was started, and end."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # once is enough: another would cut short what stops the programs
+    raise KeyboardInterrupt
 
 
 def _parser() -> Parser:
@@ -63,7 +93,7 @@ def _parser() -> Parser:
     run = commands.add_parser("run", prog=f"{PROGRAM} run", description="Runs an experiment; 'list' prints them.")
     add = run.add_argument
     add("name", choices=experiments(), metavar="NAME", help="which experiment")
-    add("--clients", type=integer(1, 64), nargs="+", default=[1, 2, 3, 4, 5], metavar="N", help="numbers of clients")
+    add("--clients", type=integer(1, 64), nargs="+", metavar="N", help="numbers of clients (default: 1 to 5)")
     add(
         "--profile", choices=PROFILES, default="quick", help="how much: seconds, minutes, or the original's full counts"
     )
@@ -89,6 +119,8 @@ def _run(options: argparse.Namespace) -> int:
     from experiments import figures  # here, since drawing takes seconds to load, which --help need not wait for
 
     experiment = experiments()[options.name]
+    if options.clients is not None and not experiment.study.varies_clients:
+        raise UsageError("--clients", " ".join(map(str, options.clients)), f"nothing: {options.name} has its own")
     folder = options.out or _folder(Path("results"), f"{options.name}-{options.profile}", options.resume)
     sweep = Sweep(experiment.study.name, _design(experiment, options), folder)
     progress = Progress(sys.stderr)
@@ -129,14 +161,16 @@ def _design(experiment: Experiment, options: argparse.Namespace) -> Design:
     profile = experiment.study.profiles[options.profile]
     if options.blocks is not None:
         profile = replace(profile, blocks=options.blocks)
-    scale = Scale(tuple(sorted(set(options.clients))), profile)
+    scale = Scale(tuple(sorted(set(options.clients or CLIENTS))), profile)
     return experiment.study.design(experiment.parts, scale, options.seed)
 
 
 def _command_to_resume(options: argparse.Namespace, folder: Path) -> str:
     """The command that goes on with an interrupted sweep."""
     words = [*PROGRAM.split(), "run", options.name, "--resume", "--profile", options.profile, "--out", str(folder)]
-    words += ["--seed", str(options.seed), "--clients", *map(str, options.clients)]
+    words += ["--seed", str(options.seed)]
+    if options.clients is not None:
+        words += ["--clients", *map(str, options.clients)]
     if options.blocks is not None:
         words += ["--blocks", str(options.blocks)]
     return shlex.join(words)
@@ -155,7 +189,7 @@ def _report(folder: Path) -> int:
     """Writes the report of a folder, and prints what its study concludes; the files come last."""
     from experiments import report
 
-    rows = load_rows(folder)
+    rows = load_whole_runs(folder)
     paths = report.write(folder)
     for name in sorted({row.study for row in rows}):
         conclude = STUDIES[name].conclude
@@ -167,4 +201,5 @@ def _report(folder: Path) -> int:
 
 
 if __name__ == "__main__":
+    interrupt_on_signals()
     sys.exit(main(sys.argv[1:]))

@@ -4,6 +4,7 @@ Kept beside the results as ``environment.json``, whose keys are the fields below
 neither host nor user nor a path. What cannot be found out is ``unknown`` or null, never guessed.
 """
 
+import hashlib
 import json
 import os
 import platform
@@ -62,10 +63,12 @@ class Environment:
     packages: dict[str, str]
     commit: str
     dirty: bool | None
-    """Whether the working tree differed from the commit."""
+    """Whether a tracked file differed from the commit."""
     before: Busy
     after: Busy | None = None
     """None while the sweep is not done."""
+    changes: str | None = None
+    """A digest of what differed from the commit, so that two working trees can be told apart; None: not known."""
 
 
 def look() -> Environment:
@@ -86,6 +89,7 @@ def look() -> Environment:
         commit=_git("rev-parse", "HEAD") or UNKNOWN,
         dirty=_dirty(),
         before=busy(),
+        changes=_changes(),
     )
 
 
@@ -111,7 +115,17 @@ def cores() -> tuple[int, ...]:
 def save(environment: Environment, folder: Path) -> None:
     """Writes ``environment.json`` into a folder. Raises OSError."""
     text = json.dumps(asdict(environment), indent=2)
-    (folder / ENVIRONMENT_FILE).write_text(text + "\n", encoding="utf-8")
+    write_at_once(folder / ENVIRONMENT_FILE, text + "\n")
+
+
+def write_at_once(file: Path, text: str) -> None:
+    """Writes a file so that a crash leaves the old one or the new one, whole. Raises OSError."""
+    unfinished = file.with_name(file.name + ".tmp")
+    with unfinished.open("w", encoding="utf-8") as writing:
+        writing.write(text)
+        writing.flush()
+        os.fsync(writing.fileno())
+    unfinished.replace(file)
 
 
 def load(folder: Path) -> Environment:
@@ -177,14 +191,21 @@ def _version(package: str) -> str:
 
 
 def _dirty() -> bool | None:
-    status = _git("status", "--porcelain")
+    status = _git("status", "--porcelain", "--untracked-files=no")
     return None if status is None else bool(status)
+
+
+def _changes() -> str | None:
+    changes = _git("diff", "HEAD", "--binary", "--no-ext-diff")
+    return None if changes is None else hashlib.sha256(changes.encode()).hexdigest()
 
 
 def _git(*arguments: str) -> str | None:
     """What git says of the repository that this file is in; None without git or repository."""
     try:
-        done = subprocess.run(["git", *arguments], cwd=_REPOSITORY, capture_output=True, text=True, timeout=10)
+        done = subprocess.run(
+            ["git", *arguments], cwd=_REPOSITORY, capture_output=True, text=True, errors="backslashreplace", timeout=10
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -77,6 +77,7 @@ class Bench:
             server_memory_mib=seen.memory_mib,
             load=seen.load,
             lock_waits=waits,
+            updater_cpu_s=seen.updater_cpu_s,
         )
         return rows(self.study, run, observation)
 
@@ -97,16 +98,24 @@ class Bench:
             cpus=self.load_cores,
             request_types=REQUEST_TYPES,
         )
-        meter = CpuMeter(server.cpu_s)
+        meters = [CpuMeter(server.cpu_s)]
         with ExitStack() as beside:
             if setting.updater:
                 updater = beside.enter_context(Program(updater_command(setting, address, run.seed), self.load_cores))
                 updater.first_line(READY_S)
-            result = fleet.run(plan, meter.watch)
-            meter.end()  # where its last client reported before the window was said to be over
+                meters.append(CpuMeter(updater.cpu_s))
+
+            def watch(progress: fleet.Progress) -> None:
+                for meter in meters:
+                    meter.watch(progress)
+
+            result = fleet.run(plan, watch)
+            for meter in meters:
+                meter.end()  # where its last client reported before the window was said to be over
         if result.interrupted:
             raise RunInterrupted("interrupted")
-        return _Seen(result.duration_s, meter.rate() * result.duration_s, server.memory_mib(), result)
+        server_cpu_s, *updater_cpu_s = (meter.spent_s(result.duration_s) for meter in meters)
+        return _Seen(result.duration_s, server_cpu_s, server.memory_mib(), result, sum(s or 0.0 for s in updater_cpu_s))
 
     def _idle(self, server: Program, address: Address, setting: Setting) -> "_Seen":
         """The server while nobody sends."""
@@ -118,7 +127,7 @@ class Bench:
             meter.begin(setting.duration_s)
             _pause(setting.duration_s)
             meter.end()
-            return _Seen(setting.duration_s, meter.rate() * setting.duration_s, server.memory_mib(), None)
+            return _Seen(setting.duration_s, meter.spent_s(setting.duration_s), server.memory_mib(), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +135,10 @@ class _Seen:
     """What was seen of the server while it ran."""
 
     duration_s: float
-    cpu_s: float
+    cpu_s: float | None
     memory_mib: float
     load: LoadResult | None
+    updater_cpu_s: float = 0.0
 
 
 def bench(study: str, catalog: Path) -> Bench:
@@ -169,11 +179,11 @@ class CpuMeter:
         if self._began_s is not None and self._spent_s is None:
             self._spent_s = self._cpu_s() - self._began_s
 
-    def rate(self) -> float:
-        """Processor seconds a second of the window. ValueError where its beginning or end was not seen."""
+    def spent_s(self, window_s: float) -> float | None:
+        """Processor seconds of a window this long; None where the news of its beginning came after its end."""
         if self._spent_s is None or self._left_s <= 0:
-            raise ValueError("the window's beginning and end were not both seen")
-        return self._spent_s / self._left_s
+            return None
+        return self._spent_s / self._left_s * window_s
 
 
 def server_command(setting: Setting, catalog: Path, stats_file: Path | None) -> list[str]:

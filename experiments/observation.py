@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from clients.load.recorder import Distribution
 from clients.load.result import CLIENT_CPU_LIMIT, LoadResult
-from experiments.design import Run, mix_text
+from experiments.design import Run, Setting, mix_text
 from experiments.results import ALL, Row, counts_text
 
 
@@ -29,11 +29,14 @@ class Observation:
     started_at: str
     pinned: bool
     duration_s: float
-    server_cpu_s: float
+    server_cpu_s: float | None
+    """None where the window was not seen in time."""
     server_memory_mib: float
     load: LoadResult | None = None
     lock_waits: Mapping[str, LockWait] | None = None
     """For ``read`` and ``write``; None where they were not timed."""
+    updater_cpu_s: float = 0.0
+    """Processor time of the price updater in the window; 0 without one."""
 
 
 def rows(study: str, run: Run, seen: Observation) -> list[Row]:
@@ -46,7 +49,6 @@ def _row(study: str, run: Run, seen: Observation, request: str) -> Row:
     setting, load = run.setting, seen.load
     result = None if load is None else load.requests[request]
     errors = _errors(load, request)
-    all_count = 0 if load is None else load.requests[ALL].count
     wait = _lock_wait(seen.lock_waits, request)
     share = _client_share(seen)
     return Row(
@@ -87,7 +89,7 @@ def _row(study: str, run: Run, seen: Observation, request: str) -> Row:
         n_over_x_us=None if load is None else load.n_over_x_us,
         little_ratio=None if load is None else load.little_ratio,
         server_cpu_s=seen.server_cpu_s,
-        server_cpu_us_per_request=seen.server_cpu_s / all_count * 1e6 if all_count else None,
+        server_cpu_us_per_request=_server_us_per_request(setting, seen),
         client_cpu_share=share,
         load_limited=share is not None and share > CLIENT_CPU_LIMIT,
         lock_wait_us_mean=None if wait is None else wait.mean_us,
@@ -106,11 +108,21 @@ def _errors(load: LoadResult | None, request: str) -> Mapping[str, int]:
     return load.errors if request == ALL else load.requests[request].errors
 
 
+def _server_us_per_request(setting: Setting, seen: Observation) -> float | None:
+    """Of the clients' requests; None where the updater's, which are counted nowhere, are in the server's time too."""
+    count = 0 if seen.load is None else seen.load.requests[ALL].count
+    if seen.server_cpu_s is None or not count or setting.updater:
+        return None
+    return seen.server_cpu_s / count * 1e6
+
+
 def _client_share(seen: Observation) -> float | None:
-    """Of one core: where they have one core between them, of all clients; otherwise of the busiest."""
+    """Of one core: where the load side has one between them, of all clients and updater; otherwise of the busiest."""
     if seen.load is None:
         return None
-    return seen.load.client_cpu_s / seen.load.duration_s if seen.pinned else seen.load.client_cpu_share
+    if not seen.pinned:
+        return seen.load.client_cpu_share
+    return (seen.load.client_cpu_s + seen.updater_cpu_s) / seen.load.duration_s
 
 
 def _lock_wait(waits: Mapping[str, LockWait] | None, request: str) -> LockWait | None:

@@ -33,14 +33,16 @@ _OPENING = (
 )
 
 _METHOD = (
-    "A **run** is one setting of all factors, with a server process of its own. A **block** has every setting once, in "
-    "random order, so that whatever drifts on the machine meets all settings alike.",
-    "Clients are processes that start together behind a barrier. Connecting, the first call and a warm-up are not part "
-    "of the latency. Each client sends again as soon as it is answered: a closed loop. Every reply is validated.",
+    "Clients are processes that start together behind a barrier; a warm-up is not part of the latency. Each client "
+    "sends again as soon as it is answered: a closed loop. Every reply is validated.",
     "Latency is the time from sending to having the reply, by a clock that never runs backwards. Percentiles are taken "
-    "within a run; what is printed is their mean over runs.",
-    "**N/X** is clients ÷ throughput. In a closed loop it equals the mean latency (Little’s law), so that the two "
-    "check each other, and a latency that grows with the clients need not mean a slower server.",
+    "within a run, the 99th from 1,000 replies on; what is printed is their mean over runs.",
+    "**N/X** is the connections that sent ÷ throughput. By Little’s law it is, in a closed loop, the mean latency and "
+    "the client’s own time between two requests together, so that they check each other, and a latency that grows with "
+    "the clients need not mean a slower server.",
+)
+
+_JUDGED = (
     "A comparison is a ratio within a block. Its 95 % interval is Student’s t on the logarithms of the blocks’ ratios; "
     "its p is that of a sign-flip test, corrected after Holm over its declared family.",
     "The family of the four answers is six comparisons: sockets ÷ gRPC, growth on each server, Trade ÷ Lookup, and two "
@@ -51,7 +53,10 @@ _METHOD = (
 
 _AVOIDED = (
     ("Transport and lock changed together.", "Both servers here have the same locking, pool and catalog."),
-    ("Connections were made inside the timing of one side.", "Made before it, and timed apart, on both."),
+    (
+        "Connections were made inside the timing of one side.",
+        "Where they are kept: made before it, and timed apart, on both.",
+    ),
     ("Latency of N clients in a closed loop read as a property of the server.", "N ÷ throughput stands beside it."),
     ("The lock was given the blame without a measurement.", "The wait for it is measured, under every strategy."),
     ("Means without intervals.", "Intervals over runs, with fresh servers and in random order."),
@@ -108,7 +113,7 @@ def _stock(rows: Sequence[Row], results_dir: Path) -> Iterator[str]:
         for part in EXTENSIONS:
             yield from _part(part, rows)
     yield from _further_comparisons(rows)
-    yield from _background(results_dir)
+    yield from _background(rows, results_dir)
     yield "## Faults of the original that are avoided"
     yield markdown_table(("In the original", "Here"), _AVOIDED, 2)
 
@@ -125,7 +130,7 @@ def _other(study: str, rows: Sequence[Row], results_dir: Path) -> Iterator[str]:
     yield "## What was measured"
     for part in dict.fromkeys(row.part for row in rows):
         yield from _part(part, rows)
-    yield from _background(results_dir)
+    yield from _background(rows, results_dir)
 
 
 def state(rows: Sequence[Row]) -> Iterator[str]:
@@ -196,8 +201,8 @@ def _locks(rows: Sequence[Row]) -> Iterator[str]:
         return
     yield "## Waiting for the lock"
     yield (
-        "From asking for the catalog’s lock to having it, measured in the server from its start, warm-up included; the "
-        "share is of the same runs’ mean latency. Timing a wait costs about 1 µs a request, so these latencies are not "
+        "From asking for the catalog’s lock to having it, measured in the server from its start, warm-up included; "
+        "the typical share is of the same runs’ latency. Timing a wait costs about 1 µs a request, so these latencies are not "
         "those of the figures."
     )
     yield _picture("locks", rows)
@@ -220,14 +225,33 @@ def _further_comparisons(rows: Sequence[Row]) -> Iterator[str]:
         yield table
 
 
-def _background(results_dir: Path) -> Iterator[str]:
+def _background(rows: Sequence[Row], results_dir: Path) -> Iterator[str]:
     yield "## The machine"
     try:
         yield _machine(environment.load(results_dir))
     except UsageError:
         yield "No record of the machine stands beside these results."
     yield "## How it was measured"
-    yield _list(_METHOD)
+    yield _list(_method(rows))
+
+
+def _method(rows: Sequence[Row]) -> Iterator[str]:
+    """How these rows were measured: what does not hold for them is not said."""
+    study = rows[0].study
+    alone = [name for name, part in STUDIES[study].parts.items() if part.once]
+    yield (
+        "A **run** is one setting of all factors, with a server process of its own. A **block** has every setting "
+        "once, in random order, so that whatever drifts on the machine meets all settings alike."
+        + (f" What stands alone ({', '.join(alone)}) is run in the first block only." if alone else "")
+    )
+    policies = {row.connection for row in rows}
+    if "kept-alive" in policies:
+        yield "Where connections are kept, connecting and the first call are not part of the latency."
+    if "per-request" in policies:
+        yield "With a connection for every request, making it is part of the latency."
+    yield from _METHOD
+    if study == STOCK:
+        yield from _JUDGED
 
 
 def _machine(found: Environment) -> str:

@@ -8,18 +8,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from experiments import stats
-from experiments.figures.series import Point, point, request_types
+from experiments.figures.series import Point, p99_us, point, request_types
 from experiments.figures.style import look
 from experiments.results import ALL, Row
 from experiments.stats import Verdict
 from experiments.studies.stock.comparisons import Judged
-from experiments.studies.stock.questions import Answer, LockCost
-from experiments.studies.stock.wording import TOGETHER, ends_text, number
+from experiments.studies.stock.questions import Answer, LockCost, violates_littles_law
+from experiments.studies.stock.wording import TOGETHER, ends_text, number, unsound_text
 
 NOTHING = "–"
 MARK = "†"
 LIMITED_NOTE = (
     f"{MARK} In some run the clients took over 80 % of their core: {TOGETHER}. No claim about the server’s capacity."
+)
+LITTLE_MARK = "‡"
+LITTLE_NOTE = (
+    f"{LITTLE_MARK} In some run Little’s law does not hold to within 2 %: clock or counting are in doubt there, and "
+    "what is said of N ÷ throughput does not stand."
 )
 
 Cells = tuple[str, ...]
@@ -63,6 +68,9 @@ _MEASURES: Cells = (
 )
 
 
+_TYPICAL = "Typical wait (geometric mean), µs"
+
+
 def markdown_table(head: Cells, lines: Iterable[Cells], left: int = 1) -> str:
     """A table; the first ``left`` columns are text, the others numbers, set to the right."""
     rule = [":---" if column < left else "---:" for column in range(len(head))]
@@ -79,7 +87,9 @@ def measured_table(rows: Sequence[Row]) -> str:
         settings.setdefault(tuple(column.rank(row) for column in varied), []).append(row)
     lines = [(*(column.of(found[0]) for column in varied), *_measured(found)) for _, found in sorted(settings.items())]
     table = markdown_table((*(column.head for column in varied), *_MEASURES), lines, len(varied))
-    return f"{table}\n\n{LIMITED_NOTE}" if any(row.load_limited for row in own) else table
+    notes = [LIMITED_NOTE] if any(row.load_limited for row in own) else []
+    notes += [LITTLE_NOTE] if any(map(violates_littles_law, own)) else []
+    return "\n\n".join((table, *notes))
 
 
 def _measured(rows: Sequence[Row]) -> Cells:
@@ -92,8 +102,9 @@ def _measured(rows: Sequence[Row]) -> Cells:
         _ms(mean) + (limited if mean else ""),
         _interval_ms(mean),
         _ms(point(rows, lambda row: row.latency_us_p50, 0)),
-        _ms(point(rows, lambda row: row.latency_us_p99, 0)),
-        _ms(point(rows, lambda row: row.n_over_x_us, 0)),
+        _ms(point(rows, p99_us, 0)),
+        _ms(point(rows, lambda row: row.n_over_x_us, 0))
+        + (LITTLE_MARK if any(map(violates_littles_law, rows)) else ""),
         _plain(point(rows, lambda row: row.throughput_hz, 0)),
         _plain(point(rows, lambda row: row.server_cpu_us_per_request, 0)),
         str(errors),
@@ -150,7 +161,7 @@ def lock_table(costs: Sequence[LockCost]) -> str:
         )
         for cost in costs
     ]
-    head = ("Strategy", "Request", "Server", "Clients", "Mean wait, µs", "95 % interval", "Latency, ms", "Share")
+    head = ("Strategy", "Request", "Server", "Clients", _TYPICAL, "95 % interval", "Mean latency, ms", "Typical share")
     return markdown_table(head, lines, 3)
 
 
@@ -158,6 +169,8 @@ def _verdict(judged: Judged) -> str:
     verdict, needed = judged.result.verdict, judged.result.blocks_needed
     if verdict is not Verdict.INCONCLUSIVE:
         return f"**{verdict.value}**"
+    if judged.unsound_blocks:
+        return f"**{verdict.value}**, {unsound_text(judged)}"
     return f"**{verdict.value}**, {f'about {needed} blocks would decide' if needed else 'blocks to decide unknown'}"
 
 

@@ -64,7 +64,7 @@ class Row:
     error_kinds: str
     """``KIND:COUNT``, separated by blanks; see ``parse_counts``."""
     starved_clients: int
-    """Clients that never got a reply; they are in no latency."""
+    """Clients that got no reply in the window; they are in no latency."""
     outcomes: str
     """As ``error_kinds``: how the answered requests ended, such as ``OK:1020 SUSPENDED:3``."""
     duration_s: float
@@ -90,10 +90,12 @@ class Row:
     little_ratio: float | None
     """Throughput × (mean latency + think time) ÷ connections that send: 1 where clock and counting are right."""
     server_cpu_s: float | None
-    """Processor time of the server process in the window, user and system."""
+    """Processor time of the server process in the window, user and system; None where the window was missed."""
     server_cpu_us_per_request: float | None
+    """None beside an updater too: its requests cost the server time, and are in no count."""
     client_cpu_share: float | None
-    """Processor time of the client processes in the window ÷ the window: of one core."""
+    """Processor time of the client processes in the window ÷ the window: of one core. Pinned, with the updater's, which
+    shares that core."""
     load_limited: bool
     """The clients took over 80 % of their core: the latency is that of client and server together."""
     lock_wait_us_mean: float | None
@@ -136,6 +138,8 @@ def load_whole_runs(path: Path) -> list[Row]:
     """As ``load_rows``, leaving out what a crash cut off: a torn last line, and a run without its row of ``all``."""
     text = _read(path)
     whole_lines = text[: text.rfind("\n") + 1]
+    if not whole_lines:  # not even the header
+        return []
     rows = parse_rows(whole_lines, str(path))
     complete = {row.run_id for row in rows if row.request == ALL}
     return [row for row in rows if row.run_id in complete]

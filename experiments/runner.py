@@ -2,7 +2,7 @@
 
 A sweep is a folder: ``design.json`` says what is to be run, ``environment.json`` on what, ``results.csv`` holds what
 was. Interrupted by a crash or by Ctrl-C it is resumed where it stopped, and loses the one run that was under way; it is
-not resumed with another design or on another commit, since its rows would then not compare. What one run is, is not
+not resumed with another design, other code or on another machine, since its rows would then not compare. What one run is, is not
 known here: ``execute`` does it. One thread; nothing is drawn and nothing is judged here.
 """
 
@@ -46,14 +46,14 @@ def run_sweep(sweep: Sweep, execute: Execute, resume: bool, watch: Watch) -> Non
     """Does every run of a sweep that is not done yet. Blocks until all are.
 
     Raises UsageError where the folder holds results and ``resume`` is not asked for, or where they are of another
-    design or commit; OSError where it cannot be written. What ``execute`` raises ends the sweep, which can be resumed.
+    design, code or machine; OSError where it cannot be written. What ``execute`` raises ends the sweep, which can be resumed.
     """
     now = environment.look()
     sweep.folder.mkdir(parents=True, exist_ok=True)
     file = sweep.folder / RESULTS_FILE
     done = _done_before(sweep, now, resume) if file.exists() else set()
     if not done:
-        (sweep.folder / DESIGN_FILE).write_text(_design_text(sweep), encoding="utf-8")
+        environment.write_at_once(sweep.folder / DESIGN_FILE, _design_text(sweep))
         environment.save(now, sweep.folder)
     left = [run for run in sweep.design.runs() if run.run_id not in done]
     watch.began(left)
@@ -80,9 +80,10 @@ def _done_before(sweep: Sweep, now: Environment, resume: bool) -> set[str]:
         allowed = "the very options it was begun with: its rows would not compare (or another folder)"
         raise UsageError(f"--resume {folder}", "another design", allowed)
     then = environment.load(folder)
-    if (then.commit, then.dirty) != (now.commit, now.dirty):
-        given = f"results of commit {_commit(then)}, and this is {_commit(now)}"
-        raise UsageError(f"--resume {folder}", given, "the same code for all of a sweep's runs (or another folder)")
+    for before, here in zip(_decisive(then), _decisive(now), strict=True):
+        if before != here:
+            allowed = "the same code and machine for all of a sweep's runs (or another folder)"
+            raise UsageError(f"--resume {folder}", f"results of {before}, and this is {here}", allowed)
     _keep_only(rows, file)
     return {row.run_id for row in rows}
 
@@ -109,5 +110,7 @@ def _design_in(folder: Path) -> str:
         raise UsageError(f"--resume {folder}", f"no {DESIGN_FILE}", "a folder that a sweep was begun in") from error
 
 
-def _commit(of: Environment) -> str:
-    return of.commit[:12] + (" with changes" if of.dirty else "")
+def _decisive(of: Environment) -> tuple[str, ...]:
+    """What must be the same for rows to compare, in words."""
+    with_changes = f" with changes {of.changes[:12] if of.changes else environment.UNKNOWN}" if of.dirty else ""
+    return f"commit {of.commit[:12]}{with_changes}", of.python, of.cpu_model, f"{of.cores} cores"

@@ -78,7 +78,13 @@ class Program:
             self._stderr.close()
             raise ProgramFailed(command, f"did not start: {error}", "") from error
         if cpus is not None:
-            pin(self._process.pid, cpus)  # before it has a second thread: it is still loading its interpreter
+            try:
+                pin(self._process.pid, cpus)  # before it has a second thread: it is still loading its interpreter
+            except OSError as error:
+                failed = self._failed(f"cannot be kept to cores {', '.join(map(str, cpus))}: {error}")
+                self._kill()
+                self._close()
+                raise failed from error
 
     @property
     def pid(self) -> int:

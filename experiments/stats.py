@@ -141,14 +141,18 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def compare(family: Mapping[str, Sequence[float]], seed: int) -> list[Comparison]:
-    """Judges a family of comparisons: each a name and its blocks' log-ratios. The family is all that are declared."""
+def compare(family: Mapping[str, Sequence[float]], seed: int, absent: int = 0) -> list[Comparison]:
+    """Judges a family of comparisons: each a name and its blocks' log-ratios.
+
+    ``absent`` are declared too, and have no data: they count for Holm's correction as if nothing spoke for them.
+    """
     p_values = [sign_flip_p(values, seed) for values in family.values()]
+    adjusted = holm([*p_values, *[1.0] * absent])[: len(p_values)]
     comparisons: list[Comparison] = []
-    for (name, values), p, p_holm in zip(family.items(), p_values, holm(p_values), strict=True):
+    for (name, values), p, p_holm in zip(family.items(), p_values, adjusted, strict=True):
         ratio = ratio_interval(values)
         verdict = judge(ratio, p_holm)
-        needed = blocks_needed(values, len(family)) if verdict is Verdict.INCONCLUSIVE else None
+        needed = blocks_needed(values, len(family) + absent) if verdict is Verdict.INCONCLUSIVE else None
         comparisons.append(Comparison(name, ratio, p, p_holm, verdict, needed))
     return comparisons
 

@@ -53,6 +53,8 @@ class Study:
     main: tuple[str, ...]
     profiles: Mapping[str, Profile]
     conclude: Callable[[Sequence[Row]], str] | None = None
+    varies_clients: bool = True
+    """Whether its parts have the numbers of clients that are asked for."""
 
     def design(self, parts: Sequence[str], scale: Scale, seed: int) -> Design:
         """The design of these parts."""

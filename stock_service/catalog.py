@@ -5,6 +5,7 @@ A catalog supplies atomicity and nothing else: what a request does to a stock is
 numbered from 1 without gaps, in an order that respects real time.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from itertools import count
 from threading import Lock
@@ -66,7 +67,7 @@ class MemoryCatalog:
         self._commits = count(1)  # next() of it is atomic in CPython, so that per-stock locks can share it
         self._retry_window = retry_window
         self._retries_lock = Lock()  # guards _retries
-        self._retries: dict[str, _FirstUse] = {}
+        self._retries: OrderedDict[str, _FirstUse] = OrderedDict()  # whose first key is found at once
 
     def names(self) -> Iterable[str]:
         return self._versions.keys()
@@ -98,7 +99,7 @@ class MemoryCatalog:
                 if first is None:
                     mine = self._retries[request_id] = _FirstUse(content)
                     if len(self._retries) > self._retry_window:
-                        del self._retries[next(iter(self._retries))]
+                        self._retries.popitem(last=False)
                     break
             if first.content != content:
                 raise InvalidRequest(f"request_id {request_id!r} was used for another trade: a new one needs a new id")

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
+from stock_service.errors import short
+
 T = TypeVar("T")
 
 USAGE_EXIT = 2
@@ -26,7 +28,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        refuse(self.prog, message.removeprefix("argument "))
+        refuse(self.prog, short(message.removeprefix("argument ")))
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):

@@ -34,7 +34,7 @@ class UsageError(StockServiceError):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        return f"{_short(self.option)}: got {_short(_quoted(self.given))}, allowed: {_short(self.allowed)}"
+        return f"{short(self.option)}: got {short(_quoted(self.given))}, allowed: {short(self.allowed)}"
 
 
 _TEXT_MAX = 300
@@ -49,7 +49,7 @@ def _quoted(given: object) -> str:
         return f"a value of type {type(given).__name__} too long to print"
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     """A text in one line of a bounded length, for a message that quotes what somebody wrote."""
     cut = text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in cut)

@@ -111,8 +111,10 @@ def cents(amount: str | float) -> int:
         raise ValueError(f"no finite amount: {amount!r}")
     try:
         exact = Decimal(str(amount).strip().removeprefix("$"))
-        if not exact.is_finite() or not within_reach(exact):
-            raise ValueError(f"more or finer than the service carries: {amount!r}")
+        if not exact.is_finite():
+            raise ValueError(f"no finite amount: {amount!r}")
+        if not within_reach(exact):
+            raise ValueError(f"{'more' if abs(exact) > 1 else 'finer'} than the service carries: {amount!r}")
         price_cents = int((exact * 100).to_integral_value(ROUND_HALF_EVEN))
     except ArithmeticError as error:
         raise ValueError(f"no amount in dollars: {amount!r}") from error

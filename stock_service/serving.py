@@ -73,7 +73,10 @@ def run(program: str, transport: str, service: Service, options: argparse.Namesp
     _check_host(program, options.host, options.insecure)
     serve_options = _serve_options(program, options)
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before there are threads, which then leave them to this one
-    executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
+    try:
+        executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
+    except RuntimeError as error:
+        refuse(program, f"--workers: got {options.workers}, allowed: as many threads as the system gives ({error})")
     try:
         server = load(transport).serve(service, executor, serve_options)
     except (OSError, UnicodeError) as error:  # UnicodeError: a host that is no name at all
@@ -125,8 +128,8 @@ def _check_host(program: str, host: str, insecure: bool) -> None:
     if not loopback and not insecure:
         refuse(
             program,
-            f"--host: got {host!r}, allowed: a loopback address (127.0.0.1, localhost); this server has no TLS and no "
-            "token yet, so that --insecure must say that anyone may reach it",
+            f"--host: got {host!r}, allowed: a loopback address of IPv4 (127.0.0.1, localhost); this server has no TLS "
+            "and no token yet, so that --insecure must say that anyone may reach it",
         )
 
 

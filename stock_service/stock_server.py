@@ -4,6 +4,7 @@ What ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share, wh
 """
 
 import json
+import logging
 import statistics
 import time
 from collections.abc import Iterable, Sequence
@@ -50,7 +51,11 @@ def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
         return measured[0]
 
     service = stock_service(Exchange(MemoryCatalog(stocks, locking)))
-    code = serving.run(program, transport, service, options)
+    try:
+        code = serving.run(program, transport, service, options)
+    except Exception:
+        logging.getLogger(__name__).exception("the server failed")
+        serving.leave(1)  # with its threads, which would keep the process alive
     if measured:
         options.stats.write_text(json.dumps({"lock_waits_ns": _summary(measured[0])}, indent=2) + "\n")
     serving.leave(code)

@@ -79,7 +79,7 @@ def _sentences(facets: Sequence[Facet]) -> Iterable[str]:
         yield "Hollow: in some run the clients took over 80 % of their core; latency of client and server together."
     starved = max((row.starved_clients for row in rows), default=0)
     if starved:
-        yield f"Up to {starved} clients never got a reply; they are in no latency."
+        yield f"Up to {starved} clients got no reply in the window; they are in no latency."
 
 
 def text_alternative(title: str, facets: Sequence[Facet]) -> str:

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from experiments.figures.captions import caption_lines, draw_caption, draw_title, legend_above
-from experiments.figures.series import MEAN, MEDIAN, N_OVER_X, P99, Facet, Series, Statistic, by_clients
+from experiments.figures.series import MEAN, MEDIAN, N_OVER_X, P99, P99_COUNT_MIN, Facet, Series, Statistic, by_clients
 from experiments.figures.style import LINES, QUIET, WIDTH_INCHES, look
 from experiments.results import Row
 
@@ -113,6 +113,9 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], statistic: Statistic) -> None:
         _limit(axes, lines, max((point.value for law in laws for point in law.points), default=0.0))
     else:
         _limit(axes, lines)
+    if not lines and statistic is P99:
+        note = f"under {P99_COUNT_MIN:,} replies a run"
+        axes.text(0.5, 0.5, note, transform=axes.transAxes, color=QUIET, fontsize=7, ha="center")
     clients = sorted({row.clients for row in rows})
     axes.set_xlim(clients[0] - 0.5, clients[-1] + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))

@@ -1,8 +1,9 @@
 """What a figure shows, as numbers: rows of results turned into points with their interval over runs.
 
-Rules: a point is the mean over the runs of one setting, and its interval Student's t over those runs (``stats``); a run
-counts once, whatever its number of requests; a percentile is never averaged within a run, only over runs. Settings that
-measured nothing (no reply, a wait not timed) have no point. Left out: drawing.
+Rules: a point is the mean over the runs of one setting (of lock waits, which are skewed, the geometric mean), and its
+interval Student's t over those runs (``stats``); a run counts once, whatever its number of requests; a percentile is
+never averaged within a run, only over runs. Settings that measured nothing (no reply, a wait not timed) have no point.
+Left out: drawing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +15,11 @@ from experiments.results import ALL, Row
 Measure = Callable[[Row], float | None]
 """One number of a row; None where it was not measured."""
 
+Average = Callable[[Sequence[float]], stats.Estimate]
+
+P99_COUNT_MIN = 1000
+"""Fewer replies of a run than this carry no 99th percentile: not ten of them are beyond it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
@@ -24,6 +30,8 @@ class Statistic:
     axis: str
     """The y axis, with the unit."""
     of: Measure
+    average: Average = stats.mean_interval
+    """Over runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +73,25 @@ def _milliseconds(measure: Measure) -> Measure:
     return converted
 
 
+def p99_us(row: Row) -> float | None:
+    """The 99th percentile of a run's latency, where it has replies enough."""
+    return row.latency_us_p99 if row.count >= P99_COUNT_MIN else None
+
+
 MEAN = Statistic("mean", "Latency, ms", _milliseconds(lambda row: row.latency_us_mean))
 MEDIAN = Statistic("median", "Latency, ms", _milliseconds(lambda row: row.latency_us_p50))
-P99 = Statistic("99th percentile", "Latency, ms", _milliseconds(lambda row: row.latency_us_p99))
+P99 = Statistic("99th percentile", "Latency, ms", _milliseconds(p99_us))
 N_OVER_X = Statistic("N ÷ throughput", "Latency, ms", _milliseconds(lambda row: row.n_over_x_us))
-LOCK_WAIT = Statistic("mean wait, µs", "Wait, µs", lambda row: row.lock_wait_us_mean or None)
-"""A wait of exactly 0 means that no lock was taken: a snapshot's readers take none."""
-LOCK_WAIT_P99 = Statistic("99th percentile of waits, µs", "Wait, µs", lambda row: row.lock_wait_us_p99 or None)
-STARVED = Statistic("clients that never got a reply", "Starved clients", lambda row: float(row.starved_clients))
+LOCK_WAIT = Statistic(
+    "typical wait, µs", "Wait, µs", lambda row: row.lock_wait_us_mean or None, stats.geometric_interval
+)
+"""A run's mean wait. Exactly 0 means that no lock was taken: a snapshot's readers take none."""
+LOCK_WAIT_P99 = Statistic(
+    "99th percentile of waits, µs", "Wait, µs", lambda row: row.lock_wait_us_p99 or None, stats.geometric_interval
+)
+STARVED = Statistic(
+    "clients that got no reply in the window", "Starved clients", lambda row: float(row.starved_clients)
+)
 THROUGHPUT = Statistic("throughput", "Replies a second", lambda row: row.throughput_all_hz)
 
 
@@ -83,12 +102,12 @@ def request_types(rows: Iterable[Row]) -> list[str]:
     return sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
-def point(rows: Sequence[Row], measure: Measure, x: float) -> Point | None:
+def point(rows: Sequence[Row], measure: Measure, x: float, average: Average = stats.mean_interval) -> Point | None:
     """The mean over the rows, each of another run; None if none of them measured it."""
     values = [value for value in map(measure, rows) if value is not None]
     if not values:
         return None
-    mean = stats.mean_interval(values)
+    mean = average(values)
     sure = mean.low > 0 or mean.low == mean.high
     low, high = (mean.low, mean.high) if sure else (None, None)
     return Point(x, mean.value, low, high, mean.n, any(row.load_limited for row in rows))

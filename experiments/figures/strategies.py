@@ -29,7 +29,7 @@ def draw_strategies(title: str, facets: Sequence[Facet]) -> Figure:
     """A row of panels per facet (a request type at a number of clients), three columns."""
     rows = [row for facet in facets for row in facet.rows]
     strategies = strategies_of(rows)
-    caption = caption_lines(facets)
+    caption = [*caption_lines(facets), "Typical waits and their 99th percentiles: geometric means over runs."]
     foot_inches = 0.42 + 0.155 * len(caption)
     panel_inches = 0.35 + _STEP_INCHES * len(strategies)
     height = 0.95 + (panel_inches + 0.2) * len(facets) + foot_inches
@@ -58,7 +58,7 @@ def draw_strategies(title: str, facets: Sequence[Facet]) -> Figure:
 
 
 def text_alternative(title: str, facets: Sequence[Facet]) -> str:
-    """What the picture shows: for every strategy its mean wait and the latency beside it."""
+    """What the picture shows: for every strategy its typical wait and the latency beside it."""
     return f"{title}. " + " ".join(
         f"{facet.title}: {'; '.join(_spoken(facet.rows, name) for name in strategies_of(facet.rows))}."
         for facet in facets
@@ -71,8 +71,8 @@ def _spoken(rows: Sequence[Row], strategy: str) -> str:
         own = [row for row in rows if (row.locking, row.transport) == (strategy, transport)]
         if not own:
             continue
-        wait, latency = point(own, LOCK_WAIT.of, 0), point(own, MEAN.of, 0)
-        waited = f"waits {wait.value:.3g} µs" if wait else "takes no lock"
+        wait, latency = point(own, LOCK_WAIT.of, 0, LOCK_WAIT.average), point(own, MEAN.of, 0)
+        waited = f"typically waits {wait.value:.3g} µs" if wait else "takes no lock"
         texts.append(
             f"{strategy} on {look(transport).label} {waited}" + (f" of {latency.value:.3g} ms" if latency else "")
         )
@@ -92,7 +92,7 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], statistic: Statistic, strategie
         for index, transport in enumerate(transports):
             own = [row for row in rows if row.locking == strategy and row.transport == transport]
             y = place + 0.34 * (index - (len(transports) - 1) / 2)
-            found = point(own, statistic.of, y)
+            found = point(own, statistic.of, y, statistic.average)
             if found is not None:
                 _draw_point(axes, found, transport)
                 highest = max(highest, min(found.high or found.value, CUT_AT * found.value))

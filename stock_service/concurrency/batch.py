@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from stock_service.concurrency.static_pool import Task
-from stock_service.errors import Overloaded
+from stock_service.errors import Overloaded, Unavailable
 
 
 def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
@@ -13,4 +13,8 @@ def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
             execute(task)
         except Overloaded:
             return number
+        except Unavailable:
+            if number:
+                return number  # the first of them run already
+            raise
     return len(tasks)

@@ -3,13 +3,14 @@
 What it guarantees:
 
 1. All threads exist when the constructor returns, and none is started later.
-2. Tasks start in the order in which they were accepted.
+2. Tasks are given to threads in the order in which they were accepted; a thread that must first wake starts later.
 3. ``execute``: no task waits while a thread is asleep; the task is handed to a sleeping thread, and waits only if there
    is none. A thread that ends a task takes the next one before it sleeps.
 4. ``execute_all``, for tasks that come in a batch: one thread is given the batch, and more are woken only if for
-   ``PATIENCE_S`` no thread took a task. Under the GIL a second thread cannot speed up tasks that only compute, and
-   waking it costs more than such a task; a task that blocks delays those behind it by twice ``PATIENCE_S`` at most.
-   The caller waits until the batch is through or stuck, so that it does not fight for the GIL with the thread at work.
+   ``PATIENCE_S`` no thread took a task, or after ``BATCH_S``. Under the GIL a second thread cannot speed up tasks that
+   only compute, and waking it costs more than such a task. A task that blocks for long delays those behind it by twice
+   ``PATIENCE_S`` at most, tasks that each block for less by ``BATCH_S`` in all. The caller waits meanwhile, so that it
+   does not fight for the GIL with the thread at work.
 5. At most ``queue_limit`` tasks wait while every thread is busy; what is more is refused at once.
 6. A sleeping thread costs no CPU: it waits, without a timeout, for a lock of its own.
 7. The thread that slept last is woken first, so that under light load the same thread, warm in the cache, does it all.
@@ -38,9 +39,20 @@ wait for I/O that is worth a thread."""
 
 _PATIENCE_NS = int(PATIENCE_S * 1e9)
 
+BATCH_S = 0.002
+"""How long ``execute_all`` leaves a batch to the threads that are at work, though they take task after task."""
+
+_BATCH_NS = int(BATCH_S * 1e9)
+
+_START_S = 1.0
+"""How long threads get to end that were started before one could not be."""
+
 
 class StaticPool:
-    """``workers`` threads, started at once; see the module for the guarantees. Safe to use from any thread."""
+    """``workers`` threads, started at once; see the module for the guarantees. Safe to use from any thread.
+
+    Raises RuntimeError where the system does not give so many threads; then none is left.
+    """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self._queue_limit = queue_limit
@@ -51,8 +63,13 @@ class StaticPool:
         self._taken_ns = 0  # when a thread last took a task
         self._stopping = False
         self._threads = [Thread(target=self._work, name=f"static-pool-{number}") for number in range(workers)]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError:  # the system has no more to give
+            self._threads = [thread for thread in self._threads if thread.ident is not None]
+            self.stop(_START_S)
+            raise
 
     def execute(self, task: Task) -> None:
         """Has a thread call ``task``. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
@@ -81,8 +98,10 @@ class StaticPool:
             drained = self._wait_for_drain()
         for sleeper in woken:
             sleeper.awake.release()
-        while drained is not None and not drained.acquire(timeout=PATIENCE_S):
-            drained = self._wake_more(drained)
+        if drained is not None:
+            until_ns = time.monotonic_ns() + _BATCH_NS
+            while drained is not None and not drained.acquire(timeout=PATIENCE_S):
+                drained = self._wake_more(drained, late=time.monotonic_ns() > until_ns)
         return accepted
 
     def stop(self, grace_s: float) -> bool:
@@ -133,12 +152,12 @@ class StaticPool:
 
     # ---- without
 
-    def _wake_more(self, drained: Lock) -> "Lock | None":
-        """After ``PATIENCE_S``: wakes all that are needed if no task was taken meanwhile; what to wait for next."""
+    def _wake_more(self, drained: Lock, late: bool) -> "Lock | None":
+        """After ``PATIENCE_S``: wakes all that are needed if no task was taken, or it is late; the next to wait for."""
         with self._lock:
             if drained in self._drained:
                 self._drained.remove(drained)
-            if time.monotonic_ns() - self._taken_ns < _PATIENCE_NS:
+            if not late and time.monotonic_ns() - self._taken_ns < _PATIENCE_NS:
                 return self._wait_for_drain()
             woken = self._hand_over(len(self._tasks))
         for sleeper in woken:

@@ -34,8 +34,11 @@ class ThreadPool:
                 raise Unavailable("the server is stopping")
             if self._accepted >= self._limit:
                 raise Overloaded(f"{self._limit} tasks are running or waiting")
+            try:
+                future = self.pool.submit(task)
+            except RuntimeError as error:  # the system has no thread to give
+                raise Overloaded(f"no further thread: {error}") from error
             self._accepted += 1
-            future = self.pool.submit(task)
         future.add_done_callback(self._ended)
 
     def execute_all(self, tasks: Sequence[Task]) -> int:

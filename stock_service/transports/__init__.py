@@ -81,7 +81,10 @@ class Transport(Protocol):
         """A server that listens when this returns. Raises OSError where it cannot."""
 
     def connect(self, address: Address, timeout_s: float) -> Connection:
-        """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
+        """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+
+        Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
+        """
 
 
 TRANSPORTS: dict[str, str] = {

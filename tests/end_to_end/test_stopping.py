@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-import grpc
 import pytest
 
 from stock_service.errors import Fault, Unavailable
@@ -168,24 +167,6 @@ def test_a_grace_that_is_too_short_is_said(kind: str) -> None:
         ended = server.stopped()
         assert (ended.code, ended.stdout) == (1, "")
         assert "--grace-s 0.3 was too short" in ended.error
-
-
-def test_calls_whose_messages_never_come_hold_up_nobody() -> None:
-    """On gRPC a call begins with its message: headers alone take no thread, and no stop waits for them."""
-    never_sent = threading.Event()
-
-    def messages() -> Iterator[bytes]:
-        never_sent.wait(2 * WAIT_S)
-        yield from ()
-
-    with Server(GRPC, "--workers", "2") as server, grpc.insecure_channel(server.at) as channel:
-        silent: grpc.StreamUnaryMultiCallable[bytes, bytes] = channel.stream_unary(LOOKUP)
-        lookup: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(LOOKUP)
-        calls = [silent.future(messages()) for _ in range(20)]
-        assert lookup(LOOKUP_ONE, WAIT_S), "sent after the other's headers, and answered"
-        ended = server.stopped()
-        never_sent.set()
-        assert (ended.code, ended.stdout, len(calls)) == (0, "", 20)
 
 
 def test_a_client_that_takes_no_replies_is_given_up_after_the_grace() -> None:

@@ -90,12 +90,13 @@ def plan(rng: random.Random, threads: int, rounds: int, requests: int = 6) -> Pl
 
 
 def _request(rng: random.Random, number: int, position: int) -> Request:
-    """A request of a round. All threads meet first: a stock in demand, a retry, trades of which one fits; and last."""
+    """A request of a round. All threads meet: at a stock in demand, a retry, trades of which one fits; and last."""
     own = f"Round{number}"
     quantity, side = rng.randint(1, 100), rng.choice(list(Side))
     if position < 3 and rng.random() < (0.9, 0.6, 0.6)[position]:
         demanded: Request = Trade(SHARED_STOCK, quantity, side) if rng.random() < 0.5 else Lookup(SHARED_STOCK)
-        return (demanded, Trade(own, 2, Side.SELL, f"fits-{number}"), Trade(own, 5, side))[position]
+        meeting = (demanded, Trade(own, 2, Side.SELL, f"fits-{number}"), Trade(own, 5, side))
+        return meeting[(position + number) % 3]  # the barrier is just before the first, so each has its turn there
     if rng.random() < (0.1, 0.6)[position == 5]:
         return Trade(own, ROUND_LIMIT + 1, Side.BUY, f"too-large-{number}")
     match rng.randrange(10):

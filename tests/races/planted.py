@@ -259,7 +259,7 @@ class TwoLocksForOneName:
         lock = self._locks.get(name)
         if lock is None:
             lock = Lock()
-            self._handoff.meet(name)
+            self._handoff.meet(f"lock {name}")
             self._locks[name] = lock
         return _Between(lock.acquire, partial(self._drop, name, lock))
 

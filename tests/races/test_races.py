@@ -26,7 +26,7 @@ READERS_LOCK = [name for name in LOCKINGS if name != "snapshot"]
 def test_a_planted_bug_is_caught_every_time(bug: str, rng: random.Random) -> None:
     """The check finds the bug in each of several histories."""
     for _ in range(TIMES):
-        asked = plan(rng, threads=4, rounds=10)
+        asked = plan(rng, threads=4, rounds=12)
         history = record(Exchange(PLANTED[bug](asked.stocks, Handoff(0.004))), asked)
         assert violations(asked.stocks, history)
 

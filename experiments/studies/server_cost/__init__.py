@@ -63,4 +63,5 @@ SERVER_COST = Study(
         "paper": Profile(blocks=20, warm_up_s=2.0, duration_s=20.0, idle_s=60.0),
     },
     conclude=conclude,
+    varies_clients=False,
 )

@@ -67,14 +67,17 @@ def _of(rows: Iterable[Row], arm: Arm) -> list[Row]:
 def _arm_line(rows: Sequence[Row], arm: Arm) -> str | None:
     runs = _of(rows, arm)
     cost = list(cost_by_block(rows, arm).values())
-    if not runs or not cost:
+    rates = [row.throughput_all_hz for row in runs if row.throughput_all_hz > 0]
+    if not cost or not rates:
         return None
     shares = [row.client_cpu_share for row in runs if row.client_cpu_share is not None]
     limited = sum(row.load_limited for row in runs)
     load = f"load at {max(shares):.0%} of its core at most" if shares else "load not measured"
     limit = f", the limit in {limited} of {len(runs)} runs" if limited else ""
-    cpu, rate = geometric_interval(cost), geometric_interval([row.throughput_all_hz for row in runs])
-    return f"  {arm!s:34} {_estimate(cpu, 'µs', 1)}  {_estimate(rate, '/s', 0)}  {load}{limit}"
+    silent = len(runs) - len(rates)
+    left_out = f", no reply in {silent} of {len(runs)} runs, left out" if silent else ""
+    cpu, rate = geometric_interval(cost), geometric_interval(rates)
+    return f"  {arm!s:34} {_estimate(cpu, 'µs', 1)}  {_estimate(rate, '/s', 0)}  {load}{limit}{left_out}"
 
 
 def _ratio_lines(rows: Sequence[Row]) -> list[str]:

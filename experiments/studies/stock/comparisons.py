@@ -1,16 +1,20 @@
 """The comparisons of study ``stock``, declared before any data is seen, in families; and the cells that they compare.
 
 Each is a ratio of mean latencies, cell above ÷ cell below, formed within a block and judged by ``stats``; Holm's
-correction runs over its family, whole. The first family, ``answers``, is the four questions: six comparisons, so eight
-blocks are the fewest that can show a difference. The others are what else the report says a verdict of. What was not
-run in a folder of results is not judged, and is absent from what ``judge`` returns. Left out: words.
+correction runs over its family, whole, what was not run included. The first family, ``answers``, is the four
+questions: six comparisons, so eight blocks are the fewest that can show a difference. The others are what else the
+report says a verdict of. What was not run in a folder of results is not judged, and is absent from what ``judge``
+returns. Left out: words.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from experiments import stats
 from experiments.results import Row
+
+ERROR_SHARE_MAX = 0.001
+"""A run with more errors than this share of its requests decides nothing."""
 
 SEED = 4
 """Of the sign-flip test, which draws only beyond 16 blocks."""
@@ -57,6 +61,14 @@ class Contrast:
     below: Cell
     per_client: bool = False
     """Latency ÷ clients on both sides: 1 is growth in proportion to the clients."""
+    across: int | None = None
+    """The number of threads that the clients must be within below, and past above; None: any."""
+
+    @property
+    def can_be_made(self) -> bool:
+        """Whether the numbers of clients that were run allow it: two cells, on the sides that they should be on."""
+        crosses = self.across is None or self.below.clients <= self.across < self.above.clients
+        return crosses and self.above != self.below
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,8 @@ class Judged:
     result: stats.Comparison
     load_limited: bool
     """In any run of either cell the load side was the limit."""
+    unsound_blocks: int = 0
+    """Blocks in which either cell had errors, or clients without a reply: with any of them nothing is decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +157,23 @@ def judge(rows: Sequence[Row]) -> dict[str, Judged]:
     judged: dict[str, Judged] = {}
     for family in families(rows).values():
         logs = {contrast.name: block_log_ratios(rows_of(contrast), contrast) for contrast in family}
-        present = [contrast for contrast in family if logs[contrast.name]]
-        results = stats.compare({contrast.name: logs[contrast.name] for contrast in present}, SEED)
+        present = [contrast for contrast in family if contrast.can_be_made and logs[contrast.name]]
+        absent = len(family) - len(present)
+        results = stats.compare({contrast.name: logs[contrast.name] for contrast in present}, SEED, absent)
         for contrast, result in zip(present, results, strict=True):
             own = [row for row in rows_of(contrast) if contrast.above.holds(row) or contrast.below.holds(row)]
             limited = any(row.load_limited for row in own)
-            judged[contrast.name] = Judged(contrast, result, limited)
+            unsound = len({row.block for row in own if _unsound(row)})
+            if unsound:
+                result = replace(result, verdict=stats.Verdict.INCONCLUSIVE, blocks_needed=None)
+            judged[contrast.name] = Judged(contrast, result, limited, unsound)
     return judged
+
+
+def _unsound(row: Row) -> bool:
+    """Whether its latency is not that of all its requests and clients."""
+    failed = row.errors > ERROR_SHARE_MAX * (row.count + row.errors)
+    return failed or row.starved_clients > 0 or row.latency_us_mean is None
 
 
 def block_log_ratios(rows: Iterable[Row], contrast: Contrast) -> list[float]:
@@ -180,8 +204,10 @@ def _answers(at: Levels) -> tuple[Contrast, ...]:
         _growth("figure_2", "lookup", at.few, at.most),
         _growth("figure_4", "lookup", at.few, at.most),
         _trade_to_lookup(at.few),
-        Contrast("past_pool", f"Latency per client, {at.farthest} ÷ {at.at_pool} clients", far, at_pool, True),
-        Contrast("pool_step", f"Latency per client, {at.past_pool} ÷ {at.at_pool} clients", past, at_pool, True),
+        Contrast("past_pool", f"Latency per client, {at.farthest} ÷ {at.at_pool} clients", far, at_pool, True, at.pool),
+        Contrast(
+            "pool_step", f"Latency per client, {at.past_pool} ÷ {at.at_pool} clients", past, at_pool, True, at.pool
+        ),
     )
 
 

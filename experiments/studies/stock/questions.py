@@ -30,6 +30,9 @@ NOT_RUN = "The runs that this needs are not in this folder of results."
 FLAT = 0.05
 """Throughput within this share of its value at the most clients counts as no longer growing."""
 
+LITTLE_MARGIN = 0.02
+"""Little's law counts as violated where the two sides differ by more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -51,7 +54,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class LockCost:
-    """What was waited for the lock under one strategy, in µs over runs, and as a share of the same runs' latency."""
+    """What was waited for the lock under one strategy, in µs over runs, and as a share of the same runs' latency.
+
+    Waits are skewed: theirs and the share's are geometric means, so typical; the latency's is arithmetic.
+    """
 
     transport: str
     locking: str
@@ -143,19 +149,42 @@ def _growth_details(rows: Sequence[Row], server: str, part: str) -> Iterator[str
         f"{server}: each further client adds {interval_text(latency, 'µs')} to the mean latency; to N ÷ throughput it "
         f"adds {interval_text(law, 'µs')}."
     )
-    ratios = [row.little_ratio for row in own if row.little_ratio is not None]
-    if ratios:
-        worst = max(abs(ratio - 1) for ratio in ratios)
-        size = f"at most {100 * worst:.1f} %" if worst >= 0.001 else "less than 0.1 %"
-        yield f"{server}: latency and N ÷ throughput, which must be the same, differ by {size} in any run."
-    flat = flat_from(own)
-    if flat is None:
-        yield f"{server}: throughput still changes by over 5 % at the most clients, so the server may not be full yet."
-    else:
+    apart = [abs(row.latency_us_mean / row.n_over_x_us - 1) for row in own if row.latency_us_mean and row.n_over_x_us]
+    if apart:
+        size = f"at most {100 * max(apart):.1f} %" if max(apart) >= 0.001 else "less than 0.1 %"
         yield (
-            f"{server}: from {clients_text(flat)} on, mean throughput stays within 5 % of its value at the most "
-            "clients; from there latency grows in proportion to the clients, by arithmetic."
+            f"{server}: latency and N ÷ throughput differ by {size} in any run; the client’s own time between two "
+            "requests is in the second only."
         )
+    off = sum(violates_littles_law(row) for row in own)
+    if off:
+        yield (
+            f"{server}: Little’s law does not hold to within 2 % in {off} of {len(own)} runs: the report marks what "
+            "rests on them."
+        )
+    yield f"{server}: {_fullness(own)}"
+
+
+def violates_littles_law(row: Row) -> bool:
+    """Whether throughput × (latency + think time) is not the connections that send: clock or counting are in doubt."""
+    return row.little_ratio is not None and abs(row.little_ratio - 1) > LITTLE_MARGIN
+
+
+def _fullness(rows: Sequence[Row]) -> str:
+    """How throughput goes on with the clients, of one server at two numbers of them at least."""
+    flat = flat_from(rows)
+    if flat is not None:
+        return (
+            f"from {clients_text(flat)} on, mean throughput stays within 5 % of its value at the most clients; from "
+            "there latency grows in proportion to the clients, by arithmetic."
+        )
+    *_, before, most = mean_rates(rows).values()
+    if most < before:
+        return "throughput falls by over 5 % at the most clients."
+    grows = "throughput still grows by over 5 % at the most clients"
+    if any(row.load_limited for row in rows):
+        return f"{grows}; the clients were the limit in some run, so that it says nothing of the server’s capacity."
+    return f"{grows}, so the server may not be full yet."
 
 
 def slope_us_per_client(rows: Sequence[Row], measure: Callable[[Row], float | None]) -> stats.Estimate:
@@ -173,14 +202,20 @@ def slope_us_per_client(rows: Sequence[Row], measure: Callable[[Row], float | No
 
 def flat_from(rows: Sequence[Row]) -> int | None:
     """The fewest clients from which throughput stays within 5 % of that at the most; None if only there."""
-    counts = sorted({row.clients for row in rows})
-    rates = {n: float(np.mean([row.throughput_all_hz for row in rows if row.clients == n])) for n in counts}
+    rates = mean_rates(rows)
+    counts = list(rates)
     flat = counts[-1]
     for clients in reversed(counts):
         if abs(rates[clients] / rates[counts[-1]] - 1) > FLAT:
             break
         flat = clients
     return flat if flat < counts[-1] else None
+
+
+def mean_rates(rows: Sequence[Row]) -> dict[int, float]:
+    """Mean throughput over runs by number of clients, ascending."""
+    counts = sorted({row.clients for row in rows})
+    return {n: float(np.mean([row.throughput_all_hz for row in rows if row.clients == n])) for n in counts}
 
 
 def _trade_or_lookup(rows: Sequence[Row], judged: Mapping[str, Judged], at: Levels) -> Answer:
@@ -245,14 +280,14 @@ def _lock_details(costs: Sequence[LockCost]) -> Iterator[str]:
         if cost.locking == "mutex" and cost.wait_us is not None and cost.share is not None:
             yield (
                 f"Under the mutex ({cost.transport}, {clients_text(cost.clients)}, Lookup and Trade mixed), a "
-                f"{cost.request.capitalize()} waits {interval_text(cost.wait_us, 'µs')} for the lock, "
-                f"{number(100 * cost.share.value)} % of its latency."
+                f"{cost.request.capitalize()} typically waits {interval_text(cost.wait_us, 'µs')} for the lock, "
+                f"{number(100 * cost.share.value)} % of its latency (geometric means)."
             )
     waited = [cost for cost in costs if cost.wait_us is not None and cost.share is not None]
     if waited:
         dearest = max(waited, key=lambda cost: cost.share.value if cost.share else 0.0)
         yield (
-            f"Of all strategies, the largest share of latency that is waiting for a lock is "
+            f"Of all strategies, the largest typical share of latency that is waiting for a lock is "
             f"{number(100 * dearest.share.value) if dearest.share else '0'} %: {dearest.locking}, "
             f"{dearest.request.capitalize()}."
         )
@@ -261,8 +296,8 @@ def _lock_details(costs: Sequence[LockCost]) -> Iterator[str]:
 def _beyond_the_pool(rows: Sequence[Row], judged: Mapping[str, Judged], at: Levels) -> Answer:
     to = f"from {at.at_pool} to {clients_text(at.farthest)} with {at.pool} threads"
     phrases = Phrases(
-        equivalent=f"Latency grows in proportion to the clients {to}: past the pool there is no jump",
-        faster=f"Latency grows by less than in proportion {to}: past the pool there is no jump",
+        equivalent=f"Latency grows in proportion to the clients {to}",
+        faster=f"Latency grows by less than in proportion {to}",
         slower=f"Latency grows by more than in proportion {to}",
         undecided=f"Whether latency grows by more than in proportion {to} is not decided",
     )
@@ -305,7 +340,7 @@ def _pool_details(rows: Sequence[Row], judged: Mapping[str, Judged], at: Levels)
     counts = sorted({row.clients for row in held if row.clients > row.workers})
     if counts:
         starved = ", ".join(f"{_starved(held, clients)} of {clients}" for clients in counts)
-        yield f"Where a connection holds its thread, clients that never got a reply: {starved}."
+        yield f"Where a connection holds its thread, clients that got no reply in the window: {starved}."
 
 
 def _starved(held: Sequence[Row], clients: int) -> str:

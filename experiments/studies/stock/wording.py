@@ -76,13 +76,20 @@ def verdict_text(judged: Judged) -> str:
 
 
 def blocks_text(judged: Judged) -> str:
-    """How many blocks would decide, as far as these can tell."""
+    """How many blocks would decide, as far as these can tell; or why none of them does."""
+    if judged.unsound_blocks:
+        return unsound_text(judged)
     have, needed = judged.result.ratio.n, judged.result.blocks_needed
     blocks = "1 block" if have == 1 else f"{have} blocks"
     if needed is None:
         return f"{blocks}; how many would decide is unknown, or over 1000"
     guess = ", a guess from so few" if have < BLOCKS_MIN else ""
     return f"{blocks}; about {needed} would decide{guess}"
+
+
+def unsound_text(judged: Judged) -> str:
+    """``3 blocks had errors or no reply``."""
+    return f"{'1 block' if judged.unsound_blocks == 1 else f'{judged.unsound_blocks} blocks'} had errors or no reply"
 
 
 def sentence(judged: Judged, phrases: Phrases) -> str:

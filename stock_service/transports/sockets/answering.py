@@ -1,7 +1,10 @@
 """What both dispatch models of the socket server share: listening, and a request's frame to its reply's."""
 
+import fcntl
 import logging
 import socket
+import sys
+import termios
 import time
 from collections.abc import Mapping
 
@@ -29,6 +32,11 @@ def methods_of(service: Service) -> Methods:
 def listen(options: ServeOptions) -> socket.socket:
     """A listening, blocking socket. Raises OSError where the address cannot be had."""
     return socket.create_server((options.host, options.port), backlog=BACKLOG)
+
+
+def arrived_bytes(connection: socket.socket) -> int:
+    """How many bytes the kernel holds of what the client has sent."""
+    return int.from_bytes(fcntl.ioctl(connection, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def answer(methods: Methods, frame: RequestFrame, arrived_ns: int) -> bytes:

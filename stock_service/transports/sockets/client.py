@@ -121,7 +121,10 @@ class SocketConnection:
 
 
 def connect(address: Address, timeout_s: float) -> SocketConnection:
-    """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
+    """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+
+    Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
+    """
     connection = SocketConnection(address)
     connection.open(timeout_s)
     return connection

@@ -10,6 +10,8 @@ Waiting costs no CPU: reads block in the kernel, under its own timeouts (SO_RCVT
 
 import errno
 import logging
+import os
+import select
 import socket
 import time
 from collections.abc import Sequence
@@ -24,6 +26,7 @@ from stock_service.transports import Address, ServeOptions
 from stock_service.transports.sockets.answering import (
     READ_BYTES,
     answer,
+    arrived_bytes,
     listen,
     methods_of,
     refusal,
@@ -47,6 +50,8 @@ class ConnectionServer:
         self._executor = executor
         self._options = options
         self._listener = listen(options)
+        self._listener.setblocking(False)
+        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         host, port = self._listener.getsockname()[:2]
         self.address: Address = (host, port)
         self._changed = Condition()  # guards _open and the closing of each socket in it; notified when one has gone
@@ -60,8 +65,9 @@ class ConnectionServer:
         deadline_s = time.monotonic() + grace_s
         if not self._stopping.is_set():
             self._stopping.set()
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the accepting thread
-        self._thread.join()
+            os.eventfd_write(self._wake_fd, 1)
+            self._thread.join()
+            os.close(self._wake_fd)
         with self._changed:
             self._shut(socket.SHUT_RD)  # a reader gets what was sent, then the end
             while self._open and (left_s := deadline_s - time.monotonic()) > 0:
@@ -79,19 +85,32 @@ class ConnectionServer:
                 pass  # the client has closed it already
 
     def _accept(self) -> None:
-        """The accepting thread."""
+        """The accepting thread. Takes what has already connected before it heeds a stop."""
+        poll = select.poll()
+        poll.register(self._listener, select.POLLIN)
+        poll.register(self._wake_fd, select.POLLIN)
         with self._listener:
-            while not self._stopping.is_set():
-                try:
-                    accepted, _ = self._listener.accept()
-                except OSError as error:
-                    if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                        _log.warning("no room for another connection: %s", error.strerror)
-                        self._stopping.wait(_ACCEPT_PAUSE_S)
-                    elif not self._stopping.is_set():
-                        _log.warning("a connection could not be accepted: %s", error.strerror)
-                    continue
-                self._admit(accepted)
+            while True:
+                poll.poll()
+                stopping = self._stopping.is_set()
+                self._accept_waiting()
+                if stopping:
+                    return
+
+    def _accept_waiting(self) -> None:
+        """Takes every connection that waits."""
+        while True:
+            try:
+                accepted, _ = self._listener.accept()
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    _log.warning("no room for another connection: %s", error.strerror)
+                    self._stopping.wait(_ACCEPT_PAUSE_S)
+                elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
+                    _log.warning("a connection could not be accepted: %s", error.strerror)
+                return
+            accepted.setblocking(True)
+            self._admit(accepted)
 
     def _admit(self, accepted: socket.socket) -> None:
         """Gives a connection to the executor, or turns it away."""
@@ -128,14 +147,15 @@ class ConnectionServer:
         """Reads, answers and replies until the client leaves, errs or is out of time. Raises OSError."""
         options = self._options
         _set_read_timeout(connection, options.idle_s)
+        late = f"a request was not whole within {options.read_s:g} s"
+        left = -1  # when stopping: bytes that had arrived by then and are still to be read
         partial_since_s = 0.0  # since when a request is half there; 0: none is
         while True:
             try:
                 data = connection.recv(READ_BYTES)
             except BlockingIOError:  # the kernel's word for a timeout
                 if partial_since_s:
-                    detail = f"a request was not whole within {options.read_s:g} s"
-                    connection.sendall(refusal(0, FaultCode.DEADLINE_EXCEEDED, detail))
+                    connection.sendall(refusal(0, FaultCode.DEADLINE_EXCEEDED, late))
                 return
             if not data:
                 return
@@ -153,11 +173,19 @@ class ConnectionServer:
             if fault:
                 connection.sendall(refusal(0, FaultCode.INVALID_ARGUMENT, fault))
                 return
+            if self._stopping.is_set():
+                left = arrived_bytes(connection) if left < 0 else left - len(data)
+                if left <= 0:
+                    return
             if decoder.pending_bytes:
                 now_s = time.monotonic()
                 if frames or not partial_since_s:
                     partial_since_s = now_s
-                _set_read_timeout(connection, max(0.001, partial_since_s + options.read_s - now_s))
+                left_s = partial_since_s + options.read_s - now_s
+                if left_s <= 0:
+                    connection.sendall(refusal(0, FaultCode.DEADLINE_EXCEEDED, late))
+                    return
+                _set_read_timeout(connection, left_s)
             elif partial_since_s:
                 partial_since_s = 0.0
                 _set_read_timeout(connection, options.idle_s)

@@ -25,6 +25,7 @@ from stock_service.transports import Address, ServeOptions
 from stock_service.transports.sockets.answering import (
     READ_BYTES,
     answer,
+    arrived_bytes,
     listen,
     methods_of,
     refusal,
@@ -138,34 +139,36 @@ class RequestServer:
             connection.flush()
             self._attend(connection, now_ns)
 
-    def _read(self, connection: ServedConnection, now_ns: int) -> bool:
-        """Reads once and dispatches the requests in it; whether there may be more to read."""
+    def _read(self, connection: ServedConnection, now_ns: int) -> None:
+        """Reads once, and dispatches the requests in it."""
         try:
-            data = connection.socket.recv(READ_BYTES)
+            data = connection.socket.recv(READ_BYTES if connection.left < 0 else min(READ_BYTES, connection.left))
         except BlockingIOError:
-            return False
+            connection.left = min(connection.left, 0)
+            return
         except OSError:
             self._break(connection)
-            return False
+            return
         if not data:
             connection.ending = True
             self._look_after(connection, now_ns)
-            return False
+            return
         connection.active_ns = now_ns
+        if connection.left > 0:
+            connection.left -= len(data)
         try:
             frames = connection.decoder.feed(data)
         except FramingError as error:
-            connection.waiting.extend(error.frames)
+            connection.waiting.extend((frame, now_ns) for frame in error.frames)
             connection.end_with(refusal(0, FaultCode.INVALID_ARGUMENT, str(error)))
             self._look_after(connection, now_ns)
-            return False
+            return
         connection.note_partial(bool(frames), now_ns)
         if len(frames) == 1 and not connection.waiting and connection.in_flight < self._pipeline_max and frames[0].call:
             self._dispatch(connection, frames[0], now_ns)  # what nearly always comes, without a look at anything else
         else:
-            connection.waiting.extend(frames)
+            connection.waiting.extend((frame, now_ns) for frame in frames)
             self._look_after(connection, now_ns)
-        return len(data) == READ_BYTES
 
     def _dispatch(self, connection: ServedConnection, frame: RequestFrame, now_ns: int) -> None:
         """Puts a request into the batch that goes to the executor when all that is ready has been read."""
@@ -194,9 +197,11 @@ class RequestServer:
 
     def _read_last(self, connection: ServedConnection, now_ns: int) -> None:
         """Reads what has arrived, as far as the pipeline's limit lets it, and then never again."""
-        while not (connection.closed or connection.ending or connection.paused):
-            if not self._read(connection, now_ns) and not connection.paused:
-                connection.ending = True
+        if connection.left < 0:
+            connection.left = arrived_bytes(connection.socket)
+        while connection.left and not (connection.closed or connection.ending or connection.paused):
+            self._read(connection, now_ns)
+        connection.ending = connection.ending or not connection.left
         self._look_after(connection, now_ns)
 
     def _look_after(self, connection: ServedConnection, now_ns: int) -> None:
@@ -205,13 +210,13 @@ class RequestServer:
             return
         connection.paused = True  # before in_flight is read: whoever answers from here on has us look again
         waiting = connection.waiting
-        while waiting and connection.in_flight < self._pipeline_max:
-            frame = waiting.popleft()
+        while waiting and not connection.unsent and connection.in_flight < self._pipeline_max:
+            frame, arrived_ns = waiting.popleft()
             if frame.call == 0:
                 waiting.clear()
                 connection.end_with(refusal(0, FaultCode.INVALID_ARGUMENT, "call number 0, allowed: 1 to 4294967295"))
             else:
-                self._dispatch(connection, frame, now_ns)
+                self._dispatch(connection, frame, arrived_ns)
         if connection.last_words and not waiting and connection.in_flight == 0:
             frame_of_fault, connection.last_words = connection.last_words, b""
             connection.received += 1  # the fault counts as one reply more
@@ -281,6 +286,8 @@ class RequestServer:
         self._next_sweep_ns = now_ns + int(self._sweep_s * 1e9)
         idle_ns, read_ns = int(self._options.idle_s * 1e9), int(self._options.read_s * 1e9)
         for connection in list(self._connections.values()):
+            if connection.in_flight or connection.unsent:
+                connection.active_ns = now_ns
             if connection.blocked_ns and now_ns - connection.blocked_ns > read_ns:
                 self._break(connection)
             elif connection.partial_ns and now_ns - connection.partial_ns > read_ns and not connection.silent:

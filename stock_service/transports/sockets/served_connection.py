@@ -28,6 +28,7 @@ class ServedConnection:
         "events",
         "fd",
         "last_words",
+        "left",
         "partial_ns",
         "paused",
         "received",
@@ -39,14 +40,15 @@ class ServedConnection:
         self.socket = accepted
         self.fd = accepted.fileno()
         self.decoder = request_decoder(frame_bytes_max)
-        self.waiting: deque[RequestFrame] = deque()  # read, held back by the pipeline's limit
+        self.waiting: deque[tuple[RequestFrame, int]] = deque()  # read when, held back by the pipeline's limit
         self.received = 0
         self.answered = 0
-        self.active_ns = now_ns  # when something was last read
+        self.active_ns = now_ns  # when something last happened, to within a sweep
         self.partial_ns = 0  # since when a request is half there; 0: none is
         self.blocked_ns = 0  # since when the client takes no bytes; 0: it does
         self.events = 0  # what epoll watches for; -1: nothing, it was taken out
         self.paused = False  # not read until something changes
+        self.left = -1  # when stopping: bytes that had arrived by then and are still to be read; -1: not stopping
         self.ending = False  # never read again; closed when all is answered
         self.last_words = b""  # the frame of the fault to end with, once all before it is answered
         self.broken = False  # the client is gone, replies are dropped

@@ -1,9 +1,13 @@
 """The replication card: each claim's status comes from the data, and turns round when the data does."""
 
+from dataclasses import replace
+
 import pytest
 
 from experiments.results import Row
+from experiments.stats import Verdict
 from experiments.studies.stock.claims import CLAIMS, Entry, Status, card
+from experiments.studies.stock.comparisons import judge
 from tests.unit.experiments.planted_stock import MAIN_PARTS, World, rows_of, swapped
 
 
@@ -28,13 +32,35 @@ def test_faster_sockets_are_confirmed_and_contradicted_once_the_servers_are_swap
         ("about as long as Lookup", World(noise=0.01), World(trade_factor=1.4)),
         ("does not jump", World(noise=0.01), World(pool_jump=1.5)),
         ("costs Trade and Lookup the same", World(lock_wait_us=0.4), World(lock_wait_us=900.0)),
-        ("may be the reason", World(sockets_factor=1.0, noise=0.01, lock_wait_us=80.0), World(lock_wait_us=0.4)),
     ],
 )
 def test_a_claim_turns_round_with_the_data(words: str, confirming: World, contradicting: World) -> None:
     """One world bears the claim out, another contradicts it."""
     assert entry(rows_of(confirming), words).status is Status.CONFIRMED
     assert entry(rows_of(contradicting), words).status is Status.CONTRADICTED
+
+
+def test_the_lock_is_ruled_out_by_a_short_wait_and_never_shown_to_be_the_reason() -> None:
+    """That two servers with one lock take the same time does not say that a difference without it would be the lock."""
+    assert entry(rows_of(World(lock_wait_us=0.4)), "may be the reason").status is Status.CONTRADICTED
+    alike = rows_of(World(sockets_factor=1.0, noise=0.01, lock_wait_us=80.0))
+    assert entry(alike, "may be the reason").status is Status.INCONCLUSIVE
+
+
+def test_a_small_but_sure_difference_does_not_contradict_its_own_direction() -> None:
+    """Sockets 3 % faster are EQUIVALENT and yet faster; the other way round the claim is contradicted."""
+    quiet = World(block_noise=0.0, noise=0.003)
+    small = rows_of(replace(quiet, sockets_factor=0.97))
+    assert entry(small, "less time on sockets").status is Status.INCONCLUSIVE
+    assert entry(swapped(small), "less time on sockets").status is Status.CONTRADICTED
+
+
+@pytest.mark.parametrize(("jump", "status"), [(1.048, Status.INCONCLUSIVE), (1.2, Status.CONTRADICTED)])
+def test_a_step_that_is_not_clearly_one_does_not_contradict_that_there_is_none(jump: float, status: Status) -> None:
+    """Its interval crosses the margin of equivalence and excludes 1."""
+    rows = rows_of(World(pool_jump=jump, block_noise=0.0, noise=0.008))
+    assert judge(rows)["pool_step"].result.verdict is Verdict.SLOWER
+    assert entry(rows, "does not jump").status is status
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import dataclasses
 import getpass
+import json
 import platform
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,36 @@ def test_a_file_that_is_no_environment_is_refused_by_name(tmp_path: Path, text: 
     (tmp_path / "environment.json").write_text(text)
     with pytest.raises(UsageError, match=r"environment\.json"):
         environment.load(tmp_path)
+
+
+def test_a_record_without_the_digest_of_changes_is_still_read(tmp_path: Path) -> None:
+    """Older sweeps have none."""
+    environment.save(HERE, tmp_path)
+    file = tmp_path / "environment.json"
+    values = json.loads(file.read_text())
+    del values["changes"]
+    file.write_text(json.dumps(values))
+    assert environment.load(tmp_path) == dataclasses.replace(HERE, changes=None)
+
+
+def test_two_different_changes_to_one_commit_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a file that git does not know, such as a folder of results, is no change."""
+    monkeypatch.setattr(environment, "_REPOSITORY", tmp_path)
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@b")
+    subprocess.run([*git, "init", "-q"], check=True)
+    (tmp_path / "code.py").write_text("1\n")
+    subprocess.run([*git, "add", "code.py"], check=True)
+    subprocess.run([*git, "commit", "-qm", "one"], check=True)
+    (tmp_path / "results.csv").write_text("")
+    clean = environment.look()
+    assert clean.dirty is False
+    (tmp_path / "code.py").write_text("2\n")
+    two = environment.look()
+    (tmp_path / "code.py").write_text("3\n")
+    three = environment.look()
+    assert two.dirty
+    assert three.dirty
+    assert len({clean.changes, two.changes, three.changes}) == 3
 
 
 def test_a_commit_differs_from_a_commit_with_changes() -> None:

@@ -12,6 +12,7 @@ from experiments.figures import series
 from experiments.figures.captions import caption_lines
 from experiments.figures.series import Facet
 from experiments.figures.style import LOOKS, look
+from experiments.report_tables import measured_table
 from experiments.results import Row
 from tests.unit.experiments.planted_stock import EXTENSIONS, MAIN_PARTS, World, rows_of, write_results
 
@@ -67,6 +68,18 @@ def test_every_server_has_its_own_colour_marker_and_label() -> None:
         values = [getattr(known, attribute) for known in LOOKS.values()]
         assert len(set(values)) == len(values)
     assert look("pigeons").label == "pigeons"
+
+
+def test_a_99th_percentile_needs_a_thousand_replies() -> None:
+    """With fewer there is none, in the figure or in the table; the panel says why it is empty."""
+    rows = [replace(row, count=999) for row in rows_of(World(blocks=2), ("figure_2",))]
+    assert series.by_clients(rows, series.P99.of) == []
+    assert "under 1,000 replies" in figures.paint("figure_2", rows).axes[2].texts[0].get_text()
+    enough = [replace(row, count=1000) for row in rows]
+    assert len(series.by_clients(enough, series.P99.of)[0].points) == 5
+    cells = [table.splitlines()[2].split(" | ")[4] for table in map(measured_table, (rows, enough))]
+    assert cells[0] == "–"
+    assert cells[1] != "–"
 
 
 def test_too_few_runs_have_no_interval() -> None:

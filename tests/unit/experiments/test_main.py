@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from experiments import results
-from experiments.__main__ import INTERRUPTED_EXIT, _folder, _parser, main
+from experiments.__main__ import INTERRUPTED_EXIT, UNREAD_EXIT, _folder, _parser, main
 from experiments.studies import experiments
+from tests.unit.experiments.planted_stock import World, rows_of, write_results
 
 COMMAND = (sys.executable, "-m", "experiments")
 FOUR_RUNS = ("run", "connection_policy", "--clients", "1", "--blocks", "1")
@@ -44,6 +45,7 @@ def test_every_experiment_is_listed_with_what_it_is(capsys: pytest.CaptureFixtur
         (("run", "stock", "--profile", "fast"), "--profile"),
         (("run", "stock", "--clients", "0"), "--clients: got '0', allowed: a whole number from 1 to 64"),
         (("run", "stock", "--blocks", "none"), "--blocks"),
+        (("run", "server_cost", "--clients", "2", "4"), "--clients: got '2 4', allowed: nothing: server_cost has its"),
         ((), "list|run|plot|report"),
     ],
 )
@@ -82,14 +84,17 @@ def test_a_sweep_is_run_drawn_and_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_a_run_leaves_no_half_of_it_no_process_and_the_command_to_go_on(tmp_path: Path) -> None:
-    """Interrupted while clients send; the command is the one given, with --resume."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_run_leaves_no_half_of_it_no_process_and_the_command_to_go_on(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """By Ctrl-C, a service manager or a closed terminal, while clients send; the command is that given, --resume."""
     given = [*FOUR_RUNS, "--profile", "paper", "--seed", "7", "--out", str(tmp_path)]
     with subprocess.Popen([*COMMAND, *given], stderr=subprocess.PIPE, text=True) as sweep:
         assert sweep.stderr is not None
         assert "4 runs" in sweep.stderr.readline()
         started = clients_of(sweep.pid)
-        sweep.send_signal(signal.SIGINT)
+        sweep.send_signal(number)
         said = sweep.stderr.read()
         assert sweep.wait(20) == INTERRUPTED_EXIT
     _, left = psutil.wait_procs(started, timeout=10)  # the fork server sees that its parent is gone
@@ -98,6 +103,24 @@ def test_ctrl_c_in_a_run_leaves_no_half_of_it_no_process_and_the_command_to_go_o
     assert said.count("\n") == 1
     going_on = _parser().parse_args(shlex.split(said.partition("to go on: ")[2])[3:])
     assert vars(going_on) == vars(_parser().parse_args([*given, "--resume"]))
+
+
+def test_a_reader_that_has_gone_is_no_traceback() -> None:
+    """As of ``list | head -1``."""
+    with subprocess.Popen([*COMMAND, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as listing:
+        assert listing.stdout is not None
+        assert listing.stderr is not None
+        listing.stdout.close()
+        assert listing.stderr.read() == ""
+        assert listing.wait(20) == UNREAD_EXIT
+
+
+@pytest.mark.slow
+def test_results_that_a_crash_tore_are_reported(tmp_path: Path) -> None:
+    """Without the run that is not whole."""
+    file = write_results(tmp_path, rows_of(World(blocks=1), ("figure_2",))) / results.RESULTS_FILE
+    file.write_text(file.read_text()[:-30])
+    assert main(["report", str(tmp_path)]) == 0
 
 
 def clients_of(pid: int) -> list[psutil.Process]:

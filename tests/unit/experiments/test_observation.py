@@ -87,6 +87,23 @@ def test_processor_time_is_divided_among_all_requests() -> None:
         assert row.server_cpu_us_per_request == pytest.approx(0.4e6 / count)
 
 
+def test_an_updaters_requests_are_not_charged_to_the_clients() -> None:
+    """The server's time beside an updater is for requests that nobody counted; a window missed has no time at all."""
+    beside = dataclasses.replace(RUN, setting=dataclasses.replace(SETTING, updater=True))
+    assert {row.server_cpu_us_per_request for row in rows("stock", beside, SEEN)} == {None}
+    missed = rows("stock", RUN, dataclasses.replace(SEEN, server_cpu_s=None))
+    assert {(row.server_cpu_s, row.server_cpu_us_per_request) for row in missed} == {(None, None)}
+
+
+def test_an_updater_on_the_clients_core_is_part_of_the_load() -> None:
+    """Clients at 70 % and an updater at 15 % leave their common core no room; on cores of their own they do."""
+    seen = dataclasses.replace(SEEN, load=load_result(0.35), updater_cpu_s=0.15)
+    row = rows("stock", RUN, seen)[-1]
+    assert row.client_cpu_share == pytest.approx(0.85)
+    assert row.load_limited
+    assert not rows("stock", RUN, dataclasses.replace(seen, pinned=False))[-1].load_limited
+
+
 def test_a_lookup_waits_as_a_reader_and_a_trade_as_a_writer() -> None:
     """Of all together there is no one wait, and where it was not timed there is none at all."""
     lookup, trade, everything = rows("stock", RUN, SEEN)

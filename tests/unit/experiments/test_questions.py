@@ -1,7 +1,12 @@
 """The four answers: a planted difference is found, none is invented, and each sentence says what its data allows."""
 
+from dataclasses import replace
+
 import pytest
 
+from experiments import figures
+from experiments.report_tables import lock_table, measured_table, verdict_table
+from experiments.results import Row
 from experiments.stats import Verdict
 from experiments.studies.stock.comparisons import families, judge, levels
 from experiments.studies.stock.questions import NOT_RUN, answers, flat_from, lock_costs, slope_us_per_client
@@ -97,13 +102,14 @@ def test_a_jump_past_the_pool_is_found_and_proportional_growth_is_none() -> None
     jump, none = (answers(rows_of(World(pool_jump=jump, noise=0.01)))[3].headline for jump in (1.5, 1.0))
     assert "by more than in proportion" in jump
     assert "**SLOWER**" in jump
-    assert "there is no jump" in none
+    assert none.startswith("Latency grows in proportion to the clients from 5 to 10 clients")
+    assert "jump" not in none
     assert "**EQUIVALENT**" in none
 
 
 @pytest.mark.slow
 def test_starved_clients_are_told_where_the_dispatch_extension_was_run() -> None:
-    """With a thread per connection, 5 of 10 clients never get a reply."""
+    """With a thread per connection, 5 of 10 clients get no reply."""
     text = " ".join(answers(rows_of(World(blocks=2), (*MAIN_PARTS, "dispatch")))[3].details)
     assert "5 of 10" in text
 
@@ -118,6 +124,95 @@ def test_a_limit_on_the_load_side_is_named() -> None:
     """The answer is then called what it is."""
     headline = answers(rows_of(World(load_limited=True)))[0].headline
     assert "latency of client and server together" in headline
+
+
+def only(rows: list[Row], clients: set[int]) -> list[Row]:
+    """The rows with those numbers of clients."""
+    return [row for row in rows if row.clients in clients]
+
+
+def test_a_cell_is_not_compared_with_itself() -> None:
+    """With one number of clients there is no growth, and nothing past the pool."""
+    judged = judge(only(rows_of(World(), ("figure_2", "figure_4", "figure_5")), {3}))
+    assert set(judged) == {"sockets_to_grpc_3"}
+
+
+@pytest.mark.parametrize("clients", [{7, 8}, {2, 4}])
+def test_the_pool_is_judged_only_from_within_it_to_past_it(clients: set[int]) -> None:
+    """All clients past the pool, or all within it: there is no step to be seen."""
+    rows = only(rows_of(World(), ("figure_5",)), clients)
+    assert not {"past_pool", "pool_step"} & judge(rows).keys()
+    assert answers(rows)[3].headline == NOT_RUN
+
+
+def test_what_was_not_run_still_counts_for_holm() -> None:
+    """One of the six answers alone is corrected for six: six blocks cannot decide it."""
+    rows = only(rows_of(World(blocks=6, sockets_factor=0.2), ("figure_2", "figure_4")), {1})
+    result = judge(rows)["sockets_to_grpc_1"].result
+    assert result.p_holm == pytest.approx(6 * result.p)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.blocks_needed == 8
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [{"errors": 50}, {"starved_clients": 1}, {"latency_us_mean": None, "count": 0}],
+    ids=["errors", "starved", "no reply"],
+)
+def test_blocks_with_errors_or_without_a_reply_do_not_decide_silently(fault: dict[str, object]) -> None:
+    """Sockets at half the time, and in two blocks something was wrong with them."""
+    rows = [
+        replace(row, **fault) if row.part == "figure_4" and row.block < 3 else row  # type: ignore[arg-type]
+        for row in rows_of(World(sockets_factor=0.5), ("figure_2", "figure_4"))
+    ]
+    assert judge(rows)["sockets_to_grpc_1"].result.verdict is Verdict.INCONCLUSIVE
+    first = answers(rows)[0]
+    assert "(2 blocks had errors or no reply)" in first.headline
+    assert "**INCONCLUSIVE**, 2 blocks had errors or no reply" in verdict_table(first.comparisons)
+
+
+def test_an_error_in_a_thousand_requests_is_borne() -> None:
+    """The limit is 0.1 %."""
+    rows = [replace(row, errors=row.count // 1001) for row in rows_of(World(sockets_factor=0.5))]
+    assert judge(rows)["sockets_to_grpc_1"].result.verdict is Verdict.FASTER
+
+
+def test_latency_and_littles_law_are_told_apart() -> None:
+    """How far latency is from N ÷ throughput is of those two; Little's law has the think time too, and its own word."""
+    rows = [replace(row, n_over_x_us=1.04 * (row.latency_us_mean or 0)) for row in rows_of(World(), ("figure_2",))]
+    text = " ".join(answers(rows)[1].details)
+    assert "differ by at most 3.8 % in any run; the client’s own time between two requests is in the second" in text
+    assert "does not hold" not in text
+    off = [replace(row, little_ratio=1.05) if row.block == 1 else row for row in rows]
+    assert "does not hold to within 2 % in 5 of 45 runs" in " ".join(answers(off)[1].details)
+    assert "‡" in measured_table(off)
+    assert "‡" not in measured_table(rows)
+
+
+def test_a_server_is_not_said_to_have_room_where_throughput_falls_or_the_clients_were_the_limit() -> None:
+    """Only a throughput that grows, under clients that could have sent more, leaves it open."""
+    grows = rows_of(World(growth=False), ("figure_2",))
+    falls = [replace(row, throughput_all_hz=9000.0 - 900 * row.clients) for row in grows]
+    limited = [replace(row, load_limited=True) for row in grows]
+    for rows, said in (
+        (grows, "may not be full"),
+        (falls, "throughput falls"),
+        (limited, "the clients were the limit"),
+    ):
+        text = " ".join(answers(rows)[1].details)
+        assert said in text
+        assert ("may not be full" in text) is (rows is grows)
+
+
+def test_typical_waits_are_geometric_means_and_say_so() -> None:
+    """One run in nine with a wait a hundred times as long, in the table, the sentence and the figure."""
+    cell = ("mutex", "lookup")
+    own = [row for row in rows_of(World(), ("locks",)) if (row.locking, row.request) == cell]
+    rows = [replace(row, lock_wait_us_mean=30.0 if row.block == 9 else 0.3) for row in own]
+    assert "Typical wait (geometric mean), µs" in lock_table(lock_costs(rows))
+    assert "| 0.500 |" in lock_table(lock_costs(rows))
+    assert "typically waits 0.500 µs" in " ".join(answers(rows)[2].details)
+    assert "typically waits 0.5 µs" in figures.alternative("locks", rows)
 
 
 def test_the_families_are_small_enough_for_nine_blocks() -> None:

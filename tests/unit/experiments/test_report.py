@@ -1,6 +1,6 @@
 """The report: one page that needs nothing else, a text for every figure, honest from few blocks, whole from many."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -160,6 +160,21 @@ def test_the_committed_results_can_be_reported(tmp_path: Path) -> None:
     report.write(tmp_path)
     assert "| Processor | " in (tmp_path / "report.md").read_text(encoding="utf-8")
     assert len({row.block for row in load_whole_runs(FIXTURE)}) < BLOCKS_MIN
+
+
+@pytest.mark.slow
+def test_how_it_was_measured_says_only_what_holds_for_these_rows(tmp_path: Path) -> None:
+    """A connection per request is in the latency; a study without comparisons has no family of them."""
+    report.write(write_results(tmp_path / "policy", rows_of(World(blocks=2), ("connection_policy",))))
+    text = (tmp_path / "policy" / "report.md").read_text(encoding="utf-8")
+    assert "making it is part of the latency" in text
+    assert "sign-flip" in text
+    cost = [replace(row, study="server_cost", part="lookup") for row in rows_of(World(blocks=2), ("figure_2",))]
+    report.write(write_results(tmp_path / "cost", cost))
+    text = (tmp_path / "cost" / "report.md").read_text(encoding="utf-8")
+    assert "sign-flip" not in text
+    assert "making it is part of the latency" not in text
+    assert "(idle) is run in the first block only" in text
 
 
 def test_a_folder_without_a_whole_run_is_refused(tmp_path: Path) -> None:

@@ -104,6 +104,14 @@ def test_a_run_that_a_crash_cut_off_is_no_run(tmp_path: Path) -> None:
         assert results.load_whole_runs(path) == [LOOKUP, ALL]
 
 
+def test_a_crash_within_the_header_leaves_no_run(tmp_path: Path) -> None:
+    """The file is empty, or has no whole line: nothing was measured, and nothing is wrong."""
+    path = tmp_path / "results.csv"
+    for text in ("", "study,part,blo"):
+        path.write_text(text)
+        assert results.load_whole_runs(path) == []
+
+
 def test_a_torn_file_is_refused_by_whoever_needs_it_whole(tmp_path: Path) -> None:
     """With what repairs it."""
     path = tmp_path / "results.csv"

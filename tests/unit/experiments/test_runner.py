@@ -140,3 +140,35 @@ def test_a_sweep_is_not_resumed_on_another_commit(tmp_path: Path) -> None:
     environment.save(dataclasses.replace(environment.load(tmp_path), commit="0" * 40), tmp_path)
     with pytest.raises(UsageError, match="commit 000000000000"):
         run_sweep(sweep(tmp_path), recorder.execute, resume=True, watch=recorder.watch)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("changes", "f" * 64, "with changes ffffffffffff"),
+        ("python", "CPython 2.7", "CPython 2.7"),
+        ("cpu_model", "Z80", "Z80"),
+        ("cores", 999, "999 cores"),
+    ],
+)
+def test_a_sweep_is_not_resumed_on_other_code_or_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str, value: object, message: str
+) -> None:
+    """Two working trees of one commit that differ, or another Python, processor or number of cores."""
+    here = dataclasses.replace(environment.look(), dirty=True, changes="0" * 64)
+    monkeypatch.setattr(environment, "look", lambda: here)
+    recorder = Recorder(fail_at=3)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(sweep(tmp_path), recorder.execute, resume=False, watch=recorder.watch)
+    environment.save(dataclasses.replace(here, **{field: value}), tmp_path)  # type: ignore[arg-type]  # one of its fields
+    with pytest.raises(UsageError, match=message):
+        run_sweep(sweep(tmp_path), recorder.execute, resume=True, watch=recorder.watch)
+
+
+def test_a_sweep_that_a_crash_ended_in_its_header_begins_anew(tmp_path: Path) -> None:
+    """It holds no run that could be lost."""
+    (tmp_path / "results.csv").write_text("study,part,blo")
+    recorder = Recorder()
+    run_sweep(sweep(tmp_path), recorder.execute, resume=True, watch=recorder.watch)
+    assert len(recorder.executed) == 6
+    assert len(results.load_rows(tmp_path)) == 12

@@ -80,6 +80,13 @@ def test_a_throughput_that_the_load_limited_says_so() -> None:
     assert "load at 97% of its core at most, the limit in 9 of 9 runs" in goals.conclude(rows)
 
 
+def test_a_run_without_a_reply_is_left_out_of_the_throughput_and_counted() -> None:
+    """A geometric mean has no place for 0."""
+    rows = planted({goals.SOCKETS: 12.0})
+    rows[0] = dataclasses.replace(rows[0], throughput_all_hz=0.0, server_cpu_us_per_request=None)
+    assert "no reply in 1 of 9 runs, left out" in goals.conclude(rows)
+
+
 def test_no_interval_of_a_throughput_crosses_zero() -> None:
     """However much it differs from run to run."""
     rows = [row(goals.SOCKETS, block, cost) for block, cost in enumerate((10.0, 20.0, 4000.0), start=1)]

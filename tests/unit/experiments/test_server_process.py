@@ -84,6 +84,16 @@ def test_an_error_inside_with_stays_the_error_and_the_program_is_gone() -> None:
     assert gone(program.pid)
 
 
+@pytest.mark.usefixtures("no_leaks")
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
+def test_a_program_that_cannot_be_pinned_is_reported_and_gone() -> None:
+    """Here: to a core that no machine has."""
+    before = psutil.Process().children()
+    with pytest.raises(ProgramFailed, match="cannot be kept to cores 100000"):
+        python(GOOD + WAIT, (100_000,))
+    assert psutil.Process().children() == before
+
+
 def test_a_program_that_is_not_there_is_reported() -> None:
     """One line, with its name's place in the command."""
     with pytest.raises(ProgramFailed, match="did not start"):

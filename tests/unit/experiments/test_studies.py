@@ -52,7 +52,7 @@ def test_arms_that_are_compared_differ_in_the_declared_factor_alone(clients: int
     [
         ("figure_1", {"clients"}),
         ("figure_5", {"clients"}),
-        ("locks", {"locking"}),
+        ("locks", {"locking", "transport"}),
         ("pool_by_clients", {"workers", "clients"}),
         ("dispatch", {"dispatch", "clients"}),
         ("connection_policy", {"transport", "connection", "clients"}),
