@@ -202,8 +202,8 @@ def _locks(rows: Sequence[Row]) -> Iterator[str]:
     yield "## Waiting for the lock"
     yield (
         "From asking for the catalog’s lock to having it, measured in the server from its start, warm-up included; "
-        "the typical share is of the same runs’ latency. Timing a wait costs about 1 µs a request, so these latencies are not "
-        "those of the figures."
+        "the typical share is of the same runs’ latency. Timing a wait costs about 1 µs a request, so these "
+        "latencies are not those of the figures."
     )
     yield _picture("locks", rows)
     yield lock_table(lock_costs(rows))

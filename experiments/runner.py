@@ -2,8 +2,8 @@
 
 A sweep is a folder: ``design.json`` says what is to be run, ``environment.json`` on what, ``results.csv`` holds what
 was. Interrupted by a crash or by Ctrl-C it is resumed where it stopped, and loses the one run that was under way; it is
-not resumed with another design, other code or on another machine, since its rows would then not compare. What one run is, is not
-known here: ``execute`` does it. One thread; nothing is drawn and nothing is judged here.
+not resumed with another design, other code or on another machine, since its rows would then not compare. What one
+run is, is not known here: ``execute`` does it. One thread; nothing is drawn and nothing is judged here.
 """
 
 import json
@@ -46,7 +46,8 @@ def run_sweep(sweep: Sweep, execute: Execute, resume: bool, watch: Watch) -> Non
     """Does every run of a sweep that is not done yet. Blocks until all are.
 
     Raises UsageError where the folder holds results and ``resume`` is not asked for, or where they are of another
-    design, code or machine; OSError where it cannot be written. What ``execute`` raises ends the sweep, which can be resumed.
+    design, code or machine; OSError where it cannot be written. What ``execute`` raises ends the sweep, which can be
+    resumed.
     """
     now = environment.look()
     sweep.folder.mkdir(parents=True, exist_ok=True)

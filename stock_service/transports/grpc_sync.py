@@ -75,8 +75,8 @@ class GrpcServer:
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""
         self._health.enter_graceful_shutdown()
-        _end_watches(self._health)
         stopped = self._server.stop(grace_s + _CANCEL_AFTER_S)
+        _end_watches(self._health)
         in_time = stopped.wait(grace_s)
         return in_time or (stopped.wait(_CANCEL_S) and False)
 

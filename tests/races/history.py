@@ -78,26 +78,39 @@ class Plan:
     rounds: tuple[tuple[tuple[Request, ...], ...], ...]
 
 
-def plan(rng: random.Random, threads: int, rounds: int, requests: int = 6) -> Plan:
+def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7) -> Plan:
     """Random requests, ``requests`` of each thread in each round."""
     shared = Stock(SHARED_STOCK, 1000, 10**12)
     own = [Stock(f"Round{number}", 100, ROUND_LIMIT) for number in range(rounds)]
     sent = [
-        tuple(tuple(_request(rng, number, position) for position in range(requests)) for _thread in range(threads))
+        tuple(
+            (_first(number, thread), *(_later(rng, number, position) for position in range(1, requests)))
+            for thread in range(threads)
+        )
         for number in range(rounds)
     ]
     return Plan((shared, *own), tuple(sent))
 
 
-def _request(rng: random.Random, number: int, position: int) -> Request:
-    """A request of a round. All threads meet: at a stock in demand, a retry, trades of which one fits; and last."""
+def _first(number: int, thread: int) -> Request:
+    """What a thread sends first, when all have just met: about a stock in demand, a retry, or two trades too many."""
+    match number % 4:
+        case 1:
+            return Trade(f"Round{number}", 2, Side.SELL, f"fits-{number}")
+        case 3:
+            return Trade(f"Round{number}", ROUND_LIMIT // 2)
+    in_demand = (Trade(SHARED_STOCK, 3), Lookup(SHARED_STOCK), Update(SHARED_STOCK, number), Lookup(SHARED_STOCK))
+    return in_demand[thread % 4]
+
+
+def _later(rng: random.Random, number: int, position: int) -> Request:
+    """Any other request of a round, some of them likely at the same position in all threads."""
     own = f"Round{number}"
     quantity, side = rng.randint(1, 100), rng.choice(list(Side))
-    if position < 3 and rng.random() < (0.9, 0.6, 0.6)[position]:
+    if position < 4 and rng.random() < 0.6:
         demanded: Request = Trade(SHARED_STOCK, quantity, side) if rng.random() < 0.5 else Lookup(SHARED_STOCK)
-        meeting = (demanded, Trade(own, 2, Side.SELL, f"fits-{number}"), Trade(own, 5, side))
-        return meeting[(position + number) % 3]  # the barrier is just before the first, so each has its turn there
-    if rng.random() < (0.1, 0.6)[position == 5]:
+        return (demanded, Trade(own, 2, Side.SELL, f"fits-{number}"), Trade(own, 5, side))[position - 1]
+    if rng.random() < (0.1, 0.6)[position == 6]:
         return Trade(own, ROUND_LIMIT + 1, Side.BUY, f"too-large-{number}")
     match rng.randrange(10):
         case 0 | 1 | 2:
