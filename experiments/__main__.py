@@ -120,7 +120,9 @@ def _run(options: argparse.Namespace) -> int:
 
     experiment = experiments()[options.name]
     if options.clients is not None and not experiment.study.varies_clients:
-        raise UsageError("--clients", " ".join(map(str, options.clients)), f"none, since {options.name} has its own numbers")
+        raise UsageError(
+            "--clients", " ".join(map(str, options.clients)), f"none, since {options.name} has its own numbers"
+        )
     folder = options.out or _folder(Path("results"), f"{options.name}-{options.profile}", options.resume)
     sweep = Sweep(experiment.study.name, _design(experiment, options), folder)
     progress = Progress(sys.stderr)

@@ -22,7 +22,7 @@ make = maker(Kind("grpc", "thread-pool"))
 
 @pytest.fixture(scope="module", autouse=True)
 def _descriptors_that_stay() -> None:
-    """Has gRPC core open, before any are counted, the pollers that it keeps once a watch was ended: one set a process."""
+    """Has gRPC core open, before they are counted, the pollers that a process keeps once a watch was ended."""
     with make(Probe().service) as running:
         host, port = running.address
         with grpc.insecure_channel(f"{host}:{port}", [("grpc.use_local_subchannel_pool", 1)]) as to_server:
