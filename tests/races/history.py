@@ -1,7 +1,7 @@
 """Histories: what many threads asked of an exchange, what they were told, and when.
 
 A plan is made of rounds. In each, every thread waits for the others and then sends its requests, about a stock of that
-round, which is new and soon at its limit, and about one that all rounds share. So each round gives every race a fresh
+round, which is new and mostly soon at its limit, and about one that all rounds share. So each round gives every race a fresh
 chance, and retries of a request meet at its start. Times are of ``perf_counter_ns``, one clock for all threads.
 """
 
@@ -26,6 +26,9 @@ SWITCH_S = 1e-6
 
 ROUND_LIMIT = 10
 """The volume limit of a round's own stock: some three trades."""
+
+RETRY_LIMIT = 1000
+"""The limit of a stock whose round begins with a retry: a second effect is not hidden by a lack of room."""
 
 SHARED_STOCK = "Shared"
 """The stock of every round; no plan reaches its limit."""
@@ -79,12 +82,12 @@ class Plan:
 
 
 def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7) -> Plan:
-    """Random requests, ``requests`` of each thread in each round."""
+    """Random requests, about ``requests`` of each thread in each round."""
     shared = Stock(SHARED_STOCK, 1000, 10**12)
-    own = [Stock(f"Round{number}", 100, ROUND_LIMIT) for number in range(rounds)]
+    own = [Stock(f"Round{number}", 100, RETRY_LIMIT if number % 4 == 1 else ROUND_LIMIT) for number in range(rounds)]
     sent = [
         tuple(
-            (_first(number, thread), *(_later(rng, number, position) for position in range(1, requests)))
+            (*_first(number, thread), *(_later(rng, number, position) for position in range(1, requests)))
             for thread in range(threads)
         )
         for number in range(rounds)
@@ -92,15 +95,19 @@ def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7) -> Pl
     return Plan((shared, *own), tuple(sent))
 
 
-def _first(number: int, thread: int) -> Request:
+def _first(number: int, thread: int) -> tuple[Request, ...]:
     """What a thread sends first, when all have just met: about a stock in demand, a retry, or two trades too many."""
-    match number % 4:
-        case 1:
-            return Trade(f"Round{number}", 2, Side.SELL, f"fits-{number}")
-        case 3:
-            return Trade(f"Round{number}", ROUND_LIMIT // 2)
-    in_demand = (Trade(SHARED_STOCK, 3), Lookup(SHARED_STOCK), Update(SHARED_STOCK, number), Lookup(SHARED_STOCK))
-    return in_demand[thread % 4]
+    match number % 4, thread % 4:
+        case 1, _:
+            return (Trade(f"Round{number}", 2, Side.SELL, f"fits-{number}"),)
+        case 3, _:
+            return (Trade(f"Round{number}", ROUND_LIMIT // 2),)
+        case _, 0:
+            return (Trade(SHARED_STOCK, 3),)
+        case _, 2:
+            return (Update(SHARED_STOCK, number),)
+        case _:
+            return (Lookup(SHARED_STOCK),) * 3
 
 
 def _later(rng: random.Random, number: int, position: int) -> Request:

@@ -196,7 +196,7 @@ class FieldCatalog:
     def __init__(
         self, stocks: Iterable[Stock], locking: Lockings, handoff: Handoff, *, writer_waits: bool = False
     ) -> None:
-        self._reader_share, self._writer_share = (0.25, 1.0) if writer_waits else (1.0, 0.0)
+        self._reader_share, self._writer_share = (0.0, 1.0) if writer_waits else (1.0, 0.0)
         self._stocks = {stock.name: stock for stock in stocks}
         self._prices = {name: stock.price_cents for name, stock in self._stocks.items()}
         self._volumes = {name: stock.volume for name, stock in self._stocks.items()}
