@@ -44,7 +44,7 @@ class Exchange:
                 f"request_id has {len(request_id)} characters, allowed: 1 to {REQUEST_ID_LENGTH_MAX}, or none at all"
             )
         # what is remembered of a name that no stock can have is as short as a name that one has
-        told = name if len(name) <= NAME_LENGTH_MAX else sha256(name.encode()).digest()
+        told = name if len(name) <= NAME_LENGTH_MAX else sha256(name.encode("utf-8", "surrogatepass")).digest()
         content = (told, quantity, side)
         return self._catalog.once(request_id, content, lambda: self._trade(name, quantity, side))
 

@@ -74,7 +74,7 @@ def _sentences(facets: Sequence[Facet]) -> Iterable[str]:
     if any(point.low is not None for point in points):
         yield "Bars: 95 % interval of the mean over runs (Student’s t)."
     if any(point.low is None for point in points):
-        yield "No bar: too few runs for an interval."
+        yield "No bar: too few runs for an interval, or one that reaches below zero."
     if any(row.load_limited for row in rows):
         yield "Hollow: in some run the clients took over 80 % of their core; latency of client and server together."
     starved = max((row.starved_clients for row in rows), default=0)

@@ -42,6 +42,26 @@ def test_all_threads_are_there_from_the_start() -> None:
         assert pool_threads() == at_first
 
 
+def test_a_pool_that_cannot_have_its_threads_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system gives too few threads the constructor raises, and those that it did give have ended."""
+    before = set(threading.enumerate())
+    start = Thread.start
+    started: list[Thread] = []
+
+    def start_two(thread: Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Thread, "start", start_two)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            StaticPool(4, 4)
+    assert len(started) == 2
+    until(lambda: set(threading.enumerate()) <= before)
+
+
 def test_tasks_start_in_the_order_of_acceptance() -> None:
     """One by one and in batches, first come, first served."""
     order: list[int] = []
@@ -110,6 +130,19 @@ def test_a_stuck_batch_goes_to_the_other_threads() -> None:
         assert pool.execute_all([gate.stand, lambda: seen.append(1), gate.stand, lambda: seen.append(2)]) == 4
         gate.wait_for(2)
         until(lambda: sorted(seen) == [1, 2])
+        assert gate.left == 0
+
+
+def test_a_batch_that_takes_too_long_goes_to_the_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where tasks are taken all the while: after ``BATCH_S`` more threads are woken."""
+    monkeypatch.setattr(static_pool, "PATIENCE_S", 0.005)
+    monkeypatch.setattr(static_pool, "_PATIENCE_NS", int(WAIT_S * 1e9))  # a task has always just been taken
+    monkeypatch.setattr(static_pool, "_BATCH_NS", 10**7)
+    with running(StaticPool, 3, 10) as (pool, gate):
+        assert isinstance(pool, StaticPool)
+        asleep(pool, 3)
+        assert pool.execute_all([gate.stand] * 3) == 3
+        gate.wait_for(3)
         assert gate.left == 0
 
 

@@ -6,7 +6,7 @@ from threading import get_ident
 
 import pytest
 
-from stock_service.concurrency import EXECUTORS, Executor
+from stock_service.concurrency import EXECUTORS, Executor, submit
 from stock_service.concurrency.submit import Submitting
 from stock_service.errors import Overloaded, Unavailable
 from tests.conformance.gates import WAIT_S, Gate, occupy, until
@@ -48,8 +48,9 @@ def test_a_future_ends_even_if_the_function_asks_to_exit(executor: Executor) -> 
     assert isinstance(future.exception(2.0), SystemExit)
 
 
-def test_a_full_executor_makes_failed_futures(executor: Executor) -> None:
-    """Where there is no room the future has failed with Overloaded at once, and nothing is raised."""
+def test_a_full_executor_makes_failed_futures(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no room comes within a bound, the future has failed with Overloaded, and nothing is raised."""
+    monkeypatch.setattr(submit, "ROOM_S", 0.01)
     submitting, gate = Submitting(executor), Gate()
     occupy(executor, gate, 2)
     waiting = [submitting.submit(gate.stand) for _ in range(2)]
@@ -59,6 +60,20 @@ def test_a_full_executor_makes_failed_futures(executor: Executor) -> None:
     gate.open()
     assert [future.result(WAIT_S) for future in waiting] == [None, None]
     until(lambda: gate.left == 4)
+
+
+def test_a_task_waits_for_room(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full executor that is about to have room takes the task: that is how grpcio finds it between two calls."""
+    monkeypatch.setattr(submit, "ROOM_S", WAIT_S)
+    submitting, gate = Submitting(executor), Gate()
+    occupy(executor, gate, 2)
+    waiting = [submitting.submit(gate.stand) for _ in range(2)]
+    with ThreadPoolExecutor(1) as other:
+        late = other.submit(submitting.submit, divmod, 17, 5)
+        assert not late.done()
+        gate.open()
+        assert late.result(WAIT_S).result(WAIT_S) == (3, 2)
+    assert [future.result(WAIT_S) for future in waiting] == [None, None]
 
 
 def test_a_stopped_executor_makes_failed_futures(executor: Executor) -> None:

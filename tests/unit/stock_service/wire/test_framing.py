@@ -125,6 +125,26 @@ def test_a_bad_length_is_refused_behind_good_frames(frames: list[RequestFrame], 
         list(map(decoder.feed, cut(data, sizes)))
 
 
+BAD_TAILS = [(0).to_bytes(4, "big"), b"GET / HTTP/1.1", (9).to_bytes(4, "big") + bytes(8) + b"\xff"]
+
+
+@given(st.lists(REQUESTS, max_size=4), st.sampled_from(BAD_TAILS), SIZES)
+def test_frames_before_a_refusal_come_out(frames: list[RequestFrame], bad: bytes, sizes: list[int]) -> None:
+    """Whole frames before what is no frame come out however the stream was chunked: at the latest with the error."""
+    decoder = request_decoder()
+    came_out: list[RequestFrame] = []
+    refused = False
+    for chunk in cut(b"".join(encode_request(*frame) for frame in frames) + bad, sizes):
+        try:
+            came_out += decoder.feed(chunk)
+        except FramingError as error:
+            came_out += error.frames
+            refused = True
+            break
+    assert refused
+    assert came_out == frames
+
+
 @pytest.mark.parametrize("limit", [64, 1000])
 def test_the_limit_is_the_largest_frame(limit: int) -> None:
     """A frame of exactly the limit passes, one of a byte more does not."""
