@@ -1,7 +1,7 @@
-"""``python -m experiments list | run NAME | plot RESULTS | report RESULTS``.
+"""``python -m experiments list | run NAME | plot RESULTS | report RESULTS | verify RESULTS | selfcheck [CHECK]``.
 
-``run`` measures, and after each block draws the figures anew from what is there: all parts of an experiment are run in
-the same blocks, so that every figure is there after the first block, and its intervals close in block by block.
+``run`` measures, and after blocks 1, 2, 4 and so on draws the figures anew from what is there: all parts of an
+experiment are run in the same blocks, so that every figure is there after the first, and its intervals close in.
 ``plot`` and ``report`` measure nothing.
 """
 
@@ -40,6 +40,12 @@ INTERRUPTED_EXIT = 130
 UNREAD_EXIT = 141
 """128 + SIGPIPE: whoever read the output has gone."""
 
+SELFCHECKS = ("replay", "analytic", "stalls", "agreement", "clients", "statistics", "ab")
+"""The checks of the instrument: the keys of ``selfcheck.checks.CHECKS``, which takes seconds to load."""
+
+DIFFERS_EXIT = 1
+"""Something in a folder of results is not what its runs give, or a check of the instrument did not pass."""
+
 FAILED_EXIT = 1
 """A server, an updater or all clients of a run failed."""
 
@@ -70,6 +76,10 @@ def _do(options: argparse.Namespace) -> int:
             return _run(options)
         case "plot":
             return _plot(options.results)
+        case "verify":
+            return _verify(options.results)
+        case "selfcheck":
+            return _selfcheck(options)
         case _:
             return _report(options.results)
 
@@ -88,7 +98,7 @@ def _interrupt(number: int, _: FrameType | None) -> None:
 
 def _parser() -> Parser:
     parser = Parser(PROGRAM, "Runs the studies' experiments, draws their figures, writes their reports.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="list|run|plot|report")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="list|run|plot|report|verify|selfcheck")
     commands.add_parser("list", prog=f"{PROGRAM} list", description="Prints every experiment.")
     run = commands.add_parser("run", prog=f"{PROGRAM} run", description="Runs an experiment; 'list' prints them.")
     add = run.add_argument
@@ -100,10 +110,21 @@ def _parser() -> Parser:
     add("--resume", action="store_true", help="go on with what --out holds, or else the latest")
     add("--out", type=Path, metavar="DIR", help="folder of the results (default: a new one, results/NAME-PROFILE)")
     add("--seed", type=integer(0, 2**31 - 1), default=1, help="of the order of the runs and of the requests")
+    add("--keep-records", action="store_true", help="keep every request's own times too, in records/: large")
     add("--blocks", type=integer(1, 1000), metavar="N", help="how often every setting is run (default: the profile's)")
-    for name, what in (("plot", "Draws the figures of a folder of results."), ("report", "Writes its report.")):
+    for name, what in (
+        ("plot", "Draws the figures of a folder of results."),
+        ("report", "Writes the report of a folder of results."),
+        ("verify", "Computes every number and sentence of a folder of results again, and names what differs."),
+    ):
         command = commands.add_parser(name, prog=f"{PROGRAM} {name}", description=what)
         command.add_argument("results", type=Path, help="a folder of results")
+    what = "Checks the instrument against what is known beforehand, on this machine."
+    selfcheck = commands.add_parser("selfcheck", prog=f"{PROGRAM} selfcheck", description=what)
+    selfcheck.add_argument("checks", nargs="*", metavar="CHECK", help=f"{', '.join(SELFCHECKS)} (default: all)")
+    selfcheck.add_argument("--overnight", action="store_true", help="the long versions, which take hours")
+    folder = Path("results/selfcheck")
+    selfcheck.add_argument("--out", type=Path, default=folder, metavar="DIR", help="folder of what was found")
     return parser
 
 
@@ -116,7 +137,7 @@ def _list() -> int:
 
 def _run(options: argparse.Namespace) -> int:
     """Runs an experiment, draws and reports it."""
-    from experiments import figures  # here, since drawing takes seconds to load, which --help need not wait for
+    from experiments import gallery  # here, since drawing takes seconds to load, which --help need not wait for
 
     experiment = experiments()[options.name]
     if options.clients is not None and not experiment.study.varies_clients:
@@ -128,11 +149,11 @@ def _run(options: argparse.Namespace) -> int:
     progress = Progress(sys.stderr)
 
     def ended_block(block: int) -> None:
-        if figures.draw(folder) and block == 1:
-            progress.say(f"figures, drawn anew after each block: {folder / figures.FOLDER}")
+        if block & (block - 1) == 0 and gallery.draw(folder) and block == 1:
+            progress.say(f"figures, drawn anew after blocks 2, 4 and 8, and at the end: {folder / gallery.FOLDER}")
         progress.resumed()
 
-    execute = bench(experiment.study.name, CATALOG).execute
+    execute = bench(CATALOG, options.keep_records).execute
     try:
         run_sweep(sweep, execute, options.resume, Watch(progress.began, progress.ended, ended_block))
     except (KeyboardInterrupt, RunInterrupted):
@@ -175,15 +196,48 @@ def _command_to_resume(options: argparse.Namespace, folder: Path) -> str:
         words += ["--clients", *map(str, options.clients)]
     if options.blocks is not None:
         words += ["--blocks", str(options.blocks)]
+    if options.keep_records:
+        words.append("--keep-records")
     return shlex.join(words)
 
 
 def _plot(folder: Path) -> int:
     """Draws a folder's figures and says where they are."""
-    from experiments import figures
+    from experiments import gallery
 
-    for path in figures.draw(folder):
+    for path in gallery.draw(folder):
         print(path)
+    return 0
+
+
+def _selfcheck(options: argparse.Namespace) -> int:
+    """Runs checks of the instrument; all of them unless some are named."""
+    for name in options.checks:
+        if name not in SELFCHECKS:
+            raise UsageError("CHECK", name, ", ".join(SELFCHECKS))
+    from experiments.selfcheck import checks
+
+    passed = checks.run(options.checks or SELFCHECKS, options.overnight, options.out)
+    print(options.out / checks.REPORT)
+    return 0 if passed else DIFFERS_EXIT
+
+
+def _verify(folder: Path) -> int:
+    """Names every difference between a folder's results and what its runs' own records give."""
+    from experiments import verify
+
+    found = 0
+    for difference in verify.differences(folder):
+        found += 1
+        if found <= verify.SHOWN_MAX:
+            print(difference)
+    if found:
+        print(
+            f"{folder} does not verify: {found:,} differences"
+            + ("" if found <= verify.SHOWN_MAX else ", the first here")
+        )
+        return DIFFERS_EXIT
+    print(f"{folder} verifies: every number, figure and sentence is what its runs give")
     return 0
 
 

@@ -10,8 +10,10 @@ import itertools
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
-from clients.load.plan import ConnectionPolicy
+from clients.load.plan import ClientKind, ConnectionPolicy
+from clients.load.schedule import Arrivals
 from stock_service.transports import Dispatch
 
 Mix = tuple[tuple[str, float], ...]
@@ -46,6 +48,18 @@ class Setting:
     connection: ConnectionPolicy = "kept-alive"
     mix: Mix = LOOKUP
     updater: bool = False
+    client: ClientKind = "library"
+    """Whose client sends: the transport's own, which is what its users have, or the lean one."""
+    rate_hz: float | None = None
+    """Requests due a second, of all clients together; None: a closed loop."""
+    arrivals: Arrivals = "poisson"
+    timeline: bool = False
+    """Whether the server stamps every request's stages, which costs it about 1 µs a request."""
+
+    @property
+    def loop(self) -> Literal["closed", "open"]:
+        """Which of the two the clients run."""
+        return "closed" if self.rate_hz is None else "open"
 
 
 @dataclass(frozen=True, slots=True)

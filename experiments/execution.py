@@ -1,31 +1,38 @@
-"""One run: a fresh server process, its load, and what became of both, as rows.
+"""One run: a fresh server process, its load, and what was seen of both.
 
 The server has the first core that this process may use and the load (clients and price updater) the second, where there
 are two; otherwise nothing is pinned, and the rows say so. The server's processor time is read when the load client says
-that the window begins and ends. A server without clients is watched for the window's length instead, with as many idle
-connections as the setting has; each has made one request.
+that the window begins and ends. Before the first run of a block with a kind of client, that client's floor is measured
+at a server that does nothing; before every run, a fixed piece of work on the server's core. A server without clients is
+watched for the window's length instead, with as many idle connections as the setting has; each has made one request.
 
 Left out: retries. A run whose server or updater fails ends the sweep, which can be resumed.
 """
 
 import json
+import os
 import resource
 import sys
 import tempfile
 import threading
+import time
+import timeit
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
+
 from clients.load import fleet
-from clients.load.plan import LoadPlan
-from clients.load.result import LoadResult
+from clients.load.floor import Floor, floor
+from clients.load.plan import ClientKind, LoadPlan
+from clients.load.result import ALL, LoadResult
+from experiments import timeline
 from experiments.design import Run, Setting
 from experiments.environment import cores
-from experiments.observation import LockWait, Observation, rows
-from experiments.results import Row
+from experiments.observation import LockWait, Machine, Observation
 from experiments.server_process import READY_S, Program
 from experiments.services.workloads import REQUEST_TYPES
 from stock_service import transports
@@ -38,6 +45,13 @@ from stock_service.v1 import stock_pb2
 UPDATER_INTERVAL_S = 0.02
 """Mean seconds between two updates: some fifty a second, so that the shortest window here has a good many."""
 
+_CALIBRATION = 100_000
+"""Numbers added up: some 2 ms."""
+
+SETTLED_S = 0.1
+"""After connecting: when a server's threads and connections are counted, before the window, since it takes a
+millisecond or two; after it, where the warm-up is shorter."""
+
 CONNECT_S = 5.0
 """How long an idle connection may take to be made, and for its one request."""
 
@@ -46,30 +60,41 @@ class RunInterrupted(StockServiceError):
     """Ctrl-C ended a run early: what it measured does not count."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Bench:
-    """What every run of a sweep is executed on."""
+    """What every run of a sweep is executed on. One thread's."""
 
-    study: str
     catalog: Path
     """The stocks that are served and asked for."""
     server_cores: tuple[int, ...] | None
     """None, as is ``load_cores``: not pinned."""
     load_cores: tuple[int, ...] | None
+    keep_records: bool = False
+    """Whether every request's own times are kept too."""
+    _floors: dict[tuple[int, str, ClientKind], Floor] = field(default_factory=dict)
 
-    def execute(self, run: Run) -> list[Row]:
+    def execute(self, run: Run) -> Observation:
         """Does one run. Blocks; raises ProgramFailed, a Fault of connecting, RunInterrupted or OSError."""
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         setting = run.setting
+        said = None if setting.clients == 0 else self._floor(run)
+        calibration_us = calibrate(self.server_cores)
         with tempfile.TemporaryDirectory() as scratch:
-            stats_file = Path(scratch) / "stats.json" if setting.lock_waits else None
-            with Program(server_command(setting, self.catalog, stats_file), self.server_cores) as server:
+            files = Files(
+                Path(scratch) / "stats.json" if setting.lock_waits else None,
+                Path(scratch) / "timeline" if setting.timeline else None,
+            )
+            stolen_before_s, began_s = stolen_s(), time.monotonic()
+            with Program(server_command(setting, self.catalog, files), self.server_cores) as server:
                 address = server.ready()
                 seen = (
                     self._idle(server, address, setting) if setting.clients == 0 else self._load(server, address, run)
                 )
-            waits = None if stats_file is None else read_lock_waits(stats_file)
-        observation = Observation(
+            passed_s = (time.monotonic() - began_s) * len(cores())
+            steal_share = (stolen_s() - stolen_before_s) / passed_s
+            waits = None if files.stats is None else read_lock_waits(files.stats)
+            stages = None if files.timeline is None else read_stages(files.timeline, seen.load)
+        return Observation(
             started_at=started_at,
             pinned=self.server_cores is not None,
             duration_s=seen.duration_s,
@@ -78,8 +103,22 @@ class Bench:
             load=seen.load,
             lock_waits=waits,
             updater_cpu_s=seen.updater_cpu_s,
+            stages=stages,
+            server_threads=seen.threads,
+            server_connections=seen.connections,
+            floor=said,
+            machine=Machine(steal_share, calibration_us),
         )
-        return rows(self.study, run, observation)
+
+    def _floor(self, run: Run) -> Floor:
+        """What the run's kind of client adds of its own, measured once in each block."""
+        key = (run.block, run.setting.transport, run.setting.client)
+        if key not in self._floors:
+            try:
+                self._floors[key] = floor(run.setting.transport, run.setting.client, self.load_cores)
+            except KeyboardInterrupt:
+                raise RunInterrupted("interrupted") from None
+        return self._floors[key]
 
     def _load(self, server: Program, address: Address, run: Run) -> "_Seen":
         """The server under its load."""
@@ -97,7 +136,12 @@ class Bench:
             seed=run.seed,
             cpus=self.load_cores,
             request_types=REQUEST_TYPES,
+            client=setting.client,
+            rate_hz=setting.rate_hz,
+            arrivals=setting.arrivals,
+            keep_records=self.keep_records,
         )
+        sizes: list[tuple[int, int]] = []
         meters = [CpuMeter(server.cpu_s)]
         with ExitStack() as beside:
             if setting.updater:
@@ -108,6 +152,9 @@ class Bench:
             def watch(progress: fleet.Progress) -> None:
                 for meter in meters:
                     meter.watch(progress)
+                settled = progress.phase == "warm-up" and progress.elapsed_s >= SETTLED_S
+                if not sizes and (settled or progress.phase == "finishing"):
+                    sizes.append((server.threads(), server.connections(address)))
 
             result = fleet.run(plan, watch)
             for meter in meters:
@@ -115,7 +162,16 @@ class Bench:
         if result.interrupted:
             raise RunInterrupted("interrupted")
         server_cpu_s, *updater_cpu_s = (meter.spent_s(result.duration_s) for meter in meters)
-        return _Seen(result.duration_s, server_cpu_s, server.memory_mib(), result, sum(s or 0.0 for s in updater_cpu_s))
+        threads, connections = sizes[0] if sizes else (None, None)
+        return _Seen(
+            result.duration_s,
+            server_cpu_s,
+            server.memory_mib(),
+            result,
+            sum(spent or 0.0 for spent in updater_cpu_s),
+            threads,
+            connections,
+        )
 
     def _idle(self, server: Program, address: Address, setting: Setting) -> "_Seen":
         """The server while nobody sends."""
@@ -127,7 +183,9 @@ class Bench:
             meter.begin(setting.duration_s)
             _pause(setting.duration_s)
             meter.end()
-            return _Seen(setting.duration_s, meter.spent_s(setting.duration_s), server.memory_mib(), None)
+            spent_s = meter.spent_s(setting.duration_s)
+            memory_mib, threads = server.memory_mib(), server.threads()
+            return _Seen(setting.duration_s, spent_s, memory_mib, None, 0.0, threads, server.connections(address))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +196,49 @@ class _Seen:
     cpu_s: float | None
     memory_mib: float
     load: LoadResult | None
-    updater_cpu_s: float = 0.0
+    updater_cpu_s: float
+    threads: int | None
+    connections: int | None
 
 
-def bench(study: str, catalog: Path) -> Bench:
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where a server is to write what it has timed, when it stops; None: it times nothing."""
+
+    stats: Path | None = None
+    timeline: Path | None = None
+
+
+def bench(catalog: Path, keep_records: bool = False) -> Bench:
     """A bench on this machine: server and load have a core each where there are two."""
     own = cores()
     if len(own) < 2:
-        return Bench(study, catalog, None, None)
-    return Bench(study, catalog, own[:1], own[1:2])
+        return Bench(catalog, None, None, keep_records)
+    return Bench(catalog, own[:1], own[1:2], keep_records)
+
+
+def calibrate(on: tuple[int, ...] | None) -> float:
+    """How many µs a fixed piece of work takes here, the best of five: a machine that drifts shows in it. Some 10 ms.
+
+    On these cores, as this thread then is for so long; None, or where the system pins nothing: on any. Raises OSError.
+    """
+    if on is None or not hasattr(os, "sched_setaffinity"):
+        return _calibrated_us()
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, on)
+        return _calibrated_us()
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _calibrated_us() -> float:
+    return min(timeit.repeat(lambda: sum(range(_CALIBRATION)), number=1, repeat=5)) * 1e6
+
+
+def stolen_s() -> float:
+    """Processor seconds that the hypervisor has given to others since the machine started, of all cores."""
+    return float(getattr(psutil.cpu_times(), "steal", 0.0))
 
 
 class CpuMeter:
@@ -186,7 +278,7 @@ class CpuMeter:
         return self._spent_s / self._left_s * window_s
 
 
-def server_command(setting: Setting, catalog: Path, stats_file: Path | None) -> list[str]:
+def server_command(setting: Setting, catalog: Path, files: Files = Files()) -> list[str]:
     """The command that serves a setting."""
     if setting.service == "stock":
         command = ["-m", "stock_service", "serve", "--catalog", str(catalog), "--locking", setting.locking]
@@ -196,8 +288,10 @@ def server_command(setting: Setting, catalog: Path, stats_file: Path | None) -> 
     command += ["--executor", setting.executor, "--workers", str(setting.workers)]
     if setting.transport == "sockets":
         command += ["--dispatch", setting.dispatch]
-    if stats_file is not None:
-        command += ["--stats", str(stats_file)]
+    if files.stats is not None:
+        command += ["--stats", str(files.stats)]
+    if files.timeline is not None:
+        command += ["--timeline", str(files.timeline)]
     return [sys.executable, *command]
 
 
@@ -214,6 +308,15 @@ def read_lock_waits(stats_file: Path) -> Mapping[str, LockWait]:
     return {
         kind: LockWait(waits.get("mean", 0.0) / 1000, waits.get("p99", 0.0) / 1000) for kind, waits in document.items()
     }
+
+
+def read_stages(file: Path, load: LoadResult | None) -> Mapping[str, timeline.StageSummary]:
+    """What a server wrote with ``--timeline``, of the requests in the load's window, by request type, and of all."""
+    assert load is not None
+    start_ns = load.start_ns
+    end_ns = start_ns + round(load.duration_s * 1e9)
+    by_path = timeline.summary(timeline.load(file), start_ns, end_ns)
+    return {ALL if path == ALL else path.rpartition("/")[2].lower(): stages for path, stages in by_path.items()}
 
 
 def hold_idle(transport: str, address: Address, connections: int, held: ExitStack) -> None:

@@ -9,22 +9,34 @@ missing or older than the results. Left out: HTML, which ``report_html`` makes o
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from experiments import environment, figures
+from experiments import environment, gallery, report_gates
 from experiments.environment import Busy, Environment
+from experiments.gallery import Picture, Results
 from experiments.report_html import page
 from experiments.report_tables import lock_table, markdown_table, measured_table, summary_table, verdict_table
-from experiments.results import RESULTS_FILE, Row, load_whole_runs
+from experiments.results import Row
 from experiments.stats import BLOCKS_MIN
 from experiments.studies import STUDIES
 from experiments.studies.stock.claims import card
-from experiments.studies.stock.comparisons import families, judge
+from experiments.studies.stock.comparisons import judge
+from experiments.studies.stock.declared import families
 from experiments.studies.stock.questions import Answer, answers, lock_costs
 from experiments.studies.stock.wording import brief
 from stock_service.errors import UsageError
 
 STOCK = "stock"
 ORIGINAL_PARTS = ("figure_1", "figure_2", "figure_3", "figure_4", "figure_5")
-EXTENSIONS = ("socket_trade", "pool_by_clients", "dispatch", "connection_policy", "updater", "lock_strategies")
+EXTENSIONS = (
+    "stages",
+    "offered_load",
+    "client_kind",
+    "socket_trade",
+    "pool_by_clients",
+    "dispatch",
+    "connection_policy",
+    "updater",
+    "lock_strategies",
+)
 
 _OPENING = (
     "A stock-trading service is offered twice, on raw sockets with a static pool of threads and on gRPC. Which answers "
@@ -64,62 +76,75 @@ _AVOIDED = (
 )
 
 
+MARKDOWN, HTML = "report.md", "report.html"
+
+
 def write(results_dir: Path) -> tuple[Path, Path]:
     """Writes both files into the folder and returns their paths. Takes seconds. UsageError, OSError."""
-    rows = load_whole_runs(results_dir)
-    if not rows:
+    text = markdown(results_dir)
+    gallery.draw_if_older(results_dir)
+    (results_dir / MARKDOWN).write_text(text, encoding="utf-8")
+    title = text.splitlines()[0].removeprefix("# ")
+    (results_dir / HTML).write_text(page(text, title, results_dir), encoding="utf-8")
+    return results_dir / MARKDOWN, results_dir / HTML
+
+
+def markdown(results_dir: Path) -> str:
+    """The report's text: the same for the same results. UsageError."""
+    results = gallery.read(results_dir)
+    if not results.rows:
         raise UsageError(str(results_dir), "no whole run", "results of one run at least")
-    _draw_if_older(results_dir, rows)
-    study = rows[0].study
-    sections = _stock(rows, results_dir) if study == STOCK else _other(study, rows, results_dir)
-    text = "\n\n".join(section for section in sections if section) + "\n"
-    markdown, html = results_dir / "report.md", results_dir / "report.html"
-    markdown.write_text(text, encoding="utf-8")
-    html.write_text(page(text, _title(study), results_dir), encoding="utf-8")
-    return markdown, html
-
-
-def _draw_if_older(results_dir: Path, rows: Sequence[Row]) -> None:
-    measured_at = (results_dir / RESULTS_FILE).stat().st_mtime
-    for drawing in figures.drawings(rows):
-        file = results_dir / figures.FOLDER / f"{drawing.part}.svg"
-        if not file.exists() or file.stat().st_mtime < measured_at:
-            figures.draw(results_dir)
-            return
+    study = results.rows[0].study
+    sections = _stock(results, results_dir) if study == STOCK else _other(study, results, results_dir)
+    return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _title(study: str) -> str:
     return "Sockets and gRPC: study stock" if study == STOCK else f"Study {study}"
 
 
-def _stock(rows: Sequence[Row], results_dir: Path) -> Iterator[str]:
+def _stock(results: Results, results_dir: Path) -> Iterator[str]:
+    rows, shown = results.rows, list(gallery.pictures(results))
     yield f"# {_title(STOCK)}"
     yield _OPENING
     yield from state(rows)
     yield "## The four answers"
     found = answers(rows)
     yield summary_table(found)
+    yield from _pictures("answers", shown, rows)
     for one in found:
         yield from answer(one)
     if any(row.part in ORIGINAL_PARTS for row in rows):
         yield "## The five figures"
         for part in ORIGINAL_PARTS:
-            yield from _part(part, rows)
+            yield from _part(part, rows, shown)
+    yield from report_gates.section(rows)
     yield "## What the original claims"
     yield from replication_card(rows)
-    yield from _locks(rows)
-    if any(row.part in EXTENSIONS for row in rows):
-        yield "## Beyond the original"
-        for part in EXTENSIONS:
-            yield from _part(part, rows)
+    yield from _locks(rows, shown)
+    yield from _beyond(rows, shown)
     yield from _further_comparisons(rows)
     yield from _background(rows, results_dir)
     yield "## Faults of the original that are avoided"
     yield markdown_table(("In the original", "Here"), _AVOIDED, 2)
 
 
-def _other(study: str, rows: Sequence[Row], results_dir: Path) -> Iterator[str]:
+def _beyond(rows: Sequence[Row], shown: Sequence[Picture]) -> Iterator[str]:
+    """What the original did not measure."""
+    names = [part for part in EXTENSIONS if any(row.part == part for row in rows)]
+    if names or any(picture.part == "distributions" for picture in shown):
+        yield "## Beyond the original"
+    for picture in shown:
+        if picture.part == "distributions":
+            yield f"### {picture.title}"
+            yield _picture(picture, rows)
+    for part in names:
+        yield from _part(part, rows, shown)
+
+
+def _other(study: str, results: Results, results_dir: Path) -> Iterator[str]:
     """The report of a study that has no questions of its own here: what it measured, and what it concludes."""
+    rows, shown = results.rows, list(gallery.pictures(results))
     yield f"# {_title(study)}"
     yield STUDIES[study].question
     yield from state(rows)
@@ -129,7 +154,7 @@ def _other(study: str, rows: Sequence[Row], results_dir: Path) -> Iterator[str]:
         yield "```text\n" + conclude(rows).strip("\n") + "\n```"
     yield "## What was measured"
     for part in dict.fromkeys(row.part for row in rows):
-        yield from _part(part, rows)
+        yield from _part(part, rows, shown)
     yield from _background(rows, results_dir)
 
 
@@ -167,23 +192,31 @@ def answer(found: Answer) -> Iterator[str]:
     yield _list(found.not_concluded)
 
 
-def _part(part: str, rows: Sequence[Row]) -> Iterator[str]:
+def _part(part: str, rows: Sequence[Row], shown: Sequence[Picture]) -> Iterator[str]:
     own = [row for row in rows if row.part == part]
     if not own:
         return
-    drawing = next((drawing for drawing in figures.drawings(own) if drawing.part == part), None)
-    yield f"### {drawing.title if drawing else part.replace('_', ' ').capitalize()}"
-    if drawing:
-        yield _picture(part, rows)
+    pictures = [picture for picture in shown if picture.part == part]
+    yield f"### {pictures[0].title if pictures else part.replace('_', ' ').capitalize()}"
+    for picture in pictures:
+        yield _picture(picture, rows)
     yield measured_table(own)
 
 
-def _picture(part: str, rows: Sequence[Row]) -> str:
+def _pictures(part: str, shown: Sequence[Picture], rows: Sequence[Row]) -> Iterator[str]:
+    for picture in shown:
+        if picture.part == part:
+            yield _picture(picture, rows)
+
+
+def _picture(picture: Picture, rows: Sequence[Row]) -> str:
     """A figure with its text alternative, and as its caption how its lines grow, or what was set."""
+    part = picture.part
     growth = (judged for name, judged in judge(rows).items() if name.startswith(f"growth_{part}_"))
     caption = "; ".join(f"{judged.contrast.text}: ratio {brief(judged)}" for judged in growth)
-    caption = caption or STUDIES[STOCK].parts[part].title
-    return f"![{figures.alternative(part, rows)}]({figures.FOLDER}/{part}.svg)\n*{caption}.*"
+    parts = STUDIES[rows[0].study].parts
+    caption = caption or (parts[part].title if picture.name == part and part in parts else picture.title)
+    return f"![{picture.alternative}]({gallery.FOLDER}/{picture.name}.svg)\n*{caption}.*"
 
 
 def replication_card(rows: Sequence[Row]) -> Iterator[str]:
@@ -196,7 +229,7 @@ def replication_card(rows: Sequence[Row]) -> Iterator[str]:
     yield markdown_table(("Claim", "In the original", "Status", "Data"), lines, 4)
 
 
-def _locks(rows: Sequence[Row]) -> Iterator[str]:
+def _locks(rows: Sequence[Row], shown: Sequence[Picture]) -> Iterator[str]:
     if not any(row.part == "locks" for row in rows):
         return
     yield "## Waiting for the lock"
@@ -205,7 +238,7 @@ def _locks(rows: Sequence[Row]) -> Iterator[str]:
         "the typical share is of the same runs’ latency. Timing a wait costs about 1 µs a request, so these "
         "latencies are not those of the figures."
     )
-    yield _picture("locks", rows)
+    yield from _pictures("locks", shown, rows)
     yield lock_table(lock_costs(rows))
 
 

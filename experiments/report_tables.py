@@ -93,7 +93,7 @@ def measured_table(rows: Sequence[Row]) -> str:
 
 
 def _measured(rows: Sequence[Row]) -> Cells:
-    mean = point(rows, lambda row: row.latency_us_mean, 0)
+    mean = point(rows, lambda row: row.response_us_mean, 0)
     limited = MARK if any(row.load_limited for row in rows) else ""
     errors = sum(row.errors for row in rows)
     starved = [row.starved_clients for row in rows]
@@ -101,7 +101,7 @@ def _measured(rows: Sequence[Row]) -> Cells:
     return (
         _ms(mean) + (limited if mean else ""),
         _interval_ms(mean),
-        _ms(point(rows, lambda row: row.latency_us_p50, 0)),
+        _ms(point(rows, lambda row: row.response_us_p50, 0)),
         _ms(point(rows, p99_us, 0)),
         _ms(point(rows, lambda row: row.n_over_x_us, 0))
         + (LITTLE_MARK if any(map(violates_littles_law, rows)) else ""),

@@ -56,6 +56,16 @@ class Row:
     """Weights of the requests, such as ``lookup=0.5,trade=0.5``."""
     updater: bool
     """Whether a price updater ran beside the clients; its requests are in no row."""
+    client: str
+    """``lean``, or the transport's own ``library``."""
+    loop: str
+    """``closed`` or ``open``."""
+    rate_hz: float | None
+    """Requests due a second, in an open loop, as declared."""
+    arrivals: str
+    """``poisson`` or ``constant``; nothing in a closed loop."""
+    timeline: bool
+    """Whether the server stamped every request's stages."""
     request: str
     """``lookup``, ``trade``, ``update``, ``echo``, or ``all`` of them."""
     count: int
@@ -67,20 +77,48 @@ class Row:
     """Clients that got no reply in the window; they are in no latency."""
     outcomes: str
     """As ``error_kinds``: how the answered requests ended, such as ``OK:1020 SUSPENDED:3``."""
+    warm_up_s: float
+    """Before the window; its requests are in no latency."""
     duration_s: float
     """The measured window."""
     throughput_hz: float
     """Answers a second of this request type."""
     throughput_all_hz: float
     """Answers a second of all types."""
-    latency_us_mean: float | None
-    latency_us_p50: float | None
-    latency_us_p90: float | None
-    latency_us_p99: float | None
-    latency_us_p999: float | None
-    latency_us_max: float | None
-    latency_us_stddev: float | None
+    lost: int
+    """Requests of the whole run that were begun and never recorded: anything but 0 is a fault of the client."""
+    response_us_mean: float | None
+    """From when a request was due to its reply; in a closed loop it is due when it is sent."""
+    response_us_p50: float | None
+    response_us_p90: float | None
+    response_us_p99: float | None
+    response_us_p999: float | None
+    response_us_max: float | None
+    response_us_stddev: float | None
     """Over the run's requests; says nothing of how sure the mean is."""
+    effective_count: float | None
+    """How many independent requests these are worth for the 99th percentile, in all types of the run together."""
+    service_us_mean: float | None
+    """From when a request was sent to its reply, as are the two that follow."""
+    service_us_p50: float | None
+    service_us_p99: float | None
+    late_us_p99: float | None
+    """In an open loop: from when a request was due to when it was sent."""
+    arrival_rate_ratio: float | None
+    """In an open loop: the rate at which requests were sent ÷ the declared one, as are the gaps' numbers that follow,
+    of the client process whose gaps are farthest from the declared process."""
+    arrival_variation: float | None
+    """Standard deviation of the gaps ÷ their mean: 1 for Poisson, 0 for constant."""
+    arrival_ks_distance: float | None
+    """Kolmogorov and Smirnov's distance of the gaps from those of the declared process."""
+    arrival_dispersion: float | None
+    """Variance ÷ mean of the counts in a hundred parts of the window: 1 for Poisson."""
+    think_us_mean: float | None
+    """In a closed loop: from a reply to the next request of the same connection."""
+    steady: bool | None
+    """Whether the run's times show no trend; None: too few to tell."""
+    floor_us_p50: float | None
+    """What the same kind of client reads of a server that does nothing, in the same block."""
     connect_us_mean: float | None
     """Making a connection, before the window."""
     first_call_us_mean: float | None
@@ -101,6 +139,30 @@ class Row:
     lock_wait_us_mean: float | None
     """From asking for the catalog's lock to having it: for lookup a reader's, for trade and update a writer's."""
     lock_wait_us_p99: float | None
+    stage_queue_us_mean: float | None
+    """From the timeline: a request is read, a worker begins on it."""
+    stage_preparation_us_mean: float | None
+    """… then it asks for the lock …"""
+    stage_lock_us_mean: float | None
+    """… has it …"""
+    stage_service_us_mean: float | None
+    """… has the answer …"""
+    stage_reply_us_mean: float | None
+    """… and has given the reply to the kernel."""
+    stage_total_us_mean: float | None
+    """All of it."""
+    stage_total_us_p50: float | None
+    stage_total_us_p99: float | None
+    stage_violation_share: float | None
+    """Of the stamped requests: those whose stages do not add up to the total."""
+    server_threads: int | None
+    """Threads of the server process at the window's end."""
+    server_connections: int | None
+    """Connections open at the server then."""
+    calibration_us: float | None
+    """What a fixed piece of work took on the server's core, before the run."""
+    steal_share: float | None
+    """Of all cores' time during the run, what the hypervisor gave to others."""
     server_memory_mib: float | None
     """The server's proportional set size at the end of the window."""
     pinned: bool
@@ -179,9 +241,7 @@ class ResultsWriter:
         self.close()
 
     def _write(self, lines: Iterable[Iterable[str]]) -> None:
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows(lines)
-        self._file.write(buffer.getvalue())
+        self._file.write(_text(lines))
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -204,6 +264,17 @@ def _parse_row(cells: list[str], where: str) -> Row:
         except ValueError as error:
             raise UsageError(f"{where}, {field.name}", cell, _ALLOWED[field.type]) from error
     return Row(**values)  # type: ignore[arg-type]  # each cell was parsed as its field's type
+
+
+def rows_text(rows: Iterable[Row]) -> str:
+    """The file that has these rows."""
+    return _text([COLUMNS, *map(_cells, rows)])
+
+
+def _text(lines: Iterable[Iterable[str]]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(lines)
+    return buffer.getvalue()
 
 
 def _cells(row: Row) -> list[str]:
@@ -238,10 +309,14 @@ _PARSERS: dict[object, Callable[[str], object]] = {
     float: float,
     bool: _parse_bool,
     float | None: _parse_optional,
+    int | None: lambda text: int(text) if text else None,
+    bool | None: lambda text: _parse_bool(text) if text else None,
 }
 _ALLOWED: dict[object, str] = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",
     float | None: "a number, or nothing",
+    int | None: "a whole number, or nothing",
+    bool | None: "true or false, or nothing",
 }

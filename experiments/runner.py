@@ -1,26 +1,30 @@
-"""Runs a design: every run in its order, each run's rows on the disk before the next begins.
+"""Runs a design: every run in its order, each on the disk before the next begins.
 
-A sweep is a folder: ``design.json`` says what is to be run, ``environment.json`` on what, ``results.csv`` holds what
-was. Interrupted by a crash or by Ctrl-C it is resumed where it stopped, and loses the one run that was under way; it is
-not resumed with another design, other code or on another machine, since its rows would then not compare. What one
-run is, is not known here: ``execute`` does it. One thread; nothing is drawn and nothing is judged here.
+A sweep is a folder: ``design.json`` says what is to be run, ``environment.json`` on what; ``runs.jsonl.gz`` holds what
+was seen of each run, and ``results.csv`` the rows computed from it. Interrupted by a crash or by Ctrl-C it is resumed
+where it stopped, and loses the one run that was under way; it is not resumed with another design, other code or on
+another machine, since its rows would then not compare. What one run is, is not known here: ``execute`` does it. One
+thread; nothing is drawn and nothing is judged here.
 """
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from experiments import environment
-from experiments.design import Design, Run
+from experiments.design import Design, Run, Setting
 from experiments.environment import Environment
-from experiments.results import COLUMNS, RESULTS_FILE, ResultsWriter, Row, load_whole_runs
+from experiments.observation import Observation, rows
+from experiments.results import COLUMNS, RESULTS_FILE, ResultsWriter, load_whole_runs
+from experiments.run_records import RUNS_FILE, RunRecord, RunRecordsWriter, load_records, save_raw
 from stock_service.errors import UsageError
 
 DESIGN_FILE = "design.json"
 
-Execute = Callable[[Run], Sequence[Row]]
-"""Does one run; gives its rows, that of all requests last."""
+Execute = Callable[[Run], Observation]
+"""Does one run; gives what was seen of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +56,19 @@ def run_sweep(sweep: Sweep, execute: Execute, resume: bool, watch: Watch) -> Non
     now = environment.look()
     sweep.folder.mkdir(parents=True, exist_ok=True)
     file = sweep.folder / RESULTS_FILE
-    done = _done_before(sweep, now, resume) if file.exists() else set()
+    begun = file.exists() or (sweep.folder / RUNS_FILE).exists()
+    done = _done_before(sweep, now, resume) if begun else set()
     if not done:
         environment.write_at_once(sweep.folder / DESIGN_FILE, _design_text(sweep))
         environment.save(now, sweep.folder)
     left = [run for run in sweep.design.runs() if run.run_id not in done]
     watch.began(left)
-    with ResultsWriter(file) as writer:
+    with ResultsWriter(file) as table, RunRecordsWriter(sweep.folder / RUNS_FILE) as records:
         for place, run in enumerate(left):
-            writer.append(execute(run))
+            seen = execute(run)
+            save_raw(sweep.folder, run.run_id, seen)
+            records.append(RunRecord(sweep.study, run, seen))
+            table.append(rows(sweep.study, run, seen))
             watch.ended_run(run)
             if place + 1 == len(left) or left[place + 1].block != run.block:
                 watch.ended_block(run.block)
@@ -70,12 +78,13 @@ def run_sweep(sweep: Sweep, execute: Execute, resume: bool, watch: Watch) -> Non
 
 def _done_before(sweep: Sweep, now: Environment, resume: bool) -> set[str]:
     """The runs that the folder holds, once it is sure that they belong to this sweep; drops what was cut off."""
-    folder, file = sweep.folder, sweep.folder / RESULTS_FILE
+    folder = sweep.folder
     if not resume:
         raise UsageError(f"--out {folder}", "a folder with results", "--resume to go on with them, or another folder")
-    rows = load_whole_runs(file)
-    if not rows:
-        file.unlink()
+    kept = _whole(folder)
+    if not kept:
+        (folder / RUNS_FILE).unlink(missing_ok=True)  # first: rows alone are refused, torn records alone are none
+        (folder / RESULTS_FILE).unlink(missing_ok=True)
         return set()
     if _design_in(folder) != _design_text(sweep):
         allowed = "the very options it was begun with: its rows would not compare (or another folder)"
@@ -85,23 +94,73 @@ def _done_before(sweep: Sweep, now: Environment, resume: bool) -> set[str]:
         if before != here:
             allowed = "the same code and machine for all of a sweep's runs (or another folder)"
             raise UsageError(f"--resume {folder}", f"results of {before}, and this is {here}", allowed)
-    _keep_only(rows, file)
-    return {row.run_id for row in rows}
+    _keep_only(kept, folder)
+    return {record.run.run_id for record in kept}
 
 
-def _keep_only(rows: Sequence[Row], file: Path) -> None:
-    """Leaves these rows in the file, and no torn ones, in one step."""
-    repaired = file.with_suffix(".repaired")
-    repaired.unlink(missing_ok=True)
-    with ResultsWriter(repaired) as writer:
-        writer.append(rows)
-    repaired.replace(file)
+def _whole(folder: Path) -> list[RunRecord]:
+    """The runs whose record is whole, by which they are done: their rows are computed from it."""
+    if (folder / RUNS_FILE).exists():
+        kept = load_records(folder)
+        for record in kept:
+            if not record.as_written:
+                allowed = "what was seen of it, as it was written (or another folder)"
+                raise UsageError(f"--resume {folder}", f"a record of run {record.run.run_id} that was edited", allowed)
+        return kept
+    if load_whole_runs(folder / RESULTS_FILE):
+        allowed = f"results and {RUNS_FILE}, which they are computed from (or another folder)"
+        raise UsageError(f"--resume {folder}", f"results without {RUNS_FILE}", allowed)
+    return []
+
+
+def _keep_only(kept: Sequence[RunRecord], folder: Path) -> None:
+    """Leaves these runs in the folder, and no torn ones: each file in one step."""
+    table, records = folder / f"{RESULTS_FILE}.repaired", folder / f"{RUNS_FILE}.repaired"
+    for repaired in (table, records):
+        repaired.unlink(missing_ok=True)
+    with ResultsWriter(table) as rows_writer, RunRecordsWriter(records) as records_writer:
+        for record in kept:
+            rows_writer.append(rows(record.study, record.run, record.seen))
+            records_writer.append(record)
+    records.replace(folder / RUNS_FILE)
+    table.replace(folder / RESULTS_FILE)
 
 
 def _design_text(sweep: Sweep) -> str:
     """All that fixes a sweep's runs, and the columns that its rows have."""
     document = {"study": sweep.study, "columns": COLUMNS, "design": asdict(sweep.design)}
     return json.dumps(document, indent=2) + "\n"
+
+
+def planned_runs(folder: Path) -> list[Run]:
+    """The runs that a folder's design has, in their order. UsageError where there is none to be read."""
+    return list(planned(folder).design.runs())
+
+
+def planned(folder: Path) -> Sweep:
+    """What a folder's design says is to be run. UsageError where there is none to be read, or one that the runner would
+    have written otherwise."""
+    text = _design_in(folder)
+    file, allowed = str(folder / DESIGN_FILE), "a design as the runner writes it"
+    try:
+        document = json.loads(text)
+        design = document["design"]
+        settings = {part: tuple(map(_setting, design[part])) for part in ("settings", "once")}
+        found = Design(settings["settings"], design["blocks"], design["seed"], settings["once"])
+        sweep, runs = Sweep(document["study"], found, folder), found.runs()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(file, f"{type(error).__name__}: {error}", allowed) from error
+    lines = zip(text.splitlines(), _design_text(sweep).splitlines(), strict=False)
+    for number, (has, should) in enumerate(lines, start=1):
+        if has != should:
+            raise UsageError(f"{file} line {number}", has.strip(), f"{should.strip()}, as the runner writes it")
+    if text != _design_text(sweep) or not runs:
+        raise UsageError(file, f"{len(text)} characters", allowed)
+    return sweep
+
+
+def _setting(document: dict[str, Any]) -> Setting:
+    return Setting(**(document | {"mix": tuple((name, weight) for name, weight in document["mix"])}))
 
 
 def _design_in(folder: Path) -> str:

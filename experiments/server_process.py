@@ -139,8 +139,19 @@ class Program:
         return float(getattr(memory, "pss", memory.rss)) / 2**20
 
     def threads(self) -> int:
-        """How many threads it has."""
-        return psutil.Process(self.pid).num_threads()
+        """How many threads it has. Raises ProgramFailed if it is gone."""
+        try:
+            return psutil.Process(self.pid).num_threads()
+        except psutil.Error as error:
+            raise self._failed("is gone") from error
+
+    def connections(self, at: Address) -> int:
+        """How many connections to that port of it are open. Raises ProgramFailed if it is gone."""
+        try:
+            found = psutil.Process(self.pid).net_connections("tcp")
+        except psutil.Error as error:
+            raise self._failed("is gone") from error
+        return sum(one.status == psutil.CONN_ESTABLISHED and one.laddr.port == at[1] for one in found)
 
     def stop(self, timeout_s: float = STOP_S) -> None:
         """SIGTERM, and SIGKILL after ``timeout_s``; blocks until it is reaped. May be repeated.

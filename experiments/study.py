@@ -52,12 +52,16 @@ class Study:
     parts: Mapping[str, Part]
     main: tuple[str, ...]
     profiles: Mapping[str, Profile]
+    beside: tuple[str, ...] = ()
+    """Parts that are run with any part but the main ones, in the same blocks: what the gates need."""
     conclude: Callable[[Sequence[Row]], str] | None = None
     varies_clients: bool = True
     """Whether its parts have the numbers of clients that are asked for."""
 
     def design(self, parts: Sequence[str], scale: Scale, seed: int) -> Design:
-        """The design of these parts."""
+        """The design of these parts, and of those that are to be run beside them."""
+        if not set(parts) & set(self.main):
+            parts = tuple(dict.fromkeys((*parts, *self.beside)))
         compared = [setting for part in parts if not self.parts[part].once for setting in self._settings(part, scale)]
         once = [setting for part in parts if self.parts[part].once for setting in self._settings(part, scale)]
         return Design(tuple(compared), scale.profile.blocks, seed, tuple(once))

@@ -6,9 +6,10 @@ An error names the option, what was given and what is allowed, on standard error
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from stock_service.errors import short
+from stock_service.errors import UsageError, short
 
 T = TypeVar("T")
 
@@ -48,9 +49,25 @@ def refuse(program: str, message: object) -> NoReturn:
     raise SystemExit(USAGE_EXIT)
 
 
+def check_writable(option: str, file: Path | None) -> None:
+    """Refuses a file that cannot be written before the program does its work, not after. Raises UsageError."""
+    if file is None:
+        return
+    try:
+        with file.open("a"):
+            pass
+    except OSError as error:
+        raise UsageError(option, str(file), f"a file that can be written ({error.strerror})") from error
+
+
 def integer(low: int, high: int) -> Callable[[str], int]:
     """An option type: a whole number from ``low`` to ``high``."""
     return _number(int, low, high, f"a whole number from {low} to {high}")
+
+
+def number(low: float, high: float) -> Callable[[str], float]:
+    """An option type: a number from ``low`` to ``high``."""
+    return _number(float, low, high, f"a number from {low:g} to {high:g}")
 
 
 def seconds(low: float, high: float) -> Callable[[str], float]:

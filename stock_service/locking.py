@@ -13,12 +13,17 @@ from threading import Lock
 from types import TracebackType
 from typing import Protocol
 
+from stock_service.timeline import Timeline
+
 Held = AbstractContextManager[object]
 """A lock, to be held with ``with``."""
 
 
 class Locking(Protocol):
-    """Which lock to hold; made from the names of all stocks, which are fixed from then on."""
+    """Which lock to hold; made from the names of all stocks, which are fixed from then on.
+
+    What is handed out for a name may be kept, and held any number of times.
+    """
 
     def reading(self, name: str) -> Held | None:
         """What to hold while this stock is read; None: nothing."""
@@ -234,6 +239,45 @@ class _Timed:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._lock.__exit__(kind, error, at)
+
+
+class Stamped:
+    """Another strategy, with each acquisition noted in a timeline, for the request of the thread that acquires.
+
+    Where a reader needs no lock, nothing is noted. Taking two locks together, as ``TwoLevel`` does, is one acquisition.
+    """
+
+    def __init__(self, locking: Locking, names: Iterable[str], timeline: Timeline) -> None:
+        reading = {name: locking.reading(name) for name in names}
+        self._reading = {name: None if lock is None else _StampedLock(lock, timeline) for name, lock in reading.items()}
+        self._writing = {name: _StampedLock(locking.writing(name), timeline) for name in reading}
+
+    def reading(self, name: str) -> Held | None:
+        return self._reading[name]
+
+    def writing(self, name: str) -> Held:
+        return self._writing[name]
+
+
+class _StampedLock:
+    """A lock whose every acquisition is noted in a timeline."""
+
+    __slots__ = ("_enter", "_exit", "_local", "_now_ns")
+
+    def __init__(self, lock: Held, timeline: Timeline) -> None:
+        self._enter = lock.__enter__
+        self._exit = lock.__exit__
+        self._local = timeline.local
+        self._now_ns = timeline.now_ns
+
+    def __enter__(self) -> None:
+        asked_ns = self._now_ns()
+        self._enter()
+        acquired_ns = self._now_ns()
+        self._local.stamper.acquired(asked_ns, acquired_ns)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._exit(kind, error, at)
 
 
 LOCKINGS: dict[str, Callable[[Iterable[str]], Locking]] = {

@@ -14,12 +14,15 @@ import resource
 import signal
 import sys
 import time
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn, get_args
 
-from stock_service.command_line import Parser, integer, refuse, seconds
+from stock_service.command_line import Parser, check_writable, integer, refuse, seconds
 from stock_service.concurrency import EXECUTORS
+from stock_service.errors import UsageError
 from stock_service.service import Service
+from stock_service.timeline import REQUESTS_MAX, Timeline
 from stock_service.transports import Dispatch, ServeOptions, load
 
 _log = logging.getLogger(__name__)
@@ -61,17 +64,34 @@ def add_server_options(parser: Parser, transport: str) -> None:
         default=_DEFAULTS.pipeline_max,
         help="requests under way on a connection",
     )
+    help_text = f"note when each of the first {REQUESTS_MAX} requests was where, and write it when stopped"
+    add("--timeline", type=Path, metavar="FILE", help=help_text)
     if transport == "sockets":
         help_text = "time for a request to be whole, and for a reply to be taken"
         add("--read-s", type=seconds(0.05, 3600), default=_DEFAULTS.read_s, help=help_text)
         add("--dispatch", choices=DISPATCHES, default=_DEFAULTS.dispatch, help="what one task of the executor is")
 
 
-def run(program: str, transport: str, service: Service, options: argparse.Namespace) -> int:
-    """Serves until a signal comes; gives the process's exit code. Blocks. For the main thread of its own process."""
+def timeline_for(program: str, options: argparse.Namespace) -> Timeline | None:
+    """The timeline that the options ask for; None where they ask for none. Refuses a file that cannot be written."""
+    try:
+        check_writable("--timeline", options.timeline)
+    except UsageError as error:
+        refuse(program, error)
+    return None if options.timeline is None else Timeline()
+
+
+def run(
+    program: str, transport: str, service: Service, options: argparse.Namespace, timeline: Timeline | None = None
+) -> int:
+    """Serves until a signal comes; gives the process's exit code. Blocks. For the main thread of its own process.
+
+    ``timeline`` is the one that the service itself notes its locks in, from ``timeline_for``; None where it has none.
+    """
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     _check_host(program, options.host, options.insecure)
-    serve_options = _serve_options(program, options)
+    timeline = timeline or timeline_for(program, options)
+    serve_options = _serve_options(program, options, timeline)
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before there are threads, which then leave them to this one
     try:
         executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
@@ -94,7 +114,8 @@ def run(program: str, transport: str, service: Service, options: argparse.Namesp
     finished = executor.stop(max(0.0, deadline_s - time.monotonic())) and finished
     if not finished:
         _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)
-    return 0 if finished else 1
+    written = timeline is None or _write(timeline, options.timeline)
+    return 0 if finished and written else 1
 
 
 def leave(code: int) -> NoReturn:
@@ -104,7 +125,19 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _serve_options(program: str, options: argparse.Namespace) -> ServeOptions:
+def _write(timeline: Timeline, file: Path) -> bool:
+    """Writes the timeline; says whether it could be."""
+    try:
+        left_out = timeline.write(file)
+    except OSError as error:
+        _log.error("--timeline %s could not be written: %s", file, error.strerror)
+        return False
+    if left_out:
+        _log.warning("--timeline %s is full: %d requests were left out", file, left_out)
+    return True
+
+
+def _serve_options(program: str, options: argparse.Namespace, timeline: Timeline | None) -> ServeOptions:
     _raise_descriptor_limit(program, options.connections_max)
     return ServeOptions(
         host=options.host,
@@ -116,6 +149,7 @@ def _serve_options(program: str, options: argparse.Namespace) -> ServeOptions:
         read_s=getattr(options, "read_s", _DEFAULTS.read_s),
         pipeline_max=options.pipeline_max,
         dispatch=getattr(options, "dispatch", _DEFAULTS.dispatch),
+        timeline=timeline,
     )
 
 

@@ -13,10 +13,10 @@ from typing import NoReturn
 
 from stock_service import catalog_file, serving
 from stock_service.catalog import MemoryCatalog
-from stock_service.command_line import Parser, refuse
+from stock_service.command_line import Parser, check_writable, refuse
 from stock_service.errors import UsageError
 from stock_service.exchange import Exchange
-from stock_service.locking import LOCKINGS, Locking, Measured
+from stock_service.locking import LOCKINGS, Locking, Measured, Stamped
 from stock_service.service import stock_service
 
 
@@ -38,38 +38,28 @@ def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
     options = parser.parse_args(arguments)
     try:
         stocks = catalog_file.DEFAULT_STOCKS if options.catalog is None else catalog_file.load(options.catalog)
-        _check_writable(options.stats)
+        check_writable("--stats", options.stats)
     except UsageError as error:
         refuse(program, error)
     measured: list[Measured] = []
+    timeline = serving.timeline_for(program, options)
 
     def locking(names: Iterable[str]) -> Locking:
         chosen = LOCKINGS[options.locking](names)
-        if options.stats is None:
-            return chosen
-        measured.append(Measured(chosen, time.perf_counter_ns))
-        return measured[0]
+        if options.stats is not None:
+            chosen = Measured(chosen, time.perf_counter_ns)
+            measured.append(chosen)
+        return chosen if timeline is None else Stamped(chosen, names, timeline)
 
     service = stock_service(Exchange(MemoryCatalog(stocks, locking)))
     try:
-        code = serving.run(program, transport, service, options)
+        code = serving.run(program, transport, service, options, timeline)
     except Exception:
         logging.getLogger(__name__).exception("the server failed")
         serving.leave(1)  # with its threads, which would keep the process alive
     if measured:
         options.stats.write_text(json.dumps({"lock_waits_ns": _summary(measured[0])}, indent=2) + "\n")
     serving.leave(code)
-
-
-def _check_writable(file: Path | None) -> None:
-    """Refuses a file that cannot be written before the server serves, not after it has."""
-    if file is None:
-        return
-    try:
-        with file.open("a"):
-            pass
-    except OSError as error:
-        raise UsageError("--stats", str(file), f"a file that can be written ({error.strerror})") from error
 
 
 def _summary(measured: Measured) -> dict[str, dict[str, float]]:

@@ -28,7 +28,7 @@ from stock_service.locking import LOCKINGS
 from stock_service.transports import TRANSPORTS
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "stock_service/README.md", ".github/CONTRIBUTING.md")
+DOCUMENTS = ("README.md", "stock_service/README.md", "experiments/README.md", ".github/CONTRIBUTING.md")
 
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "stock_service": ("list", *(f"serve --transport {name}" for name in TRANSPORTS)),
@@ -37,7 +37,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "clients.trader": ("", "lookup", "trade", "update"),
     "clients.price_updater": ("",),
     "clients.load": ("",),
-    "experiments": ("list", "run", "plot", "report"),
+    "experiments": ("list", "run", "plot", "report", "verify", "selfcheck"),
 }
 """The programs by module, with the commands of each; an empty one where it runs without."""
 

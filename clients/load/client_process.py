@@ -4,8 +4,9 @@ What it is told and what it reports are values over a pipe (``run_client``). SIG
 to send no more and to report what there is. Garbage collection is off while it runs: nothing here makes cycles, and a
 collection would be taken for the server's latency.
 
-A process with one connection drives it in its main thread. With more, sockets are served by one thread with epoll
-(``multiplex.py``), anything else by a thread for each connection.
+The lean client drives all its kept connections in one thread with epoll (``lanes.py``); one connection in a closed
+loop, and a connection per request, are driven by blocking calls in the main thread (``driver.py``). The transport's own
+client has a thread for each connection where it has more than one.
 """
 
 import gc
@@ -23,10 +24,12 @@ from multiprocessing.connection import Connection as Pipe
 from typing import Protocol
 
 from clients.load.driver import Driver, KeptAlive, PerRequest, Surroundings
-from clients.load.multiplex import Lanes
+from clients.load.lanes import Lanes
+from clients.load.lean import lean_codec, lean_connect
 from clients.load.plan import LoadPlan
 from clients.load.recorder import Recorded, Recorder, Span
 from clients.load.records import Deadline, Window
+from clients.load.schedule import Schedule
 from clients.load.workload import Workload
 from stock_service.errors import Fault
 from stock_service.transports import load
@@ -58,28 +61,62 @@ class Interrupted(BaseException):
     """SIGTERM came: raised wherever the main thread is. Not an Exception, so that nothing takes it for a fault."""
 
 
+class Stopping:
+    """What SIGTERM does: no more is sent, and Interrupted is raised in the main thread, now or once it may be cut."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self.deadline = deadline
+        self._held = self._came = False
+
+    def __call__(self, *_: object) -> None:
+        """The signal's handler. A mask would not do: grpcio's threads would take the signal all the same."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        self.deadline.ns = 0
+        self._came = True
+        if not self._held:
+            raise Interrupted
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Nothing in the block is done by half. Raises Interrupted at its end if the signal came meanwhile."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._came:
+            raise Interrupted
+
+
 class Load(Protocol):
     """The connections of one process, all prepared but for connecting."""
 
-    def open(self, recorder: Recorder) -> None:
+    def record_in(self, recorder: Recorder) -> None:
+        """Where its records go; to be called once, before all else."""
+
+    def open(self) -> None:
         """Connects. Raises a Fault."""
 
     def run_until(self, at_ns: int) -> None:
         """Sends, and returns at about that time."""
 
-    def finish(self, interrupted: bool) -> None:
-        """Waits for replies under way, folds all records and closes; if interrupted, only folds."""
+    def settle(self) -> None:
+        """After the window: waits for the replies under way, then for those of the other clients."""
+
+    def end(self, interrupted: bool) -> None:
+        """Folds all records, and closes unless it was interrupted, wherever that was."""
 
 
 def run_client(plan: LoadPlan, client: int, pipe: Pipe, progress: MutableSequence[int]) -> None:
     """The process: says READY, gets a Window, sends a ClientReport. Ends quietly if the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then sends SIGTERM
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # when all is measured
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until it is listened to
     _settle(plan)
     prepared = Client(plan, client, progress)
     try:
         pipe.send(READY)
         window = pipe.recv()
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # from here on there is something to lose
         report = prepared.measure(window)
         pipe.send(report)
         if report.interrupted:
@@ -96,42 +133,39 @@ class Client:
     def __init__(self, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
         self._plan = plan
         self._client = client
-        self._deadline = Deadline(2**62)
-        self._load = _load(plan, client, self._deadline, progress)
+        self._stopping = Stopping(Deadline(2**62))
+        self._load = _load(plan, client, self._stopping, progress)
 
     def measure(self, window: Window) -> ClientReport:
         """Runs through the window. Blocks until its end, and until the replies under way have come."""
-        recorder = Recorder(tuple(self._plan.mix), window, self._plan.connection == "per-request")
-        self._deadline.ns = window.end_ns
-        opened = interrupted = False
-        began_ns = ended_ns = time.process_time_ns()
+        interrupted = False
+        began_ns = ended_ns = 0  # on the process's clock; 0: not yet
         before = signal.getsignal(signal.SIGTERM)
         try:
-            signal.signal(signal.SIGTERM, self._stop)
+            with self._stopping.held_back():
+                self._stopping.deadline.ns = window.end_ns
+                signal.signal(signal.SIGTERM, self._stopping)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+                recorder = Recorder(self._plan, self._client, window)
+                self._load.record_in(recorder)
             _sleep_until(window.connect_ns)
-            opened = True
-            self._load.open(recorder)
+            self._load.open()
             self._load.run_until(window.start_ns)
             began_ns = time.process_time_ns()
             self._load.run_until(window.end_ns)
             ended_ns = time.process_time_ns()
+            self._load.settle()
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         except Interrupted:
             interrupted = True
-            ended_ns = time.process_time_ns()
+            ended_ns = ended_ns or time.process_time_ns()
         except Fault as fault:
             signal.signal(signal.SIGTERM, before)
             return ClientReport(self._client, fault=fault)
-        if opened:
-            self._load.finish(interrupted)
+        self._load.end(interrupted)
         signal.signal(signal.SIGTERM, before)
-        cpu_s = (ended_ns - began_ns) / 1e9
+        cpu_s = (ended_ns - began_ns) / 1e9 if began_ns else 0.0
         return ClientReport(self._client, recorder.recorded(), cpu_s, interrupted=interrupted)
-
-    def _stop(self, *_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        self._deadline.ns = 0
-        raise Interrupted
 
 
 def _settle(plan: LoadPlan) -> None:
@@ -146,59 +180,97 @@ def _settle(plan: LoadPlan) -> None:
     gc.disable()
 
 
-def _load(plan: LoadPlan, client: int, deadline: Deadline, progress: MutableSequence[int]) -> Load:
+_SPIN_NS = 150_000
+"""Before a request is due a blocking client with a thread of its own waits awake: a sleep may end 0.1 ms late."""
+
+
+def _load(plan: LoadPlan, client: int, stopping: Stopping, progress: MutableSequence[int]) -> Load:
     """The connections that the plan gives a client."""
-    transport = load(plan.transport)
+    deadline = stopping.deadline
     workload = Workload(plan)
-    first_place = client * plan.connections_per_client
-    places = range(first_place, first_place + plan.connections_per_client)
-    surroundings = [
-        Surroundings(
-            partial(transport.connect, plan.address), deadline, plan.timeout_s, plan.records_max, progress, place
-        )
-        for place in places
-    ]
     numbers = range(plan.connections_per_client)
-    if plan.connection == "kept-alive" and plan.transport == "sockets" and plan.connections_per_client > 1:
+    if plan.client == "lean" and plan.connection == "kept-alive" and (len(numbers) > 1 or plan.rate_hz is not None):
+        around = _around(plan, client, 0, deadline, progress)
         drawn = [workload.drawn(client, number) for number in numbers]
-        return _Multiplexed(Lanes(plan.address, workload, drawn, surroundings[0]))
+        due_ns = None if plan.rate_hz is None else _schedule(plan, client, plan.clients).due_ns
+        codec = partial(lean_codec, plan.transport, plan.address, plan.timeout_s)
+        return _Multiplexed(Lanes(plan.address, codec, workload, drawn, around, due_ns), stopping)
     kind = KeptAlive if plan.connection == "kept-alive" else PerRequest
-    drivers: list[Driver] = [kind(workload.requests(client, number), surroundings[number]) for number in numbers]
-    return _Alone(drivers[0], deadline) if len(drivers) == 1 else _Threads(drivers)
+    drivers: list[Driver] = [
+        kind(workload.requests(client, number), _around(plan, client, number, deadline, progress)) for number in numbers
+    ]
+    return _Alone(drivers[0], stopping) if len(drivers) == 1 else _Threads(drivers)
+
+
+def _around(
+    plan: LoadPlan, client: int, number: int, deadline: Deadline, progress: MutableSequence[int]
+) -> Surroundings:
+    """What a connection's driver is given; connections of all clients are numbered through."""
+    place = client * plan.connections_per_client + number
+    if plan.client == "lean":
+        connect = partial(lean_connect, plan.transport, plan.address)
+    else:
+        connect = partial(load(plan.transport).connect, plan.address)
+    part = number * plan.clients + client  # so that each client's parts together are constant where the whole is
+    schedule = None if plan.rate_hz is None else _schedule(plan, part, plan.connections)
+    return Surroundings(
+        connect,
+        deadline,
+        plan.timeout_s,
+        plan.records_max,
+        progress,
+        place,
+        due_ns=None if schedule is None else schedule.due_ns,
+        spin_ns=_SPIN_NS if plan.connections_per_client == 1 else 0,
+    )
+
+
+def _schedule(plan: LoadPlan, part: int, parts: int) -> Schedule:
+    assert plan.rate_hz is not None
+    return Schedule(plan.rate_hz, plan.arrivals, part, parts, plan.seed)
 
 
 class _Alone:
     """One connection, in the main thread."""
 
-    def __init__(self, driver: Driver, deadline: Deadline) -> None:
+    def __init__(self, driver: Driver, stopping: Stopping) -> None:
         self._driver = driver
-        self._deadline = deadline
+        self._stopping = stopping
         self._called = False
         self._recorder: Recorder
         self._span: Span
 
-    def open(self, recorder: Recorder) -> None:
-        """See ``Load.open``."""
+    def record_in(self, recorder: Recorder) -> None:
+        """See ``Load.record_in``."""
         self._recorder = recorder
-        self._span = recorder.new_span()
+        self._span = recorder.new_span(0)
+
+    def open(self) -> None:
+        """See ``Load.open``."""
         self._driver.connect()
 
     def run_until(self, at_ns: int) -> None:
         """See ``Load.run_until``. A client that is kept waiting for its first call waits on, past ``at_ns``."""
+        deadline = self._stopping.deadline
         if not self._called:
             self._called = self._driver.first_call(self._recorder.window.end_ns)
-        self._deadline.ns = at_ns
+        deadline.ns = at_ns
         while self._called and self._driver.drive():
-            with _undisturbed():
+            with self._stopping.held_back():
                 self._recorder.fold(self._driver.records, self._span)
-        self._deadline.ns = self._recorder.window.end_ns
+        deadline.ns = self._recorder.window.end_ns
 
-    def finish(self, interrupted: bool) -> None:
-        """See ``Load.finish``. No reply is under way: whoever drives waits for it."""
-        if not interrupted:
-            _let_others_end(self._recorder.window)
+    def settle(self) -> None:
+        """See ``Load.settle``. No reply is under way: whoever drives waits for it."""
+        self._driver.write_off()
+        _let_others_end(self._recorder.window)
+
+    def end(self, interrupted: bool) -> None:
+        """See ``Load.end``."""
         self._recorder.fold(self._driver.records, self._span)
-        if not interrupted:
+        if interrupted:
+            self._span.cut(1)
+        else:
             self._driver.close()
 
 
@@ -212,14 +284,17 @@ class _Threads:
         self._spans: list[Span] = []
         self._futures: list[Future[None]] = []
 
-    def open(self, recorder: Recorder) -> None:
-        """See ``Load.open``."""
+    def record_in(self, recorder: Recorder) -> None:
+        """See ``Load.record_in``."""
         self._recorder = recorder
-        self._spans = [recorder.new_span() for _ in self._drivers]
+        self._spans = [recorder.new_span(number) for number in range(len(self._drivers))]
+
+    def open(self) -> None:
+        """See ``Load.open``."""
         for driver in self._drivers:
             driver.connect()
         self._futures = [
-            self._pool.submit(_drive, driver, recorder, span)
+            self._pool.submit(_drive, driver, self._recorder, span)
             for driver, span in zip(self._drivers, self._spans, strict=True)
         ]
 
@@ -227,16 +302,25 @@ class _Threads:
         """See ``Load.run_until``. The threads need no telling."""
         _sleep_until(at_ns)
 
-    def finish(self, interrupted: bool) -> None:
-        """See ``Load.finish``. Raises what a thread raised."""
-        self._pool.shutdown(wait=not interrupted)
-        for future in wait(self._futures, _INTERRUPTED_S).done:
+    def settle(self) -> None:
+        """See ``Load.settle``. Raises what a thread raised."""
+        self._pool.shutdown()
+        for future in self._futures:
             future.result()
-        if not interrupted:
-            _let_others_end(self._recorder.window)
+        for driver in self._drivers:
+            driver.write_off()
+        _let_others_end(self._recorder.window)
+
+    def end(self, interrupted: bool) -> None:
+        """See ``Load.end``. A thread that is still in a call then is left there."""
+        if interrupted:
+            self._pool.shutdown(wait=False)
+            wait(self._futures, _INTERRUPTED_S)
         for driver, span in zip(self._drivers, self._spans, strict=True):
             self._recorder.fold(driver.records, span)
-            if not interrupted:
+            if interrupted:
+                span.cut(1)
+            else:
                 driver.close()
 
 
@@ -248,49 +332,48 @@ def _drive(driver: Driver, recorder: Recorder, span: Span) -> None:
 
 
 class _Multiplexed:
-    """Many socket connections, in the main thread."""
+    """Many lean connections, in the main thread."""
 
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(self, lanes: Lanes, stopping: Stopping) -> None:
         self._lanes = lanes
+        self._stopping = stopping
         self._recorder: Recorder
         self._spans: list[Span] = []
 
-    def open(self, recorder: Recorder) -> None:
-        """See ``Load.open``."""
+    def record_in(self, recorder: Recorder) -> None:
+        """See ``Load.record_in``."""
         self._recorder = recorder
-        self._spans = [recorder.new_span() for _ in self._lanes.lanes]
+        self._spans = [recorder.new_span(number) for number in range(len(self._lanes.lanes))]
+
+    def open(self) -> None:
+        """See ``Load.open``."""
         self._lanes.open()
 
     def run_until(self, at_ns: int) -> None:
-        """See ``Load.run_until``. Where records must be folded, sends nothing meanwhile: no reply is stamped late."""
+        """See ``Load.run_until``. Where records must be folded, see ``Lanes.settle``."""
         while self._lanes.drive(at_ns):
-            self._lanes.drain()
-            with _undisturbed():
+            self._lanes.settle()
+            with self._stopping.held_back():
                 self._fold()
             self._lanes.resume()
 
-    def finish(self, interrupted: bool) -> None:
-        """See ``Load.finish``."""
-        if not interrupted:
-            self._lanes.drain()
-            _let_others_end(self._recorder.window)
+    def settle(self) -> None:
+        """See ``Load.settle``."""
+        self._lanes.finish()
+        _let_others_end(self._recorder.window)
+
+    def end(self, interrupted: bool) -> None:
+        """See ``Load.end``."""
         self._fold()
         if not interrupted:
             self._lanes.close()
+            return
+        for lane, span in zip(self._lanes.lanes, self._spans, strict=True):
+            span.cut(len(lane.waiting) + 1)  # one more, which may be neither under way nor written down
 
     def _fold(self) -> None:
         for lane, span in zip(self._lanes.lanes, self._spans, strict=True):
             self._recorder.fold(lane.records, span)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Holds SIGTERM back, so that nothing is folded by half."""
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def _let_others_end(window: Window) -> None:

@@ -1,11 +1,18 @@
-"""The closed loop on one connection, over any transport: send, wait for the reply, send the next.
+"""One connection and one request at a time, over any transport: send, wait for the reply, send the next.
 
 The hot loop does nothing but take two times, call, look the reply up among those known to be valid, and append three
-numbers; everything else is prepared before it or folded after it. Response time is from just before the call to just
+numbers; everything else is prepared before it or folded after it. Service time is from just before the call to just
 after it, the client's share included; with a connection per request, connecting too, but not closing.
 
-A fault is recorded and never retried: the next request is a new one, on a connection made anew outside its time. A
-first call waits until the run ends, since a client that the server keeps waiting is starved, and that is no error.
+In an open loop each connection has a part of the schedule and waits for the next moment on it; a reply that comes later
+than that makes the next send late, and its response time counts from when it was due (as in wrk2).
+
+A fault is recorded and never retried: the next request is a new one, on a connection made anew outside its time. The
+first call on each kept connection is marked; the very first waits until the run ends, since a client that the server
+keeps waiting is starved, and that is no error. In an open loop it is none of the schedule's.
+
+A signal may cut a loop through between any two lines: a request counts as recorded once its outcome is there, which
+is written down last.
 """
 
 import time
@@ -14,7 +21,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from clients.load.records import Deadline, Records, fault_outcome
+from clients.load.records import NEVER_SENT, Deadline, Records, fault_outcome
 from clients.load.workload import Request
 from stock_service.errors import DeadlineExceeded, Fault
 from stock_service.transports import Connection
@@ -24,6 +31,9 @@ BLOCK = 16
 
 PAUSE_S = 0.01
 """After a fault: a server that refuses, or is gone, is asked a hundred times a second by each connection, no more."""
+
+LATE_NS = 20_000_000
+"""How long after the deadline a request that was due before it is still sent."""
 
 STARVED_NS = 100_000_000
 """How long before the run's end a first call may be given up and still count as starved: timers are not that exact."""
@@ -44,6 +54,10 @@ class Surroundings:
     place: int
     clock_ns: Callable[[], int] = time.perf_counter_ns
     pause: Callable[[float], None] = time.sleep
+    due_ns: Callable[[int], Iterator[int]] | None = None
+    """An open loop's moments from a start on; None: a closed loop, where the next request is due at once."""
+    spin_ns: int = 0
+    """How long before a moment to look at the clock without pause: a pause may end 0.1 ms late."""
 
 
 def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
@@ -68,8 +82,46 @@ class Driver(Protocol):
     def drive(self) -> bool:
         """Sends until the deadline, or until the records must be folded; says whether it stopped for that."""
 
+    def write_off(self) -> None:
+        """Records what an open loop's schedule had due and was not sent. After the last ``drive``."""
+
     def close(self) -> None:
         """Closes the connection. May be repeated."""
+
+
+class Pace:
+    """The schedule of one connection in an open loop. One thread's."""
+
+    def __init__(self, moments: Iterator[int], around: Surroundings) -> None:
+        self._moments = moments
+        self._around = around
+        self._next_ns = next(moments)
+        self.due_ns = 0
+        """When the request is due that ``wait`` waited for."""
+
+    def wait(self) -> bool:
+        """Blocks until the next request is due; False where that is past the deadline, or it is too late to send."""
+        around, due_ns = self._around, self._next_ns
+        now_ns = around.clock_ns()
+        if due_ns >= around.deadline.ns or now_ns >= around.deadline.ns + LATE_NS:
+            return False
+        while (left_ns := due_ns - now_ns) > 0:
+            if left_ns > around.spin_ns:
+                around.pause((left_ns - around.spin_ns) / 1e9)
+                if due_ns >= around.deadline.ns:  # interrupted meanwhile
+                    return False
+            now_ns = around.clock_ns()
+        self.due_ns, self._next_ns = due_ns, next(self._moments)
+        return True
+
+    def write_off(self, records: Records, requests: Iterator[Request]) -> None:
+        """Records what was due before the deadline and never sent, since an earlier reply took too long, or the first
+        never came."""
+        now_ns = self._around.clock_ns()
+        while self._next_ns < self._around.deadline.ns:
+            records.started += 1
+            records.note(now_ns, now_ns, next(requests).first + NEVER_SENT, self._next_ns)
+            self._next_ns = next(self._moments)
 
 
 class KeptAlive:
@@ -80,11 +132,14 @@ class KeptAlive:
         self._requests = requests
         self._around = surroundings
         self._connection: Connection | None = None
+        self._unused = True  # no call has succeeded on this connection
+        self._pace: Pace | None = None
         self._folded = 0
 
     def connect(self) -> None:
         """See ``Driver.connect``."""
         self._connect(self._around.timeout_s)
+        self._pace = pace(self._around)
 
     def first_call(self, end_ns: int) -> bool:
         """See ``Driver.first_call``."""
@@ -99,16 +154,17 @@ class KeptAlive:
             except Fault as fault:
                 if is_starved(fault, clock_ns(), end_ns):
                     return False
-                self._give_up(sent_ns, request, fault)
+                self._give_up(sent_ns, sent_ns, request, fault)
             else:
-                done_ns = clock_ns()
-                self.records.note(sent_ns, done_ns, request.known.get(reply) or request.check(reply))
+                self._note(sent_ns, clock_ns(), request.known.get(reply) or request.check(reply), sent_ns)
+                self.records.note_first()
+                self._unused = False
                 return True
         return False
 
     def drive(self) -> bool:
         """See ``Driver.drive``. The hot loop."""
-        around, records = self._around, self.records
+        around, records, pace = self._around, self.records, self._pace
         clock_ns, deadline, timeout_s = around.clock_ns, around.deadline, around.timeout_s
         append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append
         while len(records.outcomes) < around.records_max:
@@ -117,22 +173,37 @@ class KeptAlive:
             if connection is None:
                 return False
             call = connection.call
-            for request in islice(self._requests, BLOCK):
+            for request in islice(self._requests, 1 if self._unused else BLOCK):
                 path, payload, known, check, _ = request
-                sent_ns = clock_ns()
-                if sent_ns >= deadline.ns:
+                if pace is not None and not pace.wait():
                     return False
+                sent_ns = clock_ns()
+                if pace is None and sent_ns >= deadline.ns:
+                    return False
+                records.started += 1
                 try:
                     reply = call(path, payload, timeout_s)
                 except Fault as fault:
-                    self._give_up(sent_ns, request, fault)
+                    records.started -= 1
+                    self._give_up(sent_ns, sent_ns if pace is None else pace.due_ns, request, fault)
                     break
                 done_ns = clock_ns()
+                if pace is not None:
+                    records.due.append(pace.due_ns)
                 append_sent(sent_ns)
                 append_done(done_ns)
                 append_outcome(known.get(reply) or check(reply))
+            else:
+                if self._unused:
+                    records.note_first()
+                    self._unused = False
         self._folded += len(records.outcomes)
         return True
+
+    def write_off(self) -> None:
+        """See ``Driver.write_off``."""
+        if self._pace is not None:
+            self._pace.write_off(self.records, self._requests)
 
     def close(self) -> None:
         """See ``Driver.close``."""
@@ -140,9 +211,14 @@ class KeptAlive:
             self._connection.close()
             self._connection = None
 
-    def _give_up(self, sent_ns: int, request: Request, fault: Fault) -> None:
+    def _note(self, sent_ns: int, done_ns: int, outcome: int, due_ns: int) -> None:
+        """Keeps a request outside the hot loop."""
+        self.records.started += 1
+        self.records.note(sent_ns, done_ns, outcome, None if self._pace is None else due_ns)
+
+    def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault) -> None:
         """Records a fault, leaves its connection, and the server alone for a moment."""
-        self.records.note(sent_ns, self._around.clock_ns(), request.first + fault_outcome(fault))
+        self._note(sent_ns, self._around.clock_ns(), request.first + fault_outcome(fault), due_ns)
         self.close()
         self._around.pause(PAUSE_S)
 
@@ -153,13 +229,14 @@ class KeptAlive:
             try:
                 self._connect(min(self._around.timeout_s, (deadline.ns - began_ns) / 1e9))
             except Fault as fault:
-                self.records.note(began_ns, clock_ns(), fault_outcome(fault))
+                self._note(began_ns, clock_ns(), fault_outcome(fault), began_ns)
                 self._around.pause(PAUSE_S)
         return self._connection
 
     def _connect(self, timeout_s: float) -> None:
         began_ns = self._around.clock_ns()
         self._connection = self._around.connect(timeout_s)
+        self._unused = True
         self.records.note_connect(began_ns, self._around.clock_ns())
 
 
@@ -171,11 +248,13 @@ class PerRequest:
         self._requests = requests
         self._around = surroundings
         self._connection: Connection | None = None
+        self._pace: Pace | None = None
         self._folded = 0
 
     def connect(self) -> None:
         """See ``Driver.connect``: a connection that no request uses."""
         self._around.connect(self._around.timeout_s).close()
+        self._pace = pace(self._around)
 
     def first_call(self, end_ns: int) -> bool:
         """See ``Driver.first_call``: the first connection, and its request."""
@@ -183,28 +262,37 @@ class PerRequest:
             sent_ns = self._around.clock_ns()
             if sent_ns >= min(end_ns, self._around.deadline.ns):
                 return False
-            fault = self._send(request, sent_ns, (end_ns - sent_ns) / 1e9)
+            fault = self._send(request, sent_ns, sent_ns, (end_ns - sent_ns) / 1e9)
             if fault is None:
+                self.records.note_first()
                 return True
             if not is_starved(fault, self._around.clock_ns(), end_ns):
-                self._give_up(sent_ns, request, fault)
+                self._give_up(sent_ns, sent_ns, request, fault)
         return False
 
     def drive(self) -> bool:
         """See ``Driver.drive``. The hot loop."""
-        around, records = self._around, self.records
+        around, records, pace = self._around, self.records, self._pace
         clock_ns, deadline, timeout_s = around.clock_ns, around.deadline, around.timeout_s
         while len(records.outcomes) < around.records_max:
             around.progress[around.place] = self._folded + len(records.outcomes)
             for request in islice(self._requests, BLOCK):
-                sent_ns = clock_ns()
-                if sent_ns >= deadline.ns:
+                if pace is not None and not pace.wait():
                     return False
-                fault = self._send(request, sent_ns, timeout_s)
+                sent_ns = clock_ns()
+                if pace is None and sent_ns >= deadline.ns:
+                    return False
+                due_ns = sent_ns if pace is None else pace.due_ns
+                fault = self._send(request, sent_ns, due_ns, timeout_s)
                 if fault is not None:
-                    self._give_up(sent_ns, request, fault)
+                    self._give_up(sent_ns, due_ns, request, fault)
         self._folded += len(records.outcomes)
         return True
+
+    def write_off(self) -> None:
+        """See ``Driver.write_off``."""
+        if self._pace is not None:
+            self._pace.write_off(self.records, self._requests)
 
     def close(self) -> None:
         """See ``Driver.close``."""
@@ -212,7 +300,7 @@ class PerRequest:
             self._connection.close()
             self._connection = None
 
-    def _send(self, request: Request, sent_ns: int, timeout_s: float) -> Fault | None:
+    def _send(self, request: Request, sent_ns: int, due_ns: int, timeout_s: float) -> Fault | None:
         """One request on a connection of its own: recorded, or the fault that it ended in."""
         clock_ns, records = self._around.clock_ns, self.records
         try:
@@ -226,10 +314,20 @@ class PerRequest:
         finally:
             self.close()
         records.note_connect(sent_ns, connected_ns)
-        records.note(sent_ns, done_ns, request.known.get(reply) or request.check(reply))
+        records.started += 1
+        outcome = request.known.get(reply) or request.check(reply)
+        records.note(sent_ns, done_ns, outcome, None if self._pace is None else due_ns)
         return None
 
-    def _give_up(self, sent_ns: int, request: Request, fault: Fault) -> None:
+    def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault) -> None:
         """Records a fault, and leaves the server alone for a moment."""
-        self.records.note(sent_ns, self._around.clock_ns(), request.first + fault_outcome(fault))
+        records, now_ns = self.records, self._around.clock_ns()
+        records.started += 1
+        outcome = request.first + fault_outcome(fault)
+        records.note(sent_ns, now_ns, outcome, None if self._pace is None else due_ns)
         self._around.pause(PAUSE_S)
+
+
+def pace(around: Surroundings) -> Pace | None:
+    """A connection's schedule, from now on; None in a closed loop."""
+    return None if around.due_ns is None else Pace(around.due_ns(around.clock_ns()), around)

@@ -4,17 +4,20 @@ Processes come from a fork server that has the heavy modules loaded, so that ten
 when it stands at the barrier; only then is the window set, on a clock that all share (CLOCK_MONOTONIC), and all connect
 at once. The barrier stands before connecting, so that a client which the server keeps waiting cannot stop the run.
 
-Ctrl-C ends the run early and keeps what was measured: ``LoadResult.interrupted``. The fork server stays for the next
-run and ends with this process. Programs that call ``run`` need the usual ``if __name__ == "__main__"`` guard.
+Ctrl-C ends the run early and keeps what was measured, as often as it comes: ``LoadResult.interrupted``. A terminal
+sends it to the clients too, which never get it. The fork server stays for the next run and ends with this process.
+Programs that call ``run`` need the usual ``if __name__ == "__main__"`` guard.
 """
 
 import multiprocessing
+import signal
+import threading
 import time
-from collections.abc import Callable, MutableSequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, MutableSequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
@@ -37,9 +40,10 @@ READY_S = 60.0
 """How long all clients together may take to the barrier; ten take a tenth of a second, 512 some seconds."""
 
 FOLD_S = 30.0
-"""How long a client may take to report after its last reply; a million records take 0.1 s."""
+"""How long a client may take to report after its last reply; a million records take 0.1 s. The last reply comes within
+two timeouts: of what is sent late, and of its reply."""
 
-INTERRUPTED_S = 3.0
+INTERRUPTED_S = 5.0
 """As ``FOLD_S``, after Ctrl-C."""
 
 REAP_S = 5.0
@@ -71,7 +75,12 @@ Watch = Callable[[Progress], None]
 def warm() -> None:
     """Starts the fork server and has it load its modules, in the background. May be repeated."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
-    forkserver.ensure_running()
+    resource_tracker.ensure_running()  # which would unblock what is blocked below
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()  # it and all clients inherit the mask: a Ctrl-C is the parent's alone
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
     _counts()
 
 
@@ -86,14 +95,16 @@ def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
     """Runs a plan. Blocks for its warm-up, its window, and the last replies; not in two threads at once.
 
     Raises the Fault of connecting if no client could connect. A client process that dies is counted among the errors
-    (``client_lost``); no process is left behind, whatever happens. KeyboardInterrupt is kept: see the module.
+    (``client_lost``); no process is left behind, whatever happens. Ctrl-C is kept: see the module. So is a
+    KeyboardInterrupt that ``progress`` raises, or another signal's handler.
     """
     warm()
     fleet = _Fleet(plan, progress or _unwatched)
-    try:
-        return fleet.run()
-    finally:
-        fleet.reap()
+    with fleet.interrupts_noted():
+        try:
+            return fleet.run()
+        finally:
+            fleet.reap()
 
 
 def _unwatched(progress: Progress) -> None:
@@ -112,7 +123,26 @@ class _Fleet:
         self._processes: list[ForkServerProcess] = []
         self._waiting: list[Pipe] = []  # of those that have yet to report
         self._reports: list[ClientReport] = []
-        self._interrupted = False
+        self._interrupted = False  # or about to be
+        self._ending = False
+
+    @contextmanager
+    def interrupts_noted(self) -> Iterator[None]:
+        """Ctrl-C, and SIGTERM where somebody listens to it, are noted, and looked at where nothing is lost by it."""
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        listened_to = {number: was for number, was in before.items() if callable(was)}
+        if threading.current_thread() is not threading.main_thread():
+            listened_to = {}
+        try:
+            for number in listened_to:
+                signal.signal(number, self._note_interrupt)
+            yield
+        finally:
+            for number, was in listened_to.items():
+                signal.signal(number, was)
+
+    def _note_interrupt(self, *_: object) -> None:
+        self._interrupted = True
 
     def run(self) -> LoadResult:
         """See the module's ``run``."""
@@ -128,9 +158,11 @@ class _Fleet:
                     pipe.send(self._window)
             self._gather("warm-up", start_ns)
             self._gather("measuring", end_ns)
-            self._gather("finishing", end_ns + int((plan.timeout_s + FOLD_S) * 1e9))
+            self._gather("finishing", end_ns + int((2 * plan.timeout_s + FOLD_S) * 1e9))
         except KeyboardInterrupt:
-            self._interrupt()
+            self._interrupted = True
+        if self._interrupted:
+            self._end_early()
         begun = self._window.end_ns > 0
         lost = len(self._processes) - len(self._reports) if begun or not self._interrupted else 0
         faults = [report.fault for report in self._reports if report.fault is not None]
@@ -154,6 +186,7 @@ class _Fleet:
         """Starts the processes, and waits until all stand at the barrier. One that dies first is lost."""
         context = multiprocessing.get_context("forkserver")
         for client in range(self._plan.clients):
+            self._look_for_interrupt()
             mine, its = context.Pipe()
             process = context.Process(
                 target=run_client, args=(self._plan, client, its, self._counts), name=f"load-client-{client}"
@@ -187,10 +220,12 @@ class _Fleet:
             if time.perf_counter_ns() < until_ns:
                 self._say(phase)
 
-    def _interrupt(self) -> None:
-        """Ends the run now: the window with it. Blocks for a moment; a second Ctrl-C goes through."""
+    def _end_early(self) -> None:
+        """Ends the run now: the window with it. Blocks for a moment."""
         now_ns = time.perf_counter_ns()
-        self._interrupted = True
+        self._ending = True
+        if not self._window.end_ns:  # none has been told to begin
+            return
         self._window = replace(self._window, end_ns=max(self._window.start_ns, min(now_ns, self._window.end_ns)))
         for process in self._processes:
             process.terminate()
@@ -214,3 +249,9 @@ class _Fleet:
         elapsed_s = max(0, now_ns - window.connect_ns) / 1e9 if started else 0.0
         remaining_s = max(0, window.end_ns - now_ns) / 1e9 if started else self._plan.warm_up_s + self._plan.duration_s
         self._watch(Progress(phase, sum(self._counts[: self._plan.connections]), elapsed_s, remaining_s))
+        self._look_for_interrupt()
+
+    def _look_for_interrupt(self) -> None:
+        """Where nothing is half done. Raises KeyboardInterrupt after a Ctrl-C, but not while its run is ended."""
+        if self._interrupted and not self._ending:
+            raise KeyboardInterrupt

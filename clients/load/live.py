@@ -18,6 +18,8 @@ PLAIN_EVERY_S = 10.0
 def live(console: Console, plan: LoadPlan) -> Iterator[Watch]:
     """What to give ``fleet.run``; the line is gone when the block ends."""
     name = "1 client" if plan.clients == 1 else f"{plan.clients} clients"
+    if plan.rate_hz is not None:
+        name += f" at {plan.rate_hz:,.10g}/s"
     if not console.is_terminal:
         yield _Plain(console, name).watch
         return

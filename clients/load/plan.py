@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clients.connecting import TIMEOUT_S_MAX
+from clients.load.schedule import ARRIVALS, Arrivals
 from stock_service.errors import UsageError
 from stock_service.model import QUANTITY_MAX
 from stock_service.transports import TRANSPORTS, Address
@@ -17,6 +18,26 @@ ConnectionPolicy = Literal["kept-alive", "per-request"]
 """One connection for all requests, or a new one for each."""
 
 CONNECTION_POLICIES: tuple[ConnectionPolicy, ...] = ("kept-alive", "per-request")
+
+ClientKind = Literal["lean", "library"]
+"""Who speaks to the server: a client of our own straight on a socket, whose own cost is small; or the transport's own
+client, which is what its users have (on gRPC: grpcio)."""
+
+CLIENT_KINDS: tuple[ClientKind, ...] = ("lean", "library")
+
+Choice = Literal["uniform", "zipf"]
+"""How a stock is chosen: all alike, or the k-th of them in proportion to 1 ÷ k^s."""
+
+CHOICES: tuple[Choice, ...] = ("uniform", "zipf")
+
+RATE_HZ_MIN, RATE_HZ_MAX = 0.1, 1_000_000.0
+"""Requests due in a second."""
+
+ZIPF_S_MIN, ZIPF_S_MAX = 0.01, 10.0
+"""Exponents; with the largest the second stock is asked for a thousandth as often as the first."""
+
+WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
+"""Weights in a mix; others would overflow their sum, or never be drawn."""
 
 REQUESTS = ("lookup", "trade", "update")
 """The stock service's requests; a plan may bring others."""
@@ -37,10 +58,10 @@ REQUEST_TYPES_MAX = 8
 """Request types in a mix, at most: an outcome is recorded in one byte, three bits of it the type."""
 
 _RECORDS = 2**23
-"""Records that all connections of a run hold together, at most, up to 512 of them: 17 bytes each, 142 MB."""
+"""Records that all connections of a run hold together, at most, up to 512 of them: 25 bytes each at most, 210 MB."""
 
 _RECORDS_MIN = 2**14
-"""Records that one connection may hold whatever its share: 280 kB."""
+"""Records that one connection may hold whatever its share: 410 kB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +80,8 @@ class RequestType:
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """A closed loop: every connection sends a request, waits for the reply, and sends the next.
+    """A closed loop: every connection sends a request, waits for the reply, and sends the next; or, with a rate, an
+    open one: requests are due on a schedule and sent then, whether or not earlier ones were answered.
 
     ``mix`` maps request types to weights: ``lookup``, ``trade``, ``update``, or the name of one in ``request_types``.
     Raises UsageError, in the words of the command line, for what is outside the limits.
@@ -87,6 +109,16 @@ class LoadPlan:
     """Shares in one trade."""
     request_types: tuple[RequestType, ...] = ()
     """Requests of other services than the stock service."""
+    client: ClientKind = "lean"
+    rate_hz: float | None = None
+    """Requests due in a second, of all clients together; None: a closed loop."""
+    arrivals: Arrivals = "poisson"
+    """The process of an open loop."""
+    choice: Choice = "uniform"
+    zipf_s: float = 1.0
+    """The exponent of ``zipf``."""
+    keep_records: bool = False
+    """Whether the result has every request's raw times: 33 bytes each."""
 
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:
@@ -104,6 +136,15 @@ class LoadPlan:
         _within("--quantity", self.quantity, 1, QUANTITY_MAX)
         if not 1 <= len(self.stocks) <= STOCKS_MAX:
             raise UsageError("--stocks", f"{len(self.stocks)} stocks", f"1 to {STOCKS_MAX}")
+        if self.client not in CLIENT_KINDS:
+            raise UsageError("--client", self.client, " or ".join(CLIENT_KINDS))
+        if self.rate_hz is not None:
+            _within("--rate-hz", self.rate_hz, RATE_HZ_MIN, RATE_HZ_MAX)
+        if self.arrivals not in ARRIVALS:
+            raise UsageError("--arrivals", self.arrivals, " or ".join(ARRIVALS))
+        if self.choice not in CHOICES:
+            raise UsageError("--choice", self.choice, " or ".join(CHOICES))
+        _within("--zipf-s", self.zipf_s, ZIPF_S_MIN, ZIPF_S_MAX)
         self._check_mix()
 
     def _check_mix(self) -> None:
@@ -112,13 +153,19 @@ class LoadPlan:
             allowed = f"1 to {REQUEST_TYPES_MAX} of {', '.join(sorted(known))}"
             raise UsageError("--mix", ",".join(self.mix), allowed)
         for name, weight in self.mix.items():
-            if not 0 < weight < float("inf"):
-                raise UsageError("--mix", f"{name}={weight:g}", "weights over 0, such as lookup=0.5,trade=0.5")
+            if not WEIGHT_MIN <= weight <= WEIGHT_MAX:
+                allowed = f"weights from {WEIGHT_MIN:g} to {WEIGHT_MAX:g}, such as lookup=0.5,trade=0.5"
+                raise UsageError("--mix", f"{name}={weight:g}", allowed)
 
     @property
     def connections(self) -> int:
         """Of all clients together."""
         return self.clients * self.connections_per_client
+
+    @property
+    def loop(self) -> Literal["closed", "open"]:
+        """Which of the two it is."""
+        return "closed" if self.rate_hz is None else "open"
 
     @property
     def records_max(self) -> int:

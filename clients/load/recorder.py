@@ -1,151 +1,88 @@
 """Folds raw records into histograms, after the run.
 
-Times are kept in HDR histograms of 1 ns to 60 s with three digits (a bucket is at most 0.1 % wide); a value outside is
-counted, never dropped or clipped. Histograms of different connections and processes are merged, count by count;
-percentiles are never averaged. Mean, standard deviation, least and greatest are exact, from the values themselves.
-
-A request belongs to the window in which it was sent, however long it took. A connection's first call belongs to none:
-it is timed apart.
+Response time is from when a request was due to its reply, service time from when it was sent; in a closed loop the two
+are one. A request that ended in an error is timed too, up to that end: were timeouts left out, a run would look faster
+the more of them it had. A request belongs to the window in which it was due, however long it took. A connection's first
+call belongs to none: it is timed apart. Nothing else is left out: what was begun is counted where it is sent, and must
+be found again.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
-from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
-from clients.load.records import ERROR_KINDS, FAULT_FIRST, OUTCOMES, STATUS_NAMES, TYPE_STEP, Records, Window, by_name
-
-LOWEST_NS, HIGHEST_NS, DIGITS = 1, 60 * 10**9, 3
-
-Nanoseconds = npt.NDArray[np.int64]
+from clients.load.dependence import GAPS_MIN, ArrivalCheck, arrival_check
+from clients.load.plan import LoadPlan
+from clients.load.records import (
+    ERROR_KINDS,
+    FAULT_FIRST,
+    NEVER_SENT,
+    OUTCOMES,
+    STATUS_NAMES,
+    TYPE_STEP,
+    Records,
+    Window,
+    by_name,
+)
+from clients.load.slices import Slices
+from clients.load.times import Nanoseconds, Times
 
 _SLICE = 2**18
-"""Records folded at a time, so that folding takes some 20 MB whatever their number."""
+"""Records folded at a time, so that folding takes some 30 MB whatever their number."""
 
-_BUCKET_BITS = 11
-"""Values of so many bits are kept exactly, longer ones to so many bits: what three digits need (2·10³ < 2¹¹)."""
+SENDS_MAX = 2**22
+"""Sends kept to check an open loop's arrivals, at most: 32 MB. Of a run with more, the first part is checked."""
 
-
-class Times:
-    """A distribution of times in nanoseconds. One thread's. Pickles, its histogram compressed."""
-
-    __slots__ = ("count", "histogram", "max_ns", "min_ns", "out_of_range", "squares", "sum_ns")
-
-    def __init__(self) -> None:
-        self.histogram = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
-        self.count = 0
-        """Values within the range."""
-        self.out_of_range = 0
-        self.sum_ns = 0
-        self.squares = 0.0
-        self.min_ns = HIGHEST_NS
-        self.max_ns = 0
-
-    def record(self, values: Nanoseconds) -> None:
-        """Adds values."""
-        kept = values[(values >= LOWEST_NS) & (values <= HIGHEST_NS)]
-        self.out_of_range += len(values) - len(kept)
-        if not len(kept):
-            return
-        exponents = np.frexp(kept.astype(np.float64))[1].astype(np.int64)  # exact: 60 s is under 2^36 ns
-        shifts = np.maximum(exponents - _BUCKET_BITS, 0)
-        keys = (shifts << _BUCKET_BITS) | (kept >> shifts)
-        counts = np.bincount(keys)
-        for key in np.flatnonzero(counts).tolist():
-            value = (key & (2**_BUCKET_BITS - 1)) << (key >> _BUCKET_BITS)
-            self.histogram.record_value(value, int(counts[key]))
-        self.count += len(kept)
-        self.sum_ns += int(kept.sum())
-        self.squares += float(np.square(kept.astype(np.float64)).sum())
-        self.min_ns = min(self.min_ns, int(kept.min()))
-        self.max_ns = max(self.max_ns, int(kept.max()))
-
-    def merge(self, other: "Times") -> None:
-        """Adds all that another has, as if it had been recorded here."""
-        if other.count:
-            self.histogram.add(other.histogram)
-        self.count += other.count
-        self.out_of_range += other.out_of_range
-        self.sum_ns += other.sum_ns
-        self.squares += other.squares
-        self.min_ns = min(self.min_ns, other.min_ns)
-        self.max_ns = max(self.max_ns, other.max_ns)
-
-    def encoded(self) -> str:
-        """The histogram in HdrHistogram's own compressed form (V2, base64), which its tools read."""
-        return str(self.histogram.encode(), "ascii")
-
-    def distribution(self) -> "Distribution":
-        """Its moments and percentiles."""
-        if not self.count:
-            return Distribution(0, self.out_of_range)
-        mean_ns = self.sum_ns / self.count
-        variance = max(0.0, self.squares / self.count - mean_ns**2)
-        at = self.histogram.get_percentile_to_value_dict([50, 90, 99, 99.9])
-        p50, p90, p99, p999 = (min(at[p], self.max_ns) / 1000 for p in (50, 90, 99, 99.9))
-        return Distribution(
-            count=self.count,
-            out_of_range=self.out_of_range,
-            mean_us=mean_ns / 1000,
-            stddev_us=math.sqrt(variance) / 1000,
-            min_us=self.min_ns / 1000,
-            p50_us=p50,
-            p90_us=p90,
-            p99_us=p99,
-            p999_us=p999,
-            max_us=self.max_ns / 1000,
-        )
-
-    def __getstate__(self) -> tuple[object, ...]:
-        histogram = self.histogram.encode() if self.count else None
-        return histogram, self.count, self.out_of_range, self.sum_ns, self.squares, self.min_ns, self.max_ns
-
-    def __setstate__(self, state: tuple[bytes | None, int, int, int, float, int, int]) -> None:
-        self.histogram = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
-        encoded, self.count, self.out_of_range, self.sum_ns, self.squares, self.min_ns, self.max_ns = state
-        if encoded is not None:
-            self.histogram.decode_and_add(encoded)
+Outcomes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
-    """What can be said of a set of times, in microseconds; None where there are none."""
+class RawRecords:
+    """Every request that was folded, the warm-up's and first calls included; of each connection in order of ``done``.
 
-    count: int
-    out_of_range: int = 0
-    """Values under 1 ns or over 60 s, which are in no figure here."""
-    mean_us: float | None = None
-    stddev_us: float | None = None
-    min_us: float | None = None
-    p50_us: float | None = None
-    p90_us: float | None = None
-    p99_us: float | None = None
-    p999_us: float | None = None
-    max_us: float | None = None
+    Times in nanoseconds on the clock of ``records``; the columns are of one length.
+    """
+
+    due_ns: Nanoseconds
+    sent_ns: Nanoseconds
+    done_ns: Nanoseconds
+    outcomes: Outcomes
+    connection: npt.NDArray[np.int32]
+    """Numbered through all clients."""
+    first: npt.NDArray[np.bool_]
+    """Whether it was its connection's first call."""
 
 
 @dataclass(slots=True)
 class Span:
-    """What one connection did in the window: how many replies, and from when to when it sent and waited."""
+    """What one connection did: how many requests it began, and how many replies it had in the window."""
 
-    began: bool = False
-    """Whether its first call has been answered."""
+    connection: int
+    began: int = 0
+    """Requests begun in the whole run, as counted where they are sent."""
+    recorded: int = 0
+    """Requests folded in the whole run: as many, or some were lost."""
     replies: int = 0
-    first_sent_ns: int = 0
-    last_done_ns: int = 0
+    answered_ns: int | None = None
+    """In a closed loop: when the reply came that was folded last, if it was in the window."""
+
+    def cut(self, most: int) -> None:
+        """Leaves out of ``began`` what was under way when the run was interrupted: so many requests at most."""
+        self.began -= min(most, max(0, self.began - self.recorded))
 
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """One request type in one process."""
+    """One request type: how its requests in the window ended, and how long they took, those with errors too."""
 
     outcomes: Mapping[str, int]
     errors: Mapping[str, int]
-    times: Times
+    response: Times
+    service: Times
+    """In a closed loop the very same as ``response``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,91 +92,183 @@ class Recorded:
     requests: Mapping[str, RequestReport]
     connects: Times
     first_calls: Times
+    late: Times
+    """In an open loop: how long after it was due each request in the window was sent."""
+    think: Times
+    """In a closed loop: from each reply in the window to the next request on that connection."""
+    slices: Slices
     spans: Sequence[Span]
     errors: Mapping[str, int]
     """Of the whole run, those outside the window included."""
+    recorded: int
+    """Requests of the whole run."""
+    completed: int
+    """Replies that came within the window, whenever they were due."""
+    arrivals: ArrivalCheck | None
+    """In an open loop: whether the sends in the window followed the declared process."""
+    raw: RawRecords | None
 
 
 @dataclass(slots=True)
 class Recorder:
     """Folds the records of one process's connections. ``fold`` may be called from any thread."""
 
-    names: Sequence[str]
-    """The request types, in the order of their outcome numbers."""
+    plan: LoadPlan
+    client: int
     window: Window
-    per_request: bool
     _spans: list[Span] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)  # guards everything below
     _counts: list[int] = field(default_factory=lambda: [0] * OUTCOMES)
     _outside: list[int] = field(default_factory=lambda: [0] * OUTCOMES)
-    _times: list[Times] = field(default_factory=list)
+    _response: list[Times] = field(default_factory=list)
+    _service: list[Times] = field(default_factory=list)
     _connects: Times = field(default_factory=Times)
     _first_calls: Times = field(default_factory=Times)
+    _late: Times = field(default_factory=Times)
+    _think: Times = field(default_factory=Times)
+    _slices: Slices = field(default_factory=Slices)
+    _completed: int = 0
+    _sends: list[Nanoseconds] = field(default_factory=list)  # an open loop's, in the window and before …
+    _sends_until_ns: int = 2**62
+    _raw: list[RawRecords] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._times = [Times() for _ in self.names]
+        self._response = [Times() for _ in self.plan.mix]
+        self._service = self._response if self.plan.rate_hz is None else [Times() for _ in self.plan.mix]
 
-    def new_span(self) -> Span:
-        """Where to keep what one connection did: ``fold`` is to be given it with that connection's records."""
-        self._spans.append(span := Span())
+    def new_span(self, number: int) -> Span:
+        """Where to keep what one connection of this client did: ``fold`` is given it with that connection's records."""
+        self._spans.append(span := Span(self.client * self.plan.connections_per_client + number))
         return span
 
     def fold(self, records: Records, span: Span) -> None:
-        """Takes over a connection's records, and forgets them there."""
+        """Takes over a connection's records, and forgets them there. ValueError where a column is short."""
         with self._lock:
             self._fold_connects(records)
-            for start in range(0, len(records.outcomes), _SLICE):
-                stop = min(start + _SLICE, len(records.outcomes))
+            span.began, count = records.started, len(records.outcomes)
+            if self.plan.rate_hz is not None and len(records.due) < count:
+                raise ValueError(f"{count} requests of an open loop, of which {len(records.due)} were due")
+            span.recorded += count
+            firsts = np.array(records.firsts, dtype=np.int64)
+            for start in range(0, count, _SLICE):
+                stop = min(start + _SLICE, count)
                 sent = np.array(records.sent[start:stop], dtype=np.int64)
+                due = sent if self.plan.rate_hz is None else np.array(records.due[start:stop], dtype=np.int64)
                 done = np.array(records.done[start:stop], dtype=np.int64)
                 outcomes = np.array(records.outcomes[start:stop], dtype=np.uint8)
-                self._fold_slice(sent, done, outcomes, span)
+                numbers = np.full(len(sent), span.connection, dtype=np.int32)
+                first = np.zeros(len(sent), dtype=np.bool_)
+                first[firsts[(firsts >= start) & (firsts < stop)] - start] = True
+                self._fold_part(RawRecords(due, sent, done, outcomes, numbers, first), span)
             records.clear()
 
     def recorded(self) -> Recorded:
         """What was folded so far."""
+        names = tuple(self.plan.mix)
         requests = {
             name: RequestReport(
                 dict(by_name(self._counts, place * TYPE_STEP, STATUS_NAMES)),
                 dict(by_name(self._counts, place * TYPE_STEP, ERROR_KINDS)),
-                self._times[place],
+                self._response[place],
+                self._service[place],
             )
-            for place, name in enumerate(self.names)
+            for place, name in enumerate(names)
         }
-        all_errors = [inside + outside for inside, outside in zip(self._counts, self._outside, strict=True)]
-        errors = merged(dict(by_name(all_errors, place * TYPE_STEP, ERROR_KINDS)) for place in range(len(self.names)))
-        return Recorded(requests, self._connects, self._first_calls, tuple(self._spans), errors)
+        every = [inside + outside for inside, outside in zip(self._counts, self._outside, strict=True)]
+        errors = merged(dict(by_name(every, place * TYPE_STEP, ERROR_KINDS)) for place in range(len(names)))
+        return Recorded(
+            requests,
+            self._connects,
+            self._first_calls,
+            self._late,
+            self._think,
+            self._slices,
+            tuple(self._spans),
+            errors,
+            sum(every),
+            self._completed,
+            self._arrivals(),
+            joined(self._raw) if self.plan.keep_records else None,
+        )
+
+    def _arrivals(self) -> ArrivalCheck | None:
+        """Whether this process's sends followed its part of the declared process."""
+        if self.plan.rate_hz is None or not self._sends:
+            return None
+        sends = np.sort(np.concatenate(self._sends))
+        if len(sends) <= GAPS_MIN:  # too few to tell
+            return None
+        return arrival_check(np.diff(sends), self.plan.rate_hz / self.plan.clients, self.plan.arrivals)
 
     def _fold_connects(self, records: Records) -> None:
         took = np.array(records.connect_ns, dtype=np.int64)
-        if self.per_request:  # those of the warm-up are the warm-up's
-            took = took[self._inside(np.array(records.connected_at, dtype=np.int64))]
+        if self.plan.connection == "per-request":  # those of the warm-up are the warm-up's
+            took = took[self._inside(np.array(records.connected_at[: len(took)], dtype=np.int64))]
         self._connects.record(took)
 
-    def _fold_slice(self, sent: Nanoseconds, done: Nanoseconds, outcomes: npt.NDArray[np.uint8], span: Span) -> None:
-        answered = (outcomes & (TYPE_STEP - 1)) < FAULT_FIRST
-        inside = self._inside(sent)
-        if not span.began and answered.any():
-            first = int(answered.argmax())
-            span.began = True
-            if done[first] < self.window.end_ns:  # a starved client may be served when the others have left
-                self._first_calls.record(done[first : first + 1] - sent[first : first + 1])
-            inside[first] = False
-        _add(self._counts, outcomes[inside])
-        _add(self._outside, outcomes[~inside])
+    def _fold_part(self, part: RawRecords, span: Span) -> None:
+        if self.plan.keep_records:
+            self._raw.append(part)
+        answered = (part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST
+        self._completed += int((answered & ~part.first & self._inside(part.done_ns)).sum())
+        # a starved client may be served when the others have left, which is no first call of this run
+        self._first_calls.record((part.done_ns - part.sent_ns)[part.first & (part.done_ns < self.window.end_ns)])
+        inside = self._inside(part.due_ns) & ~part.first
+        measured = inside & answered
+        if self.plan.rate_hz is None:
+            self._fold_think(part, inside, measured, span)
+        _add(self._counts, part.outcomes[inside])
+        _add(self._outside, part.outcomes[~inside])
         if not inside.any():
             return
-        measured = inside & answered
-        for place, times in enumerate(self._times):
-            of_type = measured & (outcomes // TYPE_STEP == place)
-            times.record(done[of_type] - sent[of_type])
         span.replies += int(measured.sum())
-        places = np.flatnonzero(inside)
-        span.first_sent_ns = span.first_sent_ns or int(sent[places[0]])
-        span.last_done_ns = int(done[places[-1]])
+        response = part.done_ns - part.due_ns
+        for place, times in enumerate(self._response):
+            of_type = inside & (part.outcomes // TYPE_STEP == place)
+            times.record(response[of_type])
+            if self.plan.rate_hz is not None:
+                sent = of_type & (part.outcomes % TYPE_STEP != NEVER_SENT)
+                self._service[place].record((part.done_ns - part.sent_ns)[sent])
+        length_ns = self.window.end_ns - self.window.start_ns
+        self._slices.add((part.due_ns[inside] - self.window.start_ns) / length_ns, response[inside])
+        if self.plan.rate_hz is not None:
+            self._late.record(np.maximum(part.sent_ns - part.due_ns, 1)[inside])
+            self._keep_sends(part.sent_ns[inside & (part.outcomes % TYPE_STEP != NEVER_SENT)])
+
+    def _fold_think(
+        self, part: RawRecords, inside: npt.NDArray[np.bool_], measured: npt.NDArray[np.bool_], span: Span
+    ) -> None:
+        """From each reply to the next request, the last reply of the part before this one included."""
+        think = part.sent_ns[1:] - part.done_ns[:-1]
+        self._think.record(np.maximum(think[measured[:-1] & inside[1:]], 1))
+        if span.answered_ns is not None and inside[0]:
+            self._think.record(np.maximum(part.sent_ns[:1] - span.answered_ns, 1))
+        span.answered_ns = int(part.done_ns[-1]) if measured[-1] else None
+
+    def _keep_sends(self, sent_ns: Nanoseconds) -> None:
+        """Keeps them for the check of arrivals; where there are too many, all of those before some moment."""
+        self._sends.append(sent_ns[sent_ns < self._sends_until_ns])
+        while sum(map(len, self._sends)) > SENDS_MAX:
+            self._sends_until_ns = int(np.median(np.concatenate(self._sends)))
+            self._sends = [sends[sends < self._sends_until_ns] for sends in self._sends]
 
     def _inside(self, at: Nanoseconds) -> npt.NDArray[np.bool_]:
         return (at >= self.window.start_ns) & (at < self.window.end_ns)
+
+
+def joined(parts: Sequence[RawRecords]) -> RawRecords:
+    """Several connections' records, one after the other."""
+    if not parts:
+        none = np.zeros(0, dtype=np.int64)
+        return RawRecords(none, none, none, none.astype(np.uint8), none.astype(np.int32), none.astype(np.bool_))
+    return RawRecords(
+        np.concatenate([part.due_ns for part in parts]),
+        np.concatenate([part.sent_ns for part in parts]),
+        np.concatenate([part.done_ns for part in parts]),
+        np.concatenate([part.outcomes for part in parts]),
+        np.concatenate([part.connection for part in parts]),
+        np.concatenate([part.first for part in parts]),
+    )
 
 
 def merged(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

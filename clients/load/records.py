@@ -1,8 +1,9 @@
-"""What the hot loops write down: for every request when it was sent, when it was done, and how that ended.
+"""What the hot loops write down: for every request when it was due, sent and done, and how that ended.
 
-Raw and append-only, 17 bytes a request, in arrays that hold no objects; folded into histograms after the run
+Raw and append-only, 17 to 25 bytes a request, in arrays that hold no objects; folded into histograms after the run
 (``recorder.py``). How a request ended is one byte: the request type's place in the mix × 32, plus the reply's status
-(1 to 6), or plus 16 and the fault's code, or plus 31 for a reply that did not pass its check.
+(1 to 6), or plus 16 and the fault's code (3 to 14), or plus 16 for one that was due and could not be sent before the
+run ended, or plus 31 for a reply that did not pass its check.
 
 Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC and so the same in all processes.
 """
@@ -20,6 +21,10 @@ TYPE_STEP = 32
 FAULT_FIRST = 16
 """The first outcome that is a fault; those before it are statuses."""
 
+NEVER_SENT = FAULT_FIRST
+"""The outcome of a request that was due, and for which no connection had room before the run ended; no fault's code is
+0."""
+
 INVALID_REPLY = 31
 """The outcome of a reply that did not pass its check."""
 
@@ -28,6 +33,7 @@ OUTCOMES = 256
 
 ERROR_KINDS: dict[int, str] = {
     **{FAULT_FIRST + code: code.name.lower() for code in FaultCode},
+    NEVER_SENT: "never_sent",
     INVALID_REPLY: "invalid_reply",
 }
 """The name of every error outcome."""
@@ -36,31 +42,45 @@ STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
 
 
 class Records:
-    """The requests of one connection, in the order in which they were done. One thread's."""
+    """The requests of one connection, in the order in which they were done. One thread's.
 
-    __slots__ = ("connect_ns", "connected_at", "done", "outcomes", "sent")
+    ``due`` has a value for each request in an open loop, and none in a closed one, where a request is due when it is
+    sent. ``firsts`` has the places of those that were a connection's first.
+    """
+
+    __slots__ = ("connect_ns", "connected_at", "done", "due", "firsts", "outcomes", "sent", "started")
 
     def __init__(self) -> None:
+        self.due = array("q")  # ns
         self.sent = array("q")  # ns
         self.done = array("q")  # ns
         self.outcomes = array("B")
+        self.firsts = array("q")
         self.connected_at = array("q")  # ns; when each connection was made
         self.connect_ns = array("q")  # how long that took
+        self.started = 0
+        """Requests begun, counted where they are sent and not where they are written down."""
 
     def note_connect(self, began_ns: int, connected_ns: int) -> None:
         """Keeps the time that a connection took."""
         self.connected_at.append(connected_ns)
         self.connect_ns.append(connected_ns - began_ns)
 
-    def note(self, sent_ns: int, done_ns: int, outcome: int) -> None:
-        """Keeps one request; what the hot loops do in place."""
+    def note(self, sent_ns: int, done_ns: int, outcome: int, due_ns: int | None = None) -> None:
+        """Keeps one request; what the hot loops do in place. The outcome last: with it the request is recorded."""
+        if due_ns is not None:
+            self.due.append(due_ns)
         self.sent.append(sent_ns)
         self.done.append(done_ns)
         self.outcomes.append(outcome)
 
+    def note_first(self) -> None:
+        """Marks the request kept last as its connection's first."""
+        self.firsts.append(len(self.outcomes) - 1)
+
     def clear(self) -> None:
-        """Forgets everything, keeping the arrays that the hot loops append to."""
-        for column in (self.sent, self.done, self.outcomes, self.connected_at, self.connect_ns):
+        """Forgets every request, keeping the arrays that the hot loops append to, and the count of those begun."""
+        for column in (self.due, self.sent, self.done, self.outcomes, self.firsts, self.connected_at, self.connect_ns):
             del column[:]
 
 

@@ -1,25 +1,27 @@
 """The result of one load run: what all clients saw, put together.
 
-Histograms are merged and counts added; nothing is averaged over clients. ``as_json`` is the whole of it, histograms
-included in HdrHistogram's own compressed form, so that a result can be kept and merged with others later.
+Histograms are merged and counts added; nothing is averaged over clients. A ``LoadResult`` holds what was counted and
+timed, and computes from that alone everything else that is said of the run; so what is kept of it (``to_json``) is
+enough to compute every number again, and to merge it with others.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any, Literal
 
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from clients.load.client_process import ClientReport
+from clients.load.dependence import ArrivalCheck
 from clients.load.plan import LoadPlan
-from clients.load.recorder import Distribution, Recorded, Times, merged
+from clients.load.recorder import RawRecords, RequestReport, joined, merged
 from clients.load.records import Window
+from clients.load.slices import Slices
+from clients.load.times import Distribution, Times
 
 ALL = "all"
 """The key of all request types together."""
-
-JSON_FORMAT = 1
-"""Raised when the meaning of a field changes."""
 
 CLIENT_CPU_LIMIT = 0.8
 """The share of a core over which the load side takes part in what it measures."""
@@ -30,21 +32,26 @@ CLIENT_LOST = "client_lost"
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """One request type: the requests sent in the window. Times are of those that were answered; None without any."""
+    """One request type: the requests due in the window. Times are of all, up to an error where there was one; or None.
+
+    Response time is from when a request was due; service time from when it was sent, in a closed loop the same.
+    """
 
     count: int
     """Requests answered, whatever the outcome."""
     outcomes: Mapping[str, int]
     """Answered requests by ``Status`` name."""
     errors: Mapping[str, int]
-    """Requests that got no valid answer, by kind; they are in no time here."""
+    """Requests that got no valid answer, by kind; their times, up to that end, are in those below."""
     throughput_hz: float
     """Answers a second."""
-    latency: HdrHistogram
-    """Response times in nanoseconds."""
+    response: HdrHistogram
+    """In nanoseconds, as is ``service``."""
+    service: HdrHistogram
     out_of_range: int
-    """Answered requests that took under 1 ns or over 60 s: in ``count``, but in no time here."""
+    """Requests that took under 1 ns or over 60 s: counted, but in no time here."""
     mean_us: float | None
+    """Of the response time, as are those that follow."""
     p50_us: float | None
     p90_us: float | None
     p99_us: float | None
@@ -52,64 +59,150 @@ class RequestResult:
     max_us: float | None
     min_us: float | None
     stddev_us: float | None
+    service_us_mean: float | None
+    service_us_p50: float | None
+    service_us_p99: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoadResult:
-    """One load run. ``requests`` has every type of the mix, and ``all``."""
+    """One load run. What has no comment of its own is of the measured window."""
 
-    plan: LoadPlan
-    started_clients: int
-    """Processes that reached the barrier."""
-    starved_clients: int
-    """Those of them that got no reply in the window; they are in no latency."""
-    sending_connections: int
-    """Connections that got a reply in the window."""
-    starved_connections: int
-    """The others."""
+    loop: Literal["closed", "open"]
+    rate_hz: float | None
+    """Declared; None in a closed loop."""
+    connections_per_client: int
+    start_ns: int
+    """When the measured window began, on the clock of the records."""
     duration_s: float
     """The measured window; shorter than planned where it was interrupted."""
-    requests: Mapping[str, RequestResult]
-    connect_us: Distribution | None
+    parts: Mapping[str, RequestReport]
+    """Every type of the mix; see ``requests``."""
+    connects: Times
     """Making a connection: kept-alive ones all, others in the window."""
-    first_call_us: Distribution | None
-    """The first request on a client's connection; it is in no latency."""
-    client_cpu_s: float
-    """Processor time of all client processes in the window."""
-    client_cpu_share: float
-    """The busiest client process's share of a core."""
-    client_cpu_share_mean: float
-    throughput_hz: float
-    """Answers a second, of all types."""
-    think_us: float | None
-    """From a reply to the next request of the same connection, mean."""
-    little_ratio: float | None
-    """Throughput × (response time + think time) ÷ sending connections: 1 where clock and counting are right and every
-    connection sent all the time."""
-    n_over_x_us: float | None
-    """Sending connections ÷ throughput: what a closed loop's mean latency must be, but for think time."""
+    first_calls: Times
+    """The first request on each connection; it is in no latency."""
+    late: Times
+    """In an open loop: how long after it was due each request was sent."""
+    think: Times
+    """In a closed loop: from each reply to the next request on that connection."""
+    slices: Slices
+    began: int
+    """Requests of the whole run, counted where they are sent."""
+    recorded: int
+    """Requests of the whole run, counted where they are folded: as many, or some were lost."""
+    completed: int
+    """Replies that came within the window, whenever they were due."""
+    arrivals: tuple[ArrivalCheck, ...]
+    """In an open loop, of each client process: whether its sends followed the declared process."""
+    started_clients: int
+    """Processes that reached the barrier."""
+    served_clients: int
+    """Those of them that got a reply in the window."""
+    sending_connections: int
+    """Connections that got a reply in the window."""
+    client_cpu_each_s: tuple[float, ...]
+    """Processor time of each client process; a sender of an open loop waits for the next moment awake."""
     errors: Mapping[str, int]
     """By kind, of the whole run: those of connecting and warm-up included."""
     interrupted: bool
+    raw: RawRecords | None = None
+    """Every request, where the plan asked for it; not kept in JSON."""
+
+    @cached_property
+    def requests(self) -> Mapping[str, RequestResult]:
+        """Every type of the mix, and ``all``."""
+        results = {name: _result([report], self.duration_s) for name, report in self.parts.items()}
+        return results | {ALL: _result(list(self.parts.values()), self.duration_s)}
+
+    @property
+    def starved_clients(self) -> int:
+        """Client processes that got no reply in the window; they are in no latency."""
+        return self.started_clients - self.served_clients
+
+    @property
+    def starved_connections(self) -> int:
+        """Connections that got no reply in the window."""
+        return self.started_clients * self.connections_per_client - self.sending_connections
+
+    @property
+    def throughput_hz(self) -> float:
+        """Answers a second, of all types. In an open loop those that came within the window: of the requests that were
+        due in it, all may be answered, however far behind the server was."""
+        if self.loop == "open" and self.duration_s:
+            return self.completed / self.duration_s
+        return self.requests[ALL].throughput_hz
+
+    @property
+    def connect_us(self) -> Distribution | None:
+        """Of ``connects``."""
+        return self.connects.distribution() if self.connects.count else None
+
+    @property
+    def first_call_us(self) -> Distribution | None:
+        """Of ``first_calls``."""
+        return self.first_calls.distribution() if self.first_calls.count else None
+
+    @property
+    def late_us(self) -> Distribution | None:
+        """Of ``late``; None in a closed loop."""
+        return self.late.distribution() if self.late.count else None
+
+    @property
+    def client_cpu_s(self) -> float:
+        """Processor time of all client processes in the window."""
+        return sum(self.client_cpu_each_s)
+
+    @property
+    def client_cpu_share(self) -> float:
+        """The busiest client process's share of a core."""
+        return max(self.client_cpu_each_s, default=0.0) / self.duration_s if self.duration_s else 0.0
+
+    @property
+    def client_cpu_share_mean(self) -> float:
+        """The client processes' mean share of a core."""
+        count = len(self.client_cpu_each_s)
+        return self.client_cpu_s / count / self.duration_s if count and self.duration_s else 0.0
+
+    @property
+    def think_us(self) -> float | None:
+        """In a closed loop: from a reply to the next request of the same connection, mean."""
+        return self.think.sum_ns / self.think.count / 1000 if self.think.count else None
+
+    @property
+    def n_over_x_us(self) -> float | None:
+        """In a closed loop: sending connections ÷ throughput, which its mean latency and think time must add up to."""
+        if self.loop == "open" or not self.throughput_hz:
+            return None
+        return self.sending_connections / self.throughput_hz * 1e6
+
+    @property
+    def little_ratio(self) -> float | None:
+        """In a closed loop: throughput × (response + think time) ÷ sending connections. By Little's law 1, where clock
+        and counting are right and every connection sent all the time."""
+        n_over_x_us, response_us = self.n_over_x_us, self.requests[ALL].mean_us
+        if n_over_x_us is None or response_us is None or self.think_us is None:
+            return None
+        return (response_us + self.think_us) / n_over_x_us
 
     @property
     def load_limited(self) -> bool:
-        """Whether the client was so busy that the latency is that of client and server together."""
-        return self.client_cpu_share > CLIENT_CPU_LIMIT
+        """Whether clients of a closed loop were so busy that the latency is that of client and server together.
+
+        In an open loop lateness shows it, since its senders wait awake.
+        """
+        return self.loop == "closed" and self.client_cpu_share > CLIENT_CPU_LIMIT
 
 
 def combine(
     plan: LoadPlan, window: Window, reports: Sequence[ClientReport], lost: int = 0, interrupted: bool = False
 ) -> LoadResult:
     """The result of a run from what its processes reported; ``lost`` ended without a report."""
-    duration_s = max(0, window.end_ns - window.start_ns) / 1e9
     recorded = [report.recorded for report in reports if report.recorded is not None]
-    requests = {name: _request(name, recorded, duration_s) for name in plan.mix}
-    requests[ALL] = _all(recorded, duration_s)
     spans = [span for each in recorded for span in each.spans]
-    sending = [span for span in spans if span.replies]
-    served = sum(any(span.replies for span in each.spans) for each in recorded)
-    started = len(reports) + lost
+    slices = Slices()
+    for each in recorded:
+        slices.merge(each.slices)
     errors = merged(
         [
             *(each.errors for each in recorded),
@@ -117,88 +210,100 @@ def combine(
             *([{CLIENT_LOST: lost}] if lost else []),
         ]
     )
-    every = requests[ALL]
-    response_s = (every.mean_us or 0.0) / 1e6
-    think_s = None
-    if every.count:
-        spanned_s = sum(span.last_done_ns - span.first_sent_ns for span in sending) / 1e9
-        think_s = max(0.0, spanned_s / every.count - response_s)
-    n_over_x_s = len(sending) / every.throughput_hz if every.throughput_hz else None
-    cpu_s = [report.cpu_s for report in reports]
     return LoadResult(
-        plan=plan,
-        started_clients=started,
-        starved_clients=started - served,
-        sending_connections=len(sending),
-        starved_connections=started * plan.connections_per_client - len(sending),
-        duration_s=duration_s,
-        requests=requests,
-        connect_us=_distribution([each.connects for each in recorded]),
-        first_call_us=_distribution([each.first_calls for each in recorded]),
-        client_cpu_s=sum(cpu_s),
-        client_cpu_share=max(cpu_s, default=0.0) / duration_s if duration_s else 0.0,
-        client_cpu_share_mean=sum(cpu_s) / len(cpu_s) / duration_s if cpu_s and duration_s else 0.0,
-        throughput_hz=every.throughput_hz,
-        think_us=None if think_s is None else think_s * 1e6,
-        little_ratio=None if think_s is None or not n_over_x_s else (response_s + think_s) / n_over_x_s,
-        n_over_x_us=None if n_over_x_s is None else n_over_x_s * 1e6,
+        loop=plan.loop,
+        rate_hz=plan.rate_hz,
+        connections_per_client=plan.connections_per_client,
+        start_ns=window.start_ns,
+        duration_s=max(0, window.end_ns - window.start_ns) / 1e9,
+        parts={name: _merged([each.requests[name] for each in recorded], plan.loop) for name in plan.mix},
+        connects=_sum([each.connects for each in recorded]),
+        first_calls=_sum([each.first_calls for each in recorded]),
+        late=_sum([each.late for each in recorded]),
+        think=_sum([each.think for each in recorded]),
+        slices=slices,
+        began=sum(span.began for span in spans),
+        recorded=sum(each.recorded for each in recorded),
+        completed=sum(each.completed for each in recorded),
+        arrivals=tuple(each.arrivals for each in recorded if each.arrivals is not None),
+        started_clients=len(reports) + lost,
+        served_clients=sum(any(span.replies for span in each.spans) for each in recorded),
+        sending_connections=sum(span.replies > 0 for span in spans),
+        client_cpu_each_s=tuple(report.cpu_s for report in reports),
         errors=errors,
         interrupted=interrupted,
+        raw=joined([each.raw for each in recorded if each.raw is not None]) if plan.keep_records else None,
     )
 
 
-def as_json(result: LoadResult) -> dict[str, object]:
-    """The result in values that ``json`` writes. Times in the units of their names; histograms in nanoseconds."""
-    plan = {
-        field.name: getattr(result.plan, field.name)
-        for field in dataclasses.fields(result.plan)
-        if field.name != "request_types"
+_TIMES = ("connects", "first_calls", "late", "think")
+_PLAIN = tuple(
+    field.name
+    for field in fields(LoadResult)
+    if field.name not in (*_TIMES, "parts", "slices", "arrivals", "client_cpu_each_s", "raw")
+)
+
+
+def to_json(result: LoadResult) -> dict[str, object]:
+    """All that was counted and timed, in values that ``json`` writes; histograms in HdrHistogram's own V2 form."""
+    document: dict[str, object] = {name: getattr(result, name) for name in _PLAIN}
+    document |= {name: getattr(result, name).to_json() for name in _TIMES}
+    document["slices"] = result.slices.to_json()
+    document["arrivals"] = [asdict(check) for check in result.arrivals]
+    document["client_cpu_each_s"] = list(result.client_cpu_each_s)
+    document["parts"] = {
+        name: {
+            "outcomes": dict(part.outcomes),
+            "errors": dict(part.errors),
+            "response": part.response.to_json(),
+            "service": None if part.service is part.response else part.service.to_json(),
+        }
+        for name, part in result.parts.items()
     }
-    document: dict[str, object] = {"format": JSON_FORMAT, "plan": plan | {"mix": dict(result.plan.mix)}}
-    for field in dataclasses.fields(result):
-        value = getattr(result, field.name)
-        match field.name:
-            case "plan":
-                continue
-            case "requests":
-                document[field.name] = {name: _request_json(request) for name, request in value.items()}
-            case "connect_us" | "first_call_us":
-                document[field.name] = None if value is None else dataclasses.asdict(value)
-            case _:
-                document[field.name] = value
-    return document | {"load_limited": result.load_limited}
+    return document
 
 
-def _request_json(request: RequestResult) -> dict[str, object]:
-    values = {field.name: getattr(request, field.name) for field in dataclasses.fields(request)}
-    return values | {"latency": str(request.latency.encode(), "ascii")}
+def from_json(document: dict[str, Any]) -> LoadResult:
+    """The reverse of ``to_json``. KeyError, TypeError or ValueError for anything else."""
+    values: dict[str, Any] = {name: document[name] for name in _PLAIN}
+    values |= {name: Times.from_json(document[name]) for name in _TIMES}
+    parts = {}
+    for name, part in document["parts"].items():
+        response = Times.from_json(part["response"])
+        service = response if part["service"] is None else Times.from_json(part["service"])
+        parts[name] = RequestReport(part["outcomes"], part["errors"], response, service)
+    checks = tuple(ArrivalCheck(**(check | {"faults": tuple(check["faults"])})) for check in document["arrivals"])
+    return LoadResult(
+        **values,
+        parts=parts,
+        slices=Slices.from_json(document["slices"]),
+        arrivals=checks,
+        client_cpu_each_s=tuple(document["client_cpu_each_s"]),
+    )
 
 
-def _request(name: str, recorded: Sequence[Recorded], duration_s: float) -> RequestResult:
+def _merged(reports: Sequence[RequestReport], loop: str) -> RequestReport:
     """One request type of all processes."""
-    reports = [each.requests[name] for each in recorded]
+    response = _sum([report.response for report in reports])
+    service = response if loop == "closed" else _sum([report.service for report in reports])
+    outcomes, errors = merged(report.outcomes for report in reports), merged(report.errors for report in reports)
+    return RequestReport(outcomes, errors, response, service)
+
+
+def _result(reports: Sequence[RequestReport], duration_s: float) -> RequestResult:
+    """One request type, or several together."""
+    response = _sum([report.response for report in reports])
+    closed = all(report.service is report.response for report in reports)
+    service = response if closed else _sum([report.service for report in reports])
     outcomes = merged(report.outcomes for report in reports)
-    errors = merged(report.errors for report in reports)
-    return _result(outcomes, errors, _merged_times([report.times for report in reports]), duration_s)
-
-
-def _all(recorded: Sequence[Recorded], duration_s: float) -> RequestResult:
-    """All request types of all processes."""
-    reports = [report for each in recorded for report in each.requests.values()]
-    outcomes = merged(report.outcomes for report in reports)
-    errors = merged(report.errors for report in reports)
-    return _result(outcomes, errors, _merged_times([report.times for report in reports]), duration_s)
-
-
-def _result(outcomes: Mapping[str, int], errors: Mapping[str, int], times: Times, duration_s: float) -> RequestResult:
-    count = sum(outcomes.values())
-    said = times.distribution()
+    count, said, served = sum(outcomes.values()), response.distribution(), service.distribution()
     return RequestResult(
         count=count,
         outcomes=outcomes,
-        errors=errors,
+        errors=merged(report.errors for report in reports),
         throughput_hz=count / duration_s if duration_s else 0.0,
-        latency=times.histogram,
+        response=response.histogram,
+        service=service.histogram,
         out_of_range=said.out_of_range,
         mean_us=said.mean_us,
         p50_us=said.p50_us,
@@ -208,16 +313,16 @@ def _result(outcomes: Mapping[str, int], errors: Mapping[str, int], times: Times
         max_us=said.max_us,
         min_us=said.min_us,
         stddev_us=said.stddev_us,
+        service_us_mean=served.mean_us,
+        service_us_p50=served.p50_us,
+        service_us_p99=served.p99_us,
     )
 
 
-def _merged_times(parts: Sequence[Times]) -> Times:
+def _sum(parts: Sequence[Times]) -> Times:
+    if len(parts) == 1:
+        return parts[0]
     total = Times()
     for part in parts:
         total.merge(part)
     return total
-
-
-def _distribution(parts: Sequence[Times]) -> Distribution | None:
-    total = _merged_times(parts)
-    return total.distribution() if total.count else None

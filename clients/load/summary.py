@@ -4,42 +4,58 @@ Times are in µs up to 9999, above it in ms, then in s. A percentile is shown wh
 one that the run is too short for is a dash. What makes a number doubtful is said in words below the table.
 """
 
+import re
 from collections.abc import Iterator
+from textwrap import wrap
 
 from rich.console import Console
 from rich.table import Table
 
-from clients.load.recorder import Distribution
+from clients.load.floor import Floor
+from clients.load.plan import LoadPlan
 from clients.load.result import ALL, CLIENT_CPU_LIMIT, LoadResult, RequestResult
+from clients.load.times import Distribution
 from stock_service.model import Status
 
 BEYOND_MIN = 10
 """Requests that must lie beyond a percentile for it to be shown."""
 
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
+
 _COLUMNS = ("request", "count", "errors", "per s", "mean", "p50", "p90", "p99", "p99.9", "max")
 
 
-def show(result: LoadResult, console: Console) -> None:
-    """Prints a run's summary."""
-    console.print(title(result), style="bold", markup=False, highlight=False)
+def show(plan: LoadPlan, result: LoadResult, floor: Floor | None, console: Console) -> None:
+    """Prints a run's summary. ``floor``: what the client measures of a server that does nothing."""
+    _print(console, title(plan, result), "bold")
     console.print(_table(result))
-    for line in notes(result):
-        console.print(line, markup=False, highlight=False)
+    for line in notes(plan, result, floor):
+        _print(console, line)
     for line in warnings(result):
-        console.print(line, style="bold red", markup=False, highlight=False)
+        _print(console, line, "bold red")
     console.print()
 
 
-def title(result: LoadResult) -> str:
+def _print(console: Console, line: str, style: str | None = None) -> None:
+    """One line, or several, those after the first indented; no break within a number and its unit."""
+    kept = _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", line)
+    for part in wrap(kept, console.width, subsequent_indent="  ", break_on_hyphens=False):
+        console.print(part.replace("\N{NO-BREAK SPACE}", " "), style=style, markup=False, highlight=False)
+
+
+def title(plan: LoadPlan, result: LoadResult) -> str:
     """What was run, in one line."""
-    plan = result.plan
     host, port = plan.address
     clients = "1 client" if plan.clients == 1 else f"{plan.clients} clients"
     each = f" × {plan.connections_per_client} connections" if plan.connections_per_client > 1 else ""
-    return f"{clients}{each} · {plan.transport} {host}:{port} · {plan.connection} · {result.duration_s:.2f} s"
+    loop = "closed loop" if plan.rate_hz is None else f"{plan.rate_hz:g}/s {plan.arrivals}"
+    return (
+        f"{clients}{each} · {plan.client} · {loop} · {plan.transport} {host}:{port} · {plan.connection} · "
+        f"{result.duration_s:.2f} s"
+    )
 
 
-def notes(result: LoadResult) -> Iterator[str]:
+def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[str]:
     """What belongs beside the numbers in any case."""
     every = result.requests[ALL]
     if result.n_over_x_us is not None and result.think_us is not None and result.little_ratio is not None:
@@ -47,14 +63,28 @@ def notes(result: LoadResult) -> Iterator[str]:
             f"N/X {span(result.n_over_x_us)} (N {result.sending_connections}); mean response + think "
             f"{span((every.mean_us or 0.0) + result.think_us)}: ratio {result.little_ratio:.3f}"
         )
+    if result.late_us is not None:
+        yield (
+            f"times count from due; service time, from the send: p50 {span(every.service_us_p50)}, "
+            f"p99 {span(every.service_us_p99)}"
+        )
+        late = result.late_us
+        yield (
+            f"sent late: p50 {span(late.p50_us)}, p99 {span(late.p99_us)}, max {span(late.max_us)}; "
+            f"answered in time: {result.throughput_hz:.0f}/s"
+        )
+    waiting = ", waiting awake included" if result.loop == "open" else ""
     yield (
-        f"client CPU: {result.client_cpu_share:.0%} of a core for the busiest process, "
-        f"{result.client_cpu_share_mean:.0%} on average, {result.client_cpu_s:.2f} s in all"
+        f"client CPU: {result.client_cpu_share:.0%} of a core (busiest), {result.client_cpu_share_mean:.0%} (mean), "
+        f"{result.client_cpu_s:.2f} s in all{waiting}"
     )
+    if floor is not None:
+        low, high = span(floor.floor_us_p50), span(floor.floor_us_p99)
+        yield f"this client's own floor, at a server that does nothing: p50 {low}, p99 {high}"
     yield f"connect: {_said(result.connect_us)} · first call: {_said(result.first_call_us)}"
-    if result.plan.connection == "per-request":
+    if plan.connection == "per-request":
         yield "response times include connecting: one connection per request"
-    for name in result.plan.mix:
+    for name in plan.mix:
         outcomes = result.requests[name].outcomes
         if outcomes.keys() - {Status.OK.name}:
             yield f"outcomes of {name}: " + ", ".join(f"{outcome} {count:,}" for outcome, count in outcomes.items())
@@ -66,7 +96,7 @@ def warnings(result: LoadResult) -> Iterator[str]:
         yield "interrupted: this is what was measured until then"
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
-        yield f"ERRORS (warm-up included; in no latency): {counts}"
+        yield f"ERRORS (warm-up included): {counts}"
     unknown = result.requests[ALL].outcomes.get(Status.UNKNOWN_STOCK.name, 0)
     if unknown:
         yield f"UNKNOWN_STOCK {unknown:,} times: the server does not have these stocks; give its own with --stocks"
@@ -77,6 +107,12 @@ def warnings(result: LoadResult) -> Iterator[str]:
         yield f"starved: {result.starved_connections} of {total} connections got no reply; in no latency"
     if result.load_limited:
         yield f"a client used over {CLIENT_CPU_LIMIT:.0%} of a core: latency is that of client and server together"
+    if result.began != result.recorded:
+        yield f"{abs(result.began - result.recorded):,} requests are not accounted for: do not trust this run"
+    for check in result.arrivals:
+        if check.faults:
+            yield f"the sends did not follow the schedule: {check.faults[0]}"
+            break
     if result.requests[ALL].out_of_range:
         yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; in no latency"
 
@@ -96,7 +132,7 @@ def _table(result: LoadResult) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for column in _COLUMNS:
         table.add_column(column, justify="left" if column == "request" else "right", no_wrap=True)
-    names = [*result.plan.mix, ALL] if len(result.plan.mix) > 1 else [*result.plan.mix]
+    names = [*result.parts, ALL] if len(result.parts) > 1 else [*result.parts]
     for name in names:
         table.add_row(name, *_cells(result.requests[name]))
     return table

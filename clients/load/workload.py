@@ -1,7 +1,8 @@
 """What is sent: a seeded, endless sequence of requests for each connection, encoded before the run begins.
 
-Each connection repeats 4096 requests drawn at random from the mix, one payload chosen uniformly for each; so it sends
-the drawn proportions, which differ from the weights by chance, at most some 2 %. The seed, the client's number and the
+Each connection repeats 4096 requests drawn at random from the mix, one stock chosen for each, all alike or after Zipf
+(the k-th in proportion to 1 ÷ k^s; Zipf 1949); so it sends the drawn proportions, which differ from the weights by
+chance, at most some 2 %. The seed, the client's number and the
 connection's number alone decide what is drawn.
 
 Every reply is checked. Equal bytes need not be checked twice: each request type remembers the last thousand different
@@ -58,7 +59,7 @@ class Workload:
             first = place * TYPE_STEP
             check = _checker(chosen.check, known, first)
             self.population += [Request(chosen.path, payload, known, check, first) for payload in chosen.payloads]
-            weights += [weight / len(chosen.payloads)] * len(chosen.payloads)
+            weights += _shares(weight, len(chosen.payloads), 0 if name in own else len(plan.stocks), plan)
         self._cumulated = list(accumulate(weights))
 
     def requests(self, client: int, connection: int) -> Iterator[Request]:
@@ -69,6 +70,19 @@ class Workload:
         """The requests that one connection repeats, by their places in the population. About a millisecond."""
         rng = random.Random(f"{self._seed}/{client}/{connection}")
         return rng.choices(range(len(self.population)), cum_weights=self._cumulated, k=CYCLE)
+
+
+def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[float]:
+    """A request type's weight, shared among its payloads; ``stocks`` have as many of them each, in order.
+
+    Without stocks every payload stands for itself.
+    """
+    ranked = stocks or payloads
+    exponent = plan.zipf_s if plan.choice == "zipf" else 0.0
+    popularity = [(place + 1) ** -exponent for place in range(ranked)]
+    each = payloads // ranked
+    share = weight / (sum(popularity) * each)
+    return [share * of for of in popularity for _ in range(each)]
 
 
 def remember(known: dict[bytes, int], reply: bytes, outcome: int) -> None:

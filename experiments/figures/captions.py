@@ -1,23 +1,142 @@
 """The words of a figure: its title, legend and caption, and the text for those who cannot see it.
 
 Rules: a caption says how many runs, how long, and on which cores, from the rows themselves; a text alternative gives
-the numbers at both ends of every line, so that it stands for the picture. Left out: what the numbers mean, which the
-report says.
+the numbers at both ends of every line, so that it stands for the picture. ``framed`` gives a figure the height that
+its words need, so that none of them lies on another. Left out: what the numbers mean, which the report says.
 """
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, fontManager, get_font
 from matplotlib.lines import Line2D
 
 from experiments.figures.series import MEAN, P99, Facet, Series, by_clients
-from experiments.figures.style import INK, QUIET, look
+from experiments.figures.style import INK, QUIET, WIDTH_INCHES, look
 
 CAPTION_COLUMNS = 128
 """Characters in a line of a caption, at the width of a figure."""
 LEFT = 0.012
 LEGEND_COLUMNS = 5
+
+_TITLE_SIZE = 10.5
+_TITLE_LINE_INCHES = 0.19
+_LEGEND_SIZE = 8
+_LEGEND_LINE_INCHES = 0.17
+_CAPTION_SIZE = 7.2
+_CAPTION_LINE_INCHES = 0.155
+_FINE_DPI = 576
+"""For measuring text: no rounding of letters to pixels."""
+_WORDS_INCHES = WIDTH_INCHES * (1 - 2 * LEFT)
+"""What a line of words has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A figure with its words, and the room between them, as shares of its height."""
+
+    figure: Figure
+    height_inches: float
+    top: float
+    bottom: float
+
+    def at(self, inches: float) -> float:
+        """A height in inches as a share of the figure's."""
+        return inches / self.height_inches
+
+
+def framed(
+    title: str,
+    body_inches: float,
+    sentences: Iterable[str],
+    entries: Sequence[Artist] = (),
+    axis_inches: float = 0.47,
+    panel_title_inches: float = 0.22,
+) -> Frame:
+    """A figure as high as title, legend, body and caption need.
+
+    ``axis_inches`` are for what stands under the lowest axes, ``panel_title_inches`` for what stands over the highest.
+    """
+    titles = fitted(title, _WORDS_INCHES, _TITLE_SIZE, bold=True)
+    caption = fitted(" ".join(sentences), _WORDS_INCHES, _CAPTION_SIZE)
+    columns = _legend_columns([str(entry.get_label()) for entry in entries])
+    rows = -(-len(entries) // columns)
+    legend_inches = 0.1 + _TITLE_LINE_INCHES * len(titles)
+    head_inches = legend_inches + _LEGEND_LINE_INCHES * rows + 0.14 + panel_title_inches
+    foot_inches = axis_inches + _CAPTION_LINE_INCHES * len(caption) + 0.12
+    height = head_inches + body_inches + foot_inches
+    figure = Figure(figsize=(WIDTH_INCHES, height))
+    draw_title(figure, "\n".join(titles))
+    if entries:
+        figure.legend(
+            handles=list(entries),
+            loc="upper left",
+            bbox_to_anchor=(LEFT, 1 - (legend_inches + 0.04) / height),
+            ncols=columns,
+            handlelength=2.6,
+            columnspacing=1.4,
+            handletextpad=0.5,
+            labelspacing=0.35,
+            borderpad=0,
+            borderaxespad=0,
+        )
+    draw_caption(figure, caption)
+    return Frame(figure, height, 1 - head_inches / height, foot_inches / height)
+
+
+@cache
+def text_inches(text: str, size: float, bold: bool = False) -> float:
+    """How wide a line of text is when drawn at a size in points; spaces count."""
+    face = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")
+    font = get_font(fontManager.findfont(face))
+    font.set_size(size, _FINE_DPI)
+    font.set_text(text)
+    width, _ = font.get_width_height()
+    return width / 64 / _FINE_DPI  # FreeType counts in 64ths of a pixel
+
+
+def fitted(text: str, inches: float, size: float, bold: bool = False) -> list[str]:
+    """The text in lines that are no wider than this, broken between words, but not at a ÷ or before a %."""
+    words = text.replace(" ÷ ", "\u00a0÷\u00a0").replace(" %", "\u00a0%").split(" ")
+    space = text_inches("n n", size, bold) - text_inches("nn", size, bold)
+    lines: list[str] = []
+    taken = 0.0
+    for word in filter(None, words):
+        own = text_inches(word, size, bold)
+        taken += space + own
+        if lines and taken <= inches:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+            taken = own
+    return lines
+
+
+def balanced(text: str, inches: float, size: float) -> list[str]:
+    """As ``fitted``, in lines of about the same width: for names, which would end in a single word."""
+    lines = fitted(text, inches, size)
+    for share in (0.5, 0.6, 0.7, 0.8, 0.9):
+        narrower = fitted(text, share * inches, size)
+        if len(narrower) == len(lines):
+            return narrower
+    return lines
+
+
+def _legend_columns(labels: Sequence[str]) -> int:
+    """As many columns as fit side by side; entries run down each column first."""
+    for columns in range(min(len(labels), LEGEND_COLUMNS), 1, -1):
+        per_column, more = divmod(len(labels), columns)
+        ends = [per_column * (column + 1) + min(column + 1, more) for column in range(columns)]
+        groups = [labels[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        widest = sum(max(text_inches(label, _LEGEND_SIZE) for label in group) for group in groups)
+        between = _LEGEND_SIZE / 72 * (columns * (2.6 + 0.5) + (columns - 1) * 1.4)
+        if widest + between <= _WORDS_INCHES:
+            return columns
+    return 1
 
 
 def draw_title(figure: Figure, title: str) -> None:
@@ -46,7 +165,14 @@ def draw_caption(figure: Figure, lines: Sequence[str]) -> None:
     """The caption, at the bottom left."""
     height = figure.get_size_inches()[1]
     figure.text(
-        LEFT, 0.06 / height, "\n".join(lines), ha="left", va="bottom", fontsize=7.2, color=QUIET, linespacing=1.35
+        LEFT,
+        0.06 / height,
+        "\n".join(lines),
+        ha="left",
+        va="bottom",
+        fontsize=_CAPTION_SIZE,
+        color=QUIET,
+        linespacing=1.35,
     )
 
 

@@ -18,7 +18,8 @@ Measure = Callable[[Row], float | None]
 Average = Callable[[Sequence[float]], stats.Estimate]
 
 P99_COUNT_MIN = 1000
-"""Fewer replies of a run than this carry no 99th percentile: not ten of them are beyond it."""
+"""Fewer replies of a run than this carry no 99th percentile: not ten of them are beyond it. Replies that depend on each
+other count for fewer (``effective_count``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +74,18 @@ def _milliseconds(measure: Measure) -> Measure:
     return converted
 
 
+def carries_p99(row: Row) -> bool:
+    """Whether a run has independent replies enough for a 99th percentile."""
+    return (row.effective_count or 0.0) >= P99_COUNT_MIN
+
+
 def p99_us(row: Row) -> float | None:
-    """The 99th percentile of a run's latency, where it has replies enough."""
-    return row.latency_us_p99 if row.count >= P99_COUNT_MIN else None
+    """The 99th percentile of a run's latency, where the run carries one."""
+    return row.response_us_p99 if carries_p99(row) else None
 
 
-MEAN = Statistic("mean", "Latency, ms", _milliseconds(lambda row: row.latency_us_mean))
-MEDIAN = Statistic("median", "Latency, ms", _milliseconds(lambda row: row.latency_us_p50))
+MEAN = Statistic("mean", "Latency, ms", _milliseconds(lambda row: row.response_us_mean))
+MEDIAN = Statistic("median", "Latency, ms", _milliseconds(lambda row: row.response_us_p50))
 P99 = Statistic("99th percentile", "Latency, ms", _milliseconds(p99_us))
 N_OVER_X = Statistic("N ÷ throughput", "Latency, ms", _milliseconds(lambda row: row.n_over_x_us))
 LOCK_WAIT = Statistic(
@@ -103,9 +109,13 @@ def request_types(rows: Iterable[Row]) -> list[str]:
 
 
 def point(rows: Sequence[Row], measure: Measure, x: float, average: Average = stats.mean_interval) -> Point | None:
-    """The mean over the rows, each of another run; None if none of them measured it."""
-    values = [value for value in map(measure, rows) if value is not None]
-    if not values:
+    """The mean over the rows, each of another run; None if none of them measured it.
+
+    A 99th percentile that one of them does not carry has no mean: those that carry it are the faster runs.
+    """
+    seen = [measure(row) for row in rows]
+    values = [value for value in seen if value is not None]
+    if not values or (measure in (p99_us, P99.of) and len(values) < len(seen)):
         return None
     mean = average(values)
     sure = mean.low > 0 or mean.low == mean.high

@@ -1,19 +1,24 @@
 """How every figure looks: one colour, marker and label per server, one line style per request type.
 
 Colours are Okabe and Ito's, which people with a colour-blindness tell apart; markers and line styles repeat what the
-colours say, so a figure survives a grey printer. Sizes are for a page 7 inches wide. The same data gives the same
-bytes: no dates, no random ids. Left out: what is drawn.
+colours say, so a figure survives a grey printer. Lines of one server differ in tint and dashes. Sizes are for a page
+7 inches wide. The same data gives the same bytes: no dates, no random ids. Left out: what is drawn.
 """
 
 import io
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
 import matplotlib
+from matplotlib.axis import Axis
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 WIDTH_INCHES = 7.0
 INK = "#22262b"
@@ -21,6 +26,9 @@ QUIET = "#6b7178"
 """For what explains: captions, N/X, the pool's edge."""
 FAINT = "#dfe3e7"
 """For what must not be noticed: the grid."""
+SAME = "#00694c"
+DIFFERENT = "#9a4300"
+"""Verdicts, in the colours of the report's page; what is open is quiet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,26 @@ LOOKS: dict[str, Look] = {
 
 LINES: dict[str, Literal["-", "--", ":", "-."]] = {"lookup": "-", "trade": "--", "update": ":", "all": "-."}
 """Line style by request type."""
+
+Dashes = Literal["-", "--", ":", "-."] | tuple[float, tuple[float, ...]]
+
+DASHES: tuple[Dashes, ...] = (
+    "-",
+    (0, (4, 1.3)),
+    (0, (1.2, 1)),
+    (0, (5, 1.3, 1.2, 1.3)),
+    (0, (5, 1.3, 1.2, 1.3, 1.2, 1.3)),
+)
+"""Line styles of settings of one server, in turn."""
+
+PALEST = 0.5
+"""How far towards white the last of a server's lines is; paler ones are lost in print."""
+
+RAMP = "cividis_r"
+"""From light for little to dark for much: even steps of lightness, in colour, to the colour-blind and in grey."""
+
+_STEPS: tuple[tuple[float, ...], ...] = ((1, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
+"""Ticks within a decade, from many to few."""
 
 _SETTINGS: dict[str, object] = {
     "font.family": "sans-serif",
@@ -85,6 +113,94 @@ _SETTINGS: dict[str, object] = {
 def look(transport: str) -> Look:
     """The look of a server; one that is not in the table is shown in grey under its own name."""
     return LOOKS.get(transport, Look(transport, QUIET, "d"))
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """How one line is drawn."""
+
+    colour: str
+    marker: str
+    dashes: Dashes
+
+
+def strokes(lines: Sequence[tuple[str, str]]) -> list[Stroke]:
+    """A stroke for each line, given as (server, request type).
+
+    The server gives colour and marker, the request type the dashes; where lines agree in both they are settings of one
+    server, and its lines differ in tint and dashes, from strong and solid on.
+    """
+    found = []
+    for place, (transport, request) in enumerate(lines):
+        style = look(transport)
+        own = [index for index, line in enumerate(lines) if line[0] == transport]
+        if len({lines[index] for index in own}) == len(own):
+            found.append(Stroke(style.colour, style.marker, LINES.get(request, "-")))
+            continue
+        rank = own.index(place)
+        pale = PALEST * rank / (len(own) - 1)
+        found.append(Stroke(tinted(style.colour, pale), style.marker, DASHES[rank % len(DASHES)]))
+    return found
+
+
+def tinted(colour: str, pale: float) -> str:
+    """The colour, mixed with white: 0 is the colour, 1 is white."""
+    red, green, blue = (part + (1 - part) * pale for part in to_rgb(colour))
+    return to_hex((red, green, blue))
+
+
+def log_ticks(low: float, high: float, inches: float, apart_inches: float) -> list[float]:
+    """Round numbers from ``low`` to ``high`` (over 0), for a logarithmic axis so long, as many as fit so far apart."""
+    per_unit = inches / math.log(high / low)
+
+    def fits(ticks: Sequence[float]) -> bool:
+        return all(math.log(after / before) * per_unit >= apart_inches for before, after in pairwise(ticks))
+
+    if high / low < 10:  # under a decade, round numbers lie as on any axis
+        evenly = (MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high) for most in range(9, 1, -1))
+        candidates = [[float(tick) for tick in ticks] for ticks in evenly]
+    else:
+        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        candidates = [[step * 10.0**decade for decade in decades for step in steps] for steps in _STEPS]
+        candidates += [[10.0**decade for decade in decades if decade % every == 0] for every in range(2, len(decades))]
+    for ticks in candidates:
+        inside = [tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
+        if inside and fits(inside):
+            return inside
+    return []
+
+
+def set_log_ticks(axis: Axis, ticks: Sequence[float]) -> None:
+    """These ticks and no others on a logarithmic axis, as plain numbers."""
+    axis.set_major_locator(FixedLocator(list(ticks)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: three_digits(value)))
+
+
+def three_digits(value: float) -> str:
+    """Three significant digits at most, no exponent: ``0.164``, ``1.3``, ``12,400``."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{float(f'{value:.3g}'):.10g}"
+
+
+def measured(value: float) -> str:
+    """Three significant digits, kept: ``0.650``, ``1.60``, ``12,400``; for numbers that stand below one another."""
+    return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:#.3g}"
+
+
+def set_even_ticks(axis: Axis) -> None:
+    """A few round ticks on a linear axis, as plain numbers."""
+    axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: three_digits(value)))
+
+
+def time_unit(most_us: float) -> tuple[str, float]:
+    """The unit for times up to so many µs, and how many µs it has."""
+    return ("µs", 1.0) if most_us < 1000 else ("ms", 1000.0) if most_us < 1e6 else ("s", 1e6)
+
+
+def span_unit(times_us: Sequence[float]) -> tuple[str, float]:
+    """The unit for a logarithmic axis with these times on it: none so large that the shortest needs four decimals."""
+    return time_unit(min(max(times_us, default=1.0), 1000 * min(times_us, default=1.0)))
 
 
 @contextmanager

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from experiments.services import SERVICES
+from experiments.services.slowed import EXTRA_US_MAX, slowed
 from stock_service import serving
-from stock_service.command_line import Parser
+from stock_service.command_line import Parser, number
 from stock_service.transports import TRANSPORTS
 
 PROGRAM = "python -m experiments.services"
@@ -25,8 +26,12 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--transport", choices=TRANSPORTS, required=True, help="what carries the requests")
     chosen, _ = parser.parse_known_args([a for a in arguments if a not in ("-h", "--help")] or arguments)
     serving.add_server_options(parser, chosen.transport)
+    extra = number(0, EXTRA_US_MAX)
+    parser.add_argument("--extra-us", type=extra, default=0.0, help="computes so much longer over every request")
     options = parser.parse_args(arguments)
-    serving.leave(serving.run(PROGRAM, options.transport, SERVICES[options.service](), options))
+    serving.leave(
+        serving.run(PROGRAM, options.transport, slowed(SERVICES[options.service](), options.extra_us), options)
+    )
 
 
 if __name__ == "__main__":

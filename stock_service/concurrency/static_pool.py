@@ -85,8 +85,8 @@ class StaticPool:
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has threads call ``tasks``, in order; gives how many were accepted: the rest found the queue full.
 
-        Blocks until a thread has run out of tasks, or for ``PATIENCE_S`` none took one. Raises Unavailable once
-        stopping.
+        Blocks until a thread has run out of tasks, or for ``PATIENCE_S`` none took one, or ``BATCH_S`` are over, to
+        within ``PATIENCE_S``. Raises Unavailable once stopping.
         """
         with self._lock:
             self._refuse_when_stopping()

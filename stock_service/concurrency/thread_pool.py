@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
 from stock_service.concurrency.batch import execute_each
@@ -34,12 +34,14 @@ class ThreadPool:
                 raise Unavailable("the server is stopping")
             if self._accepted >= self._limit:
                 raise Overloaded(f"{self._limit} tasks are running or waiting")
-            try:
-                future = self.pool.submit(task)
-            except RuntimeError as error:  # the system has no thread to give
-                raise Overloaded(f"no further thread: {error}") from error
             self._accepted += 1
-        future.add_done_callback(self._ended)
+            try:
+                self.pool.submit(self._run, task)
+            except RuntimeError as error:  # the system has no thread to give; the task was queued before that was seen
+                if not self.pool._threads:  # where there are threads, one of them will take it
+                    self._accepted -= 1
+                    self.pool._work_queue.get_nowait()
+                    raise Overloaded(f"no further thread: {error}") from error
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
@@ -57,8 +59,11 @@ class ThreadPool:
         self.pool.shutdown(wait=False, cancel_futures=True)
         return not any(thread.is_alive() for thread in threads)
 
-    def _ended(self, future: Future[object]) -> None:
-        with self._lock:
-            self._accepted -= 1
-        if not future.cancelled() and (error := future.exception()) is not None:
-            _log.error("a task raised", exc_info=error)
+    def _run(self, task: Task) -> None:
+        try:
+            task()
+        except BaseException:  # SystemExit too: no task may take a thread with it
+            _log.exception("a task raised")
+        finally:
+            with self._lock:
+                self._accepted -= 1

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, cast
 
 from stock_service.concurrency import Executor
 from stock_service.service import Service
+from stock_service.timeline import Timeline
 from stock_service.wire.framing import FRAME_BYTES_MAX
 
 Address = tuple[str, int]
@@ -40,6 +41,8 @@ class ServeOptions:
     """Requests under way on one connection, at most; the server reads no more until one is answered."""
     dispatch: Dispatch = "request"
     """Sockets only."""
+    timeline: Timeline | None = None
+    """Where to note when each request was where; None: nowhere, which costs nothing."""
 
 
 class Server(Protocol):

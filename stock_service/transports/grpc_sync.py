@@ -11,8 +11,10 @@ and ``dispatch`` mean nothing here.
 import logging
 import socket
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import cast
+from typing import ParamSpec, TypeVar, cast
 
 import grpc
 from google.protobuf import descriptor_pool
@@ -25,6 +27,7 @@ from stock_service.concurrency.submit import Submitting
 from stock_service.concurrency.thread_pool import ThreadPool
 from stock_service.errors import FAULTS, DeadlineExceeded, Fault, FaultCode, InternalFault, Unavailable
 from stock_service.service import Answer, Service
+from stock_service.timeline import Timeline
 from stock_service.transports import Address, ServeOptions
 
 _log = logging.getLogger(__name__)
@@ -52,9 +55,14 @@ class GrpcServer:
         with socket.create_server((options.host, options.port)):
             pass  # says what is wrong with an address, where gRPC core logs it and says no more than that it failed
         pool = executor.pool if isinstance(executor, ThreadPool) else Submitting(executor)
+        timeline = options.timeline
+        if timeline is not None:
+            pool = _Stamping(pool, timeline)
         self._server = grpc.server(pool, options=_limits(options), maximum_concurrent_rpcs=options.requests_max)
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-            path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(partial(_answer, answer))
+            path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(
+                partial(_answer, answer) if timeline is None else _stamped(answer, timeline, path)
+            )
             for path, answer in service.methods.items()
         }
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, handlers),))
@@ -114,6 +122,48 @@ def _answer(answer: Answer, payload: bytes, context: grpc.ServicerContext) -> by
     except BaseException:  # SystemExit too: every request gets its reply
         _log.exception("a handler raised")
         context.abort(grpc.StatusCode.INTERNAL, "the handler failed; the server's log says why")
+
+
+def _stamped(answer: Answer, timeline: Timeline, path: str) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+    """A method as grpcio calls it, noting in a timeline that its reply is there, or its fault."""
+    local, number = timeline.local, timeline.method_number(path)
+
+    def answer_stamped(payload: bytes, context: grpc.ServicerContext) -> bytes:
+        try:
+            return _answer(answer, payload, context)
+        finally:
+            local.stamper.handled(number)
+
+    return answer_stamped
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Stamping(ThreadPoolExecutor):
+    """An executor as grpcio uses it, noting in a timeline when it gave a call to it, and when that began and ended.
+
+    Of a call that is none of the service's, health and reflection, nothing is kept. Owns no thread, as ``Submitting``.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor, timeline: Timeline) -> None:
+        super().__init__(max_workers=1)
+        self._pool = pool
+        self._local = timeline.local
+        self._now_ns = timeline.now_ns
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        return self._pool.submit(self._call, self._now_ns(), partial(fn, *args, **kwargs))
+
+    def _call(self, accepted_ns: int, function: Callable[[], T]) -> T:
+        stamper = self._local.stamper
+        stamper.begin(accepted_ns)
+        try:
+            return function()
+        finally:
+            if stamper.handled_ns:
+                stamper.end()
 
 
 class _Descriptors:

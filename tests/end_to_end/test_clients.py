@@ -111,6 +111,9 @@ def test_no_server_is_one_line_and_exit_code_3(program: str, transport: str) -> 
         (["clients.load", "--clients", "0"], "'0'"),
         (["clients.load", "--mix", "sell=1"], "'sell=1'"),
         (["clients.load", "--json", "no/such/folder/file"], "no/such/folder/file"),
+        (["clients.load", "--rate-hz", "0"], "'0'"),
+        (["clients.load", "--fail-if", "p99>"], "'p99>'"),
+        (["clients.load", "--find-rate"], "--p99-ms"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -156,19 +159,34 @@ def test_the_price_updater_says_what_was_not_done(served: Served) -> None:
     assert "UNKNOWN_STOCK" in ended.stdout.splitlines()[-1]
 
 
+@pytest.mark.parametrize("loop", [(), ("--rate-hz", "200")], ids=["closed", "open"])
+@pytest.mark.parametrize("client", ["lean", "library"])
 @pytest.mark.parametrize("connection", ["kept-alive", "per-request"])
-def test_the_load_client_runs_and_reports(served: Served, tmp_path: Path, connection: str) -> None:
+def test_the_load_client_runs_and_reports(
+    served: Served, tmp_path: Path, connection: str, client: str, loop: tuple[str, ...]
+) -> None:
     """Every client sends, nothing fails, and no more trades are counted than the server committed; exit code 0."""
     report = tmp_path / "load.json"
-    window = ("--warm-up-s", "0.1", "--duration-s", "0.3", "--connection", connection)
-    plan = ("--clients", "2", "--mix", "lookup=0.5,trade=0.5")
-    ended = run("clients.load", *served.options, *plan, *window, "--json", str(report))
+    window = ("--warm-up-s", "0.1", "--duration-s", "0.3", "--connection", connection, "--client", client, "--no-floor")
+    plan = ("--clients", "2", "--mix", "lookup=0.5,trade=0.5", *loop)
+    ended = run("clients.load", *served.options, *plan, *window, "--json", str(report), "--fail-if", "errors>0")
     assert ended.code == 0, ended.stderr
-    assert served.options[1] in ended.stdout.splitlines()[0]
+    assert served.options[1] in " ".join(ended.stdout.splitlines()[:2])
     (result,) = json.loads(report.read_text())["results"]
-    assert (result["plan"]["clients"], result["started_clients"], result["starved_clients"]) == (2, 2, 0)
+    assert (result["plan"]["clients"], result["starved_clients"]) == (2, 0)
     assert result["errors"] == {}
+    counted = result["counted"]
+    assert (counted["started_clients"], counted["loop"]) == (2, "open" if loop else "closed")
+    assert counted["began"] == counted["recorded"] > 0
     assert result["requests"]["lookup"]["count"] > 0
     trades = result["requests"]["trade"]["outcomes"]["OK"]
     volumes = [served.exchange.lookup(stock.name).volume for stock in DEFAULT_STOCKS]
     assert 0 < trades <= sum(volumes)
+
+
+def test_a_limit_that_is_not_kept_is_exit_code_4(served: Served) -> None:
+    """For scripts: one line says which, beside the summary."""
+    window = ("--warm-up-s", "0", "--duration-s", "0.1", "--no-floor")
+    ended = run("clients.load", *served.options, *window, "--fail-if", "max>1us")
+    assert ended.code == 4
+    assert "--fail-if max>1us: it was" in ended.stderr.splitlines()[-1]

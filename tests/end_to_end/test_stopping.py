@@ -1,8 +1,10 @@
 """Servers told to stop while they are at work: nothing that was accepted is lost, and a second signal ends it."""
 
 import fcntl
+import os
 import select
 import signal
+import subprocess
 import sys
 import termios
 import threading
@@ -20,7 +22,7 @@ from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
 from tests.end_to_end.blocking_server import HANG, HANGING
-from tests.end_to_end.process import WAIT_S, Server
+from tests.end_to_end.process import ROOT, WAIT_S, Server
 
 pytestmark = pytest.mark.slow
 
@@ -199,3 +201,19 @@ def test_idle_clients_do_not_hold_up_the_stop(start: tuple[str, ...]) -> None:
         for connection in connections:
             connection.close()
         assert (ended.code, ended.stderr) == (0, "")
+
+
+@on_sockets
+def test_a_server_that_cannot_say_it_is_ready_ends(start: tuple[str, ...]) -> None:
+    """With nobody to read its ready line it exits with 1, threads and all, instead of serving unknown to anyone."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", *start, "--port", "0"]
+    try:
+        with subprocess.Popen(command, cwd=ROOT, stdout=writing, stderr=subprocess.DEVNULL) as server:
+            try:
+                assert server.wait(WAIT_S) == 1
+            finally:
+                server.kill()
+    finally:
+        os.close(writing)

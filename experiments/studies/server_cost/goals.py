@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from experiments.results import ALL, Row
-from experiments.stats import Estimate, geometric_interval, log_ratios, ratio_interval
+from experiments.stats import Estimate, geometric_interval, log_ratios, mean_interval, ratio_interval
 
 GRPC_OVER_SOCKETS_MIN = 8.0
 ABOVE_ECHO_MAX = {"grpc": 1.10, "sockets": 1.50}
@@ -35,7 +35,10 @@ SOCKETS = Arm("lookup", "sockets", "static-pool")
 GRPC_ECHO = Arm("echo", "grpc", "thread-pool")
 SOCKETS_ECHO = Arm("echo", "sockets", "static-pool")
 
-ARMS = (SOCKETS, GRPC, GRPC_STATIC, SOCKETS_ECHO, GRPC_ECHO)
+GRPC_STAMPED = Arm("stamped", "grpc", "thread-pool")
+SOCKETS_STAMPED = Arm("stamped", "sockets", "static-pool")
+
+ARMS = (SOCKETS, GRPC, GRPC_STATIC, SOCKETS_ECHO, GRPC_ECHO, SOCKETS_STAMPED, GRPC_STAMPED)
 
 
 def conclude(rows: Sequence[Row]) -> str:
@@ -44,6 +47,7 @@ def conclude(rows: Sequence[Row]) -> str:
     lines += [line for arm in ARMS if (line := _arm_line(rows, arm))]
     lines += ["", "Ratios of CPU per request, within blocks, with 95 % interval:"]
     lines += _ratio_lines(rows)
+    lines += _timeline_lines(rows)
     lines += ["", "Idle:"]
     lines += _idle_lines([row for row in rows if row.part == "idle" and row.request == ALL])
     return "\n".join(lines)
@@ -93,6 +97,17 @@ def _ratio_lines(rows: Sequence[Row]) -> list[str]:
     ratio = cost_ratio(rows, GRPC_STATIC, GRPC)
     if ratio is not None:
         lines.append(f"  {'gRPC: static-pool ÷ thread-pool':34} {_estimate(ratio, '', 3)}")
+    return lines
+
+
+def _timeline_lines(rows: Sequence[Row]) -> list[str]:
+    """What stamping every request costs, in µs: a difference within blocks, since it is the same whatever is served."""
+    lines: list[str] = []
+    for transport, stamped, plain in (("sockets", SOCKETS_STAMPED, SOCKETS), ("grpc", GRPC_STAMPED, GRPC)):
+        with_it, without = cost_by_block(rows, stamped), cost_by_block(rows, plain)
+        costs = [with_it[block] - without[block] for block in sorted(with_it.keys() & without.keys())]
+        if costs:
+            lines.append(f"  {f'The timeline, {transport}':34} {_estimate(mean_interval(costs), 'µs more', 2)}")
     return lines
 
 

@@ -139,6 +139,52 @@ def lock_strategies(scale: Scale) -> tuple[Setting, ...]:
     )
 
 
+def same(scale: Scale) -> tuple[Setting, ...]:
+    """Settings of figures 2 and 4 once more, for an A/A run: every difference between the two is false."""
+    base = _base("same", scale)
+    return cross(base, Factor("transport", TRANSPORTS_COMPARED), _fewest_and_most(scale))
+
+
+def same_again(scale: Scale) -> tuple[Setting, ...]:
+    """The same, for sweeps without the figures."""
+    return tuple(replace(setting, part="same_again") for setting in same(scale))
+
+
+def stages(scale: Scale) -> tuple[Setting, ...]:
+    """Lookup with the small pool on both transports, up to it and past it, every request's stages stamped."""
+    base = replace(_base("stages", scale), workers=SMALL_POOL, timeline=True)
+    clients = tuple(sorted({1, SMALL_POOL, 2 * SMALL_POOL}))
+    return cross(base, Factor("transport", TRANSPORTS_COMPARED), Factor("clients", clients))
+
+
+OFFERED = {
+    "grpc": (500, 1000, 2000, 3000, 4000, 5000, 6000),
+    "sockets": (2000, 5000, 10000, 15000, 20000, 25000, 30000),
+}
+"""Requests due a second: from a tenth of what each server here is known to reach on one core, to past it."""
+
+OFFERED_CONNECTIONS = 16
+
+
+def offered_load(scale: Scale) -> tuple[Setting, ...]:
+    """Lookup in an open loop at rising rates on both transports, from one lean client; twice the profile's window."""
+    base = replace(_base("offered_load", scale), client="lean", connections=OFFERED_CONNECTIONS)
+    base = replace(base, duration_s=2 * base.duration_s)
+    return tuple(
+        replace(base, transport=transport, rate_hz=float(rate)) for transport in OFFERED for rate in OFFERED[transport]
+    )
+
+
+def client_kind(scale: Scale) -> tuple[Setting, ...]:
+    """Both transports × their own client and the lean one, with the fewest and the most clients."""
+    return cross(
+        _base("client_kind", scale),
+        Factor("transport", TRANSPORTS_COMPARED),
+        Factor("client", ("library", "lean")),
+        _fewest_and_most(scale),
+    )
+
+
 STOCK = Study(
     name="stock",
     question="Seed 004: how do sockets with a static pool and gRPC compare, and what do clients, locks and pool do?",
@@ -149,6 +195,9 @@ STOCK = Study(
         "figure_4": Part("Lookup on sockets, the pool larger than the clients", figure_4),
         "figure_5": Part("Lookup on sockets, a pool of 5, clients past it", figure_5),
         "locks": Part("Lookup and Trade on sockets under each locking strategy, lock waits timed", locks),
+        "same": Part("Figures 2 and 4 once more: what the instrument finds where there is no difference", same),
+        "same_again": Part("And once more, where the figures are not run", same_again),
+        "stages": Part("Where a Lookup's time goes in the server, pool of 5, up to it and past it", stages),
         "socket_trade": Part("Trade on sockets, against Trade on gRPC and Lookup on sockets", socket_trade),
         "pool_by_clients": Part("Lookup on sockets: pool × clients", pool_by_clients),
         "dispatch": Part("Both dispatch models past the pool, starved clients counted", dispatch),
@@ -157,8 +206,11 @@ STOCK = Study(
         ),
         "updater": Part("With and without the price updater, on both transports", updater),
         "lock_strategies": Part("Every locking strategy × Lookup, Trade and both, lock waits timed", lock_strategies),
+        "offered_load": Part("Lookup at a given rate, whatever the server does, up to what it can do", offered_load),
+        "client_kind": Part("What the client itself adds: the transport's own against the lean one", client_kind),
     },
-    main=("figure_1", "figure_2", "figure_3", "figure_4", "figure_5", "locks"),
+    main=("figure_1", "figure_2", "figure_3", "figure_4", "figure_5", "locks", "stages", "same"),
+    beside=("same", "same_again"),
     profiles={
         "smoke": Profile(blocks=2, warm_up_s=0.1, duration_s=0.2),
         "quick": Profile(blocks=9, warm_up_s=0.4, duration_s=0.9),

@@ -14,16 +14,8 @@ from itertools import pairwise
 from experiments import stats
 from experiments.results import ALL, Row
 from experiments.stats import BLOCKS_MIN, EQUIVALENCE, Verdict
-from experiments.studies.stock.comparisons import (
-    Cell,
-    Judged,
-    Levels,
-    by_block,
-    clients_text,
-    judge,
-    latency_by_block,
-    levels,
-)
+from experiments.studies.stock.comparisons import Judged, by_block, judge, latency_by_block
+from experiments.studies.stock.declared import Cell, Levels, clients_text, levels
 from experiments.studies.stock.questions import LockCost, lock_costs
 from experiments.studies.stock.wording import brief, interval_text, number, percent
 

@@ -12,17 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments import stats
+from experiments.figures.style import look
 from experiments.results import ALL, Row
-from experiments.studies.stock.comparisons import (
-    Cell,
-    Judged,
-    Levels,
-    by_block,
-    clients_text,
-    judge,
-    latency_by_block,
-    levels,
-)
+from experiments.studies.stock.comparisons import Judged, by_block, judge, latency_by_block
+from experiments.studies.stock.declared import Cell, Levels, clients_text, levels
 from experiments.studies.stock.wording import Phrases, interval_text, number, sentence
 
 NOT_RUN = "The runs that this needs are not in this folder of results."
@@ -95,7 +88,7 @@ def _sockets_or_grpc(judged: Mapping[str, Judged], at: Levels) -> Answer:
         "Mean latency of Lookup on sockets ÷ on gRPC, in the same block: same executor, pool size, locking, catalog "
         "and messages, connections kept. The answer is the ratio at the fewest clients; the others stand below it.",
         _headline(judged, f"sockets_to_grpc_{at.few}", phrases),
-        (),
+        tuple(_by_lean_client(judged)),
         compared,
         _found(judged, f"sockets_to_grpc_{at.few}"),
         (
@@ -104,6 +97,20 @@ def _sockets_or_grpc(judged: Mapping[str, Judged], at: Levels) -> Answer:
             "network: this is Python on one machine, over loopback.",
         ),
     )
+
+
+def _by_lean_client(judged: Mapping[str, Judged]) -> Iterator[str]:
+    """Where it was run: the same with a client that adds little of its own."""
+    for name, one in judged.items():
+        if name.startswith("lean_sockets_to_grpc_"):
+            clients = clients_text(one.contrast.above.clients)
+            phrases = Phrases(
+                equivalent=f"Seen by the lean client, {clients}, the two take the same time, to within 5 %",
+                faster=f"Seen by the lean client, {clients}, sockets take less time",
+                slower=f"Seen by the lean client, {clients}, sockets take more time",
+                undecided=f"Seen by the lean client, {clients}, it is not decided which takes less time",
+            )
+            yield sentence(one, phrases)
 
 
 def _growth(rows: Sequence[Row], judged: Mapping[str, Judged], at: Levels) -> Answer:
@@ -143,13 +150,13 @@ def _growth_details(rows: Sequence[Row], server: str, part: str) -> Iterator[str
     own = [row for row in rows if row.part == part and row.request == "lookup"]
     if len({row.clients for row in own}) < 2:
         return
-    latency = slope_us_per_client(own, lambda row: row.latency_us_mean)
+    latency = slope_us_per_client(own, lambda row: row.response_us_mean)
     law = slope_us_per_client(own, lambda row: row.n_over_x_us)
     yield (
         f"{server}: each further client adds {interval_text(latency, 'µs')} to the mean latency; to N ÷ throughput it "
         f"adds {interval_text(law, 'µs')}."
     )
-    apart = [abs(row.latency_us_mean / row.n_over_x_us - 1) for row in own if row.latency_us_mean and row.n_over_x_us]
+    apart = [abs(row.response_us_mean / row.n_over_x_us - 1) for row in own if row.response_us_mean and row.n_over_x_us]
     if apart:
         size = f"at most {100 * max(apart):.1f} %" if max(apart) >= 0.001 else "less than 0.1 %"
         yield (
@@ -341,6 +348,26 @@ def _pool_details(rows: Sequence[Row], judged: Mapping[str, Judged], at: Levels)
     if counts:
         starved = ", ".join(f"{_starved(held, clients)} of {clients}" for clients in counts)
         yield f"Where a connection holds its thread, clients that got no reply in the window: {starved}."
+    yield from _queueing(rows)
+
+
+def _queueing(rows: Sequence[Row]) -> Iterator[str]:
+    """Where the stages were stamped: how long a request waits for a thread, with the fewest and the most clients."""
+    own = [row for row in rows if row.part == "stages" and row.request == "lookup"]
+    counts = sorted({row.clients for row in own})
+    for transport in sorted({row.transport for row in own}, reverse=True):
+        said = []
+        for clients in dict.fromkeys((*counts[:1], *counts[-1:])):
+            runs = [row for row in own if (row.transport, row.clients) == (transport, clients)]
+            waits = [row.stage_queue_us_mean for row in runs if row.stage_queue_us_mean is not None]
+            totals = [row.stage_total_us_mean for row in runs if row.stage_total_us_mean is not None]
+            if waits and totals:
+                wait, total = stats.mean_interval(waits), stats.mean_interval(totals)
+                whole = f"{number(total.value)} µs in the server with {clients_text(clients)}"
+                said.append(f"{interval_text(wait, 'µs')} of {whole}")
+        if said:
+            server = look(transport).label
+            yield f"On {server}, with {own[0].workers} threads, a Lookup waits for a thread {'; '.join(said)}."
 
 
 def _starved(held: Sequence[Row], clients: int) -> str:

@@ -7,8 +7,11 @@ for a result. Left out: which sentences are said, and in what order.
 import math
 from dataclasses import dataclass
 
+from experiments.gates.evidence import SentenceEvidence
+from experiments.gates.predicates import Shows
+from experiments.gates.sentence import Sentence
 from experiments.stats import BLOCKS_MIN, Estimate, Verdict
-from experiments.studies.stock.comparisons import Judged
+from experiments.studies.stock.comparisons import MORE_BLOCKS_MEND, Judged
 
 FAR = 100
 
@@ -79,6 +82,10 @@ def blocks_text(judged: Judged) -> str:
     """How many blocks would decide, as far as these can tell; or why none of them does."""
     if judged.unsound_blocks:
         return unsound_text(judged)
+    refused = [refusal for refusal in judged.refused if refusal.gate not in MORE_BLOCKS_MEND]
+    if refused:
+        gates = ", ".join(str(number) for number in sorted({refusal.gate for refusal in refused}))
+        return f"refused by gate {gates}: {refused[0].what}"
     have, needed = judged.result.ratio.n, judged.result.blocks_needed
     blocks = "1 block" if have == 1 else f"{have} blocks"
     if needed is None:
@@ -93,7 +100,10 @@ def unsound_text(judged: Judged) -> str:
 
 
 def sentence(judged: Judged, phrases: Phrases) -> str:
-    """The comparison in one sentence, and the condition under which it was measured where there is one."""
+    """The comparison in one sentence, and the condition under which it was measured where there is one.
+
+    ValueError where a gate would not let it be said.
+    """
     ratio = f"ratio {interval_text(judged.result.ratio)}: {verdict_text(judged)}."
     match judged.result.verdict:
         case Verdict.EQUIVALENT:
@@ -105,4 +115,6 @@ def sentence(judged: Judged, phrases: Phrases) -> str:
         case Verdict.INCONCLUSIVE:
             clause = phrases.undecided
     limited = f" The clients were the limit in these runs, so it is the {TOGETHER}." if judged.load_limited else ""
-    return f"{clause}: {ratio}{limited}"
+    text = f"{clause}: {ratio}{limited}"
+    assert judged.evidence is not None
+    return str(Sentence(SentenceEvidence(text, (Shows(judged.result.verdict),), comparisons=(judged.evidence,))))

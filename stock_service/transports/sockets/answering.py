@@ -6,10 +6,12 @@ import socket
 import sys
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from struct import Struct
 
 from stock_service.errors import Fault, FaultCode
 from stock_service.service import Answer, Service
+from stock_service.timeline import NO_METHOD, Timeline
 from stock_service.transports import ServeOptions
 from stock_service.wire.framing import RequestFrame, encode_reply
 
@@ -21,7 +23,12 @@ BACKLOG = 1024
 READ_BYTES = 65536
 """Bytes asked for in one recv."""
 
+_TIMEVAL = Struct("@ll")
+
 Methods = Mapping[bytes, Answer]
+
+Answering = Callable[[Methods, RequestFrame, int], bytes]
+"""``answer``, or what ``stamping`` makes of it."""
 
 
 def methods_of(service: Service) -> Methods:
@@ -37,6 +44,12 @@ def listen(options: ServeOptions) -> socket.socket:
 def arrived_bytes(connection: socket.socket) -> int:
     """How many bytes the kernel holds of what the client has sent."""
     return int.from_bytes(fcntl.ioctl(connection, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def timeval(timeout_s: float) -> bytes:
+    """A time in seconds, of 1 µs or more, as the kernel's struct timeval; 0 there would mean for ever."""
+    whole_s = int(timeout_s)
+    return _TIMEVAL.pack(whole_s, max(1, int((timeout_s - whole_s) * 1e6)))
 
 
 def answer(methods: Methods, frame: RequestFrame, arrived_ns: int) -> bytes:
@@ -58,6 +71,25 @@ def answer(methods: Methods, frame: RequestFrame, arrived_ns: int) -> bytes:
     except BaseException:  # SystemExit too: every request gets its reply
         _log.exception("the handler of %r raised", name)
         return refusal(call, FaultCode.INTERNAL, "the handler failed; the server's log says why")
+
+
+def stamping(timeline: Timeline, methods: Methods) -> Answering:
+    """``answer``, noting in a timeline that the thread begins with a request and that its reply is there.
+
+    ``arrived_ns`` is what is noted as accepted: ``time.monotonic_ns`` is the timeline's clock, too. That the reply was
+    given away is for the caller to note.
+    """
+    local = timeline.local
+    numbers = {name: timeline.method_number(name.decode()) for name in methods}
+
+    def answer_stamped(methods: Methods, frame: RequestFrame, arrived_ns: int) -> bytes:
+        stamper = local.stamper
+        stamper.begin(arrived_ns)
+        reply = answer(methods, frame, arrived_ns)
+        stamper.handled(numbers.get(frame.method, NO_METHOD))
+        return reply
+
+    return answer_stamped
 
 
 def refusal(call: int, code: FaultCode, detail: str) -> bytes:

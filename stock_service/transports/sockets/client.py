@@ -5,11 +5,10 @@ Timeouts are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO): Python's own would add a p
 
 import socket
 import time
-from struct import Struct
 
 from stock_service.errors import FAULTS, DeadlineExceeded, Fault, InternalFault, InvalidRequest, Unavailable
 from stock_service.transports import Address
-from stock_service.transports.sockets.answering import READ_BYTES
+from stock_service.transports.sockets.answering import READ_BYTES, timeval
 from stock_service.wire.framing import (
     CALL_MAX,
     METHOD_BYTES_MAX,
@@ -18,8 +17,6 @@ from stock_service.wire.framing import (
     encode_request,
     reply_decoder,
 )
-
-_TIMEVAL = Struct("@ll")
 
 
 class SocketConnection:
@@ -114,10 +111,9 @@ class SocketConnection:
         """Bounds every send and receive from now on."""
         assert self._socket is not None
         self._timeout_s = timeout_s
-        whole_s = int(timeout_s)
-        timeval = _TIMEVAL.pack(whole_s, max(1, int((timeout_s - whole_s) * 1e6)))
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval)
+        bound = timeval(timeout_s)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bound)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)
 
 
 def connect(address: Address, timeout_s: float) -> SocketConnection:

@@ -14,29 +14,30 @@ import os
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from struct import Struct
 from threading import Condition, Event, Thread
 
 from stock_service.concurrency import Executor
 from stock_service.errors import Fault, FaultCode
 from stock_service.service import Service
+from stock_service.timeline import Timeline
 from stock_service.transports import Address, ServeOptions
 from stock_service.transports.sockets.answering import (
     READ_BYTES,
+    Answering,
     answer,
     arrived_bytes,
     listen,
     methods_of,
     refusal,
     refuse_connection,
+    stamping,
+    timeval,
 )
 from stock_service.wire.framing import FrameDecoder, FramingError, RequestFrame, request_decoder
 
 _log = logging.getLogger(__name__)
-
-_TIMEVAL = Struct("@ll")
 
 _ACCEPT_PAUSE_S = 0.1
 """How long accepting rests where the process has no descriptor left."""
@@ -47,6 +48,8 @@ class ConnectionServer:
 
     def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
         self._methods = methods_of(service)
+        self._timeline = options.timeline
+        self._answer: Answering = answer if self._timeline is None else stamping(self._timeline, self._methods)
         self._executor = executor
         self._options = options
         self._listener = listen(options)
@@ -133,7 +136,7 @@ class ConnectionServer:
         """One task: a connection from its first request to its last."""
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(self._options.read_s))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._options.read_s))
             self._answer_all(connection, request_decoder(self._options.frame_bytes_max))
         except OSError:
             pass  # the client has gone, or took no bytes within read_s: nobody is left to tell
@@ -145,7 +148,10 @@ class ConnectionServer:
 
     def _answer_all(self, connection: socket.socket, decoder: FrameDecoder[RequestFrame]) -> None:
         """Reads, answers and replies until the client leaves, errs or is out of time. Raises OSError."""
-        options = self._options
+        options, methods, answer_frame = self._options, self._methods, self._answer
+        send: Callable[[bytes], None] = connection.sendall
+        if self._timeline is not None:
+            send = _stamping_send(connection, self._timeline)
         _set_read_timeout(connection, options.idle_s)
         late = f"a request was not whole within {options.read_s:g} s"
         left = -1  # when stopping: bytes that had arrived by then and are still to be read
@@ -169,7 +175,7 @@ class ConnectionServer:
                 if frame.call == 0:
                     fault = "call number 0, allowed: 1 to 4294967295"
                     break
-                connection.sendall(answer(self._methods, frame, arrived_ns))
+                send(answer_frame(methods, frame, arrived_ns))
             if fault:
                 connection.sendall(refusal(0, FaultCode.INVALID_ARGUMENT, fault))
                 return
@@ -191,11 +197,16 @@ class ConnectionServer:
                 _set_read_timeout(connection, options.idle_s)
 
 
+def _stamping_send(connection: socket.socket, timeline: Timeline) -> Callable[[bytes], None]:
+    """The connection's ``sendall`` for replies, noting that the request of this thread has ended."""
+    stamper = timeline.local.stamper
+
+    def send(reply: bytes) -> None:
+        connection.sendall(reply)
+        stamper.end()
+
+    return send
+
+
 def _set_read_timeout(connection: socket.socket, timeout_s: float) -> None:
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(timeout_s))
-
-
-def _timeval(timeout_s: float) -> bytes:
-    """A positive time in seconds as the kernel's struct timeval; 0 there would mean for ever."""
-    whole_s = int(timeout_s)
-    return _TIMEVAL.pack(whole_s, max(1, int((timeout_s - whole_s) * 1e6)))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval(timeout_s))

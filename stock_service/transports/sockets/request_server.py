@@ -15,12 +15,14 @@ import select
 import socket
 import time
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from threading import Lock, Thread
 
 from stock_service.concurrency import Executor
 from stock_service.errors import Fault, FaultCode
 from stock_service.service import Service
+from stock_service.timeline import Timeline
 from stock_service.transports import Address, ServeOptions
 from stock_service.transports.sockets.answering import (
     READ_BYTES,
@@ -30,6 +32,7 @@ from stock_service.transports.sockets.answering import (
     methods_of,
     refusal,
     refuse_connection,
+    stamping,
 )
 from stock_service.transports.sockets.served_connection import ServedConnection
 from stock_service.wire.framing import FramingError, RequestFrame
@@ -46,6 +49,10 @@ class RequestServer:
     def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
         self._methods = methods_of(service)
         self._executor = executor
+        self._task: Callable[[ServedConnection, RequestFrame, int], None] = self._serve
+        self._take: Callable[[ServedConnection, bytes, int], None] = self._cut
+        if options.timeline is not None:
+            self._task, self._take = self._stamped_task(options.timeline), self._cut_now
         self._batch: list[partial[None]] = []
         self._options = options
         self._pipeline_max = options.pipeline_max
@@ -94,6 +101,19 @@ class RequestServer:
             self._attention.append(connection)
             self._wake()
 
+    def _stamped_task(self, timeline: Timeline) -> Callable[[ServedConnection, RequestFrame, int], None]:
+        """``_serve``, noting in a timeline when the request was where."""
+        local, methods, answer_stamped = timeline.local, self._methods, stamping(timeline, self._methods)
+
+        def serve(connection: ServedConnection, frame: RequestFrame, arrived_ns: int) -> None:
+            ask = connection.reply(answer_stamped(methods, frame, arrived_ns))
+            local.stamper.end()
+            if ask:
+                self._attention.append(connection)
+                self._wake()
+
+        return serve
+
     def _wake(self) -> None:
         with self._wake_lock:
             if self._wake_fd >= 0:  # a task that was given up may end after the server has
@@ -140,7 +160,7 @@ class RequestServer:
             self._attend(connection, now_ns)
 
     def _read(self, connection: ServedConnection, now_ns: int) -> None:
-        """Reads once, and dispatches the requests in it."""
+        """Reads once."""
         try:
             data = connection.socket.recv(READ_BYTES if connection.left < 0 else min(READ_BYTES, connection.left))
         except BlockingIOError:
@@ -153,6 +173,14 @@ class RequestServer:
             connection.ending = True
             self._look_after(connection, now_ns)
             return
+        self._take(connection, data, now_ns)
+
+    def _cut_now(self, connection: ServedConnection, data: bytes, _: int) -> None:
+        """``_cut``, with the time at which these very bytes were read, not all that were ready with them."""
+        self._cut(connection, data, time.monotonic_ns())
+
+    def _cut(self, connection: ServedConnection, data: bytes, now_ns: int) -> None:
+        """Dispatches the requests in what was read."""
         connection.active_ns = now_ns
         if connection.left > 0:
             connection.left -= len(data)
@@ -163,7 +191,8 @@ class RequestServer:
             connection.end_with(refusal(0, FaultCode.INVALID_ARGUMENT, str(error)))
             self._look_after(connection, now_ns)
             return
-        connection.note_partial(bool(frames), now_ns)
+        if connection.partial_ns or connection.decoder.pending_bytes:
+            connection.note_partial(bool(frames), now_ns)
         if len(frames) == 1 and not connection.waiting and connection.in_flight < self._pipeline_max and frames[0].call:
             self._dispatch(connection, frames[0], now_ns)  # what nearly always comes, without a look at anything else
         else:
@@ -173,7 +202,7 @@ class RequestServer:
     def _dispatch(self, connection: ServedConnection, frame: RequestFrame, now_ns: int) -> None:
         """Puts a request into the batch that goes to the executor when all that is ready has been read."""
         connection.received += 1
-        self._batch.append(partial(self._serve, connection, frame, now_ns))
+        self._batch.append(partial(self._task, connection, frame, now_ns))
 
     def _execute_batch(self) -> None:
         """Has the executor answer what was read, and refuses what it has no room for."""

@@ -1,78 +1,19 @@
 """The closed loop on one connection, on fake connections and a fake clock."""
 
-from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
 
 import pytest
 
-from clients.load.driver import BLOCK, PAUSE_S, Driver, KeptAlive, PerRequest, Surroundings
-from clients.load.plan import LoadPlan
-from clients.load.records import FAULT_FIRST, INVALID_REPLY, Deadline
-from clients.load.workload import Request, Workload
+from clients.load.driver import BLOCK, PAUSE_S, KeptAlive, PerRequest
+from clients.load.records import FAULT_FIRST, INVALID_REPLY
 from stock_service.errors import DeadlineExceeded, Fault, FaultCode, Overloaded, Unavailable
 from stock_service.model import Status
 from stock_service.service import Service
 from stock_service.transports import Connection
-from tests.unit.clients.fakes import CannedConnection, Clock, FakeConnection, service
-
-PLAN = LoadPlan("sockets", ("127.0.0.1", 1), 1, {"lookup": 1.0}, ("GameStart", "FishCo"), 0.0, 1.0)
-
-DAY_NS = 10**14
-KINDS: tuple[type[KeptAlive | PerRequest], ...] = (KeptAlive, PerRequest)
+from tests.unit.clients.driver_bench import DAY_NS, KINDS, Bench, driven, requests
+from tests.unit.clients.fakes import CannedConnection, FakeConnection, service
 
 OK = int(Status.OK)
-
-
-def requests() -> Iterator[Request]:
-    """Lookups."""
-    return Workload(PLAN).requests(0, 0)
-
-
-class Bench:
-    """What surrounds a driver: a clock, and connections to a service, each call of which takes 100 ns of it."""
-
-    def __init__(
-        self, calls: int, served: Service | None = None, connect: Callable[[], Connection] | None = None
-    ) -> None:
-        """``calls``: how many there are until the deadline, which the last of them sets."""
-        self.clock = Clock()
-        self.deadline = Deadline(DAY_NS)
-        self.connections: list[FakeConnection] = []
-        self.connect_timeouts_s: list[float] = []
-        self._left = calls
-        self._service = served or service()
-        self._connect = connect
-        self.progress = [0]
-
-    def surroundings(self, records_max: int = 10_000) -> Surroundings:
-        """For a driver."""
-        return Surroundings(
-            self.connect, self.deadline, 0.5, records_max, self.progress, 0, clock_ns=self.clock, pause=self.clock.pause
-        )
-
-    def connect(self, timeout_s: float) -> Connection:
-        """Makes a connection; takes 1000 ns."""
-        self.clock.now_ns += 1000
-        self.connect_timeouts_s.append(timeout_s)
-        if self._connect is not None:
-            return self._connect()
-        self.connections.append(FakeConnection(self._service, self._takes_time))
-        return self.connections[-1]
-
-    def _takes_time(self, _: int) -> None:
-        self.clock.now_ns += 100
-        self._left -= 1
-        if self._left == 0:
-            self.deadline.ns = 0
-
-
-def driven(kind: type[KeptAlive | PerRequest], bench: Bench) -> Driver:
-    """A driver that has run until the bench's deadline."""
-    driver = kind(requests(), bench.surroundings())
-    driver.connect()
-    assert driver.first_call(DAY_NS)
-    assert not driver.drive()
-    return driver
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -147,13 +88,14 @@ def test_a_fault_is_recorded_once_and_the_connection_made_anew(
     inner = service()
 
     def connect() -> Connection:
-        bench.connections.append(Failing(inner, bench._takes_time))
+        bench.connections.append(Failing(inner, bench.takes_time))
         return bench.connections[-1]
 
     bench._connect = connect
     records = driven(kind, bench).records
     assert list(records.outcomes) == [OK] * 9 + [FAULT_FIRST + fault.code] + [OK] * 10
     assert len(records.connect_ns) == (2 if kind is KeptAlive else 19)
+    assert list(records.firsts) == ([0, 10] if kind is KeptAlive else [0])
     assert records.sent[10] - records.done[9] >= PAUSE_S * 1e9
     sent = [payload for connection in bench.connections for _, payload, _ in connection.calls]
     assert sent == [request.payload for request in islice(requests(), 20)]

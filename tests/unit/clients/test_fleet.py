@@ -1,22 +1,28 @@
 """Client processes against real servers: how they start, what they see, and that none is left."""
 
 import dataclasses
+import itertools
 import multiprocessing.forkserver
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
 from clients.load import fleet
 from clients.load.fleet import Progress
-from clients.load.plan import ConnectionPolicy, LoadPlan
-from clients.load.result import ALL, CLIENT_LOST, as_json
+from clients.load.plan import CLIENT_KINDS, ClientKind, ConnectionPolicy, LoadPlan
+from clients.load.result import ALL, CLIENT_LOST, LoadResult
+from clients.load.schedule import ARRIVALS, Arrivals
 from stock_service.concurrency.static_pool import StaticPool
 from stock_service.errors import Unavailable
+from stock_service.service import LOOKUP, Service
 from stock_service.transports import TRANSPORTS, Address, ServeOptions, load, sockets
 from tests.unit.clients.fakes import service
 
@@ -59,14 +65,25 @@ def client_pids() -> list[int]:
     return [child.pid for child in psutil.Process(server_pid).children()]
 
 
+def assert_accounted(result: LoadResult) -> None:
+    """Every request that was begun was recorded, and none of them failed."""
+    assert result.began == result.recorded > 0
+    assert result.errors == {}
+
+
+@pytest.mark.parametrize("rate_hz", [None, 200.0])
 @pytest.mark.parametrize("connections", [1, 3])
 @pytest.mark.parametrize("policy", ["kept-alive", "per-request"])
+@pytest.mark.parametrize("client", CLIENT_KINDS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_run_counts_what_it_sent(transport: str, policy: ConnectionPolicy, connections: int) -> None:
-    """Every kind of connection on every transport: all requests answered with OK, all connections at work."""
+def test_a_run_counts_what_it_sent(
+    transport: str, client: ClientKind, policy: ConnectionPolicy, connections: int, rate_hz: float | None
+) -> None:
+    """Every kind of load on every transport: all requests answered and accounted for, all connections at work."""
     with serving(transport) as where:
-        result = fleet.run(_plan(transport, where, connection=policy, connections_per_client=connections))
-    assert result.errors == {}
+        plan = _plan(transport, where, connection=policy, connections_per_client=connections)
+        result = fleet.run(dataclasses.replace(plan, client=client, rate_hz=rate_hz))
+    assert_accounted(result)
     assert not result.interrupted
     assert result.started_clients == 2
     assert (result.starved_clients, result.starved_connections) == (0, 0)
@@ -74,17 +91,48 @@ def test_a_run_counts_what_it_sent(transport: str, policy: ConnectionPolicy, con
     for name in MIX:
         request = result.requests[name]
         assert request.outcomes == {"OK": request.count}
-        assert request.latency.get_total_count() == request.count > 0
+        assert request.response.get_total_count() == request.service.get_total_count() == request.count > 0
     every = result.requests[ALL]
     assert every.count == sum(result.requests[name].count for name in MIX)
-    assert result.throughput_hz == every.count / result.duration_s
+    assert result.throughput_hz == (every.count if rate_hz is None else result.completed) / result.duration_s
     assert result.connect_us is not None
     assert result.connect_us.count >= 2 * connections
     assert result.first_call_us is not None
     assert result.first_call_us.count == 2 * connections
     assert 0 < result.client_cpu_share_mean <= result.client_cpu_share
-    assert as_json(result)["throughput_hz"] == result.throughput_hz
     assert client_pids() == []
+
+
+@pytest.mark.parametrize("arrivals", ARRIVALS)
+@pytest.mark.parametrize(("client", "connections"), [("lean", 1), ("lean", 4), ("library", 2)])
+def test_an_open_loop_offers_its_rate(client: ClientKind, connections: int, arrivals: Arrivals) -> None:
+    """As many requests were due in the window as it says; constant gaps are so for all clients and for each of them."""
+    rate_hz = 300.0
+    with serving("sockets") as where:
+        plan = _plan("sockets", where, client=client, connections_per_client=connections, keep_records=True)
+        result = fleet.run(dataclasses.replace(plan, rate_hz=rate_hz, arrivals=arrivals, duration_s=0.5))
+    assert_accounted(result)
+    chance = 2 if arrivals == "constant" else 5 * (rate_hz * 0.5) ** 0.5
+    assert result.requests[ALL].count == pytest.approx(rate_hz * 0.5, abs=chance)
+    assert result.late_us is not None
+    assert result.late_us.count == result.requests[ALL].count
+    raw = result.raw
+    assert raw is not None
+    if arrivals == "constant":
+        scheduled = ~raw.first & (raw.due_ns >= result.start_ns)
+        for mine, gap_ns in ((True, 10**9 / 300), (raw.connection < connections, 10**9 / 150)):
+            due = np.sort(raw.due_ns[scheduled & mine])
+            assert np.abs(np.diff(due) - gap_ns).max() <= 1
+
+
+def test_raw_records_are_kept_where_they_are_asked_for() -> None:
+    """Every request that was recorded, of all clients and connections."""
+    with serving("sockets") as where:
+        result = fleet.run(_plan("sockets", where, connections_per_client=2, keep_records=True))
+    assert result.raw is not None
+    assert len(result.raw.due_ns) == result.recorded
+    assert set(result.raw.connection.tolist()) == {0, 1, 2, 3}
+    assert int(result.raw.first.sum()) == 4
 
 
 def test_starved_clients_are_counted_and_no_error() -> None:
@@ -142,22 +190,94 @@ def at_measuring(act: Callable[[], None]) -> fleet.Watch:
     return watch
 
 
+@pytest.mark.parametrize("rate_hz", [None, 300.0])
 @pytest.mark.parametrize("connections", [1, 4])
+@pytest.mark.parametrize("client", CLIENT_KINDS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_an_interrupt_keeps_what_was_measured(transport: str, connections: int) -> None:
-    """Ctrl-C in the middle: the window ends there, nobody is lost and no process left."""
+def test_an_interrupt_keeps_what_was_measured(
+    transport: str, client: ClientKind, connections: int, rate_hz: float | None
+) -> None:
+    """Ctrl-C in the middle: the window ends there, nobody and nothing is lost and no process left."""
 
     def interrupt() -> None:
         raise KeyboardInterrupt
 
     with serving(transport) as where:
-        plan = _plan(transport, where, duration_s=30.0, connections_per_client=connections)
-        result = fleet.run(plan, at_measuring(interrupt))
+        plan = _plan(transport, where, duration_s=30.0, connections_per_client=connections, client=client)
+        result = fleet.run(dataclasses.replace(plan, rate_hz=rate_hz), at_measuring(interrupt))
     assert result.interrupted
-    assert result.errors == {}
+    assert_accounted(result)
     assert 0 < result.duration_s < 20
     assert result.requests[ALL].count > 0
     assert client_pids() == []
+
+
+@pytest.mark.parametrize("phase", ["starting", "warm-up", "measuring", "finishing"])
+def test_ctrl_c_is_kept_in_every_phase_and_as_often_as_it_comes(phase: str) -> None:
+    """The signal itself, again and again: the run ends early, with what was measured; no process is left."""
+    pressed: list[str] = []
+
+    def press(progress: Progress) -> None:
+        if pressed or (progress.phase == phase and (phase != "measuring" or progress.elapsed_s > 0.3)):
+            pressed.append(progress.phase)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with serving("sockets") as where:
+        duration_s = 0.3 if phase == "finishing" else 30.0
+        result = fleet.run(_plan("sockets", where, connections_per_client=3, duration_s=duration_s), press)
+    assert result.interrupted
+    assert result.errors == {}
+    assert result.began == result.recorded
+    assert (result.requests[ALL].count > 0) == (phase in ("measuring", "finishing"))
+    assert client_pids() == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_clients_do_not_get_ctrl_c() -> None:
+    """A terminal sends it to them as well: they and the fork server have it blocked, from the very first on."""
+    blocked: list[int] = []
+
+    def look() -> None:
+        server_pid = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+        for pid in (server_pid, *client_pids()):
+            status = Path(f"/proc/{pid}/status").read_text()
+            (mask,) = [line for line in status.splitlines() if line.startswith("SigBlk")]
+            blocked.append(int(mask.split()[1], 16) >> (signal.SIGINT - 1) & 1)
+
+    with serving("sockets") as where:
+        fleet.run(_plan("sockets", where), at_measuring(look))
+    assert blocked == [1, 1, 1]
+
+
+def test_ctrl_c_while_the_last_replies_are_waited_for_loses_nothing() -> None:
+    """A server that hangs in the end: the window is kept, though clients would wait for their timeout."""
+    gate = threading.Event()
+
+    def slow(payload: bytes) -> bytes:
+        gate.wait(20)
+        return answer(payload)
+
+    stocks = service()
+    answer = stocks.methods[LOOKUP]
+    calls = itertools.count()
+    hanging = Service(stocks.name, {**stocks.methods, LOOKUP: lambda p: answer(p) if next(calls) < 200 else slow(p)})
+    pool = StaticPool(8, 256)
+    server = sockets.serve(hanging, pool, REQUESTS)
+
+    def press(progress: Progress) -> None:
+        if progress.phase == "finishing":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    try:
+        plan = _plan("sockets", server.address, connections_per_client=2, mix={"lookup": 1.0}, timeout_s=15.0)
+        result = fleet.run(plan, press)
+    finally:
+        gate.set()
+        server.stop(1.0)
+        pool.stop(1.0)
+    assert (result.interrupted, result.errors) == (True, {})
+    assert result.recorded >= 190
+    assert result.began == result.recorded
 
 
 def test_an_interrupt_does_not_wait_for_starved_clients() -> None:

@@ -1,12 +1,13 @@
 """The limits of a load plan, and of the command line that makes one."""
 
+import argparse
 import dataclasses
-import json
+import os
 from pathlib import Path
 
 import pytest
 
-from clients.load import __main__ as command
+from clients.load import command, options
 from clients.load.plan import CLIENTS_MAX, CONNECTIONS_MAX, LoadPlan
 from stock_service.errors import UsageError
 
@@ -33,6 +34,15 @@ PLAN = LoadPlan("sockets", ("127.0.0.1", 1), 1, {"lookup": 1.0}, ("GameStart",),
         ({"mix": {"echo": 1.0}}, "--mix"),
         ({"mix": {"lookup": 0.0}}, "--mix"),
         ({"mix": {"lookup": float("inf")}}, "--mix"),
+        ({"mix": {"lookup": 1e-7}}, "--mix"),
+        ({"client": "fastest"}, "--client"),
+        ({"rate_hz": 0.0}, "--rate-hz"),
+        ({"rate_hz": float("nan")}, "--rate-hz"),
+        ({"rate_hz": 1e7}, "--rate-hz"),
+        ({"arrivals": "bursts"}, "--arrivals"),
+        ({"choice": "pareto"}, "--choice"),
+        ({"zipf_s": 0.0}, "--zipf-s"),
+        ({"zipf_s": 11.0}, "--zipf-s"),
     ],
 )
 def test_a_plan_outside_the_limits_is_refused(change: dict[str, object], option: str) -> None:
@@ -44,7 +54,7 @@ def test_a_plan_outside_the_limits_is_refused(change: dict[str, object], option:
 
 @pytest.mark.parametrize("connections", [1, 16, 512, CONNECTIONS_MAX])
 def test_memory_for_records_is_bounded(connections: int) -> None:
-    """However many connections there are, all together hold 17 bytes × 2^26 at the very most; up to 512, × 2^23."""
+    """However many connections there are, all together hold 25 bytes × 2^26 at the very most; up to 512, × 2^23."""
     plan = dataclasses.replace(PLAN, connections_per_client=connections)
     assert plan.records_max * plan.connections <= (2**23 if connections <= 512 else 2**26)
 
@@ -77,6 +87,28 @@ def test_memory_for_records_is_bounded(connections: int) -> None:
         ("--seed 1.5", "--seed: got '1.5'"),
         ("--stocks a\tb", "--stocks"),
         ("--durations 5", "unrecognized arguments"),
+        ("--client fastest", "--client: invalid choice: 'fastest'"),
+        ("--rate-hz 0", "--rate-hz: got '0', allowed: a number from 0.1 to 1e+06"),
+        ("--rate-hz nan", "--rate-hz: got 'nan'"),
+        ("--rate-hz 1e9", "--rate-hz: got '1e9'"),
+        ("--rate-hz fast", "--rate-hz: got 'fast'"),
+        ("--arrivals bursts", "--arrivals: invalid choice: 'bursts'"),
+        ("--choice pareto", "--choice: invalid choice: 'pareto'"),
+        ("--zipf-s 0", "--zipf-s: got '0'"),
+        ("--zipf-s 11", "--zipf-s: got '11'"),
+        ("--csv /no/such/folder/file.csv", "--csv: got '/no/such/folder/file.csv'"),
+        ("--csv /", "--csv: got '/'"),
+        ("--hlog /no/such/folder/file.hlog", "--hlog: got '/no/such/folder/file.hlog'"),
+        ("--fail-if p99", "--fail-if: got 'p99', allowed: [REQUEST.]p50"),
+        ("--fail-if p95>20ms", "--fail-if: got 'p95>20ms'"),
+        ("--find-rate", "--find-rate: got 'no --p99-ms', allowed: --p99-ms MS beside it"),
+        ("--find-rate --p99-ms 0", "--p99-ms: got '0'"),
+        ("--find-rate --p99-ms 10 --rate-hz 5", "--find-rate: got '--rate-hz 5'"),
+        ("--find-rate --p99-ms 10 --clients 1 2", "--find-rate: got 'several numbers of clients'"),
+        ("--p99-ms 10", "--p99-ms: got 10.0, allowed: with --find-rate"),
+        ("--no-floor 1", "unrecognized arguments"),
+        ("--stocks", "--stocks: expected at least one argument"),
+        ("--clients", "--clients: expected at least one argument"),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(arguments: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,15 +122,59 @@ def test_bad_input_is_one_line_that_names_it(arguments: str, said: str, capsys: 
 
 def test_a_mix_is_names_with_weights() -> None:
     """A weight left out is 1."""
-    assert command.mix("lookup") == {"lookup": 1.0}
-    assert command.mix("lookup=0.5,trade=1.5") == {"lookup": 0.5, "trade": 1.5}
-    assert command.mix("update,trade=2") == {"update": 1.0, "trade": 2.0}
+    assert options.mix("lookup") == {"lookup": 1.0}
+    assert options.mix("lookup=0.5,trade=1.5") == {"lookup": 0.5, "trade": 1.5}
+    assert options.mix("update,trade=2") == {"update": 1.0, "trade": 2.0}
 
 
-def test_a_json_file_is_replaced_whole(tmp_path: Path) -> None:
-    """Nothing else is left in its folder, and what stood there before is gone."""
-    file = tmp_path / "results.json"
-    file.write_text("before")
-    command.write_json(file, [])
-    assert json.loads(file.read_text()) == {"format": 1, "results": []}
-    assert list(tmp_path.iterdir()) == [file]
+def test_the_options_make_the_plan() -> None:
+    """Each of them, and the defaults: a closed loop of one lean client."""
+    parser = options.parser(command.PROGRAM)
+    plain = options.plan(parser.parse_args([]), 1)
+    assert (plain.loop, plain.client, plain.choice, plain.connections) == ("closed", "lean", "uniform", 1)
+    words = "--rate-hz 2500 --arrivals constant --client library --choice zipf --zipf-s 0.8 --seed 7 --timeout-s 2"
+    full = options.plan(parser.parse_args(words.split()), 3)
+    assert (full.loop, full.rate_hz, full.arrivals, full.client) == ("open", 2500.0, "constant", "library")
+    assert (full.choice, full.zipf_s, full.seed, full.timeout_s, full.clients) == ("zipf", 0.8, 7, 2.0, 3)
+
+
+@pytest.mark.parametrize("name", ["new", "there", "link", "dangling"])
+def test_a_file_that_can_be_written_is_taken(tmp_path: Path, name: str) -> None:
+    """There or not, and where a link points."""
+    (tmp_path / "there").touch()
+    (tmp_path / "link").symlink_to("there")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    assert options.output_file(str(tmp_path / name)) == tmp_path / name
+
+
+@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/null", "pipe"])
+def test_a_stream_is_taken(tmp_path: Path, path: str) -> None:
+    """Whatever can be written to."""
+    os.mkfifo(tmp_path / "pipe")
+    assert options.output_file(str(tmp_path / path)) == tmp_path / path
+
+
+@pytest.mark.parametrize("name", ["folder", "no/file", "file/file", "astray", ""])
+def test_what_cannot_be_written_is_refused_before_anything_is_measured(tmp_path: Path, name: str) -> None:
+    """A folder, and a file where there is none for it."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "astray").symlink_to("no/file")
+    with pytest.raises(argparse.ArgumentTypeError, match="allowed: a file in a folder that can be written"):
+        options.output_file(str(tmp_path / name))
+
+
+def test_the_help_says_everything_in_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every option with a word about it, in groups."""
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    for group in ("the load:", "the requests:", "the measuring:", "the results:"):
+        assert f"\n{group}\n" in text
+    assert "(default: )" not in text
+    assert "errors>0.1%'" in text

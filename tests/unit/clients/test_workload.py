@@ -47,6 +47,47 @@ def test_the_mix_and_the_stocks_come_in_their_proportions() -> None:
         assert count / CYCLE == pytest.approx(0.25, abs=4 * (0.25 * 0.75 / CYCLE) ** 0.5)
 
 
+ZIPF = dataclasses.replace(PLAN, choice="zipf", mix={"lookup": 1.0})
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0])
+def test_zipf_favours_the_first(exponent: float) -> None:
+    """The k-th of the stocks as often as 1 ÷ k^s, within what chance does (4 standard deviations)."""
+    drawn_of = Counter(
+        stock_pb2.LookupRequest.FromString(payload).name
+        for connection in range(4)
+        for _, payload in sent(dataclasses.replace(ZIPF, zipf_s=exponent), connection=connection)
+    )
+    popularity = [(rank + 1) ** -exponent for rank in range(len(STOCKS))]
+    for stock, popular in zip(STOCKS, popularity, strict=True):
+        share = popular / sum(popularity)
+        assert drawn_of[stock] / (4 * CYCLE) == pytest.approx(share, abs=4 * (share * (1 - share) / (4 * CYCLE)) ** 0.5)
+
+
+def test_zipf_is_of_stocks_and_leaves_the_mix_alone() -> None:
+    """Types keep their weights, and a stock's requests of one type are alike: a trade buys as often as it sells."""
+    mix = {"lookup": 1.0, "trade": 2.0, "update": 1.0}
+    requests = sent(dataclasses.replace(ZIPF, mix=mix))
+    kinds = Counter(path for path, _ in requests)
+    for path, share in ((LOOKUP, 0.25), (TRADE, 0.5), (UPDATE, 0.25)):
+        assert kinds[path] / CYCLE == pytest.approx(share, abs=4 * (share * (1 - share) / CYCLE) ** 0.5)
+    trades = [stock_pb2.TradeRequest.FromString(payload) for path, payload in requests if path == TRADE]
+    first = [trade.side for trade in trades if trade.name == STOCKS[0]]
+    assert len(first) / len(trades) == pytest.approx(0.48, abs=0.05)
+    assert Counter(first)[stock_pb2.SIDE_BUY] / len(first) == pytest.approx(0.5, abs=0.07)
+    updates = [stock_pb2.UpdateRequest.FromString(payload) for path, payload in requests if path == UPDATE]
+    assert len({update.price_cents for update in updates if update.name == STOCKS[0]}) > 1
+
+
+def test_zipf_of_other_services_is_of_their_payloads() -> None:
+    """In the order in which they are given."""
+    echo = RequestType("echo", "/a.B/Echo", (b"a", b"b", b"c", b"d"), checked_echo)
+    requests = sent(dataclasses.replace(ZIPF, mix={"echo": 1.0}, request_types=(echo,)))
+    counts = Counter(payload for _, payload in requests)
+    assert [payload for payload, _ in counts.most_common()] == [b"a", b"b", b"c", b"d"]
+    assert counts[b"a"] / CYCLE == pytest.approx(0.48, abs=0.04)
+
+
 def test_a_connection_repeats_what_it_drew() -> None:
     """Endlessly, so that nothing is encoded while it is measured."""
     requests = list(islice(Workload(PLAN).requests(0, 0), 2 * CYCLE))

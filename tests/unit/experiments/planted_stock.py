@@ -15,7 +15,7 @@ from experiments.design import mix_text
 from experiments.results import RESULTS_FILE, ResultsWriter, Row
 
 STRATEGIES = ("mutex", "per-stock", "read-write", "two-level", "snapshot")
-MAIN_PARTS = ("figure_1", "figure_2", "figure_3", "figure_4", "figure_5", "locks")
+MAIN_PARTS = ("figure_1", "figure_2", "figure_3", "figure_4", "figure_5", "locks", "same")
 EXTENSIONS = ("socket_trade", "pool_by_clients", "dispatch", "connection_policy", "updater", "lock_strategies")
 
 
@@ -58,7 +58,9 @@ class Setting:
 
 
 def rows_of(world: World, parts: tuple[str, ...] = MAIN_PARTS) -> list[Row]:
-    """The rows of every run of ``parts``, blocks in order."""
+    """The rows of every run of ``parts``, and of those that the study runs beside them, blocks in order."""
+    if not set(parts) & set(MAIN_PARTS):
+        parts += ("same", "same_again")
     random = Random(world.seed)
     rows: list[Row] = []
     for block in range(1, world.blocks + 1):
@@ -86,7 +88,11 @@ def swapped(rows: list[Row]) -> list[Row]:
     result = []
     for row in rows:
         twin = by_key.get((other.get(row.part, ""), row.block, row.clients, row.request))
-        result.append(replace(row, latency_us_mean=twin.latency_us_mean) if twin else row)
+        if row.part == "same":
+            result.append(replace(row, transport="grpc" if row.transport == "sockets" else "sockets"))
+            continue
+        kept = {name: getattr(row, name) for name in ("part", "transport", "workers", "order", "run_id")}
+        result.append(replace(twin, **kept) if twin else row)
     return result
 
 
@@ -102,6 +108,8 @@ def _settings(part: str) -> Iterator[Setting]:
             yield from (Setting(part, "grpc", n, ("trade",)) for n in few)
         case "figure_4":
             yield from (Setting(part, "sockets", n) for n in few)
+        case "same" | "same_again":
+            yield from (Setting(part, transport, n) for transport in ("grpc", "sockets") for n in (1, 5))
         case "figure_5":
             yield from (Setting(part, "sockets", n, workers=5) for n in many)
         case "locks" | "lock_strategies":
@@ -130,6 +138,48 @@ def _settings(part: str) -> Iterator[Setting]:
             yield from (Setting(part, t, n, both, updater=u) for t in servers for u in (False, True) for n in counts)
 
 
+_ALIKE: dict[str, object] = {
+    "client": "library",
+    "loop": "closed",
+    "rate_hz": None,
+    "arrivals": "",
+    "timeline": False,
+    "lost": 0,
+    "late_us_p99": None,
+    "arrival_rate_ratio": None,
+    "arrival_variation": None,
+    "arrival_ks_distance": None,
+    "arrival_dispersion": None,
+    "think_us_mean": 0.0,
+    "steady": True,
+    "floor_us_p50": 20.0,
+    "stage_queue_us_mean": None,
+    "stage_preparation_us_mean": None,
+    "stage_lock_us_mean": None,
+    "stage_service_us_mean": None,
+    "stage_reply_us_mean": None,
+    "stage_total_us_mean": None,
+    "stage_total_us_p50": None,
+    "stage_total_us_p99": None,
+    "stage_violation_share": None,
+    "calibration_us": 2000.0,
+    "steal_share": 0.0,
+    "server_memory_mib": 31.0,
+    "pinned": True,
+    "started_at": "2025-01-01T00:00:00+00:00",
+    "server_cpu_s": 1.0,
+    "connect_us_mean": 180.0,
+    "little_ratio": 1.0,
+    "duration_s": 2.0,
+    "warm_up_s": 0.5,
+    "connections": 1,
+    "study": "stock",
+    "service": "stock",
+    "executor": "static-pool",
+}
+"""What every planted run has alike."""
+
+
 def _run(world: World, setting: Setting, place: tuple[int, int], factor: float) -> Iterator[Row]:
     starved = max(setting.clients - setting.workers, 0) if setting.dispatch == "connection" else 0
     sending = setting.clients - starved
@@ -143,19 +193,15 @@ def _run(world: World, setting: Setting, place: tuple[int, int], factor: float) 
         latency = per_request.get(request, mean)
         share = 1.0 if request == "all" else 1 / len(setting.requests)
         yield Row(
-            study="stock",
             part=setting.part,
             block=block,
             order=order,
             run_id=run_id,
-            service="stock",
             transport=setting.transport,
-            executor="static-pool",
             dispatch=setting.dispatch,
             workers=setting.workers,
             locking=setting.locking,
             clients=setting.clients,
-            connections=1,
             connection=setting.connection,
             mix=mix_text((request, 1 / len(setting.requests)) for request in setting.requests),
             updater=setting.updater,
@@ -165,30 +211,30 @@ def _run(world: World, setting: Setting, place: tuple[int, int], factor: float) 
             error_kinds="",
             starved_clients=starved,
             outcomes=f"OK:{int(x_hz * share * 2)}",
-            duration_s=2.0,
             throughput_hz=x_hz * share,
             throughput_all_hz=x_hz,
-            latency_us_mean=latency,
-            latency_us_p50=latency * 0.93,
-            latency_us_p90=latency * 1.3,
-            latency_us_p99=latency * 2.8 * factor**4,
-            latency_us_p999=latency * 6,
-            latency_us_max=latency * 20,
-            latency_us_stddev=latency * 0.6,
-            connect_us_mean=180.0,
+            response_us_mean=latency,
+            response_us_p50=latency * 0.93,
+            response_us_p90=latency * 1.3,
+            response_us_p99=latency * 2.8 * factor**4,
+            response_us_p999=latency * 6,
+            response_us_max=latency * 20,
+            response_us_stddev=latency * 0.6,
+            effective_count=float(int(x_hz * share * 2)),
+            service_us_mean=latency,
+            service_us_p50=latency * 0.93,
+            service_us_p99=latency * 2.8 * factor**4,
             first_call_us_mean=latency * 4,
             n_over_x_us=mean,
-            little_ratio=1.0,
-            server_cpu_s=1.0,
-            server_cpu_us_per_request=_service_us(world, setting),
+            server_cpu_us_per_request=min(_service_us(world, setting), 1e6 / x_hz),
             client_cpu_share=0.6 if not world.load_limited else 0.93,
             load_limited=world.load_limited,
             lock_wait_us_mean=_lock_wait_us(world, setting, request) * factor if setting.lock_timed else None,
             lock_wait_us_p99=_lock_wait_us(world, setting, request) * 7 * factor if setting.lock_timed else None,
-            server_memory_mib=31.0,
-            pinned=True,
-            started_at="2025-01-01T00:00:00+00:00",
+            server_threads=setting.workers + 2,
+            server_connections=setting.clients,
             seed=world.seed,
+            **_ALIKE,  # type: ignore[arg-type]  # each is its column's
         )
 
 

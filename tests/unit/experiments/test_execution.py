@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,17 @@ import pytest
 from clients.load.fleet import Progress
 from experiments.design import ECHO, LOOKUP_AND_TRADE, Run, Setting
 from experiments.environment import cores
-from experiments.execution import Bench, CpuMeter, bench, read_lock_waits, server_command, updater_command
-from experiments.observation import LockWait
+from experiments.execution import (
+    Bench,
+    CpuMeter,
+    Files,
+    bench,
+    calibrate,
+    read_lock_waits,
+    server_command,
+    updater_command,
+)
+from experiments.observation import LockWait, rows
 from experiments.results import Row, parse_counts
 from experiments.server_process import ProgramFailed
 from experiments.studies.stock import CATALOG
@@ -20,13 +31,14 @@ SETTING = Setting("figure_4", warm_up_s=0.05, duration_s=0.2, workers=3)
 
 def execute(setting: Setting, on: Bench | None = None) -> list[Row]:
     """One run of a setting on this machine."""
-    return (on or bench("stock", CATALOG)).execute(Run("001-001", 1, 1, 5, setting))
+    run = Run("001-001", 1, 1, 5, setting)
+    return rows("stock", run, (on or bench(CATALOG)).execute(run))
 
 
 def test_the_servers_command_says_every_factor_of_the_setting() -> None:
     """Transport, executor, workers, locking, and the dispatch where there is a choice."""
     setting = dataclasses.replace(SETTING, locking="snapshot", dispatch="connection", executor="thread-pool")
-    command = " ".join(server_command(setting, Path("a.toml"), Path("s.json"))[1:])
+    command = " ".join(server_command(setting, Path("a.toml"), Files(Path("s.json"), Path("t.zip")))[1:])
     assert command.startswith("-m stock_service serve")
     for option in (
         "--transport sockets",
@@ -36,21 +48,23 @@ def test_the_servers_command_says_every_factor_of_the_setting() -> None:
         "--dispatch connection",
         "--catalog a.toml",
         "--stats s.json",
+        "--timeline t.zip",
         "--port 0",
     ):
         assert option in command
 
 
-def test_lock_waits_are_not_timed_unasked_and_grpc_has_no_dispatch() -> None:
+def test_nothing_is_timed_in_the_server_unasked_and_grpc_has_no_dispatch() -> None:
     """An option that a server does not have would end it."""
-    command = server_command(dataclasses.replace(SETTING, transport="grpc"), Path("a.toml"), None)
+    command = server_command(dataclasses.replace(SETTING, transport="grpc"), Path("a.toml"))
     assert "--stats" not in command
+    assert "--timeline" not in command
     assert "--dispatch" not in command
 
 
 def test_a_studys_own_service_is_served_without_a_catalog() -> None:
     """On the same transport, executor and workers."""
-    command = " ".join(server_command(dataclasses.replace(SETTING, service="echo"), Path("a.toml"), None)[1:])
+    command = " ".join(server_command(dataclasses.replace(SETTING, service="echo"), Path("a.toml"))[1:])
     assert command.startswith("-m experiments.services serve echo --transport sockets")
     assert "--workers 3" in command
     assert "--catalog" not in command
@@ -118,8 +132,8 @@ def test_a_run_is_measured_on_either_transport(transport: str) -> None:
     assert everything.errors == everything.starved_clients == 0
     assert everything.count == lookup.count + trade.count > 50
     assert parse_counts(everything.outcomes) == {"OK": everything.count}
-    assert everything.latency_us_mean is not None
-    assert everything.n_over_x_us == pytest.approx(everything.latency_us_mean, rel=0.5)
+    assert everything.response_us_mean is not None
+    assert everything.n_over_x_us == pytest.approx(everything.response_us_mean, rel=0.5)
     assert everything.server_cpu_s is not None
     assert 0 < everything.server_cpu_s < 0.2 * len(cores()) + 0.05
     assert everything.server_memory_mib is not None
@@ -143,7 +157,7 @@ def test_an_updater_that_cannot_update_ends_the_run(tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text('[[stocks]]\nname = "Other"\nprice = 1\nvolume_limit = 1\n')
     with pytest.raises(ProgramFailed, match=r"clients\.price_updater.*exit code 1"):
-        execute(dataclasses.replace(SETTING, updater=True), dataclasses.replace(bench("stock", CATALOG), catalog=other))
+        execute(dataclasses.replace(SETTING, updater=True), dataclasses.replace(bench(CATALOG), catalog=other))
 
 
 @pytest.mark.slow
@@ -181,6 +195,95 @@ def test_clients_beyond_a_pool_that_holds_threads_are_starved_and_no_error() -> 
 @pytest.mark.slow
 def test_a_server_that_cannot_start_ends_the_run_with_what_it_said() -> None:
     """Here: a catalog that is not there."""
-    on = dataclasses.replace(bench("stock", CATALOG), catalog=Path("no_such.toml"))
+    on = dataclasses.replace(bench(CATALOG), catalog=Path("no_such.toml"))
     with pytest.raises(ProgramFailed, match=r"no_such\.toml"):
         execute(SETTING, on)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["grpc", "sockets"])
+def test_stages_threads_and_connections_of_a_run_are_seen(transport: str) -> None:
+    """The stages of each request type and of all; as many connections as were made, and the pool's threads at least."""
+    setting = dataclasses.replace(SETTING, transport=transport, clients=2, connections=3, workers=6, timeline=True)
+    lookup, trade, everything = execute(dataclasses.replace(setting, mix=LOOKUP_AND_TRADE))
+    for row in (lookup, trade, everything):
+        assert row.stage_violation_share == 0
+        assert row.stage_total_us_mean is not None
+        assert row.response_us_mean is not None
+        parts = (row.stage_queue_us_mean, row.stage_preparation_us_mean, row.stage_lock_us_mean)
+        total = sum(part or 0.0 for part in (*parts, row.stage_service_us_mean, row.stage_reply_us_mean))
+        assert total == pytest.approx(row.stage_total_us_mean)
+    assert everything.server_connections == 6
+    assert everything.server_threads is not None
+    assert everything.server_threads >= 6
+    assert everything.floor_us_p50 is not None
+    assert everything.floor_us_p50 > 1
+    assert everything.calibration_us is not None
+    assert everything.calibration_us > 100
+    assert everything.lost == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["grpc", "sockets"])
+def test_requests_are_sent_at_the_rate_of_the_setting_by_the_client_that_it_names(transport: str) -> None:
+    """An open loop of the lean client; how late it sent is known, and every request's own times where they are kept."""
+    setting = dataclasses.replace(SETTING, transport=transport, client="lean", connections=4, rate_hz=300.0)
+    run = Run("001-001", 1, 1, 5, dataclasses.replace(setting, duration_s=1.0))
+    seen = bench(CATALOG, keep_records=True).execute(run)
+    everything = rows("stock", run, seen)[-1]
+    assert (everything.loop, everything.client, everything.rate_hz) == ("open", "lean", 300.0)
+    assert 200 < everything.count < 400  # Poisson: 300 ± 17
+    assert everything.errors == everything.lost == 0
+    assert everything.late_us_p99 is not None
+    assert everything.arrival_variation is not None
+    assert seen.load is not None
+    assert seen.load.raw is not None
+    assert len(seen.load.raw.due_ns) == seen.load.recorded > everything.count
+
+
+@pytest.mark.slow
+def test_a_floor_is_measured_once_in_a_block_for_each_kind_of_client() -> None:
+    """The next run of it has the very same; another kind and another block have their own; an idle server, none."""
+    on = bench(CATALOG)
+    library = dataclasses.replace(SETTING, warm_up_s=0.01, duration_s=0.02)
+    lean = dataclasses.replace(library, client="lean")
+    floors = [
+        on.execute(Run(f"00{block}-001", block, 1, 5, setting)).floor
+        for block, setting in ((1, library), (1, lean), (1, library), (2, library))
+    ]
+    assert None not in floors
+    assert floors[0] is floors[2]
+    assert len({id(each) for each in floors}) == 3
+    assert on.execute(Run("002-002", 2, 2, 5, dataclasses.replace(library, clients=0))).floor is None
+
+
+class Early(Exception):
+    """Ends a calibration."""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins nothing")
+def test_a_calibration_leaves_its_thread_on_the_cores_where_it_was() -> None:
+    """Also when it is cut short, or is asked for a core that no machine has."""
+    before = os.sched_getaffinity(0)
+
+    def end(*_: object) -> None:
+        raise Early
+
+    def cut_short() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.003)
+        calibrate(cores()[-1:])  # takes three times as long
+
+    assert calibrate(None) > 0
+    assert calibrate(cores()[-1:]) > 0
+    assert os.sched_getaffinity(0) == before
+    with pytest.raises(OSError, match="Invalid argument"):
+        calibrate((100_000,))
+    assert os.sched_getaffinity(0) == before
+    handler = signal.signal(signal.SIGALRM, end)
+    try:
+        with pytest.raises(Early):
+            cut_short()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert os.sched_getaffinity(0) == before

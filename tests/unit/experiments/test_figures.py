@@ -16,7 +16,10 @@ from experiments.report_tables import measured_table
 from experiments.results import Row
 from tests.unit.experiments.planted_stock import EXTENSIONS, MAIN_PARTS, World, rows_of, write_results
 
-SVG = {f"{part}.svg" for part in MAIN_PARTS}
+DRAWN = tuple(part for part in MAIN_PARTS if part != "same")
+"""All but what is run only to be compared with itself."""
+
+SVG = {f"{part}.svg" for part in DRAWN}
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +34,9 @@ def test_a_point_is_the_mean_of_its_runs_with_students_t_interval(rows: list[Row
     (line,) = series.by_clients(own, series.MEAN.of)
     drawn = next(point for point in line.points if point.x == 3)
     values = [
-        row.latency_us_mean / 1000
+        row.response_us_mean / 1000
         for row in own
-        if row.clients == 3 and row.request == "lookup" and row.latency_us_mean
+        if row.clients == 3 and row.request == "lookup" and row.response_us_mean
     ]
     expected = reference.t.interval(0.95, len(values) - 1, loc=mean(values), scale=reference.sem(values))
     assert drawn.value == pytest.approx(mean(values))
@@ -70,16 +73,28 @@ def test_every_server_has_its_own_colour_marker_and_label() -> None:
     assert look("pigeons").label == "pigeons"
 
 
-def test_a_99th_percentile_needs_a_thousand_replies() -> None:
+def test_a_99th_percentile_needs_a_thousand_independent_replies() -> None:
     """With fewer there is none, in the figure or in the table; the panel says why it is empty."""
-    rows = [replace(row, count=999) for row in rows_of(World(blocks=2), ("figure_2",))]
+    rows = [replace(row, effective_count=999.0) for row in rows_of(World(blocks=2), ("figure_2",))]
     assert series.by_clients(rows, series.P99.of) == []
     assert "under 1,000 replies" in figures.paint("figure_2", rows).axes[2].texts[0].get_text()
-    enough = [replace(row, count=1000) for row in rows]
+    enough = [replace(row, effective_count=1000.0) for row in rows]
     assert len(series.by_clients(enough, series.P99.of)[0].points) == 5
     cells = [table.splitlines()[2].split(" | ")[4] for table in map(measured_table, (rows, enough))]
     assert cells[0] == "–"
     assert cells[1] != "–"
+
+
+def test_a_99th_percentile_that_one_run_does_not_carry_has_no_mean() -> None:
+    """Those that carry it had more replies, and are the faster ones; the points of other settings stay."""
+    rows = rows_of(World(blocks=3), ("figure_2",))
+    place = next(place for place, row in enumerate(rows) if row.clients == 3 and row.request == "lookup")
+    for few in (None, 999.0):
+        rows[place] = replace(rows[place], effective_count=few)
+        (line,) = series.by_clients(rows, series.P99.of)
+        assert [point.x for point in line.points] == [1, 2, 4, 5]
+    (line,) = series.by_clients(rows, series.MEAN.of)
+    assert [point.x for point in line.points] == [1, 2, 3, 4, 5]
 
 
 def test_too_few_runs_have_no_interval() -> None:
@@ -89,7 +104,7 @@ def test_too_few_runs_have_no_interval() -> None:
     first, second = (
         row for row in rows_of(World(blocks=2), ("figure_2",)) if (row.clients, row.request) == (1, "lookup")
     )
-    (line,) = series.by_clients([replace(first, latency_us_mean=9.0), second], series.MEAN.of)
+    (line,) = series.by_clients([replace(first, response_us_mean=9.0), second], series.MEAN.of)
     assert line.points[0].low is None
 
 
@@ -111,7 +126,7 @@ def test_the_text_alternative_has_the_numbers(rows: list[Row]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [*MAIN_PARTS, *EXTENSIONS])
+@pytest.mark.parametrize("part", [*DRAWN, *EXTENSIONS])
 def test_every_figure_has_its_title(part: str) -> None:
     """What stands above the picture is the table's title for it."""
     (drawing,) = (drawing for drawing in figures.FIGURES if drawing.part == part)

@@ -12,12 +12,14 @@ import psutil
 import pytest
 
 from experiments import results
-from experiments.__main__ import INTERRUPTED_EXIT, UNREAD_EXIT, _folder, _parser, main
+from experiments.__main__ import DIFFERS_EXIT, INTERRUPTED_EXIT, UNREAD_EXIT, _folder, _parser, main
+from experiments.run_records import load_records
 from experiments.studies import experiments
 from tests.unit.experiments.planted_stock import World, rows_of, write_results
 
 COMMAND = (sys.executable, "-m", "experiments")
-FOUR_RUNS = ("run", "connection_policy", "--clients", "1", "--blocks", "1")
+EIGHT_RUNS = ("run", "connection_policy", "--clients", "1", "--blocks", "1")
+"""Four of the part's own, and those that are run beside it twice."""
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -54,30 +56,32 @@ def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: tu
     assert message in refused(capsys, *arguments)
 
 
-def test_a_folder_without_results_is_neither_drawn_nor_reported(
+def test_a_folder_without_results_is_neither_drawn_nor_reported_nor_verified(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """One line that names the file."""
     for command in ("plot", "report"):
         assert "results.csv" in refused(capsys, command, str(tmp_path))
+    assert "runs.jsonl.gz" in refused(capsys, "verify", str(tmp_path))
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Here: a file stands in its place."""
     (tmp_path / "taken").write_text("")
-    assert "taken" in refused(capsys, *FOUR_RUNS, "--out", str(tmp_path / "taken" / "results"))
+    assert "taken" in refused(capsys, *EIGHT_RUNS, "--out", str(tmp_path / "taken" / "results"))
 
 
 @pytest.mark.slow
 def test_a_sweep_is_run_drawn_and_reported(tmp_path: Path) -> None:
-    """Four runs; the figures and the report are in the folder, which takes no second sweep unasked."""
-    command = [*COMMAND, *FOUR_RUNS, "--profile", "smoke", "--out", str(tmp_path)]
+    """The figures and the report are in the folder, which verifies, and takes no second sweep unasked."""
+    command = [*COMMAND, *EIGHT_RUNS, "--profile", "smoke", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=50)
     assert done.returncode == 0, done.stderr
-    assert "4 runs, about" in done.stderr
-    assert len({row.run_id for row in results.load_rows(tmp_path)}) == 4
+    assert "8 runs, about" in done.stderr
+    assert len({row.run_id for row in results.load_rows(tmp_path)}) == len(load_records(tmp_path)) == 8
     assert (tmp_path / "report.html").exists()
     assert list((tmp_path / "figures").glob("connection_policy.*"))
+    assert main(["verify", str(tmp_path)]) == 0
     again = subprocess.run(command, capture_output=True, text=True, timeout=50)
     assert again.returncode == 2
     assert "--resume" in again.stderr
@@ -89,10 +93,10 @@ def test_an_interrupted_run_leaves_no_half_of_it_no_process_and_the_command_to_g
     tmp_path: Path, number: signal.Signals
 ) -> None:
     """By Ctrl-C, a service manager or a closed terminal, while clients send; the command is that given, --resume."""
-    given = [*FOUR_RUNS, "--profile", "paper", "--seed", "7", "--out", str(tmp_path)]
+    given = [*EIGHT_RUNS, "--profile", "paper", "--seed", "7", "--out", str(tmp_path)]
     with subprocess.Popen([*COMMAND, *given], stderr=subprocess.PIPE, text=True) as sweep:
         assert sweep.stderr is not None
-        assert "4 runs" in sweep.stderr.readline()
+        assert "8 runs" in sweep.stderr.readline()
         started = clients_of(sweep.pid)
         sweep.send_signal(number)
         said = sweep.stderr.read()
@@ -124,15 +128,27 @@ def test_results_that_a_crash_tore_are_reported(tmp_path: Path) -> None:
 
 
 def clients_of(pid: int) -> list[psutil.Process]:
-    """A sweep's processes, once a client is among them: a child of the fork server, which is a child of the sweep."""
+    """A sweep's processes, once a server and its client are among them: a client is a child of the fork server, which
+    is a child of the sweep."""
     deadline_s = time.monotonic() + 20
     while time.monotonic() < deadline_s:
-        children = psutil.Process(pid).children()
-        found = psutil.Process(pid).children(recursive=True)
-        if len(found) > len(children):
+        children, found = psutil.Process(pid).children(), psutil.Process(pid).children(recursive=True)
+        if len(found) > len(children) and any("stock_service" in each.cmdline() for each in children):
             return found
         threading.Event().wait(0.02)
     raise AssertionError("no client within 20 s")
+
+
+def test_a_folder_is_verified_difference_by_difference(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """An exit code for those who ask by program, and the first twenty differences in words."""
+    file = folder / results.RESULTS_FILE
+    header, *lines = file.read_text().splitlines()
+    file.write_text("\n".join([header, *(line.replace("stock", "shock", 1) for line in lines)]) + "\n")
+    assert main(["verify", str(folder)]) == DIFFERS_EXIT
+    *said, last = capsys.readouterr().out.splitlines()
+    assert len(said) == 20
+    assert said[0] == 'results.csv line 2: study is "shock", and "stock" by the run'
+    assert last == f"{folder} does not verify: {len(lines)} differences, the first here"
 
 
 def test_results_are_never_written_over(tmp_path: Path) -> None:

@@ -5,14 +5,17 @@ import dataclasses
 import pytest
 
 from clients.load.client_process import ClientReport
+from clients.load.floor import Floor
 from clients.load.plan import LoadPlan
 from clients.load.recorder import Recorder
 from clients.load.records import TYPE_STEP, Records, Window, fault_outcome
 from clients.load.result import LoadResult, combine
 from experiments.design import LOOKUP_AND_TRADE, Run, Setting
-from experiments.observation import LockWait, Observation, rows
+from experiments.observation import LockWait, Machine, Observation, rows
+from experiments.timeline import StageSummary, StageTimes
 from stock_service.errors import DeadlineExceeded
 from stock_service.model import Status
+from tests.unit.experiments import planted_runs
 
 MS = 1_000_000
 WINDOW = Window(connect_ns=0, start_ns=100 * MS, end_ns=1100 * MS)
@@ -26,8 +29,8 @@ def load_result(cpu_s: float = 0.25) -> LoadResult:
     plan = LoadPlan("sockets", ("127.0.0.1", 1), 2, dict(LOOKUP_AND_TRADE), ("GameStart",), 0.1, 1.0)
     reports = []
     for client in (0, 1):
-        recorder = Recorder(tuple(plan.mix), WINDOW, per_request=False)
-        records, span, now = Records(), recorder.new_span(), 90 * MS
+        recorder = Recorder(plan, client, WINDOW)
+        records, span, now = Records(), recorder.new_span(0), 90 * MS
         records.note_connect(0, 5 * MS)
         while now < WINDOW.end_ns:
             for place, took in ((0, 2 * MS), (1, 4 * MS)):
@@ -35,6 +38,7 @@ def load_result(cpu_s: float = 0.25) -> LoadResult:
                 now += took
         if client == 1:
             records.note(1090 * MS, 1095 * MS, fault_outcome(DeadlineExceeded("late")))
+        records.started = len(records.outcomes)
         recorder.fold(records, span)
         reports.append(ClientReport(client, recorder.recorded(), cpu_s))
     return combine(plan, WINDOW, reports)
@@ -62,9 +66,9 @@ def test_a_run_has_a_row_for_each_request_type_and_last_one_for_all() -> None:
 def test_latency_and_count_are_of_the_rows_own_request_type() -> None:
     """2 and 4 ms; of all, their mean, and N ÷ X the same."""
     lookup, trade, everything = rows("stock", RUN, SEEN)
-    assert lookup.latency_us_mean == pytest.approx(2000)
-    assert trade.latency_us_mean == pytest.approx(4000)
-    assert everything.latency_us_mean == pytest.approx(3000, rel=0.01)
+    assert lookup.response_us_p50 == pytest.approx(2000, rel=0.001)
+    assert trade.response_us_mean == pytest.approx(4000)
+    assert everything.response_us_mean == pytest.approx(3000, rel=0.01)
     assert everything.count == lookup.count + trade.count
     assert everything.throughput_hz == lookup.throughput_all_hz == everything.count / 1.0
     assert everything.n_over_x_us == pytest.approx(3000, rel=0.02)
@@ -72,12 +76,13 @@ def test_latency_and_count_are_of_the_rows_own_request_type() -> None:
     assert lookup.outcomes == f"OK:{lookup.count}"
 
 
-def test_an_error_is_counted_and_in_no_latency() -> None:
-    """In its request type's row and in that of all."""
+def test_an_error_is_counted_and_its_time_up_to_it_is_in_the_latency() -> None:
+    """In its request type's row and in that of all: 5 ms, where every answer took 2."""
     lookup, trade, everything = rows("stock", RUN, SEEN)
     assert (lookup.errors, lookup.error_kinds) == (1, "deadline_exceeded:1")
     assert (trade.errors, everything.errors) == (0, 1)
-    assert lookup.latency_us_max == pytest.approx(2000)
+    assert lookup.response_us_max == pytest.approx(5000)
+    assert trade.response_us_max == pytest.approx(4000)
 
 
 def test_processor_time_is_divided_among_all_requests() -> None:
@@ -132,5 +137,86 @@ def test_a_server_that_nobody_calls_has_one_row() -> None:
     (row,) = rows("server_cost", dataclasses.replace(RUN, setting=setting), dataclasses.replace(SEEN, load=None))
     assert (row.request, row.count, row.connections) == ("all", 0, 1000)
     assert (row.server_cpu_s, row.server_memory_mib) == (0.4, 21.5)
-    assert row.latency_us_mean is None
+    assert row.response_us_mean is None
     assert row.server_cpu_us_per_request is None
+
+
+def test_what_was_begun_and_never_recorded_is_lost_in_every_row() -> None:
+    """As one that the client started and forgot."""
+    load = load_result()
+    assert {row.lost for row in rows("stock", RUN, SEEN)} == {0}
+    forgotten = dataclasses.replace(SEEN, load=dataclasses.replace(load, began=load.began + 1))
+    assert {row.lost for row in rows("stock", RUN, forgotten)} == {1}
+
+
+def test_the_clients_own_time_is_in_littles_law() -> None:
+    """Requests follow each other at once here, so that N = X · (R + Z) holds to within the one with the timeout."""
+    everything = rows("stock", RUN, SEEN)[-1]
+    assert everything.think_us_mean == pytest.approx(0, abs=0.01)
+    assert everything.little_ratio == pytest.approx(1, abs=0.01)
+    assert (everything.loop, everything.rate_hz, everything.arrivals, everything.late_us_p99) == (
+        "closed",
+        None,
+        "",
+        None,
+    )
+
+
+def test_an_open_loops_row_has_its_rate_its_arrivals_and_how_late_it_sent() -> None:
+    """What was declared, and what was seen of it; service time is then not response time, and there is no N ÷ X."""
+    (run,) = (run for run in planted_runs.DESIGN.runs()[:8] if run.setting.part == "offered_load")
+    setting = dataclasses.replace(run.setting, duration_s=0.5)
+    run = dataclasses.replace(run, setting=setting)
+    everything = rows("stock", run, planted_runs.observed(run))[-1]
+    assert (everything.loop, everything.rate_hz, everything.arrivals, everything.client) == (
+        "open",
+        4000,
+        "poisson",
+        "lean",
+    )
+    assert everything.late_us_p99 is not None
+    assert everything.arrival_rate_ratio == pytest.approx(1, abs=0.3)
+    assert everything.arrival_variation is not None
+    assert everything.arrival_ks_distance is not None
+    assert everything.arrival_dispersion is not None
+    assert everything.service_us_mean is not None
+    assert everything.response_us_mean is not None
+    assert everything.service_us_mean < everything.response_us_mean
+    assert (everything.n_over_x_us, everything.little_ratio, everything.think_us_mean) == (None, None, None)
+
+
+def test_the_machine_the_floor_and_the_server_are_in_every_row() -> None:
+    """As they were seen; where they were not, nothing."""
+    seen = dataclasses.replace(
+        SEEN, server_threads=12, server_connections=2, floor=Floor(25.5, 61.0), machine=Machine(0.02, 1990.0)
+    )
+    for row in rows("stock", RUN, seen):
+        assert (row.server_threads, row.server_connections, row.floor_us_p50) == (12, 2, 25.5)
+        assert (row.steal_share, row.calibration_us, row.warm_up_s) == (0.02, 1990.0, 0.1)
+    for row in rows("stock", RUN, SEEN):
+        assert row.server_threads is row.server_connections is row.floor_us_p50 is row.steal_share is None
+
+
+def test_stages_are_those_of_the_rows_own_request_type() -> None:
+    """A type that was not stamped has none."""
+
+    def stages(first: float) -> StageSummary:
+        times = [StageTimes(first + place, first + place, first + place) for place in range(6)]
+        queue, preparation, lock, service, reply, total = times
+        return StageSummary(9, 9, 1, queue, preparation, lock, service, reply, total, 0, 0.0)
+
+    seen = dataclasses.replace(SEEN, stages={"lookup": stages(10.0), "all": stages(20.0)})
+    lookup, trade, everything = rows("stock", RUN, seen)
+    assert (lookup.stage_queue_us_mean, everything.stage_queue_us_mean, trade.stage_queue_us_mean) == (10, 20, None)
+    names = ("preparation", "lock", "service", "reply", "total")
+    assert [getattr(lookup, f"stage_{name}_us_mean") for name in names] == [11, 12, 13, 14, 15]
+    assert (lookup.stage_total_us_p50, lookup.stage_total_us_p99, lookup.stage_violation_share) == (15, 15, 0)
+
+
+def test_a_percentile_has_the_requests_that_are_independent() -> None:
+    """No more than there are; alike in the rows of one type and of all, by their shares."""
+    lookup, _, everything = rows("stock", RUN, SEEN)
+    assert lookup.effective_count is not None
+    assert everything.effective_count is not None
+    assert 0 < lookup.effective_count <= lookup.count + lookup.errors
+    assert lookup.effective_count < everything.effective_count

@@ -1,6 +1,8 @@
 """Programs: started, pinned, accounted for, and always gone afterwards, whatever they do."""
 
+import contextlib
 import os
+import socket
 import sys
 
 import psutil
@@ -121,6 +123,34 @@ def test_a_program_is_pinned_before_it_has_threads() -> None:
             assert os.sched_getaffinity(thread.id) == {core}
         with pytest.raises(ProgramFailed):  # its timer keeps it from exiting
             program.stop(timeout_s=0.05)
+
+
+def test_threads_and_open_connections_are_counted() -> None:
+    """Connections to the port that is asked for, made and not yet closed; not those to another, nor the listener."""
+    listen = "import socket,threading; a, b = (socket.create_server(('127.0.0.1', 0)) for _ in 'ab')\n"
+    accept = "kept = []\nfor s in (a, a, b): kept.append(s.accept()[0])\n"
+    more = "for _ in 'ab': threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    say = "print(a.getsockname()[1], b.getsockname()[1], flush=True)\n"
+    wait = more + "print('ready 127.0.0.1:5', flush=True)\nsignal.pause()"
+    handler = "import signal,sys; signal.signal(15, lambda *_: sys.exit(0))\n"
+    with python(listen + handler + say + accept + wait) as program, contextlib.ExitStack() as made:
+        ports = [int(port) for port in program.first_line(10).split()]
+        for port in (ports[0], *ports):
+            made.enter_context(socket.create_connection(("127.0.0.1", port)))
+        program.ready(10)
+        assert [program.connections(("127.0.0.1", port)) for port in ports] == [2, 1]
+        assert program.threads() == 3
+
+
+def test_a_program_that_is_gone_is_reported_whatever_is_asked_of_it() -> None:
+    """By its name, and with what it said; not as another library's error."""
+    program = python("import sys; print('out of memory', file=sys.stderr); sys.exit(3)")
+    psutil.Process(program.pid).wait(10)  # reaps it
+    for ask in (program.threads, program.memory_mib, program.cpu_s, lambda: program.connections(("h", 1))):
+        with pytest.raises(ProgramFailed, match=r"is gone; it said: out of memory"):
+            ask()
+    with contextlib.suppress(ProgramFailed):
+        program.stop()
 
 
 def test_a_program_does_not_get_the_terminals_interrupt() -> None:

@@ -199,3 +199,88 @@ def test_no_fewer_blocks_are_predicted_than_the_family_and_the_blocks_that_were_
 def test_a_small_difference_is_decided_as_equivalent() -> None:
     """Mean 0.01, deviation 0.047: from 9 blocks on the interval lies within 0.95 to 1.05."""
     assert stats.blocks_needed([0.03, -0.05, 0.06, 0.0], family_size=1) == 9
+
+
+@pytest.mark.slow
+def test_the_equivalence_test_says_what_the_interval_says() -> None:
+    """Its p is under 0.025 exactly where the 95 % interval lies inside 0.95 to 1.05, and is scipy's larger one."""
+    rng = random.Random(5)
+    inside = 0
+    for _ in range(300):
+        values = gauss(rng, rng.uniform(-0.06, 0.06), rng.uniform(0.01, 0.06), rng.randint(3, 12))
+        p, interval = stats.equivalence_p(values), stats.ratio_interval(values)
+        within = interval.low > 0.95 and interval.high < 1.05
+        assert (p < stats.ALPHA_EQUIVALENT) is within
+        above = scipy_stats.ttest_1samp(values, math.log(0.95), alternative="greater").pvalue
+        below = scipy_stats.ttest_1samp(values, math.log(1.05), alternative="less").pvalue
+        assert p == pytest.approx(max(above, below))
+        inside += within
+    assert 50 < inside < 250
+
+
+def test_equivalence_is_not_to_be_had_from_one_block_and_is_plain_where_all_blocks_agree() -> None:
+    """p 1 of one block; of blocks without any spread, 0 inside the limits and 1 outside."""
+    assert stats.equivalence_p([0.0]) == 1.0
+    assert stats.equivalence_p([0.01] * 6) == 0.0
+    assert stats.equivalence_p([0.06] * 6) == 1.0
+
+
+@pytest.mark.slow
+def test_arms_that_differ_by_5_percent_are_called_equivalent_in_at_most_3_of_100_experiments() -> None:
+    """4,000 experiments at the limit itself: 2.5 % by design; at the usual level of 5 % it would be twice as many."""
+    rng = random.Random(6)
+    wrong = sum(stats.equivalence_p(gauss(rng, math.log(1.05), 0.02, 9)) < stats.ALPHA_EQUIVALENT for _ in range(4000))
+    assert 0.018 < wrong / 4000 < 0.032
+
+
+def test_the_bootstrap_disagrees_where_one_block_is_far_off() -> None:
+    """And not where the blocks lie evenly, however narrow its own interval."""
+    even = [-0.1, -0.06, -0.02, 0.02, 0.06, 0.1]
+    (good,) = stats.compare({"a": even}, seed=1)
+    assert good.bootstrap is not None
+    assert good.bootstrap.high - good.bootstrap.low < 0.8 * (good.ratio.high - good.ratio.low)
+    assert not good.disagreement
+    (bad,) = stats.compare({"a": [*even, 0.02, 0.0, 1.5]}, seed=1)
+    assert bad.disagreement
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "most"), [(6, 0.08), (12, 0.05)])
+def test_the_bootstrap_seldom_disagrees_over_normal_blocks(n: int, most: float) -> None:
+    """500 experiments each: about 5 of 100 with 6 blocks, 2 with 12."""
+    rng = random.Random(n)
+    disagreeing = 0
+    for _ in range(500):
+        values = gauss(rng, 0.1, 0.1, n)
+        bootstrap = stats.bootstrap_ratio_interval(values, seed=1, draws=2000)
+        disagreeing += stats.intervals_disagree(stats.ratio_interval(values), bootstrap)
+    assert disagreeing / 500 <= most
+
+
+def test_one_or_two_blocks_show_no_disagreement() -> None:
+    """One block has no bootstrap, and two are always even."""
+    (one,) = stats.compare({"a": [0.3]}, seed=1)
+    assert one.bootstrap is None
+    assert not one.disagreement
+    (two,) = stats.compare({"a": [0.3, 0.5]}, seed=1)
+    assert not two.disagreement
+
+
+@pytest.mark.parametrize(("family_size", "blocks"), [(1, 6), (2, 7), (6, 8), (12, 9), (13, 10), (72, 12), (1638, 16)])
+def test_the_fewest_blocks_are_those_whose_least_p_survives_holm(family_size: int, blocks: int) -> None:
+    """One block fewer could show no difference, however large."""
+    assert stats.blocks_min(family_size) == blocks
+    assert stats.holm([2 / 2**blocks] * family_size)[0] < 0.05
+    assert blocks == stats.BLOCKS_MIN or stats.holm([2 / 2 ** (blocks - 1)] * family_size)[0] >= 0.05
+
+
+@pytest.mark.parametrize("family_size", [0, 1639])
+def test_no_number_of_blocks_serves_no_comparison_or_too_many(family_size: int) -> None:
+    """Beyond 16 blocks the sign-flip test draws, and its least p falls no further."""
+    with pytest.raises(ValueError, match="allowed: 1 to 1638"):
+        stats.blocks_min(family_size)
+
+
+def test_blocks_without_any_spread_need_one_more() -> None:
+    """Of equal log-ratios the next block decides, without a warning about a division by 0."""
+    assert stats.blocks_needed([0.2] * 7, family_size=1) == 8

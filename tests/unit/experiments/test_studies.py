@@ -16,7 +16,17 @@ from stock_service.locking import LOCKINGS
 from stock_service.transports import TRANSPORTS
 
 SCALE = Scale((1, 2, 3, 4, 5), Profile(blocks=9, warm_up_s=0.2, duration_s=0.8))
-EXTENSIONS = ("socket_trade", "pool_by_clients", "dispatch", "connection_policy", "updater", "lock_strategies")
+EXTENSIONS = (
+    "socket_trade",
+    "pool_by_clients",
+    "dispatch",
+    "connection_policy",
+    "updater",
+    "lock_strategies",
+    "offered_load",
+    "client_kind",
+    "same_again",
+)
 
 
 def settings(part: str, scale: Scale = SCALE) -> tuple[Setting, ...]:
@@ -59,6 +69,10 @@ def test_arms_that_are_compared_differ_in_the_declared_factor_alone(clients: int
         ("updater", {"transport", "updater", "clients"}),
         ("lock_strategies", {"locking", "mix", "clients"}),
         ("socket_trade", {"transport", "mix", "clients"}),
+        ("stages", {"transport", "clients"}),
+        ("client_kind", {"transport", "client", "clients"}),
+        ("offered_load", {"transport", "rate_hz"}),
+        ("same", {"transport", "clients"}),
     ],
 )
 def test_a_part_varies_its_factors_and_nothing_else(part: str, factors: set[str]) -> None:
@@ -100,11 +114,45 @@ def test_lock_waits_are_timed_only_where_they_are_asked_for() -> None:
     assert timed == {"locks", "lock_strategies"}
 
 
+def test_stages_are_stamped_and_rates_are_given_only_where_they_are_asked_for() -> None:
+    """Stamping costs, and an open loop is no closed one: neither is in a figure of the original."""
+    assert {part for part in STOCK.parts for setting in settings(part) if setting.timeline} == {"stages"}
+    assert {part for part in STOCK.parts for setting in settings(part) if setting.loop == "open"} == {"offered_load"}
+    assert {setting.client for part in STOCK.main for setting in settings(part)} == {"library"}
+    assert {setting.clients * setting.connections for setting in settings("offered_load")} == {16}
+    rates = {name: [s.rate_hz or 0.0 for s in settings("offered_load") if s.transport == name] for name in TRANSPORTS}
+    assert all(len(of) >= 6 and of == sorted(of) and of[-1] >= 10 * of[0] for of in rates.values())
+
+
+def test_the_stages_are_seen_below_at_and_past_the_pool() -> None:
+    """Whatever numbers of clients are asked for."""
+    for scale in (SCALE, Scale((2,), SCALE.profile)):
+        found = settings("stages", scale)
+        assert {setting.workers for setting in found} == {5}
+        assert sorted({setting.clients for setting in found}) == [1, 5, 10]
+
+
+def test_what_is_run_once_more_is_the_very_same_but_for_its_name() -> None:
+    """So that every difference between the two is a false one: with the figures, and beside an extension alone."""
+
+    def bare(part: str) -> set[Setting]:
+        return {dataclasses.replace(setting, part="") for setting in settings(part)}
+
+    assert bare("same") == bare("same_again") <= bare("figure_2") | bare("figure_4")
+    with_figures = {setting.part for setting in STOCK.design(STOCK.main, SCALE, seed=1).settings}
+    assert with_figures == set(STOCK.main)
+    alone = {setting.part for setting in STOCK.design(("dispatch",), SCALE, seed=1).settings}
+    assert alone == {"dispatch", "same", "same_again"}
+    again = STOCK.design(("same_again",), SCALE, seed=1).settings
+    assert len(again) == len(set(again)) == 2 * len(settings("same"))
+
+
 def test_everything_that_is_asked_for_can_be_run_by_name() -> None:
     """Each study's main parts by its name; each extension of the stock study by its own."""
     found = experiments()
     assert set(found) == {*STUDIES, *EXTENSIONS}
-    assert found["stock"].parts == ("figure_1", "figure_2", "figure_3", "figure_4", "figure_5", "locks")
+    figures = ("figure_1", "figure_2", "figure_3", "figure_4", "figure_5")
+    assert found["stock"].parts == (*figures, "locks", "stages", "same")
     assert found["dispatch"].parts == ("dispatch",)
 
 

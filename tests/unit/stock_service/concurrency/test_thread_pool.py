@@ -4,7 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Thread, current_thread
 
+import pytest
+
 from stock_service.concurrency.thread_pool import ThreadPool
+from stock_service.errors import Overloaded
 from tests.conformance.gates import WAIT_S, Gate, execute, occupy, running
 
 
@@ -38,3 +41,36 @@ def test_grpcio_is_given_the_pool_itself() -> None:
     gate.open()
     assert pool.stop(WAIT_S)
     assert future.done()
+
+
+def test_no_thread_to_be_had_is_overload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task for which the system has no thread to give is refused and never runs; the next one that can does."""
+    refused: list[int] = []
+
+    def start_none(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with running(ThreadPool, 1, 0) as (pool, gate):
+        with monkeypatch.context() as patched:
+            patched.setattr(Thread, "start", start_none)
+            for _ in range(2):
+                with pytest.raises(Overloaded, match="no further thread: can't start new thread"):
+                    pool.execute(lambda: refused.append(1))
+        pool.execute(gate.stand)
+        gate.wait_for(1)
+    assert refused == []
+
+
+def test_a_task_that_got_no_thread_of_its_own_is_run_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library queues a task before it looks for a thread: where there is one, the task is accepted, once."""
+
+    def start_none(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    ran: list[int] = []
+    with running(ThreadPool, 2, 0) as (pool, gate):
+        occupy(pool, gate, 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(Thread, "start", start_none)
+            pool.execute(lambda: ran.append(1))
+    assert ran == [1]

@@ -1,0 +1,216 @@
+"""How far a run's requests depend on one another, and whether they arrived as declared: numbers from raw arrays.
+
+Requests of one run are not independent: slow ones come together, behind the same stall or the same full queue. How many
+times that widens an interval is the **design effect**: the variance of a mean of the values, over what it would be if
+they were independent. It is estimated by non-overlapping batch means (Law and Kelton, "Simulation Modeling and
+Analysis", section 9.5.3; Alexopoulos and Seila, "Output data analysis", 1998): the run is cut into batches that are
+long against the dependence, so that the batches' means are nearly independent, and their spread is compared with that
+of the values. For a percentile the values are whether each request was above it.
+
+Arrivals are checked against the declared process. Poisson: the gaps are exponential (Kolmogorov and Smirnov's distance
+to the declared rate's distribution), and counts in windows vary as much as they are large (index of dispersion 1, at
+two scales; Cox and Lewis, "The Statistical Analysis of Series of Events", 1966): gaps alone would miss their order, as
+in bursts. Constant: the gaps are the period. Both: the rate.
+
+Arrays are in time order. Pure, numpy alone, no loop over values; 4 million gaps take some 0.2 s. Left out: what to
+conclude, beyond naming the faults; dependence longer than a batch, which no run can show of itself.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+ArrivalProcess = Literal["constant", "poisson"]
+
+Numbers = npt.NDArray[np.bool_] | npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+BATCHES_MAX = 64
+"""Batches of a run, at most: more, and they would be short against the dependence. The estimate's own standard error is
+then 18 % (√(2 ÷ 63))."""
+
+BATCHES_MIN = 16
+"""Fewer say too little of their spread; a run of less than ``BATCHES_MIN``² values is cut into these all the same."""
+
+GAPS_MIN = 100
+"""Fewer gaps than this are not checked."""
+
+RATE_OFF_MAX = 0.01
+"""The rate may be off the declared one by this share, and by what chance explains."""
+
+DISTANCE_MAX = 0.02
+"""Kolmogorov and Smirnov's distance that a generator's own jitter may explain; beside what chance explains."""
+
+DISPERSION_OFF_MAX = 0.05
+"""The index of dispersion may be off 1 by this, and by what chance explains."""
+
+CHANCE = 3.3
+"""Standard errors that chance explains: 1 in 1000, two-sided."""
+
+PERIOD_OFF_MAX = 0.10
+"""A constant gap may be off the period by this share of it …"""
+
+OFF_SHARE_MAX = 0.05
+"""… but for this share of the gaps: a pause of the machine makes one gap long and some of the following short."""
+
+_CHANCE_DISTANCE = 1.95
+"""Times 1 ÷ √n: Kolmogorov and Smirnov's distance that chance exceeds in 1 of 1000 samples."""
+
+_SHORT_WINDOW = 10
+"""Arrivals in the shorter windows, on average: fewer, and their counts are far from normal."""
+
+_LONG_WINDOWS = 100
+"""How many of the longer windows the run is cut into."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalCheck:
+    """What was seen of the arrivals, beside what was declared. Every field goes into JSON as it is."""
+
+    process: ArrivalProcess
+    rate_hz: float
+    """Declared."""
+    count: int
+    """Gaps."""
+    mean_gap_ns: float
+    rate_ratio: float
+    """The rate that was seen ÷ the one declared."""
+    coefficient_of_variation: float
+    """Of the gaps: 1 for Poisson, 0 for constant."""
+    ks_distance: float
+    """The largest distance of the gaps' distribution from that of the declared process, 0 to 1. A constant process's
+    has a jump, so there it is large for any jitter, and is not judged."""
+    dispersion_short: float
+    """Variance ÷ mean of the counts in windows of 10 arrivals on average: 1 for Poisson, near 0 for constant."""
+    dispersion_long: float
+    """The same in a hundredth of the run."""
+    off_period_share: float
+    """Share of gaps over 10 % off the declared period."""
+    faults: tuple[str, ...]
+    """In which ways the arrivals do not follow the declared process; none: they do, as far as can be seen."""
+
+
+def design_effect(values: Numbers) -> float:
+    """How many times more the mean of these values in time order varies than that of independent ones; at least 1.
+
+    For a percentile give whether each value is above it. 1 where the values are all alike, or fewer than 32: nothing
+    is then known. Less than 1 (values that alternate) is given as 1, on the safe side.
+    """
+    n = len(values)
+    if n < 2 * BATCHES_MIN:
+        return 1.0
+    batches = min(BATCHES_MAX, max(BATCHES_MIN, math.isqrt(n)))
+    size = n // batches
+    kept = np.asarray(values[n - batches * size :])  # what is left over is left out at the start
+    means = kept.reshape(batches, size).mean(axis=1, dtype=np.float64)
+    variance = float(kept.var(dtype=np.float64))
+    if not variance:
+        return 1.0
+    return max(1.0, size * float(means.var(ddof=1)) / variance)
+
+
+def lag_1_autocorrelation(values: Numbers) -> float:
+    """Correlation of each value with the next, -1 to 1; 0 for fewer than three values, or where all are alike."""
+    if len(values) < 3:
+        return 0.0
+    off = np.asarray(values, np.float64)
+    off = off - off.mean()
+    squares = float(off @ off)
+    return float(off[:-1] @ off[1:]) / squares if squares else 0.0
+
+
+def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: ArrivalProcess) -> ArrivalCheck:
+    """Compares the gaps between successive arrivals, in nanoseconds and time order, with the process declared.
+
+    Give the gaps of what was actually sent, all senders' arrivals in one order. ValueError for a rate not over 0, for
+    a gap under 0, and for no gaps.
+    """
+    if not rate_hz > 0:
+        raise ValueError(f"a rate of {rate_hz:g}/s, allowed: over 0")
+    if not len(gaps_ns):
+        raise ValueError("no gaps to check")
+    ordered = np.sort(gaps_ns)
+    if ordered[0] < 0:
+        raise ValueError("a gap under 0 ns: the arrivals are not in time order")
+    period_ns = 1e9 / rate_hz
+    count, mean_ns = len(ordered), float(ordered.mean())
+    arrivals = np.cumsum(gaps_ns)
+    off_low, off_high = period_ns * (1 - PERIOD_OFF_MAX), period_ns * (1 + PERIOD_OFF_MAX)
+    within = np.searchsorted(ordered, off_high, "right") - np.searchsorted(ordered, off_low, "left")
+    long_windows = min(_LONG_WINDOWS, max(2, count // _SHORT_WINDOW))
+    short_windows = max(2, count // _SHORT_WINDOW)
+    seen = ArrivalCheck(
+        process=process,
+        rate_hz=rate_hz,
+        count=count,
+        mean_gap_ns=mean_ns,
+        rate_ratio=period_ns / mean_ns if mean_ns else 0.0,
+        coefficient_of_variation=float(ordered.std()) / mean_ns if mean_ns else 0.0,
+        ks_distance=_distance(ordered, period_ns, process),
+        dispersion_short=_dispersion(arrivals, _SHORT_WINDOW * mean_ns, short_windows),
+        dispersion_long=_dispersion(arrivals, count * mean_ns / long_windows, long_windows),
+        off_period_share=1 - int(within) / count,
+        faults=(),
+    )
+    return _with_faults(seen, short_windows, long_windows)
+
+
+def _distance(ordered: npt.NDArray[np.int64], period_ns: float, process: ArrivalProcess) -> float:
+    """Kolmogorov and Smirnov's distance of ascending gaps from the process's distribution of gaps."""
+    n = len(ordered)
+    match process:
+        case "poisson":
+            declared = -np.expm1(ordered / -period_ns)
+            steps = np.arange(n + 1) / n
+            return float(max((steps[1:] - declared).max(), (declared - steps[:-1]).max()))
+        case "constant":
+            period = round(period_ns)
+            under, over = np.searchsorted(ordered, period, "left"), np.searchsorted(ordered, period, "right")
+            return max(int(under), n - int(over)) / n
+        case _:
+            assert_never(process)
+
+
+def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int) -> float:
+    """Variance ÷ mean of the counts in ``windows`` windows from the start; what arrived later is left out."""
+    if not window_ns:
+        return 0.0
+    before = np.searchsorted(arrivals, np.arange(windows + 1) * window_ns)
+    counts = np.diff(before)
+    mean = float(counts.mean())
+    return float(counts.var(ddof=1)) / mean if mean else 0.0
+
+
+def _with_faults(seen: ArrivalCheck, short_windows: int, long_windows: int) -> ArrivalCheck:
+    """The same with its faults named, in words that say what was seen and what is allowed."""
+    if seen.count < GAPS_MIN:
+        return replace(seen, faults=(f"{seen.count} gaps, needed: {GAPS_MIN}",))
+    chance = 1 / math.sqrt(seen.count)
+    match seen.process:
+        case "poisson":
+            checks = [
+                ("rate ÷ declared", seen.rate_ratio, 1.0, RATE_OFF_MAX + CHANCE * chance),
+                ("distance from exponential gaps", seen.ks_distance, 0.0, DISTANCE_MAX + _CHANCE_DISTANCE * chance),
+                ("index of dispersion, short windows", seen.dispersion_short, 1.0, _dispersion_off_max(short_windows)),
+                ("index of dispersion, long windows", seen.dispersion_long, 1.0, _dispersion_off_max(long_windows)),
+            ]
+        case "constant":
+            checks = [
+                ("rate ÷ declared", seen.rate_ratio, 1.0, RATE_OFF_MAX),
+                (f"share of gaps over {PERIOD_OFF_MAX:.0%} off the period", seen.off_period_share, 0.0, OFF_SHARE_MAX),
+            ]
+        case _:
+            assert_never(seen.process)
+    faults = [
+        f"{name} {value:.4g}, allowed: {wanted:g} ± {off:.2g}"
+        for name, value, wanted, off in checks
+        if abs(value - wanted) > off
+    ]
+    return replace(seen, faults=tuple(faults))
+
+
+def _dispersion_off_max(windows: int) -> float:
+    """How far an index of dispersion over so many windows may be from 1."""
+    return DISPERSION_OFF_MAX + CHANCE * math.sqrt(2 / (windows - 1))

@@ -1,0 +1,174 @@
+"""A load run as a file: JSON with everything, CSV with a line for each request type, ``.hlog`` for other tools.
+
+JSON has what was counted and timed (``counted``, which ``result.from_json`` reads) and, beside it, the numbers computed
+from that. A file is written beside its place and then put there, so that a reader never sees half of it; what is no
+ordinary file (``/dev/stdout``, a pipe) is written to.
+"""
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
+
+from clients.load.floor import Floor
+from clients.load.plan import LoadPlan
+from clients.load.result import LoadResult, RequestResult, to_json
+from clients.load.times import Distribution
+
+JSON_FORMAT = 2
+"""Raised when the meaning of a field changes."""
+
+_MS_NS = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A run, what was asked for, and what the client measures of a server that does nothing."""
+
+    plan: LoadPlan
+    result: LoadResult
+    floor: Floor | None
+    started_at: datetime
+    """A label, in UTC."""
+
+
+def json_text(runs: Sequence[Measured]) -> str:
+    """All runs, everything."""
+    document = {"format": JSON_FORMAT, "results": [_document(run) for run in runs]}
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def csv_text(runs: Sequence[Measured]) -> str:
+    """A line for each run and request type, ``all`` of them too."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    plan_columns = (
+        "transport",
+        "client",
+        "clients",
+        "connections_per_client",
+        "connection",
+        "rate_hz",
+        "arrivals",
+        "seed",
+    )
+    numbers = [field.name for field in dataclasses.fields(RequestResult) if field.name not in _NO_NUMBERS]
+    columns = ("started_at", "duration_s", *plan_columns, "request", "errors", *(_column(name) for name in numbers))
+    writer.writerow(columns)
+    for run in runs:
+        plan = [getattr(run.plan, name) for name in plan_columns]
+        for name, request in run.result.requests.items():
+            values = [getattr(request, number) for number in numbers]
+            label = (run.started_at.isoformat(), run.result.duration_s)
+            cells = (*label, *plan, name, sum(request.errors.values()), *values)
+            writer.writerow("" if cell is None else cell for cell in cells)
+    return buffer.getvalue()
+
+
+def hlog_text(runs: Sequence[Measured]) -> str:
+    """HdrHistogram's interval log: response times in nanoseconds, a tag for each run's number and request type.
+
+    An interval's greatest value is in milliseconds, as that log's usual ratio has it.
+    """
+    lines = ["#[Histogram log format version 1.3]"]
+    if runs:
+        began_s = runs[0].started_at.timestamp()
+        lines.append(f"#[StartTime: {began_s:.3f} (seconds since epoch), {runs[0].started_at.isoformat()}]")
+    lines.append('"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"')
+    for number, run in enumerate(runs, start=1):
+        since_s = (run.started_at - runs[0].started_at).total_seconds()
+        for name, request in run.result.requests.items():
+            response: HdrHistogram = request.response
+            encoded = str(response.encode(), "ascii")
+            greatest_ms = (request.max_us or 0.0) * 1000 / _MS_NS
+            lines.append(f"Tag={number}-{name},{since_s:.3f},{run.result.duration_s:.3f},{greatest_ms:.3f},{encoded}")
+    return "\n".join(lines) + "\n"
+
+
+def is_stream(path: Path) -> bool:
+    """Whether it is no ordinary file, or one that a descriptor of this process has open: written to, and once."""
+    return str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")) or (path.exists() and not path.is_file())
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file; see the module. Blocks where a pipe has no reader. Raises OSError."""
+    if is_stream(path):
+        with path.open("a", encoding="utf-8") as stream:  # what is there stays: it may be this program's own output
+            stream.write(text)
+        return
+    place = path.resolve()  # of a link, where it points
+    mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
+    with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix=place.name, delete=False, encoding="utf-8") as file:
+        try:
+            file.write(text)
+            file.flush()
+            os.chmod(file.name, mode)  # a temporary file is the user's alone
+            os.replace(file.name, place)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def _umask() -> int:
+    """What new files are not allowed; there is no other way to ask. In the main thread."""
+    os.umask(umask := os.umask(0o077))
+    return umask
+
+
+_NO_NUMBERS = ("outcomes", "errors", "response", "service")
+
+
+def _column(name: str) -> str:
+    """``mean_us`` as ``response_us_mean``: in a table it must say of what."""
+    statistic, _, unit = name.partition("_")
+    return f"response_us_{statistic}" if unit == "us" else name
+
+
+def _document(run: Measured) -> dict[str, object]:
+    plan, result = run.plan, run.result
+    fields = [field.name for field in dataclasses.fields(plan) if field.name != "request_types"]
+    asked = {name: getattr(plan, name) for name in fields} | {"mix": dict(plan.mix)}
+    return {
+        "started_at": run.started_at.isoformat(),
+        "plan": asked,
+        "floor": None if run.floor is None else dataclasses.asdict(run.floor),
+        "requests": {name: _request(request) for name, request in result.requests.items()},
+        "throughput_hz": result.throughput_hz,
+        "duration_s": result.duration_s,
+        "errors": dict(result.errors),
+        "starved_clients": result.starved_clients,
+        "starved_connections": result.starved_connections,
+        "n_over_x_us": result.n_over_x_us,
+        "think_us": result.think_us,
+        "little_ratio": result.little_ratio,
+        "late_us": _distribution(result.late_us),
+        "connect_us": _distribution(result.connect_us),
+        "first_call_us": _distribution(result.first_call_us),
+        "client_cpu_s": result.client_cpu_s,
+        "client_cpu_share": result.client_cpu_share,
+        "load_limited": result.load_limited,
+        "interrupted": result.interrupted,
+        "counted": to_json(result),
+    }
+
+
+def _request(request: RequestResult) -> dict[str, object]:
+    names = [field.name for field in dataclasses.fields(request) if field.name not in ("response", "service")]
+    return {name: getattr(request, name) for name in names}
+
+
+def _distribution(times: Distribution | None) -> dict[str, object] | None:
+    return None if times is None else dataclasses.asdict(times)
+
+
+def now() -> datetime:
+    """The time of day, to label a run with."""
+    return datetime.now(UTC)

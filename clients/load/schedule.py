@@ -1,0 +1,71 @@
+"""When requests are due in an open loop: a seeded, endless sequence of moments, whatever the server does.
+
+``constant``: one every ``1 / rate``; ``poisson``: independent exponential gaps of that mean, as of many clients that
+know nothing of each other. Moments are computed from the schedule and never from the moment of a send, so that a late
+send makes none of those after it late. A run's schedules are parts of one process: the sum of Poisson processes is one;
+constant moments lie on one grid, counted from the clock's zero, of which each part has every ``parts``-th, so that
+together they are constant too, though the parts start when their connections happen to be made.
+
+Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``), which compute what is due from the start as well.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Literal, assert_never
+
+import numpy as np
+
+Arrivals = Literal["constant", "poisson"]
+"""The process that requests arrive by."""
+
+ARRIVALS: tuple[Arrivals, ...] = ("constant", "poisson")
+
+_AT_A_TIME = 4096
+"""Moments computed at a time: 0.1 ms of work, which falls between two sends."""
+
+_SECOND_NS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One part of ``parts`` equal ones of a process with ``rate_hz`` requests a second in all."""
+
+    rate_hz: float
+    arrivals: Arrivals
+    part: int
+    """From 0."""
+    parts: int
+    seed: int
+
+    def due_ns(self, start_ns: int) -> Iterator[int]:
+        """Every moment from ``start_ns`` on, in order, without end."""
+        match self.arrivals:
+            case "constant":
+                return self._constant(start_ns)
+            case "poisson":
+                return self._poisson(start_ns)
+            case _:
+                assert_never(self.arrivals)
+
+    def _constant(self, start_ns: int) -> Iterator[int]:
+        rate = Fraction(self.rate_hz)
+        after = ceil(start_ns * rate / _SECOND_NS)  # the grid's first moment from the start on
+        first = (after + (self.part - after) % self.parts) * _SECOND_NS / rate
+        whole_ns = int(first)
+        rest_ns, gap_ns = float(first - whole_ns), float(self.parts * _SECOND_NS / rate)
+        number = 0
+        while True:
+            passed_ns = rest_ns + gap_ns * np.arange(number, number + _AT_A_TIME)
+            yield from (whole_ns + np.rint(passed_ns).astype(np.int64)).tolist()
+            number += _AT_A_TIME
+
+    def _poisson(self, start_ns: int) -> Iterator[int]:
+        gap_ns = _SECOND_NS * self.parts / self.rate_hz
+        rng = np.random.default_rng((self.seed, self.part))
+        passed_ns = 0.0  # since the start, which as a float is exact to a nanosecond for weeks; the clock itself is not
+        while True:
+            moments = passed_ns + np.cumsum(rng.exponential(gap_ns, _AT_A_TIME))
+            passed_ns = float(moments[-1])
+            yield from (start_ns + np.rint(moments).astype(np.int64)).tolist()

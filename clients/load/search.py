@@ -1,0 +1,71 @@
+"""The highest rate at which a server still keeps a limit on its 99th percentile, by trial.
+
+Doubles the rate from a low one until a trial fails, then halves the interval (on the logarithm) until it is 5 % wide,
+and then has the rate found pass a second trial, stepping down by 5 % until one has passed twice: what passes once may
+have been lucky. Left out: what a trial is, which the caller measures, in an open loop, since a closed one slows down
+with the server and shows no limit.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+STEP = 1.05
+"""How close the answer is: within 5 %."""
+
+TRIALS_MAX = 40
+"""From 10/s by doubling to a million takes 18, halving 4, proving some more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A rate that was tried."""
+
+    rate_hz: float
+    kept: bool
+    """Whether every limit was kept."""
+    said: str
+    """What was seen, in a few words."""
+    client_limited: bool = False
+    """The load client was late: whatever was seen is not the server's limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the search ended with."""
+
+    rate_hz: float | None
+    """None: no rate, from the lowest on, kept the limit twice."""
+    trials: tuple[Trial, ...]
+    client_limited: bool
+    """The client, not the server, was what failed above this rate."""
+
+
+def find_rate(trial: Callable[[float], Trial], low_hz: float, high_hz: float) -> Found:
+    """Searches from ``low_hz`` up to ``high_hz`` at most. Blocks for as long as the trials do."""
+    trials: list[Trial] = []
+
+    def attempt(rate_hz: float) -> Trial:
+        trials.append(trial(rate_hz))
+        return trials[-1]
+
+    best_hz, failed = 0.0, None
+    while failed is None and best_hz < high_hz:
+        tried = attempt(min(2 * best_hz, high_hz) if best_hz else low_hz)
+        if tried.kept:
+            best_hz = tried.rate_hz
+        else:
+            failed = tried
+    while failed is not None and best_hz and failed.rate_hz / best_hz > STEP and len(trials) < TRIALS_MAX:
+        tried = attempt(math.sqrt(best_hz * failed.rate_hz))
+        if tried.kept:
+            best_hz = tried.rate_hz
+        else:
+            failed = tried
+    limited = failed is not None and failed.client_limited
+    while best_hz >= low_hz and len(trials) < TRIALS_MAX:
+        if not attempt(best_hz).kept:
+            best_hz /= STEP
+        elif sum(tried.kept for tried in trials if tried.rate_hz == best_hz) > 1:
+            return Found(best_hz, tuple(trials), limited)
+    return Found(None, tuple(trials), limited)

@@ -1,0 +1,99 @@
+"""Limits that a run must keep, for scripts: ``p99>20ms``, ``errors>0.1%``, ``lookup.p50>=1ms``, ``throughput<5000``.
+
+A condition names what must not be: where it holds, the run has failed. A percentile that the run is too short for (ten
+replies at least must lie beyond it) cannot be shown to be kept, and so fails too.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from clients.load.result import ALL, LoadResult, RequestResult
+from clients.load.summary import BEYOND_MIN, span
+
+_PERCENTILES = {"p50": (50.0, "p50_us"), "p90": (90.0, "p90_us"), "p99": (99.0, "p99_us"), "p99.9": (99.9, "p999_us")}
+_TIMES = {"mean": "mean_us", "max": "max_us"} | {name: field for name, (_, field) in _PERCENTILES.items()}
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_UNITS_US = {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
+
+_CONDITION = re.compile(
+    r"(?:(?P<request>[a-z]+)\.)?(?P<what>p50|p90|p99\.9|p99|mean|max|errors|throughput|starved)\s*"
+    r"(?P<operator>>=|<=|>|<)\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s|%)?"
+)
+
+ALLOWED = (
+    "[REQUEST.]p50|p90|p99|p99.9|mean|max, then > >= < or <=, then a time such as 20ms; errors>0.1% or errors>3; "
+    "throughput<5000; starved>0"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What must not be."""
+
+    text: str
+    request: str
+    what: str
+    operator: str
+    value: float
+    """Of a time in µs; of a share, 0 to 1; otherwise a number."""
+    share: bool = False
+
+
+def parse(text: str) -> Condition:
+    """Reads a condition. ValueError with what is allowed for anything else."""
+    found = _CONDITION.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(ALLOWED)
+    what, unit, value = found["what"], found["unit"], float(found["value"])
+    if (what in _TIMES) != (unit in _UNITS_US) or (unit == "%" and what != "errors"):
+        raise ValueError(ALLOWED)
+    request = found["request"] or ALL
+    if what == "starved" and request != ALL:
+        raise ValueError(ALLOWED)
+    scale = _UNITS_US.get(unit or "", 0.01 if unit == "%" else 1.0)
+    return Condition(text.strip(), request, what, found["operator"], value * scale, unit == "%")
+
+
+def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]:
+    """For every condition that holds, or of which the run cannot tell, a line that says so."""
+    for condition in conditions:
+        request = result.requests.get(condition.request)
+        if request is None:
+            yield f"{condition.text}: the run has no {condition.request}"
+            continue
+        said = _said(condition, request, result)
+        if said is not None:
+            yield f"{condition.text}: {said}"
+
+
+def replies_needed(conditions: Sequence[Condition]) -> int:
+    """How many replies a run must have at least, so that each of these percentiles can be told."""
+    percentiles = (_PERCENTILES[condition.what][0] for condition in conditions if condition.what in _PERCENTILES)
+    return max((round(BEYOND_MIN / (1 - percentile / 100)) for percentile in percentiles), default=1)
+
+
+def _said(condition: Condition, request: RequestResult, result: LoadResult) -> str | None:
+    """What speaks against a run; None where it keeps the limit."""
+    what, holds = condition.what, _OPERATORS[condition.operator]
+    if what in _TIMES:
+        beyond = request.count * (1 - _PERCENTILES[what][0] / 100) if what in _PERCENTILES else float("inf")
+        value = getattr(request, _TIMES[what])
+        if value is None or round(beyond, 6) < BEYOND_MIN:
+            return f"cannot be told from {request.count:,} replies"
+        return f"it was {span(value)}" if holds(value, condition.value) else None
+    if what == "throughput":
+        seen_hz = result.throughput_hz if condition.request == ALL else request.throughput_hz
+        return f"it was {seen_hz:.1f}/s" if holds(seen_hz, condition.value) else None
+    if what == "starved":
+        starved = result.starved_connections
+        return f"{starved:,} connections were" if holds(starved, condition.value) else None
+    errors = sum((result.errors if condition.request == ALL else request.errors).values())
+    value = errors / max(1, request.count + errors) if condition.share else errors
+    return f"there were {errors:,} among {request.count + errors:,}" if holds(value, condition.value) else None

@@ -1,0 +1,246 @@
+"""Every picture of a folder of results, as the report and the notebooks show it: what is drawn from which runs.
+
+Pictures over rows are ``figures``'; those that need what a row has no room for (distributions), or what was concluded
+(ratios), are put together here from the runs' records and the study's comparisons. Nothing here measures, and nothing
+is concluded.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from experiments import figures, stats
+from experiments.figures import distributions, heat_map, offered_load, ratios, stages
+from experiments.figures.series import carries_p99
+from experiments.figures.style import house_style, look, save, svg_text
+from experiments.observation import Observation
+from experiments.percentiles import effective_count
+from experiments.results import ALL, RESULTS_FILE, Row, load_whole_runs
+from experiments.run_records import RUNS_FILE, RunRecord, load_records
+from experiments.stats import Estimate
+from experiments.studies.stock.comparisons import judge
+from experiments.studies.stock.declared import clients_text, families
+
+FOLDER = figures.FOLDER
+"""Where the files are, inside the results folder."""
+
+STOCK = "stock"
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What pictures are made from."""
+
+    rows: tuple[Row, ...]
+    records: tuple[RunRecord, ...]
+    """None of them where the folder keeps none: then what needs them is not drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure, not drawn yet, with what stands for it where it cannot be seen."""
+
+    name: str
+    """Of its files; that of the part that it shows, where it is the only one."""
+    part: str
+    """The part of the study that it belongs to; ``answers`` for the comparisons."""
+    title: str
+    paint: Callable[[], Figure]
+    alternative: str
+
+
+def read(folder: Path) -> Results:
+    """The results of a folder. UsageError."""
+    records = load_records(folder) if (folder / RUNS_FILE).exists() else []
+    return Results(tuple(load_whole_runs(folder)), tuple(records))
+
+
+def pictures(results: Results) -> Iterator[Picture]:
+    """Every picture for which there are runs, in the order in which they are shown."""
+    yield from _ratios(results)
+    for drawing in figures.drawings(results.rows):
+        alternative = figures.alternative(drawing.part, results.rows)
+        paint = _painter(drawing.part, results.rows)
+        yield Picture(drawing.part, drawing.part, drawing.title, paint, alternative)
+        if drawing.part == "pool_by_clients":
+            yield _heat_map(results.rows)
+    yield from _stages(results.rows)
+    yield from _offered(results.rows)
+    yield from _distributions(results)
+
+
+def draw(folder: Path) -> list[Path]:
+    """Writes every picture of a folder of results, SVG and PNG; their paths. Takes seconds. UsageError, OSError."""
+    paths: list[Path] = []
+    for picture in pictures(read(folder)):
+        with house_style():
+            paths.extend(save(picture.paint(), folder / FOLDER, picture.name))
+    return paths
+
+
+def svg_texts(folder: Path) -> Iterator[tuple[str, str]]:
+    """Every picture's name and its SVG, drawn anew."""
+    for picture in pictures(read(folder)):
+        with house_style():
+            yield picture.name, svg_text(picture.paint())
+
+
+def draw_if_older(folder: Path) -> None:
+    """Draws what is missing, or older than the results."""
+    measured_at = (folder / RESULTS_FILE).stat().st_mtime
+    files = [folder / FOLDER / f"{picture.name}.svg" for picture in pictures(read(folder))]
+    if any(not file.exists() or file.stat().st_mtime < measured_at for file in files):
+        draw(folder)
+
+
+def _painter(part: str, rows: Sequence[Row]) -> Callable[[], Figure]:
+    return lambda: figures.paint(part, rows)
+
+
+def _ratios(results: Results) -> Iterator[Picture]:
+    """The declared family of the answers, as it was judged."""
+    if not results.rows or results.rows[0].study != STOCK:
+        return
+    judged = judge(results.rows)
+    found = [judged[contrast.name] for contrast in families(results.rows)["answers"] if contrast.name in judged]
+    shown = [
+        ratios.Ratio(
+            one.contrast.text,
+            one.result.ratio,
+            one.result.verdict,
+            one.result.blocks_needed,
+            one.refused[0].gate if one.refused else None,
+        )
+        for one in found
+    ]
+    if shown:
+        title = "The four answers: ratios of mean latencies"
+        speech = ratios.text_alternative(title, shown)
+        yield Picture("answers", "answers", title, lambda: ratios.draw_ratios(title, shown), speech)
+
+
+def _heat_map(rows: Sequence[Row]) -> Picture:
+    """The median of each pool with each number of clients."""
+    own = [row for row in rows if row.part == "pool_by_clients" and row.request != ALL]
+    cells = []
+    for workers, clients in sorted({(row.workers, row.clients) for row in own}):
+        found = [row for row in own if (row.workers, row.clients) == (workers, clients)]
+        medians = [row.response_us_p50 for row in found if row.response_us_p50 is not None]
+        if medians:
+            limited = any(row.load_limited for row in found)
+            cells.append(heat_map.Cell(workers, clients, stats.mean_interval(medians), limited))
+    fields = [heat_map.Field("sockets", tuple(cells))]
+    title = "Pool × clients: median latency of Lookup on sockets"
+    speech = heat_map.text_alternative(title, fields)
+    return Picture("pool_map", "pool_by_clients", title, lambda: heat_map.draw_heat_map(title, fields), speech)
+
+
+def _mean_of(values: Sequence[float | None]) -> Estimate | None:
+    """Over runs, all of which must have it."""
+    kept = [value for value in values if value is not None]
+    return stats.mean_interval(kept) if kept and len(kept) == len(values) else None
+
+
+def _stages(rows: Sequence[Row]) -> Iterator[Picture]:
+    """Where the time of a request goes, of every setting whose requests were stamped."""
+    own = [row for row in rows if row.timeline and row.request != ALL and row.stage_total_us_mean is not None]
+    shown = []
+    for transport, request, clients in sorted({(row.transport, row.request, row.clients) for row in own}):
+        runs = [row for row in own if (row.transport, row.request, row.clients) == (transport, request, clients)]
+
+        def mean(name: str, of: Sequence[Row] = runs) -> float:
+            return float(sum(getattr(row, name) or 0.0 for row in of) / len(of))
+
+        shown.append(
+            stages.Stages(
+                label=f"{look(transport).label}, {clients_text(clients)}",
+                transport=transport,
+                queue_wait_us=mean("stage_queue_us_mean"),
+                preparation_us=mean("stage_preparation_us_mean"),
+                lock_wait_us=mean("stage_lock_us_mean"),
+                service_us=mean("stage_service_us_mean"),
+                reply_us=mean("stage_reply_us_mean"),
+                response_us_mean=_mean_of([row.response_us_mean for row in runs]),
+                total_us_p50=_mean_of([row.stage_total_us_p50 for row in runs]),
+                total_us_p99=_mean_of([row.stage_total_us_p99 for row in runs]),
+            )
+        )
+    if shown:
+        title = f"Where a Lookup’s time goes, pool of {own[0].workers}"
+        speech = stages.text_alternative(title, shown)
+        yield Picture("stages", "stages", title, lambda: stages.draw_stages(title, shown), speech)
+
+
+def _offered(rows: Sequence[Row]) -> Iterator[Picture]:
+    """Throughput and response times against the rate at which requests were due."""
+    own = [row for row in rows if row.loop == "open" and row.request != ALL and row.rate_hz is not None]
+    curves = []
+    for transport, request in sorted({(row.transport, row.request) for row in own}):
+        of_server = [row for row in own if (row.transport, row.request) == (transport, request)]
+        loads = []
+        for rate_hz in sorted({row.rate_hz for row in of_server if row.rate_hz is not None}):
+            runs = [row for row in of_server if row.rate_hz == rate_hz]
+            loads.append(
+                offered_load.Load(
+                    offered_hz=rate_hz,
+                    achieved_hz=stats.mean_interval([row.throughput_all_hz for row in runs]),
+                    response_us_p50=_mean_of([row.response_us_p50 for row in runs]),
+                    response_us_p99=_mean_of([row.response_us_p99 if carries_p99(row) else None for row in runs]),
+                    refused=_generator_refused(runs),
+                )
+            )
+        curves.append(offered_load.Curve(look(transport).label, transport, request, tuple(loads)))
+    if curves:
+        title = "Lookup in an open loop: what is offered, what is answered, and how soon"
+        speech = offered_load.text_alternative(title, curves)
+        yield Picture(
+            "offered_load", "offered_load", title, lambda: offered_load.draw_offered_load(title, curves), speech
+        )
+
+
+def _generator_refused(runs: Sequence[Row]) -> str:
+    """Why the rate was not the declared one, by the gates on the load side; empty where it was in most runs."""
+    late = [row for row in runs if generator_is_late(row)]
+    return "gate 7: sends late" if 2 * len(late) > len(runs) else ""
+
+
+def generator_is_late(row: Row) -> bool:
+    """Gate 7's limit on an open loop, on a row: 100 µs, or 5 % of the median where that is more."""
+    return row.late_us_p99 is not None and row.late_us_p99 > max(100.0, 0.05 * (row.response_us_p50 or 0.0))
+
+
+def _distributions(results: Results) -> Iterator[Picture]:
+    """Percentile curves of the two servers' Lookup, with the fewest and the most clients of figures 2 and 4."""
+    own = [record for record in results.records if record.run.setting.part in ("figure_2", "figure_4")]
+    counts = sorted({record.run.setting.clients for record in own})
+    lines = []
+    for clients in sorted({*counts[:1], *counts[-1:]}):
+        for part, transport in (("figure_2", "grpc"), ("figure_4", "sockets")):
+            runs = [
+                record.seen
+                for record in own
+                if (record.run.setting.part, record.run.setting.clients) == (part, clients)
+            ]
+            found = tuple(run for run in map(_counted, runs) if run is not None)
+            if found:
+                label = f"{look(transport).label}, {clients_text(clients)}"
+                lines.append(distributions.Line(label, transport, "lookup", found))
+    if lines:
+        title = "How long a Lookup takes, up to the slowest"
+        speech = distributions.text_alternative(title, lines)
+        yield Picture(
+            "distributions", "distributions", title, lambda: distributions.draw_distributions(title, lines), speech
+        )
+
+
+def _counted(seen: Observation) -> distributions.Run | None:
+    """A run's response times, counted upwards."""
+    if seen.load is None or not seen.load.requests[ALL].count:
+        return None
+    (part,) = seen.load.parts.values()  # of one request type
+    _, highest, counts = part.response.buckets()
+    effective = effective_count(int(counts.sum()), seen.load.slices.design_effect(99.0))
+    return distributions.Run(tuple((highest / 1000).tolist()), tuple(np.cumsum(counts).tolist()), effective)

@@ -1,0 +1,39 @@
+"""Sentences for a report: each made from predicates that hold, and not to be had otherwise.
+
+``Sentence`` cannot be constructed where a gate refuses it, so a report that prints nothing else cannot contradict its
+tables. ``choose`` takes, of several things that could be said, the first that is borne out: "grows with", or else
+"grows from the first to the last", or else that it is not decided.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from experiments.gates import refusals
+from experiments.gates.evidence import SentenceEvidence
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence that every gate let pass. ValueError, with the refusals, for any other."""
+
+    evidence: SentenceEvidence
+
+    def __post_init__(self) -> None:
+        if not self.evidence.claims:
+            raise ValueError(f"{self.evidence.text!r} claims nothing: a text that states no result needs no Sentence")
+        if refused := refusals(self.evidence):
+            raise ValueError("; ".join(map(str, refused)))
+
+    def __str__(self) -> str:
+        return self.evidence.text
+
+
+def choose(candidates: Iterable[SentenceEvidence]) -> Sentence:
+    """The first that may be said. ValueError, with all refusals, if none may."""
+    refused: list[str] = []
+    for candidate in candidates:
+        try:
+            return Sentence(candidate)
+        except ValueError as error:
+            refused.append(str(error))
+    raise ValueError("; ".join(refused) or "nothing to choose from")

@@ -1,0 +1,228 @@
+/* A load client for the sockets protocol, in C: as little between the clock and the wire as a program can have.
+ *
+ *     load HOST PORT METHOD PAYLOAD_HEX CONNECTIONS WARM_UP_S DURATION_S
+ *
+ * A closed loop on many connections in one thread with epoll: every connection has one request under way. Times are
+ * from just before the write to just after the whole reply was read. One line of JSON comes out: requests in the
+ * measured window, errors, throughput in 1/s, and times in µs. A lost connection, or bytes that are no reply, end it
+ * with exit code 1; there are no retries. HOST is an IPv4 address.
+ *
+ * Built by: cc -O2 -o load load.c
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    REQUEST_HEAD = 13, /* length, call, timeout in ms: 4 bytes each; length of the method */
+    REPLY_HEAD = 9,    /* length, call: 4 bytes each; code */
+    REPLY_MAX = 4096,
+    FRAME_MAX = 4096,
+    CONNECTIONS_MAX = 4096,
+    EVENTS_MAX = 256
+};
+
+struct connection {
+    int descriptor;
+    uint32_t call;
+    int64_t sent_ns;
+    size_t held; /* bytes of the reply that have come */
+    uint8_t reply[REPLY_MAX];
+};
+
+static uint8_t frame[FRAME_MAX];
+static size_t frame_bytes;
+static uint32_t *times_ns; /* of every request in the window; 4.3 s is the longest it can say */
+static size_t times_count, times_room, errors;
+
+static void fail(const char *said, ...)
+{
+    va_list values;
+    va_start(values, said);
+    fputs("load: ", stderr);
+    vfprintf(stderr, said, values);
+    fputc('\n', stderr);
+    va_end(values);
+    exit(1);
+}
+
+static int64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static void put_u32(uint8_t *at, uint32_t value)
+{
+    value = htonl(value);
+    memcpy(at, &value, 4);
+}
+
+static uint32_t get_u32(const uint8_t *at)
+{
+    uint32_t value;
+    memcpy(&value, at, 4);
+    return ntohl(value);
+}
+
+static void make_frame(const char *method, const char *payload)
+{
+    size_t method_bytes = strlen(method), payload_bytes = strlen(payload) / 2;
+    frame_bytes = REQUEST_HEAD + method_bytes + payload_bytes;
+    if (method_bytes > 255 || strlen(payload) % 2 || frame_bytes > FRAME_MAX)
+        fail("a method of 255 bytes at most and a payload of whole bytes in hexadecimal are needed");
+    put_u32(frame, (uint32_t)frame_bytes - 4);
+    put_u32(frame + 8, 0); /* no timeout */
+    frame[12] = (uint8_t)method_bytes;
+    memcpy(frame + REQUEST_HEAD, method, method_bytes);
+    for (size_t place = 0; place < payload_bytes; place++) {
+        unsigned value;
+        if (sscanf(payload + 2 * place, "%2x", &value) != 1)
+            fail("%s is not hexadecimal", payload);
+        frame[REQUEST_HEAD + method_bytes + place] = (uint8_t)value;
+    }
+}
+
+static void dial(struct connection *c, const char *host, int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int on = 1;
+    if (inet_pton(AF_INET, host, &address.sin_addr) != 1)
+        fail("%s is no IPv4 address", host);
+    c->descriptor = socket(AF_INET, SOCK_STREAM, 0);
+    if (c->descriptor < 0 || connect(c->descriptor, (struct sockaddr *)&address, sizeof address) < 0)
+        fail("no connection to %s:%d", host, port);
+    setsockopt(c->descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+static void send_request(struct connection *c)
+{
+    c->call = c->call == UINT32_MAX ? 1 : c->call + 1;
+    c->held = 0;
+    put_u32(frame + 4, c->call);
+    c->sent_ns = clock_ns();
+    if (write(c->descriptor, frame, frame_bytes) != (ssize_t)frame_bytes)
+        fail("a request could not be sent");
+}
+
+static void note(int64_t took_ns)
+{
+    if (times_count == times_room) {
+        times_room = times_room ? 2 * times_room : 1 << 20;
+        times_ns = realloc(times_ns, times_room * sizeof *times_ns);
+        if (times_ns == NULL)
+            fail("no memory for %zu times", times_room);
+    }
+    times_ns[times_count++] = took_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)took_ns;
+}
+
+/* Reads what has come. Says whether the reply is whole. */
+static int receive(struct connection *c, int64_t from_ns, int64_t until_ns)
+{
+    ssize_t got = read(c->descriptor, c->reply + c->held, REPLY_MAX - c->held);
+    if (got <= 0)
+        fail("the server closed a connection");
+    c->held += (size_t)got;
+    if (c->held < REPLY_HEAD)
+        return 0;
+    size_t whole = (size_t)get_u32(c->reply) + 4;
+    if (whole < REPLY_HEAD || whole > REPLY_MAX || c->held > whole || get_u32(c->reply + 4) != c->call)
+        fail("a reply that belongs to no request");
+    if (c->held < whole)
+        return 0;
+    int64_t done_ns = clock_ns();
+    if (c->sent_ns >= from_ns && c->sent_ns < until_ns) {
+        if (c->reply[8] == 0 && whole > REPLY_HEAD)
+            note(done_ns - c->sent_ns);
+        else
+            errors++;
+    }
+    return 1;
+}
+
+static void drive(struct connection *connections, int count, int64_t from_ns, int64_t until_ns)
+{
+    struct epoll_event events[EVENTS_MAX];
+    int epoll = epoll_create1(0), under_way = count;
+    for (int place = 0; place < count; place++) {
+        struct epoll_event wanted = {.events = EPOLLIN, .data.ptr = &connections[place]};
+        if (epoll_ctl(epoll, EPOLL_CTL_ADD, connections[place].descriptor, &wanted) < 0)
+            fail("epoll takes no connection");
+        send_request(&connections[place]);
+    }
+    while (under_way) {
+        int ready = epoll_wait(epoll, events, EVENTS_MAX, 10000);
+        if (ready <= 0)
+            fail("no reply within 10 s");
+        for (int place = 0; place < ready; place++) {
+            struct connection *c = events[place].data.ptr;
+            if (!receive(c, from_ns, until_ns))
+                continue;
+            if (clock_ns() < until_ns)
+                send_request(c);
+            else
+                under_way--;
+        }
+    }
+    close(epoll);
+}
+
+static int ascending(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+static double at_us(double share)
+{
+    size_t place = (size_t)(share * (double)times_count);
+    return times_ns[place < times_count ? place : times_count - 1] / 1e3;
+}
+
+static void print_report(double duration_s)
+{
+    double sum_us = 0;
+    if (times_count == 0)
+        fail("no reply in the window");
+    qsort(times_ns, times_count, sizeof *times_ns, ascending);
+    for (size_t place = 0; place < times_count; place++)
+        sum_us += times_ns[place] / 1e3;
+    printf("{\"requests\": %zu, \"errors\": %zu, \"throughput_hz\": %.3f, \"mean_us\": %.3f, \"p50_us\": %.3f, "
+           "\"p99_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f}\n",
+           times_count, errors, (double)times_count / duration_s, sum_us / (double)times_count, at_us(0.5), at_us(0.99),
+           at_us(0.999), times_ns[times_count - 1] / 1e3);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 8)
+        fail("usage: load HOST PORT METHOD PAYLOAD_HEX CONNECTIONS WARM_UP_S DURATION_S");
+    int port = atoi(argv[2]), count = atoi(argv[5]);
+    double warm_up_s = atof(argv[6]), duration_s = atof(argv[7]);
+    if (port < 1 || port > 65535 || count < 1 || count > CONNECTIONS_MAX || warm_up_s < 0 || duration_s <= 0)
+        fail("a port of 1 to 65535, 1 to %d connections, and seconds over 0 are needed", CONNECTIONS_MAX);
+    make_frame(argv[3], argv[4]);
+    struct connection *connections = calloc((size_t)count, sizeof *connections);
+    if (connections == NULL)
+        fail("no memory for %d connections", count);
+    for (int place = 0; place < count; place++)
+        dial(&connections[place], argv[1], port);
+    int64_t from_ns = clock_ns() + (int64_t)(warm_up_s * 1e9), until_ns = from_ns + (int64_t)(duration_s * 1e9);
+    drive(connections, count, from_ns, until_ns);
+    print_report(duration_s);
+    for (int place = 0; place < count; place++)
+        close(connections[place].descriptor);
+    free(connections);
+    free(times_ns);
+    return 0;
+}

@@ -1,0 +1,3 @@
+module socketload
+
+go 1.24.0

@@ -1,0 +1,69 @@
+"""What the gates say of a study, for its report: which comparisons they refuse and why, and what the A/A run showed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from experiments.evidence import machine_evidence
+from experiments.gates import GATES
+from experiments.gates.refusal import Refusal
+from experiments.report_tables import markdown_table
+from experiments.results import Row
+from experiments.studies.stock.comparisons import Judged, judge, same_settings
+from experiments.studies.stock.wording import number
+
+SHOWN_MAX = 40
+"""Refusals that are worth a line each."""
+
+
+def section(rows: Sequence[Row]) -> Iterator[str]:
+    """The section's paragraphs."""
+    judged = judge(rows)
+    yield "## What the gates say"
+    yield (
+        "Twenty gates look at every comparison, and at every run that it rests on, before anything is concluded: at "
+        "clocks, counts, Little’s law, load, arrivals, order, errors, steadiness and more. What one of them refuses is "
+        "INCONCLUSIVE, whatever the numbers."
+    )
+    yield _same(rows)
+    refused = {name: one for name, one in judged.items() if one.refused}
+    if not refused:
+        yield f"None of them refuses any of the {len(judged)} comparisons of this report."
+        return
+    yield f"They refuse {len(refused)} of the {len(judged)} comparisons of this report:"
+    yield _table(refused)
+
+
+def _same(rows: Sequence[Row]) -> str:
+    """The A/A run of the sweep."""
+    records = machine_evidence(rows, same_settings(rows), lambda row: row.response_us_mean).aa
+    if not records:
+        return (
+            "No setting was run twice in each block, so that nothing tells what this machine makes of no difference at "
+            "all: no comparison can be concluded."
+        )
+    (record,) = records
+    return (
+        f"{record.comparisons} settings were run twice in each block. Of these comparisons of a setting with itself "
+        f"{record.false_differences} showed a difference, which is false; half of their intervals are narrower than "
+        f"{number(100 * (record.effect_min - 1))} % either way, and no smaller difference is concluded here."
+    )
+
+
+def _table(refused: Mapping[str, Judged]) -> str:
+    """A line for each reason, with the comparisons that it holds for."""
+    reasons: dict[tuple[int, str, str], list[str]] = {}
+    for one in refused.values():
+        for refusal in _distinct(one.refused):
+            reasons.setdefault((refusal.gate, refusal.what, refusal.do), []).append(one.contrast.text)
+    names = {gate.number: gate.name for gate in GATES}
+    lines = [
+        (f"{gate}: {names[gate]}", "; ".join(texts), f"{what[:1].upper()}{what[1:]}. To do: {do}.")
+        for (gate, what, do), texts in sorted(reasons.items())[:SHOWN_MAX]
+    ]
+    table = markdown_table(("Gate", "Comparison", "What is wrong, and what to do"), lines, 3)
+    left = len(reasons) - SHOWN_MAX
+    return table if left <= 0 else f"{table}\n\nAnd {left} more."
+
+
+def _distinct(refusals: Sequence[Refusal]) -> list[Refusal]:
+    """The first of each gate: ten runs with the same fault need no ten lines."""
+    return list({refusal.gate: refusal for refusal in reversed(refusals)}.values())

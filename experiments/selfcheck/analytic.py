@@ -1,0 +1,205 @@
+"""Analytic: mean and percentiles of M/M/c queues, measured, beside the exact ones of queueing theory.
+
+A queue server (``queue_server.py``) is loaded in an open loop with Poisson arrivals, in ten replications with seeds of
+their own, each on a new process. A cell is one statistic of one queue: the value of all replications together must be
+within 5 % + 100 µs of theory with the measured null round trip added, and its 95 % interval, Student's t on the
+replications' values, should cover it. The null round trip is the mean of the same load on a server whose service takes
+no time, which shifts every percentile alike as long as it is short.
+
+How much is needed was worked out beforehand, by simulating each queue and taking the standard deviation of a cell over
+replications: responses are correlated over many requests, and the 99th percentile is the least certain cell. For 5 % +
+100 µs to be three standard errors it takes, in thousands of requests:
+
+    S = 2 ms   c=1 ρ=.5: 118   c=2 ρ=.5: 29   c=4 ρ=.6: 27
+    S = 5 ms   c=1 ρ=.8: 1774   c=2 ρ=.7: 388   c=4 ρ=.7: 120   c=8 ρ=.8: 98
+
+One queue of the first kind takes 250 a second, so that it would need eight minutes; a server therefore hosts several
+queues side by side, each with its own part of the Poisson process. The minutes' version has some four standard errors.
+Overnight has the longer table, at three and more.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
+from scipy import stats
+
+from clients.load.plan import LoadPlan
+from clients.load.times import DIGITS, HIGHEST_NS, LOWEST_NS
+from experiments.selfcheck.finding import Finding
+from experiments.selfcheck.load import found, known, lookups, queue_server, run, times
+from experiments.selfcheck.queue_server import Options
+from experiments.selfcheck.theory import Mmc
+from stock_service.transports import Address
+
+REPLICATIONS, SECONDS_REPLICATIONS = 10, 3
+
+CONNECTIONS = 64
+
+WITHIN_SHARE, WITHIN_MS = 0.05, 0.1
+"""How far off a cell may be: the sum of both."""
+
+COVERING_SHARE = 0.75
+"""The share of cells whose interval must cover: 9 of 12."""
+
+CONFIDENCE = 0.95
+
+NULL_S = 2.0
+"""How long the null round trip is measured."""
+
+PERCENTILES = (50, 90, 99)
+
+STATISTICS = ("mean", *(f"p{percentile}" for percentile in PERCENTILES))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One kind of queue, and how much of it is measured."""
+
+    queue: Mmc
+    side_by_side: int
+    """Queues on one server."""
+    duration_s: float
+    """Of each replication."""
+    warm_up_s: float
+    """Some ten times what the queue takes to forget that it began empty: 1 ÷ (μ (1 - √ρ)²)."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"analytic, c={self.queue.servers} ρ={self.queue.utilisation:g}"
+
+
+MINUTES = (
+    Row(Mmc(1, 0.5, 0.002), 12, 7.0, 0.5),
+    Row(Mmc(2, 0.5, 0.002), 5, 2.5, 0.5),
+    Row(Mmc(4, 0.6, 0.002), 2, 2.5, 0.5),
+)
+OVERNIGHT = (
+    Row(Mmc(1, 0.8, 0.005), 20, 60.0, 5.0),
+    Row(Mmc(2, 0.7, 0.005), 12, 15.0, 2.0),
+    Row(Mmc(4, 0.7, 0.005), 6, 8.0, 2.0),
+    Row(Mmc(8, 0.8, 0.005), 2, 10.0, 5.0),
+)
+SECONDS = (Row(Mmc(4, 0.5, 0.002), 2, 0.7, 0.3),)
+
+SECONDS_WITHIN_SHARE, SECONDS_WITHIN_MS = 1.0, 500.0
+"""For the version of a few seconds, on a machine that does other things too: no factor of 1,000, nothing lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One statistic of one queue, in ms."""
+
+    measured: float
+    low: float
+    high: float
+    """The 95 % interval."""
+    known: float
+    """Theory and null round trip."""
+
+    @property
+    def covers(self) -> bool:
+        """Whether the interval holds what is known."""
+        return self.low <= self.known <= self.high
+
+    def within(self, share: float, ms: float) -> bool:
+        """Whether it is no further off than that."""
+        return abs(self.measured - self.known) <= share * self.known + ms
+
+
+def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
+    """Measures every cell. Blocks: minutes' version about three minutes; raises KeyboardInterrupt."""
+    rows = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
+    replications = SECONDS_REPLICATIONS if seconds else REPLICATIONS
+    share, ms = (SECONDS_WITHIN_SHARE, SECONDS_WITHIN_MS) if seconds else (WITHIN_SHARE, WITHIN_MS)
+    must = f"within {share:.0%} + {ms * 1000:g} µs of theory and null round trip"
+    findings, covering = [], 0
+    for number, row in enumerate(rows):
+
+        def look(row: Row = row, number: int = number) -> list[Finding]:
+            nonlocal covering
+            cells = measure(row, replications, 1000 * (number + 1))
+            covering += sum(cell.covers for cell in cells)
+            return [_finding(row, name, cell, must, share, ms) for name, cell in zip(STATISTICS, cells, strict=True)]
+
+        findings += found(row.name, must, look)
+    if not seconds:
+        findings.append(_covering(covering, len(rows) * len(STATISTICS)))
+    return findings
+
+
+def measure(row: Row, replications: int, seed: int) -> list[Cell]:
+    """The cells of one row, in the order of ``STATISTICS``. Blocks; raises what ``run`` raises."""
+    null_ms = _null_ms(row, seed)
+    whole = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
+    values, means, counts = [], [], []
+    for replication in range(1, replications + 1):
+        options = Options(row.queue.servers, row.side_by_side, row.queue.service_s, seed=seed + replication)
+        with queue_server(options) as (_, address):
+            measured = times(run(_plan(row, address, seed + replication)))
+        histogram = measured.response
+        whole.add(histogram)
+        means.append(known(measured.mean_us) / 1000)
+        counts.append(measured.count)
+        values.append([means[-1], *(histogram.get_value_at_percentile(each) / 1e6 for each in PERCENTILES)])
+    together = [
+        float(np.average(means, weights=counts)),
+        *(whole.get_value_at_percentile(each) / 1e6 for each in PERCENTILES),
+    ]
+    theory = [row.queue.mean_s, *(row.queue.quantile_s(each / 100) for each in PERCENTILES)]
+    return [
+        cell(together[place], [each[place] for each in values], 1000 * theory[place] + null_ms)
+        for place in range(len(STATISTICS))
+    ]
+
+
+def cell(measured: float, replications: list[float], theory: float) -> Cell:
+    """One cell, from its value over all requests and those of the replications, two at least; in ms.
+
+    The interval is that of the logarithms' mean: a time is positive, and few replications do not reach below nothing.
+    """
+    logs = np.log(replications)
+    error = float(np.std(logs, ddof=1)) / len(logs) ** 0.5
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * error
+    middle = float(np.mean(logs))
+    return Cell(measured, math.exp(middle - half), math.exp(middle + half), theory)
+
+
+def _null_ms(row: Row, seed: int) -> float:
+    """What a request takes besides its service and waiting: the mean, with the same load and a service of no time.
+
+    The server spins, as it does under the load to come, where some reply is always due within the millisecond.
+    """
+    options = Options(row.queue.servers, row.side_by_side, 0.0, "constant", seed, spin=True)
+    with queue_server(options) as (_, address):
+        result = run(replace(_plan(row, address, seed), duration_s=min(NULL_S, row.duration_s)))
+    return known(times(result).mean_us) / 1000
+
+
+def _plan(row: Row, address: Address, seed: int) -> LoadPlan:
+    return replace(
+        lookups("sockets", address),
+        connections_per_client=CONNECTIONS,
+        rate_hz=row.queue.rate_hz * row.side_by_side,
+        arrivals="poisson",
+        warm_up_s=row.warm_up_s,
+        duration_s=row.duration_s,
+        seed=seed,
+    )
+
+
+def _finding(row: Row, statistic: str, cell: Cell, must: str, share: float, ms: float) -> Finding:
+    off = cell.measured / cell.known - 1
+    shown = (
+        f"{cell.measured:.2f} ms ({cell.low:.2f} to {cell.high:.2f}) where {cell.known:.2f} is known: {off:+.1%}"
+        f"{'' if cell.covers else ', outside its interval'}"
+    )
+    return Finding(f"{row.name}, {statistic}", shown, must, cell.within(share, ms))
+
+
+def _covering(covering: int, cells: int) -> Finding:
+    least = round(COVERING_SHARE * cells)
+    shown = f"{covering} of {cells} intervals cover what is known"
+    return Finding("analytic, intervals", shown, f"at least {least} of {cells}", covering >= least)

@@ -1,0 +1,97 @@
+"""``python -m experiments selfcheck``: whether the instrument measures what is known beforehand, on this machine.
+
+Every check gives findings; the command prints them as a table, keeps it with the machine's record, and exits with 1 if
+one did not pass. What needs a program that is not here is skipped, says how to get it, and counts as nothing.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments import environment
+from experiments.environment import write_at_once
+from experiments.report_tables import markdown_table
+from experiments.selfcheck import agreement, analytic, clients, pairs, replay, stalls, statistics
+from experiments.selfcheck.finding import Finding
+
+REPORT = "selfcheck.md"
+RECORD = "aa.json"
+"""What A/A showed of this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check. ``run`` is told whether it has the night, and the folder that keeps what was found."""
+
+    title: str
+    run: Callable[[bool, Path], list[Finding]]
+
+
+CHECKS: dict[str, Check] = {
+    "replay": Check(
+        "Responses, one by one, against those that a queue of known service times must give",
+        lambda overnight, _: replay.check(overnight),
+    ),
+    "analytic": Check(
+        "Responses of M/M/c queues against queueing theory", lambda overnight, _: analytic.check(overnight)
+    ),
+    "stalls": Check(
+        "A server that stands still for 200 ms in every 10 s, seen by the open loop and by the closed one",
+        lambda overnight, _: stalls.check(overnight),
+    ),
+    "agreement": Check(
+        "Service times against those of ghz (gRPC) and of a Go client (sockets)",
+        lambda overnight, _: agreement.check(overnight),
+    ),
+    "clients": Check(
+        "The load client beside C, Go, ghz and grpcio: latency of one connection, throughput, tail",
+        lambda overnight, _: clients.check(overnight),
+    ),
+    "statistics": Check(
+        "Intervals, tests and gates on synthetic experiments whose truth is known", lambda _, __: statistics.check()
+    ),
+    "ab": Check(
+        "Equal arms, and an arm slowed by 10 %", lambda overnight, out: pairs.check(overnight, record_to=out / RECORD)
+    ),
+}
+"""Every check by its name, in the order in which they run."""
+
+
+def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
+    """Runs checks, prints what they find and keeps it in ``out``; whether all that was not skipped passed. OSError."""
+    out.mkdir(parents=True, exist_ok=True)
+    sections, passed = [], True
+    for name in names:
+        print(f"{name}: {CHECKS[name].title}", file=sys.stderr)
+        began_s = time.monotonic()
+        findings = CHECKS[name].run(overnight, out)
+        took_s = time.monotonic() - began_s
+        for finding in findings:
+            print(f"{_word(finding):8} {name}: {finding.name}: {finding.shown}; must: {finding.must}", flush=True)
+        sections.append(_section(name, findings, took_s))
+        passed = passed and all(finding.passed is not False for finding in findings)
+        write_at_once(out / REPORT, _report(sections, overnight))
+    return passed
+
+
+def _report(sections: Sequence[str], overnight: bool) -> str:
+    here = environment.look()
+    how = "overnight" if overnight else "minutes"
+    machine = (
+        f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}, commit {here.commit[:12]}"
+        f"{' with changes' if here.dirty else ''}; load {here.before.load_1_min:g} at {here.before.at}."
+    )
+    head = f"# The instrument, checked ({how})\n\n{machine}"
+    return "\n\n".join((head, *sections)) + "\n"
+
+
+def _section(name: str, findings: Sequence[Finding], took_s: float) -> str:
+    lines = [(finding.name, finding.shown, finding.must, f"**{_word(finding)}**") for finding in findings]
+    table = markdown_table(("What", "Shown", "Must", "Passed"), lines, 4)
+    return f"## {name}\n\n{CHECKS[name].title}; {took_s:.0f} s.\n\n{table}"
+
+
+def _word(finding: Finding) -> str:
+    return {True: "passed", False: "FAILED", None: "skipped"}[finding.passed]

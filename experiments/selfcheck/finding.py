@@ -1,0 +1,14 @@
+"""What one of the instrument's checks of itself found."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was checked: what it showed, and what it had to show, both in plain words with their units."""
+
+    name: str
+    shown: str
+    must: str
+    passed: bool | None
+    """None: skipped; ``shown`` then says how to get what was missing."""

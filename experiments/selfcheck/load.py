@@ -1,0 +1,179 @@
+"""The checks' way to the load client, and to the servers that it loads: the only place that knows a ``LoadPlan``.
+
+A server has the first core that this process may use and whatever loads it the second, where there are two; programs
+that are none of ours too. A load that ends in any error is no evidence of anything: it raises, and the check that asked
+for it did not pass.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+from clients.load import fleet
+from clients.load.plan import LoadPlan
+from clients.load.result import ALL, LoadResult, RequestResult
+from experiments.environment import cores
+from experiments.selfcheck.finding import Finding
+from experiments.selfcheck.queue_server import Options
+from experiments.server_process import Program, ProgramFailed
+from stock_service.errors import Fault, StockServiceError
+from stock_service.transports import Address
+
+STOCK = "GameStart"
+"""What every request asks for."""
+
+Cores = tuple[int, ...] | None
+"""Cores to keep a process to; None: any."""
+
+
+class LoadFailed(StockServiceError):
+    """A load that ended in errors, or a program beside it that failed: says which, in one line."""
+
+
+def server_cores() -> Cores:
+    """The server's core; None where there is only one."""
+    own = cores()
+    return own[:1] if len(own) > 1 else None
+
+
+def load_cores() -> Cores:
+    """The load's core; None where there is only one."""
+    own = cores()
+    return own[1:2] if len(own) > 1 else None
+
+
+def lookups(transport: str, address: Address) -> LoadPlan:
+    """Lookups of one stock from one process on the load's core; closed loop, one connection, for ``replace``."""
+    return LoadPlan(
+        transport=transport,
+        address=address,
+        clients=1,
+        mix={"lookup": 1.0},
+        stocks=(STOCK,),
+        warm_up_s=0.5,
+        duration_s=1.0,
+        cpus=load_cores(),
+    )
+
+
+def run(plan: LoadPlan) -> LoadResult:
+    """Runs a load to its end. Blocks. Raises LoadFailed for any error in it, KeyboardInterrupt after Ctrl-C."""
+    result = fleet.run(plan)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    if result.errors or not result.requests[ALL].count:
+        raise LoadFailed(f"{result.requests[ALL].count} replies and these errors: {dict(result.errors)}")
+    return result
+
+
+def times(result: LoadResult) -> RequestResult:
+    """What all requests of a run took; there were replies, since ``run`` gave it."""
+    return result.requests[ALL]
+
+
+def known(value: float | None) -> float:
+    """A number that is there, because there were replies."""
+    assert value is not None
+    return value
+
+
+@contextmanager
+def queue_server(options: Options) -> Iterator[tuple[Program, Address]]:
+    """A server of known service times on the server's core: the process, and where it listens. Raises ProgramFailed.
+
+    Where there is no core for it alone it sleeps, whatever the options say.
+    """
+    command = [sys.executable, "-m", "experiments.selfcheck.queue_server"]
+    command += ["--servers", str(options.servers), "--queues", str(options.queues), "--mean-s", repr(options.mean_s)]
+    command += ["--distribution", options.distribution, "--seed", str(options.seed)]
+    command += ["--spin"] if options.spin and server_cores() is not None else []
+    command += [] if options.log is None else ["--log", str(options.log)]
+    with Program(command, server_cores()) as server:
+        yield server, server.ready()
+
+
+@contextmanager
+def stock_server(transport: str) -> Iterator[tuple[Program, Address]]:
+    """The stock service on the server's core: the process, and where it listens. Raises ProgramFailed."""
+    command = [sys.executable, "-m", "stock_service", "serve", "--transport", transport, "--port", "0"]
+    with Program(command, server_cores()) as server:
+        yield server, server.ready()
+
+
+@contextmanager
+def null_server(transport: str) -> Iterator[tuple[Program, Address]]:
+    """A server that does nothing, on the server's core: the process, and where it listens. Raises ProgramFailed."""
+    with Program(
+        [sys.executable, "-m", "clients.load.null_server", "--transport", transport], server_cores()
+    ) as server:
+        yield server, server.ready()
+
+
+def finished(
+    command: Sequence[str],
+    cpus: Cores,
+    timeout_s: float,
+    folder: Path | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """What a program printed, run to its end on these cores. Blocks; raises LoadFailed. Killed if Ctrl-C comes.
+
+    ``variables`` are added to its environment.
+    """
+    name = Path(command[0]).name
+    with tempfile.TemporaryFile() as stderr:
+        try:
+            with kept_to(cpus):
+                process = subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    env=os.environ | variables,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise LoadFailed(f"{name} did not start: {error}") from error
+        assert process.stdout is not None
+        try:
+            said, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired as expired:
+            raise LoadFailed(f"{name} took over {timeout_s:g} s") from expired
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+        if process.returncode:
+            stderr.seek(0)
+            words = stderr.read().decode("utf-8", "replace").strip().splitlines() or ["nothing"]
+            raise LoadFailed(f"{name}: exit code {process.returncode}; it said: {words[-1]}")
+    return said.decode("utf-8", "replace")
+
+
+@contextmanager
+def kept_to(cpus: Cores) -> Iterator[None]:
+    """Keeps this thread, and so what it starts, to these cores meanwhile: a program's threads, from its first on."""
+    if cpus is None or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def found(name: str, must: str, look: Callable[[], list[Finding]]) -> list[Finding]:
+    """What a check finds; where its programs fail, that it did not pass, and why."""
+    try:
+        return look()
+    except (LoadFailed, ProgramFailed, Fault) as failed:
+        return [Finding(name, str(failed), must, False)]

@@ -1,0 +1,287 @@
+"""A server whose every service time is known: seeded, by the number of the request.
+
+    python -m experiments.selfcheck.queue_server --servers 4 --mean-s 0.002 --seed 1 --log FILE
+
+It speaks the sockets protocol, from one thread. No handler runs: a request departs at ``max(arrival, earliest free
+server) + S_k``, computed when it is read, and its reply is sent when the clock gets there; so nothing depends on how
+exactly a system sleeps. ``S_k`` is the k-th of ``service_times_ns``; arrival is when the request's bytes were read.
+
+With ``--queues`` there are several such stations side by side, and a seeded coin sends each request to one of them:
+parts of a Poisson process are independent Poisson processes, so that one run sees as many independent queues.
+
+The log is written at the end: six numbers for every request in order of arrival, see ``Log``. With ``--spin`` the
+thread never sleeps, for a core of its own; otherwise it spins for the last millisecond before a departure.
+
+Stalls are not its own: whoever checks them stops the process from outside (SIGSTOP), which is what a pause of a whole
+machine does, needs no word from the server, and so can be done to any server.
+
+Left out: limits. It serves the instrument's own load, and ends with an error where the log would be over its bound.
+"""
+
+import argparse
+import gc
+import heapq
+import itertools
+import random
+import select
+import signal
+import socket
+import sys
+import time
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stock_service.command_line import Parser, integer, seconds
+from stock_service.model import Status
+from stock_service.v1 import stock_pb2
+from stock_service.wire.framing import FrameDecoder, FramingError, RequestFrame, encode_reply, request_decoder
+
+PROGRAM = "python -m experiments.selfcheck.queue_server"
+
+Distribution = Literal["exponential", "constant"]
+
+DISTRIBUTIONS: tuple[Distribution, ...] = ("exponential", "constant")
+
+READ_BYTES = 65536
+
+SPIN_NS = 1_100_000
+"""Before a departure: epoll's timeout is in whole milliseconds, rounded up."""
+
+GRACE_S = 5.0
+"""How long, after SIGTERM, departures that are still to come are waited for."""
+
+LOG_MAX = 1 << 22
+"""Requests that a log holds, at most: 200 MB."""
+
+_COLUMNS = 6
+
+_AT_A_TIME = 4096
+
+_REPLY = stock_pb2.LookupResponse(status=stock_pb2.Status.ValueType(Status.OK), price_cents=1).SerializeToString()
+
+
+def service_times_ns(distribution: Distribution, mean_s: float, seed: int) -> Iterator[int]:
+    """The service times of all requests, in order of arrival, without end; whole nanoseconds."""
+    if distribution == "constant":
+        yield from itertools.repeat(round(mean_s * 1e9))
+    rng = np.random.default_rng(seed)
+    while True:
+        yield from np.rint(rng.exponential(mean_s * 1e9, _AT_A_TIME)).astype(np.int64).tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What a server wrote down: one place for every request, in order of arrival. Times on ``time.perf_counter_ns``."""
+
+    connection: NDArray[np.int64]
+    """Connections in the order in which they were accepted, from 0."""
+    call: NDArray[np.int64]
+    """The client's number for the request."""
+    queue: NDArray[np.int64]
+    arrival_ns: NDArray[np.int64]
+    departure_ns: NDArray[np.int64]
+    """When the reply was to be sent."""
+    sent_ns: NDArray[np.int64]
+    """When it was."""
+
+
+def read_log(file: Path) -> Log:
+    """The log that a server left. Raises OSError or ValueError."""
+    table = np.fromfile(file, dtype=np.int64).reshape(-1, _COLUMNS)
+    return Log(*(np.ascontiguousarray(column) for column in table.T))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says."""
+
+    servers: int = 1
+    queues: int = 1
+    mean_s: float = 0.002
+    distribution: Distribution = "exponential"
+    seed: int = 1
+    spin: bool = False
+    log: Path | None = None
+
+
+class Client:
+    """One connection."""
+
+    __slots__ = ("decoder", "number", "socket")
+
+    def __init__(self, number: int, connected: socket.socket) -> None:
+        self.number = number
+        self.socket = connected
+        self.decoder: FrameDecoder[RequestFrame] = request_decoder()
+
+
+class QueueServer:
+    """Listens from when it is made. One thread's; to be served once."""
+
+    def __init__(self, options: Options) -> None:
+        """Raises OSError where it cannot listen."""
+        self._options = options
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self._listener.setblocking(False)
+        self._stopping, self._stop = socket.socketpair()
+        self._stop.setblocking(False)
+        self._epoll = select.epoll()
+        for watched in (self._listener, self._stopping):
+            self._epoll.register(watched.fileno(), select.EPOLLIN)
+        self._clients: dict[int, Client] = {}
+        self._accepted = 0
+        self._services = service_times_ns(options.distribution, options.mean_s, options.seed)
+        self._coin = random.Random(f"{options.seed}/queue")
+        self._free_ns = [[0] * options.servers for _ in range(options.queues)]  # heaps: when each server is free
+        self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap: departure, number, to whom, the reply
+        self._log = array("q")
+        self._number = 0
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._listener.getsockname()[1])
+
+    @property
+    def stop_descriptor(self) -> int:
+        """Writing a byte here ends ``serve``; safe from a signal handler and from any thread."""
+        return self._stop.fileno()
+
+    def serve(self) -> None:
+        """Serves until it is stopped and what arrived has departed; then writes the log. Blocks; raises OSError."""
+        poll, clock_ns, to_come, clients = self._epoll.poll, time.perf_counter_ns, self._to_come, self._clients
+        listener, stopping = self._listener.fileno(), self._stopping.fileno()
+        until_ns = 0
+        while True:
+            while to_come and to_come[0][0] <= clock_ns():
+                self._depart()
+            if until_ns and (not to_come or clock_ns() >= until_ns):
+                break
+            for descriptor, _ in poll(self._patience_s()):
+                client = clients.get(descriptor)
+                if client is not None:
+                    self._read(client)
+                elif descriptor == listener:
+                    self._accept()
+                elif descriptor == stopping:
+                    self._epoll.unregister(stopping)
+                    until_ns = clock_ns() + int(GRACE_S * 1e9)
+        if self._options.log is not None:
+            with self._options.log.open("wb") as file:
+                self._log.tofile(file)
+
+    def close(self) -> None:
+        """Closes everything. May be repeated."""
+        for client in list(self._clients.values()):
+            self._drop(client)
+        for closing in (self._listener, self._stopping, self._stop, self._epoll):
+            closing.close()
+
+    def _patience_s(self) -> float:
+        """How long epoll may wait; -1: for ever."""
+        if self._options.spin:
+            return 0.0
+        if not self._to_come:
+            return -1.0
+        return max(0, self._to_come[0][0] - time.perf_counter_ns() - SPIN_NS) / 1e9
+
+    def _read(self, client: Client) -> None:
+        """Takes what has come; computes every request's departure."""
+        try:
+            data = client.socket.recv(READ_BYTES)
+            arrival_ns = time.perf_counter_ns()
+            requests = client.decoder.feed(data) if data else []
+        except BlockingIOError:
+            return
+        except (OSError, FramingError):
+            data = b""
+        if not data:
+            self._drop(client)
+            return
+        for request in requests:
+            queue = int(self._coin.random() * self._options.queues)
+            free_ns = self._free_ns[queue]
+            departure_ns = max(arrival_ns, free_ns[0]) + next(self._services)
+            heapq.heapreplace(free_ns, departure_ns)
+            heapq.heappush(self._to_come, (departure_ns, self._number, client, encode_reply(request.call, 0, _REPLY)))
+            self._number += 1
+            if self._options.log is not None:
+                if self._number > LOG_MAX:
+                    raise OSError(f"over {LOG_MAX} requests, which is all that a log holds")
+                self._log.extend((client.number, request.call, queue, arrival_ns, departure_ns, 0))
+
+    def _depart(self) -> None:
+        """Sends the reply that is next."""
+        _, number, client, reply = heapq.heappop(self._to_come)
+        if client.socket.fileno() >= 0:
+            try:
+                client.socket.send(reply)
+            except OSError:  # the client has gone, or does not read
+                self._drop(client)
+        if self._log:
+            self._log[number * _COLUMNS + _COLUMNS - 1] = time.perf_counter_ns()
+
+    def _accept(self) -> None:
+        """Takes every connection that waits, in order."""
+        while True:
+            try:
+                accepted, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            accepted.setblocking(False)
+            self._clients[accepted.fileno()] = Client(self._accepted, accepted)
+            self._accepted += 1
+            self._epoll.register(accepted.fileno(), select.EPOLLIN)
+
+    def _drop(self, client: Client) -> None:
+        if client.socket.fileno() >= 0:
+            del self._clients[client.socket.fileno()]
+            client.socket.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serves until a signal comes; gives the exit code."""
+    server = QueueServer(_options(arguments))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)  # what ends it is the byte that the interpreter writes
+    signal.set_wakeup_fd(server.stop_descriptor)
+    gc.disable()  # a collection would delay departures; nothing here makes cycles
+    print(f"ready 127.0.0.1:{server.port}", flush=True)
+    try:
+        server.serve()
+    finally:
+        server.close()
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> Options:
+    parser = Parser(PROGRAM, "Answers Lookups after service times that are known beforehand.")
+    add = parser.add_argument
+    add("--servers", type=integer(1, 64), default=1, help="of each queue")
+    add("--queues", type=integer(1, 256), default=1, help="side by side; a seeded coin chooses")
+    add("--mean-s", type=seconds(0, 10), default=0.002, help="mean service time")
+    add("--distribution", choices=DISTRIBUTIONS, default="exponential", help="of service times")
+    add("--seed", type=integer(0, 2**31 - 1), default=1, help="of service times and of the coin")
+    add("--spin", action="store_true", help="never sleep")
+    add("--log", type=Path, metavar="FILE", help="where to write every request's times, at the end")
+    given: argparse.Namespace = parser.parse_args(arguments)
+    return Options(
+        servers=given.servers,
+        queues=given.queues,
+        mean_s=given.mean_s,
+        distribution=given.distribution,
+        seed=given.seed,
+        spin=given.spin,
+        log=given.log,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""Replay: the load client's records against a server whose every service time is known, request by request.
+
+An open loop with Poisson arrivals loads a queue server to 0.7 of its capacity. The server logs when each request's
+bytes were read; from these moments and the seeded service times, and nothing else of the server's, ``theory.lindley``
+says when every reply was due to leave. A request is the n-th that was sent on its connection, on either side; its
+response time in the client's records must be what the recursion says, but for the time on the wire, the client's own
+and the server's lateness.
+
+The warm-up, in which connections are made, is replayed but not judged. Moments in which the hypervisor took a core away
+(``steal.py``) are left out whole, good and bad alike, and counted; if they take more than a tenth of the requests, the
+check says so and does not pass.
+"""
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.load.recorder import RawRecords
+from experiments.selfcheck.finding import Finding
+from experiments.selfcheck.load import LoadFailed, found, lookups, queue_server, run
+from experiments.selfcheck.queue_server import Log, Options, read_log, service_times_ns
+from experiments.selfcheck.steal import StealWatch
+from experiments.selfcheck.theory import Mmc, lindley
+
+UTILISATION = 0.7
+
+SERVICE_S = 0.001
+"""Long against what wire and client take, short enough for 25,000 requests in half a minute."""
+
+CONNECTIONS = 64
+
+WARM_UP_S = 0.5
+
+Times = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is asked of one version of the check."""
+
+    requests: int
+    within_share: float = 0.999
+    off_ms: float = 1.0
+    """How far off this share of the response times may be."""
+    median_us: float = 150.0
+    """How far off they may be in the middle."""
+    left_out_max: float = 0.1
+    """The share of requests that steal may take before too little is left to go by."""
+
+
+MINUTES = Scale(25_000)
+OVERNIGHT = Scale(100_000)
+SECONDS = Scale(700, within_share=0.9, off_ms=50.0, median_us=20_000.0, left_out_max=0.9)
+"""What holds on a machine that does other things too: every request is found, and most are near."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Every request of a run, in order of arrival."""
+
+    off_ns: Times
+    """The client's response time less the one known."""
+    due_ns: Times
+    done_ns: Times
+
+    def due_after(self, passed_s: float) -> "Compared":
+        """Those that were due so long after the first or later."""
+        late = self.due_ns >= self.due_ns.min(initial=2**62) + int(passed_s * 1e9)
+        return Compared(self.off_ns[late], self.due_ns[late], self.done_ns[late])
+
+
+def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
+    """Replays one server and four. Blocks: minutes' version about a minute; raises KeyboardInterrupt."""
+    scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
+    return [finding for servers in (1, 4) for finding in _check(servers, scale)]
+
+
+def _check(servers: int, scale: Scale) -> list[Finding]:
+    name = f"replay, {servers} server{'s' if servers > 1 else ''}"
+    return found(name, must(scale), lambda: [judge(name, *_replay(servers, scale), scale)])
+
+
+def _replay(servers: int, scale: Scale) -> tuple[Compared, StealWatch]:
+    """Loads a server, and compares."""
+    rate_hz = Mmc(servers, UTILISATION, SERVICE_S).rate_hz
+    with tempfile.TemporaryDirectory() as scratch, StealWatch() as steal:
+        options = Options(servers=servers, mean_s=SERVICE_S, seed=servers, log=Path(scratch) / "log")
+        with queue_server(options) as (_, address):
+            result = run(
+                replace(
+                    lookups("sockets", address),
+                    connections_per_client=CONNECTIONS,
+                    rate_hz=rate_hz,
+                    warm_up_s=WARM_UP_S,
+                    duration_s=scale.requests / rate_hz,
+                    seed=100 + servers,
+                    keep_records=True,
+                )
+            )
+        assert options.log is not None
+        log = read_log(options.log)
+    assert result.raw is not None
+    return compare(log, result.raw, options).due_after(WARM_UP_S), steal
+
+
+def compare(log: Log, records: RawRecords, options: Options) -> Compared:
+    """Every logged request beside the client's record of it.
+
+    Raises LoadFailed where a request is on one side only, or where the two sides contradict each other.
+    """
+    services_ns = service_times_ns(options.distribution, options.mean_s, options.seed)
+    responses_ns = np.array(lindley(log.arrival_ns.tolist(), services_ns, options.servers), dtype=np.int64)
+    at_server = np.lexsort((log.call, log.connection))
+    at_client = np.lexsort((records.sent_ns, records.connection))
+    if not np.array_equal(log.connection[at_server], records.connection[at_client]):
+        raise LoadFailed(f"the server had {len(at_server)} requests, the client's records {len(at_client)}")
+    sent_ns, done_ns = (np.empty_like(records.sent_ns) for _ in range(2))
+    due_ns = np.empty_like(records.due_ns)
+    for there, here in ((due_ns, records.due_ns), (sent_ns, records.sent_ns), (done_ns, records.done_ns)):
+        there[at_server] = here[at_client]
+    impossible = int(((sent_ns > log.arrival_ns) | (due_ns > sent_ns)).sum())
+    if impossible:
+        raise LoadFailed(f"{impossible} requests arrived before they were sent, or were sent before they were due")
+    if not np.array_equal(log.departure_ns - log.arrival_ns, responses_ns):
+        raise LoadFailed("the server's departures are not those of the recursion")
+    return Compared(done_ns - due_ns - responses_ns, due_ns, done_ns)
+
+
+def must(scale: Scale) -> str:
+    """What has to be shown, in words."""
+    return f"{scale.within_share:.1%} within {scale.off_ms:g} ms of the recursion, median within {scale.median_us:g} µs"
+
+
+def judge(name: str, compared: Compared, steal: StealWatch, scale: Scale) -> Finding:
+    """Whether the client's response times are those that are known."""
+    left_out = steal.overlaps(compared.due_ns, compared.done_ns)
+    off_us = np.abs(compared.off_ns[~left_out]) / 1000
+    requests, left = len(left_out), int(left_out.sum())
+    if left > scale.left_out_max * requests:
+        shown = f"{left:,} of {requests:,} requests fell into {steal.stolen_s:.2f} s of steal: too many to go by"
+        return Finding(name, shown, must(scale), False)
+    within, median_us = float((off_us <= scale.off_ms * 1000).mean()), float(np.median(off_us))
+    shown = (
+        f"{within:.2%} of {requests - left:,} within {scale.off_ms:g} ms, median off {median_us:.0f} µs, "
+        f"p99.9 {np.percentile(off_us, 99.9):.0f} µs; {left:,} left out, in {steal.stolen_s:.2f} s of steal"
+    )
+    return Finding(name, shown, must(scale), within >= scale.within_share and median_us <= scale.median_us)

@@ -1,0 +1,115 @@
+"""Stalls: the load client must show what a pause of the server does to those whose requests are due in it.
+
+The null server is stopped for 200 ms in every 10 s, from outside: SIGSTOP is what a pause of a virtual machine or a
+long collection is to a client, exact whatever the server is doing, and it needs no word from the server, whose own
+sleep would be as late as any. Requests are due at a constant rate, of which the server needs under 2 % of its core; so
+a request is answered at once or waits for the rest of a stall, which is uniform from 0 to 200 ms for the 2 % that are
+due in one. Over whole periods p99 is then 100 ms, p99.5 150 ms and p99.9 190 ms (``theory.stalled_quantile_s``),
+wherever in the window the stalls fall.
+
+A closed loop with one connection has one request under way in each stall, and so reads the p99 of a server that never
+stops: that error is shown beside it.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from experiments.selfcheck.finding import Finding
+from experiments.selfcheck.load import found, known, lookups, null_server, run, times
+from experiments.selfcheck.theory import stalled_quantile_s
+
+STALL_S = 0.2
+
+RATE_HZ = 100 + 1 / 60
+"""20 requests in a stall, 10 ms apart; no whole number in a period, so that those of six stalls fall between each
+other. The server needs some 50 µs for each, most of them to wake up."""
+
+CONNECTIONS = 16
+
+CLOSED_SHARE_MAX = 0.1
+"""What a closed loop reads as p99, at most, as a share of the true one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is asked of one version of the check."""
+
+    every_s: float
+    """From stall to stall."""
+    periods: int
+    closed_periods: int
+    percentiles: tuple[float, ...]
+    within: float
+    utilisation_max: float = 0.02
+    """Of the server's core: over it, what piles up in a stall would take time of its own."""
+
+
+MINUTES = Scale(every_s=10.0, periods=6, closed_periods=1, percentiles=(99.0, 99.5, 99.9), within=0.05)
+OVERNIGHT = replace(MINUTES, periods=60, closed_periods=6)
+SECONDS = Scale(
+    every_s=1.0, periods=2, closed_periods=1, percentiles=(90.0, 95.0, 98.0), within=0.4, utilisation_max=0.2
+)
+
+
+def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
+    """Stops a server now and then under both loops. Blocks: minutes' version 75 s; raises KeyboardInterrupt."""
+    scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
+    expected = [stalled_quantile_s(each / 100, STALL_S, scale.every_s) * 1000 for each in scale.percentiles]
+    must = ", ".join(f"p{percentile:g} {ms:.0f} ms" for percentile, ms in zip(scale.percentiles, expected, strict=True))
+    return found("stalls", f"{must}, each within {scale.within:.0%}", lambda: _measure(scale, expected))
+
+
+def _measure(scale: Scale, expected_ms: list[float]) -> list[Finding]:
+    with null_server("sockets") as (server, address), stalls(server.pid, STALL_S, scale.every_s):
+        plan = replace(lookups("sockets", address), duration_s=scale.every_s * scale.periods)
+        began_s, before_s = time.perf_counter(), server.cpu_s()
+        result = run(replace(plan, connections_per_client=CONNECTIONS, rate_hz=RATE_HZ, arrivals="constant"))
+        utilisation = (server.cpu_s() - before_s) / (time.perf_counter() - began_s)
+        closed = run(replace(plan, duration_s=scale.every_s * scale.closed_periods))
+    findings = []
+    for percentile, ms in zip(scale.percentiles, expected_ms, strict=True):
+        measured_ms = times(result).response.get_value_at_percentile(percentile) / 1e6
+        shown = f"open loop: {measured_ms:.1f} ms of {times(result).count:,} requests, {measured_ms / ms - 1:+.1%}"
+        passed = abs(measured_ms / ms - 1) <= scale.within
+        findings.append(Finding(f"stalls, p{percentile:g}", shown, f"{ms:.0f} ms within {scale.within:.0%}", passed))
+    shown = f"{utilisation:.1%} of a core"
+    must = f"at most {scale.utilisation_max:.0%}"
+    findings.append(Finding("stalls, utilisation", shown, must, utilisation <= scale.utilisation_max))
+    closed_ms = times(closed).response.get_value_at_percentile(scale.percentiles[0]) / 1e6
+    shown = (
+        f"p{scale.percentiles[0]:g} {closed_ms * 1000:.0f} µs where {expected_ms[0]:.0f} ms is true, "
+        f"p50 {known(times(closed).p50_us):.0f} µs"
+    )
+    must = f"its error: under {CLOSED_SHARE_MAX:.0%} of the truth"
+    findings.append(Finding("stalls, closed loop", shown, must, closed_ms < CLOSED_SHARE_MAX * expected_ms[0]))
+    return findings
+
+
+@contextmanager
+def stalls(pid: int, stall_s: float, every_s: float) -> Iterator[None]:
+    """Meanwhile stops a process for ``stall_s`` in every ``every_s``, the first time after half a period.
+
+    In a thread of its own; the process runs when this ends, however it ends.
+    """
+    stop = threading.Event()
+
+    def stall() -> None:
+        next_s = time.perf_counter() + every_s / 2
+        while not stop.wait(max(0.0, next_s - time.perf_counter())):
+            os.kill(pid, signal.SIGSTOP)
+            stop.wait(stall_s)
+            os.kill(pid, signal.SIGCONT)
+            next_s += every_s
+
+    thread = threading.Thread(target=stall, name="stalls")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

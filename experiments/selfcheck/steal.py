@@ -1,0 +1,75 @@
+"""When the hypervisor gave this machine's cores to others: moments in which no program here could run.
+
+The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)), so a look every 20 ms says within which of them it
+happened, give or take a tick that was nearly full before. A moment reaches from the look before the count rose to the
+look that saw it, and one look further back for that reason.
+
+Left out: other systems than Linux, where no moment is ever found; stalls that are not steal, which are the machine's
+own affair and to be seen.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+LOOK_S = 0.02
+
+STEAL_FIELD = 8
+"""Of the line ``cpu`` in ``/proc/stat``."""
+
+TICK_S = 0.01
+
+_STAT = Path("/proc/stat")
+
+
+def steal_ticks(stat: Path = _STAT) -> int:
+    """Steal of all cores since the machine started, in ticks; 0 where the system does not say."""
+    try:
+        with stat.open(encoding="ascii") as file:
+            fields = file.readline().split()
+        return int(fields[STEAL_FIELD])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+class StealWatch:
+    """Looks on while ``with`` lasts, in a thread of its own."""
+
+    def __init__(self, ticks: Callable[[], int] = steal_ticks) -> None:
+        self._ticks = ticks
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look_on, name="steal-watch")
+        self.moments: list[tuple[int, int]] = []
+        """From and to, on ``time.perf_counter_ns``, in order; may overlap."""
+        self.stolen_s = 0.0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def overlaps(self, from_ns: NDArray[np.int64], to_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these spans of time had steal in them."""
+        hit = np.zeros(len(from_ns), dtype=np.bool_)
+        for began_ns, ended_ns in self.moments:
+            hit |= (from_ns < ended_ns) & (to_ns > began_ns)
+        return hit
+
+    def _look_on(self) -> None:
+        earlier_ns = last_ns = time.perf_counter_ns()
+        before = self._ticks()
+        while not self._stop.wait(LOOK_S):
+            now, now_ns = self._ticks(), time.perf_counter_ns()
+            if now > before:
+                self.moments.append((earlier_ns, now_ns))
+                self.stolen_s += (now - before) * TICK_S
+            earlier_ns, last_ns, before = last_ns, now_ns, now

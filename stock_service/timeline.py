@@ -1,0 +1,191 @@
+"""The timeline: when each request that a server answered was where, in nanoseconds, kept while it serves.
+
+What is noted of a request, in this order in time:
+
+- accepted   its bytes have been read (sockets), or grpcio has given the call to the executor (gRPC)
+- dequeued   a thread begins with it
+- asked      it asks for the catalog's lock
+- acquired   it has the lock; both are 0 where it took none
+- handled    the bytes of its reply are there
+- replied    the call that gave them to the kernel, or the handler's to grpcio, has returned
+
+besides how long it waited for locks, which method it called and which thread answered it. A request that takes several
+locks has when it asked for the first and when it had the last; ``waited`` sums the waits themselves, so that the time
+between one lock and the next is in no stage, and shows as what the stages lack of the total.
+
+``handled`` is the last moment that surely comes before the client has its reply. ``replied`` may come after: the client
+reads on another core while the thread here returns from the system call and waits for the interpreter.
+
+Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC, as ``time.monotonic_ns`` is, and the same in all
+processes: a client's times can be put beside these.
+
+Each thread has a ``Stamper``, and one thread has one request at a time; ``begin`` wipes what the last one left. A
+finished request is one row in memory that is set aside at the start and taken from the system as it is first written,
+so that nothing is ever moved or enlarged while requests wait: 72 bytes a request, 137 MiB for two million. What that
+costs a request is in stock_service/README.md.
+
+The file (``write``) is a ZIP archive that ``numpy.load`` opens: ``stamps.npy``, an array of int64 with a row for each
+request in the order in which they ended and the columns ``COLUMNS``, and ``about.json``: ``format``, ``columns``,
+``methods`` (by the number in the column ``method``; -1 is a method that the service does not have) and ``left_out``. A
+row of zeros is a request that was ending when the file was written.
+
+Left out: what was refused before a thread took it, what the client gave up before it was begun with, grpcio's health
+and reflection services, and every request over ``requests_max``, which alone are counted.
+"""
+
+import json
+import mmap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from struct import Struct
+from zipfile import ZIP_DEFLATED, ZipFile
+
+REQUESTS_MAX = 2_000_000
+"""Requests that are kept, at most: 20 s of 100,000 a second, which is more than any server here does."""
+
+COLUMNS = ("accepted", "dequeued", "asked", "acquired", "waited", "handled", "replied", "method", "thread")
+"""What a row has: nanoseconds, then the numbers of the method and the thread."""
+
+FORMAT = 1
+"""The file's version."""
+
+STAMPS = "stamps.npy"
+ABOUT = "about.json"
+
+NO_METHOD = -1
+"""The number of every method that the service does not have."""
+
+_ROW = Struct(f"<{len(COLUMNS)}q")
+_ROW_BYTES = _ROW.size
+_pack_into = _ROW.pack_into
+
+_CHUNK_BYTES = 1 << 20
+"""Bytes compressed at a time."""
+
+_COMPRESSION = 1
+"""The least, which is the quickest: the server is to end soon."""
+
+
+class Timeline:
+    """The requests of one server. Any thread may use ``local.stamper``, which is that thread's own.
+
+    ``requests_max`` requests are kept, and further ones counted.
+    """
+
+    def __init__(self, requests_max: int = REQUESTS_MAX, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+        self.now_ns = clock_ns
+        self._requests_max = requests_max
+        self._rows = mmap.mmap(-1, max(1, requests_max) * _ROW_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if hasattr(mmap, "MADV_NOHUGEPAGE"):  # or one request would now and then wait for 2 MiB of zeros
+            self._rows.madvise(mmap.MADV_NOHUGEPAGE)
+        self._places = count()  # next() of it is atomic in CPython
+        self._methods: list[str] = []
+        threads, rows, places = count(), self._rows, self._places
+        self.local = _Local(lambda: Stamper(next(threads), rows, places, requests_max, clock_ns))
+
+    def method_number(self, path: str) -> int:
+        """The number under which a method is noted: a new one each time. Before the server serves."""
+        self._methods.append(path)
+        return len(self._methods) - 1
+
+    def write(self, path: Path) -> int:
+        """Writes what has ended to a file, once, when the server has stopped; blocks, about 1 s a million requests.
+
+        Gives how many requests were left out. Raises OSError.
+        """
+        ended = next(self._places)
+        kept = min(ended, self._requests_max)
+        about = {"format": FORMAT, "columns": COLUMNS, "methods": self._methods, "left_out": ended - kept}
+        with ZipFile(path, "w", ZIP_DEFLATED, compresslevel=_COMPRESSION) as archive:
+            archive.writestr(ABOUT, json.dumps(about, indent=2) + "\n")
+            with archive.open(STAMPS, "w", force_zip64=True) as member:
+                member.write(_npy_header(kept))
+                for start in range(0, kept * _ROW_BYTES, _CHUNK_BYTES):
+                    member.write(self._rows[start : min(start + _CHUNK_BYTES, kept * _ROW_BYTES)])
+        return ended - kept
+
+
+class Stamper:
+    """What one thread notes of the request that it answers. That thread's alone."""
+
+    __slots__ = (
+        "_clock_ns",
+        "_places",
+        "_requests_max",
+        "_rows",
+        "accepted_ns",
+        "acquired_ns",
+        "asked_ns",
+        "dequeued_ns",
+        "handled_ns",
+        "method",
+        "thread",
+        "waited_ns",
+    )
+
+    def __init__(
+        self, thread: int, rows: mmap.mmap, places: Iterator[int], requests_max: int, clock_ns: Callable[[], int]
+    ) -> None:
+        self.thread = thread
+        self._rows = rows
+        self._places = places
+        self._requests_max = requests_max
+        self._clock_ns = clock_ns
+        self.accepted_ns = self.dequeued_ns = self.asked_ns = self.acquired_ns = self.waited_ns = self.handled_ns = 0
+        self.method = NO_METHOD
+
+    def begin(self, accepted_ns: int) -> None:
+        """The thread begins with a request; of the one before nothing is left."""
+        self.dequeued_ns = self._clock_ns()
+        self.accepted_ns = accepted_ns
+        self.asked_ns = self.acquired_ns = self.waited_ns = self.handled_ns = 0
+
+    def acquired(self, asked_ns: int, acquired_ns: int) -> None:
+        """The request has a lock; a first one, or one more."""
+        if not self.asked_ns:
+            self.asked_ns = asked_ns
+        self.waited_ns += acquired_ns - asked_ns
+        self.acquired_ns = acquired_ns
+
+    def handled(self, method: int) -> None:
+        """The bytes of the reply are there, be it an outcome or a fault."""
+        self.handled_ns = self._clock_ns()
+        self.method = method
+
+    def end(self) -> None:
+        """The reply was given away: the request is kept, if there is room."""
+        replied_ns = self._clock_ns()
+        place = next(self._places)
+        if place < self._requests_max:
+            _pack_into(
+                self._rows,
+                place * _ROW_BYTES,
+                self.accepted_ns,
+                self.dequeued_ns,
+                self.asked_ns,
+                self.acquired_ns,
+                self.waited_ns,
+                self.handled_ns,
+                replied_ns,
+                self.method,
+                self.thread,
+            )
+
+
+class _Local(threading.local):
+    """The stamper of the thread that looks, made when it first does. Threads are numbered as they come, the maker 0."""
+
+    def __init__(self, make: Callable[[], Stamper]) -> None:
+        self.stamper = make()
+
+
+def _npy_header(rows: int) -> bytes:
+    """What NumPy's format, version 1.0, has before the numbers (numpy.lib.format), padded to 64 bytes."""
+    about = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({rows}, {len(COLUMNS)}), }}".encode()
+    prefix = b"\x93NUMPY\x01\x00"
+    padding = -(len(prefix) + 2 + len(about) + 1) % 64
+    text = about + b" " * padding + b"\n"
+    return prefix + len(text).to_bytes(2, "little") + text

@@ -1,0 +1,111 @@
+"""HTTP/2 (RFC 9113): its frames' kinds, flags, settings, limits and error codes, and the bytes of those that are sent.
+
+What is received, and when something may be sent, is in ``http2_endpoint.py``.
+"""
+
+from enum import IntEnum
+from struct import Struct
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+"""What a client sends first, before its SETTINGS."""
+
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
+"""The kinds of frames."""
+
+END_STREAM, ACK, END_HEADERS, PADDED, PRIORITISED = 0x1, 0x1, 0x4, 0x8, 0x20
+"""Flags."""
+
+HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE, MAX_HEADER_LIST_SIZE = (
+    range(1, 7)
+)
+"""Settings."""
+
+FRAME_BYTES_MAX = 16_384
+"""Bytes in a frame after its header: what every peer takes, so neither more is sent nor more announced."""
+
+WINDOW_DEFAULT = 65_535
+"""Bytes of a connection's and of a stream's window, until SETTINGS or WINDOW_UPDATE say otherwise."""
+
+WINDOW_MAX = STREAM_MAX = 2**31 - 1
+"""The largest window, and the last stream's number."""
+
+HEADER = Struct("!IBI")
+"""A frame's header: length (three bytes) and kind as one number, flags, stream."""
+
+_U32 = Struct("!I")
+_SETTING = Struct("!HI")
+
+
+class ErrorCode(IntEnum):
+    """Why a stream or a connection ended."""
+
+    NO_ERROR = 0
+    PROTOCOL_ERROR = 1
+    INTERNAL_ERROR = 2
+    FLOW_CONTROL_ERROR = 3
+    SETTINGS_TIMEOUT = 4
+    STREAM_CLOSED = 5
+    FRAME_SIZE_ERROR = 6
+    REFUSED_STREAM = 7
+    CANCEL = 8
+    COMPRESSION_ERROR = 9
+    CONNECT_ERROR = 10
+    ENHANCE_YOUR_CALM = 11
+    INADEQUATE_SECURITY = 12
+    HTTP_1_1_REQUIRED = 13
+
+
+class Http2Error(ValueError):
+    """What a peer sent is against the protocol or over a limit. The connection cannot be used on."""
+
+    def __init__(self, code: ErrorCode, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
+# ---- frames
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    """A frame of at most ``FRAME_BYTES_MAX`` bytes of payload."""
+    return HEADER.pack(len(payload) << 8 | kind, flags, stream) + payload
+
+
+def settings(*pairs: tuple[int, int]) -> bytes:
+    """A SETTINGS frame of these settings and values."""
+    return frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(*pair) for pair in pairs))
+
+
+def window_update(stream: int, count: int) -> bytes:
+    """Allows the peer so many bytes more, on a stream or, with 0, on the connection."""
+    return frame(WINDOW_UPDATE, 0, stream, _U32.pack(count))
+
+
+def rst_stream(stream: int, code: ErrorCode) -> bytes:
+    """Ends a stream at once."""
+    return frame(RST_STREAM, 0, stream, _U32.pack(code))
+
+
+def goaway(last: int, code: ErrorCode, detail: str = "") -> bytes:
+    """Takes no stream after ``last``; the detail is for people, and cut to a hundred bytes."""
+    return frame(GOAWAY, 0, 0, _U32.pack(last) + _U32.pack(code) + detail.encode()[:100])
+
+
+def headers(stream: int, block: bytes, end_stream: bool) -> bytes:
+    """A header block, in as many frames as it needs."""
+    flags = END_STREAM if end_stream else 0
+    if len(block) <= FRAME_BYTES_MAX:
+        return frame(HEADERS, flags | END_HEADERS, stream, block)
+    pieces = [block[at : at + FRAME_BYTES_MAX] for at in range(0, len(block), FRAME_BYTES_MAX)]
+    middle = b"".join(frame(CONTINUATION, 0, stream, piece) for piece in pieces[1:-1])
+    return frame(HEADERS, flags, stream, pieces[0]) + middle + frame(CONTINUATION, END_HEADERS, stream, pieces[-1])
+
+
+def parse_goaway(payload: bytes) -> tuple[int, int, bytes]:
+    """The last stream that the peer takes, its code, and what it says to people."""
+    return _U32.unpack_from(payload)[0] & STREAM_MAX, _U32.unpack_from(payload, 4)[0], payload[8:]
+
+
+def error_name(code: int) -> str:
+    """A code's name, for people."""
+    return ErrorCode(code).name if code in ErrorCode._value2member_map_ else f"error {code}"

@@ -1,0 +1,52 @@
+"""For the tests in a real browser: a headless Chromium, and the page of a report of the small real results.
+
+Without a Chromium the tests are skipped. Where INTEROP_REQUIRED is set they fail: there nothing may be skipped.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from experiments import report
+from tests.browser.chromium import Chromium
+
+SMALL = Path(__file__).resolve().parent.parent / "fixtures" / "stock_small"
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="package")
+def executable() -> str:
+    """The path of a Chromium; ends the test where there is none."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        message = "no Chromium here: apt-get install chromium"
+        if os.environ.get("INTEROP_REQUIRED"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return found
+
+
+@pytest.fixture(scope="package")
+def browser(executable: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """One browser for all tests, offline. Each opens its own page in it."""
+    with closing(Chromium(executable, tmp_path_factory.mktemp("profile"))) as chromium:
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            chromium.call(f"{domain}.enable")
+        chromium.call(
+            "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
+        )
+        yield chromium
+
+
+@pytest.fixture(scope="package")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a report, in a folder with nothing that it would need beside it."""
+    results = tmp_path_factory.mktemp("results")
+    for name in ("results.csv", "environment.json"):
+        shutil.copy(SMALL / name, results)
+    _, html = report.write(results)
+    return html.rename(tmp_path_factory.mktemp("page") / "report.html")

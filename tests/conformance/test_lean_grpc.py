@@ -1,0 +1,103 @@
+"""The lean gRPC client against our grpcio server: what a transport's own client passes, and what only gRPC has."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import TracebackType
+
+import pytest
+
+from clients.load import lean_connection
+from clients.load.lean_grpc import GrpcCodec
+from stock_service.errors import InternalFault, Overloaded, Unavailable
+from stock_service.service import Service
+from stock_service.transports import Connection
+from tests.conformance import transport_lifecycle, transports
+from tests.conformance.running import ECHO, WAIT_S, Kind, Limits, Maker, Probe, Running
+
+GRPC = Kind("grpc", "thread-pool")
+LIMITS = Limits()
+
+
+class LeanRunning(Running):
+    """A grpcio server whose connections are the lean client's."""
+
+    def __init__(self, service: Service, limits: Limits = LIMITS) -> None:
+        super().__init__(GRPC, service, limits)
+        self._lean: list[Connection] = []
+
+    def connect(self, timeout_s: float = WAIT_S) -> Connection:
+        """A connection that ``with`` closes."""
+        host, port = self.address
+        codec = partial(GrpcCodec, f"{host}:{port}")
+        self._lean.append(lean_connection.connect(self.address, timeout_s, codec))
+        return self._lean[-1]
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for connection in self._lean:
+            connection.close()
+        super().__exit__(kind, error, at)
+
+
+Check = Callable[[Maker], None]
+
+STAYS_IDLE: set[Check] = {
+    transport_lifecycle.check_stop_twice,
+    transport_lifecycle.check_client_stays,
+    transport_lifecycle.check_reconnect,
+}
+"""Checks whose client stays connected, without a call, while the server stops: nobody reads the connection then, so
+that the server's PING is not answered and grpcio waits for its grace. ``lean_connection`` says so."""
+
+SLOW: set[Check] = {transports.check_payload_too_long, transport_lifecycle.check_stuck_handler}
+
+CASES = [
+    pytest.param(check, id=check.__name__.removeprefix("check_"), marks=[pytest.mark.slow] if check in SLOW else [])
+    for check in (*transports.CHECKS, *transport_lifecycle.CHECKS)
+    if check not in STAYS_IDLE
+]
+
+
+@pytest.fixture(autouse=True)
+def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A handler's error, kept by pytest for its log, holds on to the call and so to a whole gRPC server."""
+    yield
+    caplog.get_records("call").clear()
+
+
+@pytest.mark.parametrize("check", CASES)
+def test_transport(check: Check) -> None:
+    """The check's own words, for the lean client."""
+    check(LeanRunning)
+
+
+def test_a_reply_over_the_limit_of_headers() -> None:
+    """A status text of 20,000 bytes is more than we take: grpcio cuts it off or says so, and the call is a fault."""
+
+    def fail(_: bytes) -> bytes:
+        raise InternalFault("é" * 10_000)
+
+    with LeanRunning(Service("tests.v1.Long", {"/tests.v1.Long/Fail": fail, "/tests.v1.Long/Echo": bytes})) as running:
+        connection = running.connect()
+        with pytest.raises((InternalFault, Unavailable, Overloaded)):
+            connection.call("/tests.v1.Long/Fail", b"", WAIT_S)
+        assert connection.call("/tests.v1.Long/Echo", b"after", WAIT_S) == b"after"
+
+
+def test_a_text_that_is_not_ascii() -> None:
+    """A status text arrives as it was, per cent signs and all."""
+
+    def fail(_: bytes) -> bytes:
+        raise InternalFault("Kurs über 100 % – ß\n")
+
+    with LeanRunning(Service("tests.v1.Text", {"/tests.v1.Text/Fail": fail})) as running:
+        with pytest.raises(InternalFault, match=r"^INTERNAL: Kurs über 100 % – ß\n$"):
+            running.connect().call("/tests.v1.Text/Fail", b"", WAIT_S)
+
+
+@pytest.mark.slow
+def test_ten_thousand_calls() -> None:
+    """Flow control, in both directions, goes on for ever: ten thousand calls of a kilobyte on one connection."""
+    with LeanRunning(Probe().service) as running:
+        connection = running.connect()
+        payload = bytes(1000)
+        assert all(connection.call(ECHO, payload, WAIT_S) == payload for _ in range(10_000))

@@ -1,0 +1,59 @@
+"""What one connection may keep a server busy with: requests held back, replies not taken, requests that take long."""
+
+import pytest
+
+from stock_service.errors import FaultCode
+from stock_service.service import Service
+from stock_service.transports import ServeOptions
+from stock_service.wire.framing import ReplyFrame
+from tests.conformance.raw_socket import DISPATCHES, RawSocket, frame
+from tests.conformance.running import BLOCK, ECHO, Limits, Probe
+
+REQUEST_DISPATCH = DISPATCHES[0]
+
+
+def test_replies_that_nobody_takes_hold_back_the_requests_behind_them() -> None:
+    """A client that takes nothing has a few large replies made, not one for all that it sent at once."""
+    made: list[bytes] = []
+
+    def large(payload: bytes) -> bytes:
+        made.append(payload)
+        return bytes(200_000)
+
+    service = Service("tests.v1.Large", {"/tests.v1.Large/Get": large, ECHO: bytes})
+    with REQUEST_DISPATCH(service, Limits(queue_limit=4096, options=ServeOptions(pipeline_max=4))) as running:
+        with RawSocket(running.address, receive_bytes=4096) as client, RawSocket(running.address) as other:
+            client.send(b"".join(frame(call, "/tests.v1.Large/Get") for call in range(1, 1001)))
+            for _ in range(50):  # behind what was read of the client: it is done when these are
+                assert other.echo()
+            assert len(made) < 100
+
+
+def test_a_deadline_counts_from_the_arrival() -> None:
+    """A request that the pipeline's limit held back past its time is told so, and never begins."""
+    probe = Probe()
+    limits = Limits(options=ServeOptions(pipeline_max=1))
+    with REQUEST_DISPATCH(probe.service, limits) as running, RawSocket(running.address) as client, probe:
+        client.send(frame(1, BLOCK) + frame(2, ECHO, b"late", timeout_ms=50))
+        probe.entered()
+        assert client.silent(0.1)
+        probe.released.set()
+        assert client.reply() == ReplyFrame(1, 0, b"")
+        late = client.reply()
+        assert late is not None
+        assert (late.call, late.code) == (2, FaultCode.DEADLINE_EXCEEDED)
+
+
+@pytest.mark.slow
+def test_a_connection_is_not_idle_while_it_is_served() -> None:
+    """One whose request took longer than ``idle_s`` is kept, after the reply, as long as any other."""
+    probe = Probe()
+    limits = Limits(options=ServeOptions(idle_s=1.0))
+    with REQUEST_DISPATCH(probe.service, limits) as running, RawSocket(running.address) as client, probe:
+        client.send(frame(1, BLOCK))
+        probe.entered()
+        assert client.silent(1.3)
+        probe.released.set()
+        assert client.reply() == ReplyFrame(1, 0, b"")
+        assert client.silent(0.4), "closed as idle"
+        assert client.echo()

@@ -1,0 +1,390 @@
+"""The timeline of every server: each request has its own stamps, in their order, whatever carries and runs it."""
+
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock, Semaphore
+from types import TracebackType
+from typing import Self
+
+import grpc
+import numpy as np
+import pytest
+
+from experiments.results import ALL
+from experiments.timeline import Stages, load, summary
+from stock_service.catalog import MemoryCatalog
+from stock_service.catalog_file import DEFAULT_STOCKS
+from stock_service.concurrency import EXECUTORS
+from stock_service.errors import Fault, FaultCode
+from stock_service.exchange import Exchange
+from stock_service.locking import LOCKINGS, Locking, Stamped
+from stock_service.service import LOOKUP, TRADE, Service, stock_service
+from stock_service.timeline import NO_METHOD, Timeline
+from stock_service.transports import Connection, ServeOptions
+from stock_service.transports.sockets.request_server import RequestServer
+from stock_service.v1 import stock_pb2
+from stock_service.wire.framing import ReplyFrame
+from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
+from tests.conformance.running import BLOCK, ECHO, FAIL, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker
+from tests.conformance.running import Running as RunningServer
+
+FOREVER_NS = 1 << 62
+
+LOOKUP_ONE = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
+TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
+
+POOLS = [name for name in EXECUTORS if name != "thread-per-task"]
+"""The executors where a request may wait for a thread."""
+
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
+every_dispatch = pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
+
+
+@pytest.fixture(autouse=True)
+def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A handler's error, kept by pytest for its log, holds on to the call and so to a whole gRPC server."""
+    yield
+    caplog.get_records("call").clear()
+
+
+def timed(make: Maker, service: Service, timeline: Timeline, workers: int = 4, pipeline_max: int = 64) -> RunningServer:
+    """A server that keeps a timeline."""
+    return make(service, Limits(workers=workers, options=ServeOptions(timeline=timeline, pipeline_max=pipeline_max)))
+
+
+def stages_of(timeline: Timeline, folder: Path) -> Stages:
+    """What a timeline has, read from the file that it writes. Its server has stopped: a reply comes before its row."""
+    timeline.write(folder / "timeline")
+    return load(folder / "timeline")
+
+
+def stamped_stocks(timeline: Timeline, name: str = "mutex") -> Service:
+    """The stock service, its locks noted in the timeline."""
+
+    def locking(names: Iterable[str]) -> Locking:
+        return Stamped(LOCKINGS[name](names), names, timeline)
+
+    return stock_service(Exchange(MemoryCatalog(DEFAULT_STOCKS, locking)))
+
+
+def paths(stages: Stages) -> list[str]:
+    """The method of each request, in the order in which they ended."""
+    return [stages.methods[number] if number != NO_METHOD else "" for number in stages.method]
+
+
+def violations(stages: Stages) -> int:
+    """How many requests lack a stamp, have two in the wrong order, or stages that are not the total."""
+    return summary(stages, 0, FOREVER_NS)[ALL].violations
+
+
+@every_kind
+def test_the_clients_times_enclose_the_servers(kind: Kind, tmp_path: Path) -> None:
+    """Of a closed loop, request by request: sent, accepted, dequeued, lock asked for and acquired, handled, done.
+
+    ``replied`` is not among them: a client may have the reply before the server's thread is back from giving it.
+    """
+    timeline = Timeline(1000)
+    sent_ns, done_ns = [], []
+    with timed(maker(kind), stamped_stocks(timeline), timeline) as running:
+        connection = running.connect()
+        for _ in range(50):
+            for path, payload in ((LOOKUP, LOOKUP_ONE), (TRADE, TRADE_ONE)):
+                sent_ns.append(time.perf_counter_ns())
+                connection.call(path, payload, WAIT_S)
+                done_ns.append(time.perf_counter_ns())
+    stages = stages_of(timeline, tmp_path)
+    order = np.argsort(stages.accepted_ns)
+    columns = [
+        np.array(sent_ns),
+        *(
+            column[order]
+            for column in (
+                stages.accepted_ns,
+                stages.dequeued_ns,
+                stages.asked_ns,
+                stages.acquired_ns,
+                stages.handled_ns,
+            )
+        ),
+        np.array(done_ns),
+    ]
+    assert len(order) == 100
+    assert (np.diff(columns, axis=0) >= 0).all()
+    assert np.array(paths(stages))[order].tolist() == [LOOKUP, TRADE] * 50
+    assert (stages.waited_ns == stages.acquired_ns - stages.asked_ns).all()
+    assert violations(stages) == 0
+
+
+def outcome(connection: Connection, path: str, payload: bytes = b"") -> FaultCode | None:
+    """How a call ended: None if it was answered."""
+    try:
+        connection.call(path, payload, WAIT_S)
+    except Fault as fault:
+        return fault.code
+    return None
+
+
+@every_kind
+def test_a_fault_has_its_stamps(kind: Kind, tmp_path: Path) -> None:
+    """A handler's fault and its bug are handled and replied as an outcome is."""
+    probe, timeline = Probe(), Timeline(100)
+    with timed(maker(kind), probe.service, timeline) as running, probe:
+        connection = running.connect()
+        assert outcome(connection, FAIL, b"8") is FaultCode.RESOURCE_EXHAUSTED
+        assert outcome(connection, FAIL, b"exit") is FaultCode.INTERNAL
+        assert outcome(connection, ECHO) is None
+    stages = stages_of(timeline, tmp_path)
+    assert sorted(paths(stages)) == [ECHO, FAIL, FAIL]
+    assert violations(stages) == 0
+
+
+@every_dispatch
+def test_a_method_that_is_not_there_has_its_stamps(make: Maker, tmp_path: Path) -> None:
+    """On sockets what the service does not have is answered, and noted, by a thread like any request."""
+    timeline = Timeline(100)
+    with timed(make, Probe().service, timeline) as running:
+        assert outcome(running.connect(), "/tests.v1.Probe/None") is FaultCode.UNIMPLEMENTED
+    stages = stages_of(timeline, tmp_path)
+    assert paths(stages) == [""]
+    assert violations(stages) == 0
+
+
+def test_grpcs_own_services_are_left_out(tmp_path: Path) -> None:
+    """What a client asks of health on the threads that answer the service is not among its requests."""
+    timeline = Timeline(100)
+    with timed(maker(Kind("grpc", "static-pool")), Probe().service, timeline) as running:
+        connection = running.connect()
+        assert outcome(connection, "/grpc.health.v1.Health/Check") is None
+        assert outcome(connection, ECHO) is None
+    assert paths(stages_of(timeline, tmp_path)) == [ECHO]
+
+
+@every_kind
+def test_no_stamp_is_an_earlier_requests(kind: Kind, tmp_path: Path) -> None:
+    """On a thread that has answered others, one that takes no lock has no lock's stamps, and all are in their order."""
+    timeline = Timeline(100)
+    stocks = stamped_stocks(timeline, "snapshot")  # whose readers take no lock, and whose writers do
+    with timed(maker(kind), stocks, timeline, workers=1) as running:
+        connection = running.connect()
+        for _ in range(10):
+            assert outcome(connection, TRADE, TRADE_ONE) is None
+            assert outcome(connection, LOOKUP, LOOKUP_ONE) is None
+            assert outcome(connection, TRADE, b"\xff") is FaultCode.INVALID_ARGUMENT
+    stages = stages_of(timeline, tmp_path)
+    assert paths(stages).count(LOOKUP) == 10
+    locked = {path: int((stages.asked_ns[np.array(paths(stages)) == path] != 0).sum()) for path in (LOOKUP, TRADE)}
+    assert locked == {LOOKUP: 0, TRADE: 10}
+    assert ((stages.acquired_ns != 0) == (stages.asked_ns != 0)).all()
+    assert (stages.waited_ns[stages.asked_ns == 0] == 0).all()
+    assert violations(stages) == 0
+
+
+class AnnouncedLock:
+    """A lock that tells when somebody has begun to wait for it."""
+
+    def __init__(self) -> None:
+        self.asked = Semaphore(0)
+        self.lock = Lock()
+
+    def reading(self, name: str) -> Self:
+        """This lock, whatever the stock."""
+        return self
+
+    writing = reading
+
+    def __enter__(self) -> None:
+        self.asked.release()
+        assert self.lock.acquire(timeout=WAIT_S)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.lock.release()
+
+
+@every_kind
+def test_a_wait_for_the_lock_is_seen(kind: Kind, tmp_path: Path) -> None:
+    """A request that comes while the lock is held has asked for it before it is let go, and has it after."""
+    timeline, announced = Timeline(100), AnnouncedLock()
+    lock = Stamped(announced, ["A"], timeline).writing("A")
+
+    def handle(payload: bytes) -> bytes:
+        with lock:
+            return payload
+
+    service = Service("tests.v1.Locked", {"/tests.v1.Locked/Do": handle})
+    with timed(maker(kind), service, timeline) as running, ThreadPoolExecutor(1) as threads:
+        with announced.lock:
+            call = threads.submit(running.connect().call, "/tests.v1.Locked/Do", b"", WAIT_S)
+            assert announced.asked.acquire(timeout=WAIT_S)
+            held_ns = time.perf_counter_ns()
+        call.result(WAIT_S)
+    stages = stages_of(timeline, tmp_path)
+    assert stages.dequeued_ns[0] < stages.asked_ns[0] < held_ns < stages.acquired_ns[0] < stages.handled_ns[0]
+    assert stages.waited_ns[0] == stages.acquired_ns[0] - stages.asked_ns[0]
+    assert violations(stages) == 0
+
+
+@pytest.mark.parametrize("executor", POOLS)
+def test_a_wait_for_a_thread_is_seen_on_sockets(executor: str, tmp_path: Path) -> None:
+    """With one thread, which is busy, a request is accepted before it is free and dequeued after."""
+    probe, timeline = Probe(), Timeline(100)
+    with timed(maker(Kind("sockets", executor)), probe.service, timeline, workers=1) as running, probe:
+        with (
+            RawSocket(running.address) as first,
+            RawSocket(running.address) as second,
+            RawSocket(running.address) as bad,
+        ):
+            first.send(frame(1, BLOCK))
+            probe.entered()
+            second.send(frame(1, ECHO))
+            bad.send(frame(0))
+            assert bad.reply() is not None  # said by the thread that reads, behind the second request
+            released_ns = release(probe)
+            assert first.reply() == second.reply() == ReplyFrame(1, 0, b"")
+    check_wait_for_a_thread(stages_of(timeline, tmp_path), released_ns)
+
+
+@pytest.mark.parametrize("executor", POOLS)
+def test_a_wait_for_a_thread_is_seen_on_grpc(executor: str, tmp_path: Path) -> None:
+    """As on sockets, with grpcio's pool and with ours."""
+    probe, timeline = Probe(), Timeline(100)
+    with timed(maker(Kind("grpc", executor)), probe.service, timeline, workers=1) as running, probe:
+        with grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
+            first = call_on(channel, BLOCK).future(b"")
+            probe.entered()
+            second = call_on(channel, ECHO).future(b"")
+            with pytest.raises(grpc.RpcError):  # said by the thread that takes calls, behind the second one
+                call_on(channel, "/tests.v1.Probe/None")(b"", WAIT_S)
+            released_ns = release(probe)
+            assert first.result(WAIT_S) == second.result(WAIT_S) == b""
+    check_wait_for_a_thread(stages_of(timeline, tmp_path), released_ns)
+
+
+def call_on(channel: grpc.Channel, path: str) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":
+    """What calls a method in bytes."""
+    return channel.unary_unary(path)
+
+
+def release(probe: Probe) -> int:
+    """Lets the handlers that block go on; gives when."""
+    released_ns = time.perf_counter_ns()
+    probe.released.set()
+    return released_ns
+
+
+def check_wait_for_a_thread(stages: Stages, released_ns: int) -> None:
+    """The second of two requests waited until the first was let go."""
+    assert paths(stages) == [BLOCK, ECHO]
+    assert stages.accepted_ns[1] < released_ns < stages.dequeued_ns[1]
+    assert stages.dequeued_ns[0] < released_ns < stages.handled_ns[0]
+    assert violations(stages) == 0
+
+
+def test_a_request_that_is_held_back_was_accepted_when_it_was_read(tmp_path: Path) -> None:
+    """What the pipeline's limit keeps from the executor waits for a thread as what is in the executor's queue."""
+    probe, timeline = Probe(), Timeline(100)
+    with timed(DISPATCHES[0], probe.service, timeline, pipeline_max=1) as running, probe:
+        with RawSocket(running.address) as client:
+            client.send(frame(1, BLOCK) + frame(2, ECHO))
+            probe.entered()
+            released_ns = release(probe)
+            assert [client.reply(), client.reply()] == [ReplyFrame(1, 0, b""), ReplyFrame(2, 0, b"")]
+    check_wait_for_a_thread(stages_of(timeline, tmp_path), released_ns)
+
+
+def test_pipelined_requests_have_their_own_stamps(tmp_path: Path) -> None:
+    """Of two that one connection sends at once, that which ends first is noted first, each by the thread it had."""
+    probe, timeline = Probe(), Timeline(100)
+    with timed(DISPATCHES[0], probe.service, timeline) as running, probe, RawSocket(running.address) as client:
+        client.send(frame(1, BLOCK) + frame(2, ECHO))
+        probe.entered()
+        assert client.reply() == ReplyFrame(2, 0, b"")
+        released_ns = release(probe)
+        assert client.reply() == ReplyFrame(1, 0, b"")
+    stages = stages_of(timeline, tmp_path)
+    assert paths(stages) == [ECHO, BLOCK]
+    assert stages.accepted_ns[0] == stages.accepted_ns[1]
+    assert stages.handled_ns[0] < released_ns < stages.handled_ns[1]
+    assert stages.thread[0] != stages.thread[1]
+    assert violations(stages) == 0
+
+
+def test_pipelined_requests_wait_for_their_connections_thread(tmp_path: Path) -> None:
+    """Where a connection has a thread, of three requests sent at once each is dequeued when the one before is done."""
+    timeline = Timeline(100)
+    with timed(DISPATCHES[1], Probe().service, timeline) as running, RawSocket(running.address) as client:
+        client.send(b"".join(frame(call) for call in (1, 2, 3)))
+        assert [client.reply() for _ in range(3)] == [ReplyFrame(call, 0, b"") for call in (1, 2, 3)]
+    stages = stages_of(timeline, tmp_path)
+    assert len(stages.thread) == 3
+    assert (stages.dequeued_ns[1:] >= stages.replied_ns[:-1]).all()
+    assert len(set(stages.thread)) == 1
+    assert violations(stages) == 0
+
+
+def test_a_reply_that_waits_for_its_connection_is_not_replied(tmp_path: Path) -> None:
+    """Under request dispatch, a reply for which its thread must wait to send it is handled, and replied when sent."""
+    timeline = Timeline(100)
+    with timed(DISPATCHES[0], Probe().service, timeline) as running:
+        with RawSocket(running.address) as client, RawSocket(running.address) as idle:
+            assert client.echo()
+            assert idle.echo()
+            assert isinstance(running.server, RequestServer)
+            first, second = running.server._connections.values()
+            with first._lock, second._lock:
+                client.send(frame(1))
+                assert idle.silent(0.05)
+                held_ns = time.perf_counter_ns()
+            assert client.reply() == ReplyFrame(1, 0, b"")
+    stages = stages_of(timeline, tmp_path)
+    assert stages.handled_ns[2] < held_ns < stages.replied_ns[2]
+
+
+def test_a_reply_that_nobody_takes_is_not_replied(tmp_path: Path) -> None:
+    """Where a connection has a thread, a reply is replied when all of it is with the kernel."""
+    timeline = Timeline(100)
+    service = Service("tests.v1.Large", {"/tests.v1.Large/Get": lambda _: bytes(8_000_000), ECHO: bytes})
+    with timed(DISPATCHES[1], service, timeline) as running:
+        with RawSocket(running.address, receive_bytes=4096) as client, RawSocket(running.address) as idle:
+            client.take_up_to(10_000_000)
+            client.send(frame(1, "/tests.v1.Large/Get"))
+            assert not client.silent(WAIT_S)
+            assert idle.silent(0.05)
+            held_ns = time.perf_counter_ns()
+            assert client.reply() is not None
+    stages = stages_of(timeline, tmp_path)
+    assert stages.handled_ns[0] < held_ns < stages.replied_ns[0]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.dispatch == "request"], ids=str)
+def test_the_threads_can_be_counted(kind: Kind, tmp_path: Path) -> None:
+    """Three requests that are answered at the same time have three threads."""
+    probe, timeline = Probe(), Timeline(100)
+    with timed(maker(kind), probe.service, timeline) as running, ThreadPoolExecutor(3) as threads, probe:
+        calls = [threads.submit(running.connect().call, BLOCK, b"", WAIT_S) for _ in range(3)]
+        for _ in calls:
+            probe.entered()
+        release(probe)
+        assert [call.result(WAIT_S) for call in calls] == [b""] * 3
+    stages = stages_of(timeline, tmp_path)
+    assert summary(stages, 0, FOREVER_NS)[ALL].threads == 3
+    assert violations(stages) == 0
+
+
+@every_kind
+def test_what_did_not_end_is_not_in_it(kind: Kind, tmp_path: Path) -> None:
+    """A server that gives a request up writes those that it has answered, and nothing of the one that hangs."""
+    probe, timeline = Probe(), Timeline(100)
+    with timed(maker(kind), probe.service, timeline) as running, ThreadPoolExecutor(1) as threads, probe:
+        asking, hanging = running.connect(), running.connect()
+        assert outcome(asking, ECHO) is None
+        call = threads.submit(outcome, hanging, BLOCK)
+        probe.entered()
+        asking.close()
+        assert not running.stop(0.0)
+        stages = stages_of(timeline, tmp_path)
+        probe.released.set()
+        assert call.result(WAIT_S) is FaultCode.UNAVAILABLE
+    assert paths(stages) == [ECHO]
+    assert violations(stages) == 0

@@ -1,0 +1,100 @@
+"""Servers started with ``--timeline``: the file that each leaves when it stops, whatever it was doing."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Semaphore
+
+import pytest
+
+from experiments.results import ALL
+from experiments.services.echo import ECHO
+from experiments.timeline import load, summary
+from stock_service.errors import Unavailable
+from stock_service.service import TRADE
+from stock_service.transports import TRANSPORTS, Connection
+from stock_service.transports import load as load_transport
+from stock_service.v1 import stock_pb2
+from tests.conformance.raw_socket import RawSocket, frame
+from tests.end_to_end.blocking_server import HANG, HANGING
+from tests.end_to_end.process import STARTS, TRANSPORT_OF, WAIT_S, Server, run
+
+pytestmark = pytest.mark.slow
+
+FOREVER_NS = 1 << 62
+
+TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_every_server_writes_one_when_stopped(name: str, tmp_path: Path) -> None:
+    """Under load, too: the file has every request that a client had answered, and that each took the lock."""
+    transport, traded = load_transport(TRANSPORT_OF[name]), Semaphore(0)
+    with Server(STARTS[name], "--timeline", str(tmp_path / "t")) as server, ThreadPoolExecutor(4) as threads:
+        connections = [transport.connect(server.address, WAIT_S) for _ in range(4)]
+        loops = [threads.submit(trade_until_refused, connection, traded) for connection in connections]
+        assert all(traded.acquire(timeout=WAIT_S) for _ in range(200))
+        ended = server.stopped()
+        answered = sum(loop.result(WAIT_S) for loop in loops)
+        for connection in connections:
+            connection.close()
+    assert (ended.code, ended.stderr) == (0, "")
+    stages = load(tmp_path / "t")
+    whole = summary(stages, 0, FOREVER_NS)
+    assert (whole[TRADE].count, whole[TRADE].locked, whole[ALL].violations) == (answered, answered, 0)
+
+
+def trade_until_refused(connection: Connection, traded: Semaphore) -> int:
+    """Trades until the server says that it stops; gives how often it was answered."""
+    answered = 0
+    try:
+        while True:
+            connection.call(TRADE, TRADE_ONE, WAIT_S)
+            answered += 1
+            traded.release()
+    except Unavailable:
+        return answered
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_studys_server_writes_one(transport: str, tmp_path: Path) -> None:
+    """Any service on any transport has the option; one without locks has no lock's stamps."""
+    start = ("experiments.services", "serve", "echo", "--transport", transport)
+    with Server(start, "--timeline", str(tmp_path / "t")) as server:
+        connection = load_transport(transport).connect(server.address, WAIT_S)
+        assert [connection.call(ECHO, b"", WAIT_S) for _ in range(10)] == [b""] * 10
+        connection.close()
+        ended = server.stopped()
+    assert (ended.code, ended.stderr) == (0, "")
+    whole = summary(load(tmp_path / "t"), 0, FOREVER_NS)[ALL]
+    assert (whole.count, whole.locked, whole.violations) == (10, 0, 0)
+
+
+def test_a_server_that_gives_up_writes_what_it_has(tmp_path: Path) -> None:
+    """One whose grace was too short exits with 1, and its file has what was answered until then."""
+    start = ("tests.end_to_end.blocking_server", "--transport", "sockets")
+    options = ("--timeline", str(tmp_path / "t"), "--grace-s", "0.3")
+    with Server(start, *options) as server, RawSocket(server.address) as asking, RawSocket(server.address) as hanging:
+        hanging.send(frame(1, HANG))
+        asking.send(frame(1, HANGING))
+        assert asking.reply() is not None
+        assert server.stopped().code == 1
+    assert set(summary(load(tmp_path / "t"), 0, FOREVER_NS)) == {HANGING, ALL}
+
+
+def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    """Before the server serves: one line, exit code 2."""
+    ended = run("stock_service.socket_server", "--port", "0", "--timeline", str(tmp_path / "none" / "t"))
+    assert (ended.code, ended.stdout) == (2, "")
+    assert "--timeline: got " in ended.error
+    assert "a file that can be written (No such file or directory)" in ended.error
+
+
+def test_a_file_that_cannot_be_written_any_more_is_said(tmp_path: Path) -> None:
+    """A file's folder that is gone when the server stops: one line in the log, exit code 1."""
+    (tmp_path / "folder").mkdir()
+    with Server(STARTS["socket_server"], "--timeline", str(tmp_path / "folder" / "t")) as server:
+        shutil.rmtree(tmp_path / "folder")
+        ended = server.stopped()
+    assert ended.code == 1
+    assert "t could not be written: No such file or directory" in ended.error

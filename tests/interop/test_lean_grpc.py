@@ -1,0 +1,190 @@
+"""The lean gRPC client against servers of other hands: grpc-go, and gRPC's C++ with a generated service.
+
+Both are built here, from ``go_server`` and ``cpp_server``: the Go one with the modules that ``make go-tools`` fetches,
+the C++ one with Debian's libgrpc++-dev, protobuf-compiler-grpc and g++. What is absent skips its tests.
+"""
+
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from clients.load import lean_connection
+from clients.load.lean_connection import LeanConnection
+from clients.load.lean_grpc import GrpcCodec
+from stock_service.errors import FAULTS, DeadlineExceeded, FaultCode, InternalFault, UnknownMethod
+from stock_service.service import LOOKUP
+from stock_service.v1 import stock_pb2
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+READY_S = 20.0
+WAIT_S = 10.0
+
+FAIL, LARGE, ECHO, LATE = (f"/interop.Trial/{name}" for name in ("Fail", "Large", "Echo", "Late"))
+DETAIL = "Kurs über 100 % – ß"
+
+CPP_PACKAGES = "libgrpc++-dev protobuf-compiler-grpc g++ pkg-config"
+
+
+def absent(what: str, remedy: str) -> None:
+    """Ends the test: skipped, or failed where nothing may be skipped."""
+    message = f"{what} is absent: run {remedy}"
+    if os.environ.get("INTEROP_REQUIRED"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def run(*command: str, cwd: Path, **environment: str) -> str:
+    """What a command prints; fails the test, with what the command said, where it failed."""
+    done = subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False)
+    if "GOPROXY=off" in done.stderr:
+        absent("a Go module", "make go-tools")
+    assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def build_go(folder: Path) -> Path:
+    """The Go server. Never reaches for the network."""
+    if shutil.which("go") is None:
+        absent("go", "make go-tools")
+    source = HERE / "go_server"
+    run("go", "build", "-o", str(folder / "server"), ".", cwd=source, GOPROXY="off", GOTOOLCHAIN="local")
+    return folder / "server"
+
+
+def build_cpp(folder: Path) -> Path:
+    """The C++ server."""
+    for tool in ("protoc", "grpc_cpp_plugin", "g++", "pkg-config"):
+        if shutil.which(tool) is None:
+            absent(tool, f"apt-get install {CPP_PACKAGES}")
+    plugin = f"--plugin=protoc-gen-grpc={shutil.which('grpc_cpp_plugin')}"
+    proto = "stock_service/v1/stock.proto"
+    run("protoc", f"-I{ROOT / 'protos'}", "--cpp_out=.", "--grpc_out=.", plugin, proto, cwd=folder)
+    flags = run("pkg-config", "--cflags", "--libs", "grpc++", "protobuf", cwd=folder).split()
+    sources = [str(HERE / "cpp_server" / "server.cpp"), *map(str, folder.glob("stock_service/v1/*.cc"))]
+    run("g++", "-std=c++17", "-O1", "-I.", *sources, *flags, "-o", "server", cwd=folder)
+    return folder / "server"
+
+
+BUILD: dict[str, Callable[[Path], Path]] = {"go": build_go, "cpp": build_cpp}
+
+
+@pytest.fixture(scope="module", params=list(BUILD))
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A server, built once for all tests."""
+    return BUILD[request.param](tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture
+def serve(program: Path) -> Iterator[Callable[..., str]]:
+    """Starts the server with some arguments, and gives its address; stops it after the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> str:
+        process = subprocess.Popen([str(program), *arguments], stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            assert selector.select(READY_S), f"no ready line within {READY_S} s"
+        word, address = process.stdout.readline().split()
+        assert word == "ready"
+        return address
+
+    yield start
+    for process in started:
+        process.send_signal(signal.SIGTERM)
+        try:
+            assert process.wait(READY_S) == 0
+        finally:
+            process.kill()
+            process.communicate()
+
+
+Serve = Callable[..., str]
+
+
+def connected(address: str) -> LeanConnection:
+    """A connection to an address in words."""
+    host, port = address.split(":")
+    return lean_connection.connect((host, int(port)), WAIT_S, partial(GrpcCodec, address, timeout_s=WAIT_S))
+
+
+def test_lookup(serve: Serve) -> None:
+    """A thousand Lookups on one connection, each with the price of its own stock."""
+    with closing(connected(serve())) as connection:
+        for number in range(1000):
+            name = "x" * (number % 60 + 1)
+            payload = stock_pb2.LookupRequest(name=name).SerializeToString()
+            reply = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, payload, WAIT_S))
+            assert (reply.status, reply.price_cents, reply.volume) == (stock_pb2.STATUS_OK, 100 * len(name), 7)
+
+
+def test_faults(serve: Serve) -> None:
+    """Every status that we have a fault for, and one that we have not, with a text that is not ASCII."""
+    with closing(connected(serve())) as connection:
+        for code in FaultCode:
+            with pytest.raises(FAULTS[code]) as caught:
+                connection.call(FAIL, bytes([code]), WAIT_S)
+            assert code is FaultCode.DEADLINE_EXCEEDED or caught.value.detail.endswith(DETAIL)
+        with pytest.raises(InternalFault, match=f"NOT_FOUND: {DETAIL}"):
+            connection.call(FAIL, b"\x05", WAIT_S)
+        with pytest.raises(UnknownMethod):
+            connection.call("/no.Such/Method", b"", WAIT_S)
+        assert connection.call(ECHO, b"after", WAIT_S) == b"after"
+
+
+def test_large_messages(serve: Serve) -> None:
+    """Replies of 300,000 bytes, one behind the other, and requests that fill every window several times over."""
+    with closing(connected(serve())) as connection:
+        for _ in range(20):
+            assert connection.call(LARGE, b"", WAIT_S) == b"large " * 50_000
+        for size in (16_378, 16_379, 16_380, 65_530, 65_531, 300_000, 1_000_000):
+            payload = bytes(range(250)) * (size // 250 + 1)
+            assert connection.call(ECHO, payload[:size], WAIT_S) == payload[:size]
+
+
+def test_a_deadline(serve: Serve) -> None:
+    """A call that is given up is nobody's; the connection goes on."""
+    with closing(connected(serve())) as connection:
+        with pytest.raises(DeadlineExceeded):
+            connection.call(LATE, b"late", 0.2)
+        assert connection.call(ECHO, b"next", WAIT_S) == b"next"
+
+
+def test_a_server_that_pings(serve: Serve) -> None:
+    """A call that takes two seconds outlives a keepalive that gives up after one and a half: its PING is answered."""
+    with closing(connected(serve("-keepalive"))) as connection:
+        assert connection.call(LATE, b"late", WAIT_S) == b"late"
+        assert connection.call(ECHO, b"next", WAIT_S) == b"next"
+
+
+def test_many_calls_at_a_time_on_one_connection(serve: Serve) -> None:
+    """The codec alone, with fifty calls under way: two thousand of all sizes, each of which gets its own reply."""
+    address = serve()
+    host, port = address.split(":")
+    codec = GrpcCodec(address)
+    payloads = [b"%d" % number * (number % 300) for number in range(2000)]
+    waiting: dict[int, bytes] = {}
+    with socket.create_connection((host, int(port)), WAIT_S) as server:
+        server.sendall(codec.hello)
+        while payloads or waiting:
+            while payloads and len(waiting) < 50 and codec.room():
+                payload = payloads.pop()
+                call, data = codec.start(codec.prepare(ECHO, payload))
+                waiting[call] = payload
+                server.sendall(data)
+            for call, reply in codec.feed(server.recv(65_536)):
+                assert reply == waiting.pop(call)
+            server.sendall(codec.take_outgoing())

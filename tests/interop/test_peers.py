@@ -1,0 +1,169 @@
+"""Load clients that are none of ours load our servers, and see what our own load client sees, in seconds.
+
+ghz and h2load on gRPC; on sockets the project's programs in Go and in C, compiled here. What they read is compared, not
+judged: how fast they are is for ``python -m experiments selfcheck`` to say, on a machine that does nothing else.
+"""
+
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+
+from experiments.selfcheck import agreement, clients
+from experiments.selfcheck.load import LoadFailed, null_server, stock_server
+from experiments.selfcheck.peers import SOURCES, Absent, Ask, CClient, GoClient, Peer, peers
+from stock_service.service import LOOKUP
+from stock_service.transports import Address
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+"""The first run on a machine compiles Go's own library."""
+
+SPEAKS = {"ghz": "grpc", "h2load": "grpc", "go": "sockets", "c": "sockets"}
+SERVERS = {"stock": stock_server, "null": null_server}
+
+Peers = Mapping[str, Peer | Absent]
+
+
+@pytest.fixture(scope="module")
+def built() -> Iterator[Peers]:
+    """All of them."""
+    with peers() as all_peers:
+        yield all_peers
+
+
+@pytest.fixture
+def peer(built: Peers) -> Callable[[str], Peer]:
+    """Gives one of them by its name. Where it is absent the test is skipped, or fails if nothing may be skipped."""
+
+    def find(name: str) -> Peer:
+        found = built[name]
+        if not isinstance(found, Absent):
+            return found
+        if os.environ.get("INTEROP_REQUIRED"):
+            pytest.fail(str(found))
+        pytest.skip(str(found))
+
+    return find
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("connections", [1, 5])
+@pytest.mark.parametrize("name", SPEAKS)
+def test_a_closed_loop(name: str, connections: int, server: str, peer: Callable[[str], Peer]) -> None:
+    """Every request is answered by the stock service and by the null server, on one connection and on several."""
+    client = peer(name)
+    with SERVERS[server](SPEAKS[name]) as (_, address):
+        reading = client.load(Ask(address, connections, duration_s=0.3, warm_up_s=0.1))
+    assert reading.requests > connections
+    assert 0 < reading.p50_us <= reading.p99_us
+    assert reading.throughput_hz * reading.p50_us / 1e6 < 3 * connections, "more than Little's law allows"
+
+
+@pytest.mark.parametrize("name", ["ghz", "go"])
+def test_a_constant_rate(name: str, peer: Callable[[str], Peer]) -> None:
+    """As many requests as are due in the window, or nearly: the end of ghz's is not to the millisecond."""
+    client = peer(name)
+    with null_server(SPEAKS[name]) as (_, address):
+        reading = client.load(Ask(address, 4, duration_s=0.5, warm_up_s=0.3, rate_hz=200))
+    assert 85 <= reading.requests <= 115
+
+
+@pytest.mark.parametrize("name", ["go", "c"])
+def test_nobody_there(name: str, peer: Callable[[str], Peer]) -> None:
+    """Without a server there is no reading."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+    with pytest.raises(LoadFailed, match="exit code 1"):
+        peer(name).load(Ask(address, 1, duration_s=0.1, warm_up_s=0))
+
+
+@contextmanager
+def one_reply(reply: Callable[[int], bytes]) -> Iterator[Address]:
+    """A server on sockets that sends what ``reply`` makes of the first request's call number, and closes."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        accepted, _ = listener.accept()
+        with accepted:
+            head = accepted.recv(13, socket.MSG_WAITALL)
+            length, call = struct.unpack_from("!II", head)
+            accepted.recv(length + 4 - len(head), socket.MSG_WAITALL)
+            accepted.sendall(reply(call))
+            accepted.shutdown(socket.SHUT_WR)
+            while accepted.recv(65536):
+                pass
+
+    thread = threading.Thread(target=serve, name="one-reply")
+    thread.start()
+    try:
+        yield listener.getsockname()
+    finally:
+        thread.join()
+        listener.close()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        lambda call: struct.pack("!IIB", 6, call + 1, 0) + b"x",
+        lambda call: struct.pack("!IIB", 2, call, 0),
+        lambda call: struct.pack("!IIB", 2**31, call, 0),
+        lambda call: struct.pack("!IIB", 6, call, 0),
+        lambda _: b"",
+    ],
+    ids=["other call", "too short", "too long", "cut off", "closed"],
+)
+@pytest.mark.parametrize("name", ["go", "c"])
+def test_a_wrong_reply(name: str, reply: Callable[[int], bytes], peer: Callable[[str], Peer]) -> None:
+    """What belongs to no request, is no frame, or ends early, ends the client with a word on it."""
+    with one_reply(reply) as address, pytest.raises(LoadFailed, match="exit code 1"):
+        peer(name).load(Ask(address, 1, duration_s=1, warm_up_s=0))
+
+
+@pytest.mark.parametrize("name", ["go", "c"])
+def test_faults_are_errors(name: str, peer: Callable[[str], Peer]) -> None:
+    """A reply with a code is counted as an error and is in no time: here, of a method that the server does not have."""
+    client = peer(name)
+    assert isinstance(client, GoClient | CClient)
+    wrong = LOOKUP + "Not"
+    with stock_server("sockets") as (_, (host, port)):
+        if name == "go":
+            options = ["-address", f"{host}:{port}", "-method", wrong, "-warm-up", "0s", "-duration", "50ms"]
+        else:
+            options = [host, str(port), wrong, "", "1", "0", "0.05"]
+        done = subprocess.run([client.program, *options], capture_output=True, text=True, check=False, timeout=30)
+    said = done.stdout + done.stderr
+    assert '"requests":0' in said or "no reply in the window" in said
+
+
+def test_the_clients_side_by_side(peer: Callable[[str], Peer]) -> None:
+    """Every goal of the load client gets its readings."""
+    for name in SPEAKS:
+        peer(name)
+    findings = clients.check(seconds=True)
+    assert [finding for finding in findings if not finding.passed] == []
+    assert len(findings) == len(clients.GOALS)
+
+
+def test_the_clients_agree(peer: Callable[[str], Peer]) -> None:
+    """At a low rate ghz and the Go client get a reading each, and so do we."""
+    for name in ("ghz", "go"):
+        peer(name)
+    findings = agreement.check(seconds=True)
+    assert [finding for finding in findings if not finding.passed] == []
+    assert len(findings) == 4
+
+
+def test_the_c_client_is_compiled_without_a_warning() -> None:
+    """By the compiler that is here, with all that it warns of."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler as cc")
+    warnings = ["-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-fsyntax-only"]
+    subprocess.run([compiler, *warnings, str(SOURCES / "c" / "load.c")], check=True, timeout=60)

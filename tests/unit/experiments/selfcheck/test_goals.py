@@ -1,0 +1,70 @@
+"""Verdicts of the checks that compare clients: medians over turns, ratios, bounds."""
+
+import pytest
+
+from experiments.selfcheck import agreement, clients
+from experiments.selfcheck.clients import GOALS, Cell, Goal
+from experiments.selfcheck.peers import Absent, Reading
+
+CELL = Cell("grpc", "stock", 1)
+SLOW = Goal(CELL, "p50_us", "c", 1.05)
+FAST = Goal(CELL, "throughput_hz", "ghz", 1.5)
+
+
+def readings(*p50_us: float) -> list[Reading]:
+    """Readings with these medians, and a throughput that goes with them."""
+    return [Reading(1, 1e6 / each, each, 2 * each) for each in p50_us]
+
+
+@pytest.mark.parametrize(("ours", "passed"), [((100.0, 104.0, 900.0), True), ((1.0, 106.0, 106.0), False)])
+def test_a_time_must_stay_under_its_bound(ours: tuple[float, ...], passed: bool) -> None:
+    """The ratio of the medians over the turns; one bad turn does not count."""
+    read = {"ours": readings(*ours), "c": readings(100.0, 1.0, 100.0)}
+    finding = clients.judge(SLOW, read, {}, clients.MINUTES)
+    assert finding.passed is passed
+    assert finding.shown.startswith(f"{sorted(ours)[1] / 100:.2f}; ours ")
+    assert finding.must == "at most 1.05"
+
+
+@pytest.mark.parametrize(("theirs", "passed"), [(151.0, True), (149.0, False)])
+def test_a_throughput_must_reach_its_bound(theirs: float, passed: bool) -> None:
+    """1.5 times theirs, or more."""
+    read = {"ours": readings(100.0), "ghz": readings(theirs)}
+    assert clients.judge(FAST, read, {}, clients.MINUTES).passed is passed
+
+
+def test_nobody_to_compare_with_is_skipped() -> None:
+    """The finding then says how to get whoever is absent."""
+    finding = clients.judge(FAST, {"ours": readings(1.0)}, {"ghz": Absent("ghz is absent")}, clients.MINUTES)
+    assert (finding.passed, finding.shown) == (None, "ghz is absent")
+
+
+def test_seconds_judge_no_speed() -> None:
+    """Whatever the ratio: there was a reading."""
+    read = {"ours": readings(900.0), "c": readings(1.0)}
+    assert clients.judge(SLOW, read, {}, clients.SECONDS).passed
+
+
+def test_every_goal_is_named_by_what_it_compares() -> None:
+    """No two alike, and each is against somebody who is read on that transport."""
+    assert len({goal.name for goal in GOALS}) == len(GOALS)
+    assert all(goal.than in clients.OTHERS[goal.cell.transport] for goal in GOALS)
+
+
+@pytest.mark.parametrize(
+    ("percentile", "ours", "passed"),
+    [
+        ("p50", 259.0, True),
+        ("p50", 261.0, False),
+        ("p50", 141.0, True),
+        ("p50", 139.0, False),
+        ("p99", 319.0, True),
+        ("p99", 321.0, False),
+    ],
+)
+def test_clients_agree_within_a_share_and_some(percentile: str, ours: float, passed: bool) -> None:
+    """Theirs is 200 µs, and 400 µs at the 99th: 60 µs apart may be the medians, 240 µs the 99th, either way."""
+    turns, [floor] = (readings(ours), readings(200.0)), readings(50.0)
+    finding = agreement.judge("agreement", percentile, turns, (floor, floor), agreement.MINUTES)
+    assert finding.passed is passed
+    assert f"of a server that does nothing {50 if percentile == 'p50' else 100} and" in finding.shown

@@ -1,0 +1,154 @@
+"""What other load clients say is read right, and what is no report, or has failures in it, is no reading."""
+
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from experiments.selfcheck import peers
+from experiments.selfcheck.load import LoadFailed, finished, kept_to
+from experiments.selfcheck.peers import Absent, Ask, CClient, Ghz, GoClient, H2load, Reading
+
+ASK = Ask(("127.0.0.1", 1), connections=2, duration_s=1.0, warm_up_s=0.5)
+
+
+def program(folder: Path, body: str) -> Path:
+    """A Python program that stands for a client: ``arguments`` are what it is given."""
+    path = folder / "program"
+    path.write_text(f"#!{sys.executable}\nimport json, sys\narguments = sys.argv[1:]\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+def detail(second: float, latency_ms: float, status: str = "OK") -> dict[str, object]:
+    """A request as ghz writes it."""
+    whole, thousandths = divmod(round(second * 1000), 1000)
+    moment = f"2024-02-29T23:59:{whole:02}.{thousandths:03}000123Z"
+    return {"timestamp": moment, "latency": int(latency_ms * 1e6), "error": "", "status": status}
+
+
+def ghz(folder: Path, details: list[dict[str, object]] | None) -> Ghz:
+    """A ghz that reports these requests."""
+    return Ghz(program(folder, f"print(json.dumps({ {'details': details}!r}))"))
+
+
+def test_ghz_is_read_after_its_warm_up(tmp_path: Path) -> None:
+    """Requests of the first half second are left out; percentiles and throughput are of the others."""
+    details = [detail(0.0, 90), detail(0.4, 90), *(detail(1.0 + 0.1 * place, 1 + place) for place in range(10))]
+    reading = ghz(tmp_path, details).load(ASK)
+    assert reading.requests == 10
+    assert reading.throughput_hz == pytest.approx(10 / 0.91)
+    assert reading.p50_us == pytest.approx(5500.0)
+    assert reading.p99_us == pytest.approx(9910.0)
+
+
+def test_a_failure_in_ghz_is_no_reading(tmp_path: Path) -> None:
+    """One request that was not OK is enough."""
+    with pytest.raises(LoadFailed, match="1 of 2 requests failed, the first with Unavailable"):
+        ghz(tmp_path, [detail(1, 1), detail(2, 1, "Unavailable")]).load(ASK)
+
+
+@pytest.mark.parametrize("details", [[], None])
+def test_a_ghz_without_requests_is_no_reading(details: list[dict[str, object]] | None, tmp_path: Path) -> None:
+    """An empty list, or none at all, is refused in words."""
+    with pytest.raises(LoadFailed, match="ghz made no request"):
+        ghz(tmp_path, details).load(ASK)
+
+
+def h2load(folder: Path, lines: list[str]) -> H2load:
+    """An h2load that logs these lines."""
+    body = f"open(arguments[arguments.index('--log-file') + 1], 'w').write({chr(10).join(lines)!r} + chr(10))"
+    return H2load(program(folder, body))
+
+
+def test_h2load_is_read_from_its_log(tmp_path: Path) -> None:
+    """Moment, status and time, in µs; the warm-up is left out."""
+    lines = ["1000000\t200\t77", *(f"{1_600_000 + 1000 * place}\t200\t{100 + place}" for place in range(11))]
+    reading = h2load(tmp_path, lines).load(ASK)
+    assert reading.requests == 11
+    assert reading.p50_us == pytest.approx(105.0)
+    assert reading.throughput_hz == pytest.approx(11 / 0.01011)
+
+
+def test_a_failure_in_h2load_is_no_reading(tmp_path: Path) -> None:
+    """Any status but 200."""
+    with pytest.raises(LoadFailed, match="1 of 2 requests failed"):
+        h2load(tmp_path, ["1000000\t200\t77", "1600000\t-1\t5"]).load(ASK)
+
+
+REPORT = {"requests": 5, "errors": 0, "throughput_hz": 5.0, "p50_us": 7.0, "p99_us": 9.0}
+
+
+@pytest.mark.slow  # four processes
+@pytest.mark.parametrize("kind", [GoClient, CClient])
+def test_our_own_programs_say_it_themselves(kind: type[GoClient] | type[CClient], tmp_path: Path) -> None:
+    """One line of JSON; errors in it, no replies, and what is no JSON are no reading."""
+
+    def said(report: dict[str, float] | str) -> Reading:
+        return kind(program(tmp_path, f"print({json.dumps(report)!r})")).load(ASK)
+
+    assert said(REPORT) == Reading(5, 5.0, 7.0, 9.0)
+    for report, message in (
+        (REPORT | {"errors": 1}, "1 errors, 5 replies"),
+        (REPORT | {"requests": 0}, "0 errors, 0 replies"),
+        ("rubbish", "no report"),
+    ):
+        with pytest.raises(LoadFailed, match=message):
+            said(report)
+
+
+def test_a_program_that_fails_says_why() -> None:
+    """Its exit code and its last line, or that there is no such program, or that it took too long."""
+    with pytest.raises(LoadFailed, match="exit code 3; it said: second"):
+        finished([sys.executable, "-c", "import sys; print('first\\nsecond', file=sys.stderr); sys.exit(3)"], None, 10)
+    with pytest.raises(LoadFailed, match="no-such-program did not start"):
+        finished(["/no-such-program"], None, 10)
+    with pytest.raises(LoadFailed, match=r"took over 0\.05 s"):
+        finished([sys.executable, "-c", "import threading; threading.Event().wait()"], None, 0.05)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_what_was_started(tmp_path: Path) -> None:
+    """The program has gone when KeyboardInterrupt comes out."""
+    started = tmp_path / "started"
+    body = f"import os, threading; open({str(started)!r}, 'w').write(f'{{os.getpid()}}.'); threading.Event().wait()"
+
+    def interrupt() -> None:
+        while not (started.exists() and started.read_text().endswith(".")):
+            threading.Event().wait(0.005)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt, name="ctrl-c")
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        finished([sys.executable, "-c", body], None, 30)
+    thread.join()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text().rstrip(".")), 0)
+
+
+def test_what_is_started_stays_on_its_cores() -> None:
+    """From its first thread on; this thread has its own cores back afterwards."""
+    os_cores = "import os; print(sorted(os.sched_getaffinity(0)))"
+    before = finished([sys.executable, "-c", os_cores], None, 10)
+    first = int(before.strip("[]\n").split(",")[0])
+    assert finished([sys.executable, "-c", os_cores], (first,), 10) == f"[{first}]\n"
+    with kept_to((first,)):
+        pass
+    assert finished([sys.executable, "-c", os_cores], None, 10) == before
+
+
+def test_what_is_absent_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without compilers and tools there is one line for each."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(peers, "TOOLS", tmp_path)
+    with peers.peers() as found:
+        lines = {name: str(peer) for name, peer in found.items() if isinstance(peer, Absent)}
+    assert lines["ghz"] == "ghz is absent: run make go-tools, which needs Go"
+    assert lines["h2load"] == "h2load is absent: install nghttp2-client"
+    assert lines["go"] == "the Go client cannot be built: install Go, see https://go.dev/doc/install"
+    assert lines["c"] == "the C client cannot be built: install a C compiler as cc"

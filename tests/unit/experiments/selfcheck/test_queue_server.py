@@ -1,0 +1,137 @@
+"""The queue server: known service times, departures by computation, a log that says so."""
+
+import itertools
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.selfcheck.queue_server import Log, Options, QueueServer, read_log, service_times_ns
+from experiments.selfcheck.theory import lindley
+from stock_service.service import LOOKUP
+from stock_service.wire.framing import ReplyFrame, encode_request, reply_decoder
+
+
+@contextmanager
+def serving(options: Options) -> Iterator[QueueServer]:
+    """A server in a thread; leaving the block stops it, and it has then written its log."""
+    server = QueueServer(options)
+    thread = threading.Thread(target=server.serve, name="queue-server")
+    thread.start()
+    try:
+        yield server
+    finally:
+        with socket.socket(fileno=server.stop_descriptor) as stop:
+            stop.send(b"\0")
+            stop.detach()
+        thread.join()
+        server.close()
+
+
+def replies(connected: socket.socket, count: int) -> list[ReplyFrame]:
+    """The next replies on a connection."""
+    decoder = reply_decoder()
+    got: list[ReplyFrame] = []
+    while len(got) < count:
+        data = connected.recv(65536)
+        assert data, "the server closed the connection"
+        got += decoder.feed(data)
+    return got
+
+
+def exchange(options: Options, requests: int) -> tuple[list[int], Log]:
+    """Sends requests together on one connection: the calls in the order of their replies, and the log."""
+    with serving(options) as server, socket.create_connection(("127.0.0.1", server.port), 10) as connected:
+        connected.sendall(b"".join(encode_request(call, 0, LOOKUP.encode(), b"") for call in range(1, requests + 1)))
+        calls = [reply.call for reply in replies(connected, requests)]
+    assert options.log is not None
+    return calls, read_log(options.log)
+
+
+def test_service_times_are_known() -> None:
+    """One seed, one sequence; another seed, another; the mean is the one asked for; a constant is one."""
+    first, again, other = (
+        list(itertools.islice(service_times_ns("exponential", 0.002, seed), 20_000)) for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    assert np.mean(first) == pytest.approx(2e6, rel=0.03)
+    assert np.std(first) == pytest.approx(2e6, rel=0.05)
+    assert list(itertools.islice(service_times_ns("constant", 0.002, 1), 3)) == [2_000_000] * 3
+
+
+@pytest.mark.parametrize("servers", [1, 3])
+def test_departures_are_those_of_the_recursion(servers: int, tmp_path: Path) -> None:
+    """From the log's arrivals and the seed alone every logged departure follows; replies leave in that order."""
+    options = Options(servers, mean_s=0.0005, seed=3, log=tmp_path / "log")
+    calls, log = exchange(options, 40)
+    services = service_times_ns("exponential", 0.0005, 3)
+    assert (log.departure_ns - log.arrival_ns).tolist() == lindley(log.arrival_ns.tolist(), services, servers)
+    assert calls == log.call[np.argsort(log.departure_ns, kind="stable")].tolist()
+    assert (log.sent_ns >= log.departure_ns).all()
+    assert log.call.tolist() == list(range(1, 41))
+
+
+def test_no_reply_is_early(tmp_path: Path) -> None:
+    """With a constant service of 2 ms, ten requests at one server take 20 ms in all, by the log."""
+    _, log = exchange(Options(mean_s=0.002, distribution="constant", log=tmp_path / "log"), 10)
+    assert (log.departure_ns - log.arrival_ns[0]).tolist() == [2_000_000 * number for number in range(1, 11)]
+    assert (log.sent_ns - log.departure_ns).min() >= 0
+
+
+def test_queues_are_chosen_by_a_seeded_coin(tmp_path: Path) -> None:
+    """Every queue gets about its part, the same ones with the same seed, and each is served on its own."""
+    options = Options(queues=4, mean_s=0.0001, seed=5, log=tmp_path / "log")
+    _, log = exchange(options, 400)
+    _, again = exchange(options, 400)
+    assert log.queue.tolist() == again.queue.tolist()
+    assert np.bincount(log.queue, minlength=4).min() > 60
+    services = np.array(list(itertools.islice(service_times_ns("exponential", 0.0001, 5), 400)))
+    for queue in range(4):
+        here = log.queue == queue
+        expected = lindley(log.arrival_ns[here].tolist(), services[here].tolist(), 1)
+        assert (log.departure_ns - log.arrival_ns)[here].tolist() == expected
+
+
+def test_connections_are_numbered_as_they_came(tmp_path: Path) -> None:
+    """The log names connections in the order in which they were made; calls by the client's number."""
+    options = Options(mean_s=0.0, distribution="constant", log=tmp_path / "log")
+    with serving(options) as server:
+        address = ("127.0.0.1", server.port)
+        with socket.create_connection(address, 10) as first, socket.create_connection(address, 10) as second:
+            for connected, call in ((second, 7), (first, 9)):
+                connected.sendall(encode_request(call, 0, LOOKUP.encode(), b""))
+                assert [reply.call for reply in replies(connected, 1)] == [call]
+    assert options.log is not None
+    log = read_log(options.log)
+    assert (log.connection.tolist(), log.call.tolist()) == ([1, 0], [7, 9])
+
+
+def test_what_arrived_departs_after_the_stop(tmp_path: Path) -> None:
+    """A reply that is still to come when the server is stopped is sent before it ends."""
+    options = Options(mean_s=0.05, distribution="constant", log=tmp_path / "log")
+    with serving(options) as server:
+        connected = socket.create_connection(("127.0.0.1", server.port), 10)
+        connected.sendall(b"".join(encode_request(call, 0, LOOKUP.encode(), b"") for call in (1, 2)))
+        assert [reply.call for reply in replies(connected, 1)] == [1]
+    with connected:
+        assert [reply.call for reply in replies(connected, 1)] == [2]
+        assert connected.recv(1) == b""
+
+
+def test_a_client_that_leaves_is_forgotten(tmp_path: Path) -> None:
+    """Its requests depart into nothing, and others are served on; so is one that sends what is no frame."""
+    options = Options(mean_s=0.001, distribution="constant", log=tmp_path / "log")
+    with serving(options) as server:
+        address = ("127.0.0.1", server.port)
+        with socket.create_connection(address, 10) as leaving:
+            leaving.sendall(encode_request(1, 0, LOOKUP.encode(), b""))
+        with socket.create_connection(address, 10) as wrong:
+            wrong.sendall(b"\xff" * 64)
+            assert wrong.recv(1) == b""
+        with socket.create_connection(address, 10) as connected:
+            connected.sendall(encode_request(2, 0, LOOKUP.encode(), b""))
+            assert [reply.call for reply in replies(connected, 1)] == [2]

@@ -1,0 +1,132 @@
+"""Replay finds what is wrong with a client's clock, its schedule or its records, and nothing in a right one."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from clients.load.recorder import RawRecords
+from experiments.selfcheck.load import LoadFailed
+from experiments.selfcheck.queue_server import Log, Options, service_times_ns
+from experiments.selfcheck.replay import MINUTES, Compared, compare, judge
+from experiments.selfcheck.steal import StealWatch
+from experiments.selfcheck.theory import lindley
+
+OPTIONS = Options(servers=2, mean_s=0.001, seed=4)
+REQUESTS, CONNECTIONS = 400, 2
+"""So few connections that replies overtake each other on one."""
+
+WIRE_NS = 20_000
+
+
+def planted() -> tuple[Log, RawRecords]:
+    """A server's log, and the records of a client that is right: 20 µs on the wire each way, no late sends."""
+    rng = np.random.default_rng(3)
+    due_ns = np.cumsum(rng.exponential(700_000, REQUESTS)).astype(np.int64)
+    arrival_ns = due_ns + WIRE_NS
+    services = service_times_ns(OPTIONS.distribution, OPTIONS.mean_s, OPTIONS.seed)
+    departure_ns = arrival_ns + np.array(lindley(arrival_ns.tolist(), services, OPTIONS.servers))
+    connection = np.arange(REQUESTS) % CONNECTIONS
+    call = np.arange(REQUESTS) // CONNECTIONS + 1
+    log = Log(connection, call, np.zeros(REQUESTS, dtype=np.int64), arrival_ns, departure_ns, departure_ns)
+    done_ns = departure_ns + WIRE_NS
+    order = np.lexsort((done_ns, connection))  # as a client keeps them: by connection, in order of done
+    assert (np.diff(due_ns[order][: REQUESTS // CONNECTIONS]) < 0).any()
+    return log, RawRecords(
+        due_ns=due_ns[order],
+        sent_ns=due_ns[order],
+        done_ns=done_ns[order],
+        outcomes=np.ones(REQUESTS, dtype=np.uint8),
+        connection=connection[order].astype(np.int32),
+        first=call[order] == 1,
+    )
+
+
+def test_a_right_client_is_off_by_the_wire() -> None:
+    """Every response is what the recursion says, and the wire twice."""
+    log, records = planted()
+    assert compare(log, records, OPTIONS).off_ns.tolist() == [2 * WIRE_NS] * REQUESTS
+
+
+def test_a_client_that_times_from_the_send_is_off() -> None:
+    """Coordinated omission: sends are late by 5 ms, and that is not in the response time. It must show."""
+    log, records = planted()
+    late_ns = 5_000_000
+    sent_ns = records.sent_ns
+    honest = replace(records, due_ns=sent_ns - late_ns)
+    assert compare(log, honest, OPTIONS).off_ns.tolist() == [2 * WIRE_NS + late_ns] * REQUESTS
+    assert not judge("replay", compare(log, honest, OPTIONS), StealWatch(), MINUTES).passed
+
+
+def test_a_wrong_clock_is_off() -> None:
+    """Of a clock that runs at twice the speed every time is too long."""
+    log, records = planted()
+    took_ns = records.done_ns - records.due_ns
+    wrong = replace(records, done_ns=records.due_ns + 2 * took_ns)
+    assert not judge("replay", compare(log, wrong, OPTIONS), StealWatch(), MINUTES).passed
+
+
+def test_a_lost_record_is_found() -> None:
+    """A request that the client forgot is on one side only."""
+    log, records = planted()
+    fewer = RawRecords(*(getattr(records, column.name)[1:] for column in fields(records)))
+    with pytest.raises(LoadFailed, match="400 requests, the client's records 399"):
+        compare(log, fewer, OPTIONS)
+
+
+def test_a_request_that_arrived_before_it_was_sent_is_found() -> None:
+    """Records of another clock, or of another request, contradict the server's."""
+    log, records = planted()
+    with pytest.raises(LoadFailed, match="400 requests arrived before they were sent"):
+        compare(log, replace(records, sent_ns=records.sent_ns + 2 * WIRE_NS), OPTIONS)
+
+
+def test_a_server_that_departs_from_the_recursion_is_found() -> None:
+    """Its departures must follow from the seed: here one request was served out of turn."""
+    log, records = planted()
+    wrong = log.departure_ns.copy()
+    wrong[7] += 1
+    with pytest.raises(LoadFailed, match="not those of the recursion"):
+        compare(replace(log, departure_ns=wrong), records, OPTIONS)
+
+
+def judged(off_ms: list[float], moments: list[tuple[int, int]]) -> tuple[bool | None, str]:
+    """The verdict on requests that are a second apart, each so far off, with moments of steal in seconds."""
+    off_ns = np.array([int(each * 1e6) for each in off_ms])
+    due_ns = np.arange(len(off_ms)) * 1_000_000_000
+    watch = StealWatch()
+    watch.moments += [(int(began * 1e9), int(ended * 1e9)) for began, ended in moments]
+    finding = judge("replay", Compared(off_ns, due_ns, due_ns + 1_000_000), watch, MINUTES)
+    return finding.passed, finding.shown
+
+
+def test_one_in_a_thousand_may_be_off() -> None:
+    """999 of 1,000 within 1 ms are enough, 998 are not."""
+    assert judged([0.1] * 999 + [9.0], [])[0]
+    assert not judged([0.1] * 998 + [9.0] * 2, [])[0]
+
+
+def test_the_median_must_be_within_150_us() -> None:
+    """A constant 200 µs is too much, whichever way."""
+    assert not judged([0.2] * 1000, [])[0]
+    assert not judged([-0.2] * 1000, [])[0]
+
+
+def test_steal_is_left_out_and_counted() -> None:
+    """What overlaps a moment of steal is not judged, and the finding says how much that was."""
+    passed, shown = judged([9.0] * 10 + [0.1] * 990, [(0, 10)])
+    assert passed
+    assert "10 left out" in shown
+
+
+def test_too_much_steal_is_no_pass() -> None:
+    """Where more than a tenth fell into steal, what is left is too little to go by."""
+    passed, shown = judged([0.1] * 1000, [(0, 101)])
+    assert passed is False
+    assert "too many" in shown
+
+
+def test_the_warm_up_is_not_judged() -> None:
+    """Requests due in the first half second are left out."""
+    compared = Compared(np.array([5, 6, 7]), np.array([10**9, 12 * 10**8, 15 * 10**8]), np.array([0, 0, 0]))
+    assert compared.due_after(0.5).off_ns.tolist() == [7]

@@ -1,0 +1,27 @@
+"""The checks of the instrument in their version of seconds: every request is found, and all is roughly right.
+
+How right is for ``python -m experiments selfcheck`` to say, on a machine that does nothing else.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from experiments.selfcheck import analytic, replay, stalls
+from experiments.selfcheck.finding import Finding
+
+CHECKS: dict[str, Callable[..., list[Finding]]] = {
+    "replay": replay.check,
+    "analytic": analytic.check,
+    "stalls": stalls.check,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_check_passes(name: str) -> None:
+    """Nothing that it finds fails, and nothing is skipped: it needs no program but our own."""
+    findings = CHECKS[name](seconds=True)
+    assert findings
+    assert [finding for finding in findings if not finding.passed] == []

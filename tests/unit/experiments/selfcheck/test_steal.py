@@ -1,0 +1,47 @@
+"""Moments of steal are found where the count rose, and nowhere else."""
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from experiments.selfcheck.steal import StealWatch, steal_ticks
+
+
+def test_a_rise_is_a_moment() -> None:
+    """Two ticks more at one look: one moment, 20 ms stolen, and only what overlaps it is hit."""
+    counts = iter([5, 5, 7])
+    looks_ns: list[int] = []
+    looked = threading.Event()
+
+    def ticks() -> int:
+        looks_ns.append(time.perf_counter_ns())
+        count = next(counts, None)
+        if count is None:
+            looked.set()
+        return count or 7
+
+    with StealWatch(ticks) as watch:
+        assert looked.wait(10)
+    assert watch.stolen_s == 0.02
+    [(began_ns, ended_ns)] = watch.moments
+    assert began_ns <= looks_ns[1]
+    assert looks_ns[2] <= ended_ns <= looks_ns[3]
+    from_ns = np.array([began_ns - 10, began_ns - 10, ended_ns - 1, ended_ns])
+    to_ns = np.array([began_ns, began_ns + 1, ended_ns + 5, ended_ns + 5])
+    assert watch.overlaps(from_ns, to_ns).tolist() == [False, True, True, False]
+
+
+def test_steal_is_the_eighth_number_of_the_first_line(tmp_path: Path) -> None:
+    """As proc(5) has it: user, nice, system, idle, iowait, irq, softirq, steal."""
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  1 2 3 4 5 6 7 42 9 10\ncpu0 0 0 0 0 0 0 0 0 0 0\n")
+    assert steal_ticks(stat) == 42
+
+
+def test_a_system_that_does_not_say_has_no_steal(tmp_path: Path) -> None:
+    """No file, or a shorter line: 0."""
+    assert steal_ticks(tmp_path / "absent") == 0
+    (tmp_path / "short").write_text("cpu 1 2\n")
+    assert steal_ticks(tmp_path / "short") == 0

@@ -1,0 +1,174 @@
+"""The gallery: every picture for which there are runs, the same bytes as often as it is drawn, and in words."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+from matplotlib.figure import Figure
+
+from experiments import gallery
+from experiments.gallery import Picture, Results
+from experiments.results import RESULTS_FILE, Row
+from experiments.run_records import RUNS_FILE, load_records
+from experiments.studies import STUDIES
+from tests.unit.experiments.planted_stock import MAIN_PARTS, World, rows_of
+
+IN_FOLDER = ["answers", "figure_2", "figure_4", "locks", "stages", "offered_load", "distributions"]
+"""The pictures of the planted runs, in the order in which they are shown."""
+
+
+def named(results: Results, name: str) -> Picture:
+    """The one picture of that name."""
+    (found,) = (picture for picture in gallery.pictures(results) if picture.name == name)
+    return found
+
+
+def words(figure: Figure) -> str:
+    """All that is written in a figure."""
+    axes = [text.get_text() for axis in figure.axes for text in axis.texts]
+    return " ".join([*(text.get_text() for text in figure.texts), *axes])
+
+
+def changed(results: Results, part: str, change: Callable[[Row], Row]) -> Results:
+    """The results with every row of a part changed."""
+    return replace(results, rows=tuple(change(row) if row.part == part else row for row in results.rows))
+
+
+def test_there_is_a_picture_for_all_that_was_run_and_for_nothing_else(untouched: Path) -> None:
+    """In the order of the report, each of a part of the study or of the answers, with a title and words for it."""
+    found = list(gallery.pictures(gallery.read(untouched)))
+    assert [picture.name for picture in found] == IN_FOLDER
+    for picture in found:
+        assert picture.part in {*STUDIES["stock"].parts, "answers", "distributions"}
+        assert picture.alternative.startswith(picture.title)
+        assert picture.alternative.endswith(".")
+    assert list(gallery.pictures(Results((), ()))) == []
+
+
+@pytest.mark.slow
+def test_a_folder_is_drawn_in_both_formats_and_the_same_bytes_again(folder: Path) -> None:
+    """By whoever asks; no figure stays open."""
+    paths = gallery.draw(folder)
+    assert [path.name for path in paths] == [f"{name}.{kind}" for name in IN_FOLDER for kind in ("svg", "png")]
+    before = {path: path.read_bytes() for path in paths}
+    assert {path: path.read_bytes() for path in gallery.draw(folder)} == before
+    for name, text in gallery.svg_texts(folder):
+        assert text.encode() == before[folder / gallery.FOLDER / f"{name}.svg"]
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.slow
+def test_only_what_is_missing_or_older_than_the_results_has_all_drawn_anew(folder: Path) -> None:
+    """Nothing is drawn for a report whose figures are there; one that is gone, or older, has them made."""
+    file = folder / gallery.FOLDER / "figure_2.svg"
+    right = file.read_text()
+    measured_s = (folder / RESULTS_FILE).stat().st_mtime
+    file.write_text("mine")
+    gallery.draw_if_older(folder)
+    assert file.read_text() == "mine"
+    os.utime(file, (measured_s - 1, measured_s - 1))
+    gallery.draw_if_older(folder)
+    assert file.read_text() == right
+    file.unlink()
+    gallery.draw_if_older(folder)
+    assert file.read_text() == right
+
+
+def test_without_records_their_pictures_alone_are_left_out(folder: Path) -> None:
+    """Of old results, or of others' rows: the rest is drawn from the rows."""
+    (folder / RUNS_FILE).unlink()
+    results = gallery.read(folder)
+    assert results.records == ()
+    assert [picture.name for picture in gallery.pictures(results)] == IN_FOLDER[:-1]
+
+
+def test_every_part_of_the_study_that_is_compared_with_another_has_a_picture() -> None:
+    """The pool by clients has two; what is only run again has none, and the kinds of client have a table alone."""
+    own = (*MAIN_PARTS, "socket_trade", "pool_by_clients", "dispatch", "connection_policy", "updater")
+    rows = tuple(rows_of(World(blocks=1), (*own, "lock_strategies")))
+    found = [picture.name for picture in gallery.pictures(Results(rows, ()))]
+    expected = ["answers", *own, "lock_strategies"]
+    expected.remove("same")
+    expected.insert(expected.index("pool_by_clients") + 1, "pool_map")
+    assert found == expected
+
+
+def test_the_answers_are_drawn_as_they_were_judged() -> None:
+    """A planted ratio of 0.3 that is decided, and with two blocks the gate that refuses to."""
+    decided = named(Results(tuple(rows_of(World())), ()), "answers").alternative
+    assert re.search(r"Lookup, 1 client: sockets ÷ gRPC: 0\.[23]\d* .*FASTER", decided)
+    refused = named(Results(tuple(rows_of(World(blocks=2))), ()), "answers").alternative
+    assert "FASTER" not in refused
+    assert "refused by gate 9" in refused
+
+
+def test_another_studys_results_have_no_answers() -> None:
+    """Nothing is judged that was not declared."""
+    rows = tuple(replace(row, study="server_cost", part="lookup") for row in rows_of(World(blocks=1), ("figure_2",)))
+    assert list(gallery.pictures(Results(rows, ()))) == []
+
+
+def test_the_map_has_the_median_of_every_pool_and_number_of_clients() -> None:
+    """In words, of each pool its first and its last cell; one without a median in any of its runs is left out."""
+    rows = tuple(rows_of(World(blocks=2), ("pool_by_clients",)))
+    whole = named(Results(rows, ()), "pool_map").alternative
+    assert re.search(r"pool of 10, \d+ µs at 1 client, \d+ µs at 10 clients", whole)
+    without = changed(
+        Results(rows, ()),
+        "pool_by_clients",
+        lambda row: replace(row, response_us_p50=None) if (row.workers, row.clients) == (10, 10) else row,
+    )
+    assert re.search(r"pool of 10, \d+ µs at 1 client, \d+ µs at 5 clients", named(without, "pool_map").alternative)
+
+
+def test_the_offered_load_says_where_the_generator_was_late(untouched: Path) -> None:
+    """By gate 7's own limit: 100 µs, or 5 % of the median where that is more; then it has another rate."""
+    results = gallery.read(untouched)
+    (row,) = (row for row in results.rows if row.part == "offered_load" and row.request != "all" and row.block == 1)
+    limits = [(100.0, 500.0, False), (100.1, 500.0, True), (190.0, 4000.0, False), (210.0, 4000.0, True)]
+    for late_us, median_us, is_late in limits:
+        assert gallery.generator_is_late(replace(row, late_us_p99=late_us, response_us_p50=median_us)) is is_late
+    assert not gallery.generator_is_late(replace(row, late_us_p99=None))
+    in_time = changed(results, "offered_load", lambda each: replace(each, late_us_p99=20.0))
+    late = changed(results, "offered_load", lambda each: replace(each, late_us_p99=5000.0))
+    assert "gate 7" not in named(in_time, "offered_load").alternative
+    assert "gate 7" in named(late, "offered_load").alternative
+
+
+def test_stages_are_means_over_the_runs_of_a_setting(untouched: Path) -> None:
+    """Of 1, 3 and 2 µs … and only of requests that were stamped."""
+    results = gallery.read(untouched)
+    place = iter((1.0, 3.0))
+
+    def stamped(row: Row) -> Row:
+        return row if row.request == "all" else replace(row, stage_queue_us_mean=next(place))
+
+    assert "2" in named(changed(results, "stages", stamped), "stages").alternative
+    unstamped = changed(results, "stages", lambda row: replace(row, stage_total_us_mean=None))
+    assert "stages" not in [picture.name for picture in gallery.pictures(unstamped)]
+
+
+def test_the_distributions_are_those_of_the_fewest_and_the_most_clients(folder: Path) -> None:
+    """On both servers; a run without any reply is left out, and without one that has a reply there is no picture."""
+    results = gallery.read(folder)
+    said = named(results, "distributions").alternative
+    for server in ("gRPC", "sockets"):
+        for clients in ("1 client", "2 clients"):
+            assert f"{server}, {clients}" in said
+    kept = [record for record in load_records(folder) if record.run.setting.part != "figure_4"]
+    assert "sockets" not in named(replace(results, records=tuple(kept)), "distributions").alternative
+    idle = tuple(replace(record, seen=replace(record.seen, load=None)) for record in kept)
+    assert IN_FOLDER[:-1] == [picture.name for picture in gallery.pictures(replace(results, records=idle))]
+
+
+@pytest.mark.slow
+def test_every_picture_has_its_title_in_it(untouched: Path, tmp_path: Path) -> None:
+    """What stands above it is what stands in the report."""
+    shutil.copytree(untouched, tmp_path / "copy")
+    for picture in gallery.pictures(gallery.read(tmp_path / "copy")):
+        assert picture.title.split(":")[0].split("·")[-1].strip()[:20] in words(picture.paint())
