@@ -191,8 +191,10 @@ def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial
 
 def _conclusion(found: Found, lowest_hz: float, p99_ms: float) -> str:
     """What a search found, in a line."""
-    why = "; above it this client is late: give it --clients or --cpus of its own" if found.client_limited else ""
-    if found.rate_hz is None:
+    none = found.rate_hz is None
+    why = f"; {'there' if none else 'above it'} this client is late: give it --clients or --cpus of its own"
+    why = why if found.client_limited else ""
+    if none:
         return f"no rate from {lowest_hz:.0f}/s on was shown to keep a p99 of {p99_ms:g} ms{why}"
     return f"highest rate with a p99 of at most {p99_ms:g} ms: {found.rate_hz:.0f}/s, within 5 %{why}"
 

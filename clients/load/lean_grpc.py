@@ -154,9 +154,14 @@ class GrpcCodec:
         return stream, head + number + middle + number + body
 
     def room(self) -> bool:
-        """See ``codec.Codec``. False too while a request waits for the server's flow control."""
+        """See ``codec.Codec``. False too while a request waits for the server's flow control.
+
+        An eighth of the streams that the server allows is left free: grpcio counts a call as open for a moment after
+        it has answered it, and refuses what is over.
+        """
         endpoint = self._endpoint
-        return len(self._open) < endpoint.streams_max and self._next < _NONE_LEFT and not endpoint.holds_any
+        allowed = endpoint.streams_max - (endpoint.streams_max >> 3)
+        return len(self._open) < allowed and self._next < _NONE_LEFT and not endpoint.holds_any
 
     def take_outgoing(self) -> bytes:
         """See ``codec.Codec``. After ``feed`` raised: what tells the server why."""

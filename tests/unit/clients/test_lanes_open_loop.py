@@ -235,7 +235,7 @@ def test_an_attempt_to_connect_that_fails_has_its_moment_too() -> None:
 
 def test_late_replies_are_faults_and_belong_to_no_call_when_they_come() -> None:
     """Each call that was sent too long ago, but for a first one; the connection is kept."""
-    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 0, 10 * SWEEP_NS], timeout_s=0.02)) as some:
+    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 0, 4 * SWEEP_NS], timeout_s=0.02)) as some:
         (accepted,) = answered_first(peer, some)
         drive(some, lambda: recorded(some) == 3)
         accepted.answer(*accepted.requests()[1:])

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pytest
 from clients.load import command, fleet
 from clients.load.plan import LoadPlan
 from clients.load.result import LoadResult, from_json
+from clients.load.search import Found
 from clients.load.thresholds import parse
 from stock_service.concurrency.static_pool import StaticPool
 from stock_service.service import LOOKUP, Service
@@ -156,14 +157,14 @@ def test_the_highest_rate_is_found(
     said = capsys.readouterr()
     assert "no rate from 10/s on was shown to keep a p99 of 60000 ms" in said.out
     assert "cannot be told from" in said.err
-    monkeypatch.setattr(command, "SEARCH_FROM_HZ", 6000.0)
-    monkeypatch.setattr(command, "SEARCH_TO_HZ", 6000.0)
-    assert run(server, *limit, "--connections-per-client", "2") == 0
+    monkeypatch.setattr(command, "SEARCH_FROM_HZ", 1200.0)
+    monkeypatch.setattr(command, "SEARCH_TO_HZ", 1200.0)
+    assert run(server, *limit, "--duration-s", "1", "--connections-per-client", "2") == 0
     said = capsys.readouterr()
-    assert "highest rate with a p99 of at most 60000 ms: 6000/s" in said.out
-    assert said.err.count("6,000/s  p99") == 2
+    assert "highest rate with a p99 of at most 60000 ms: 1200/s" in said.out
+    assert said.err.count("1,200/s  p99") == 2
     rates = [result["plan"]["rate_hz"] for result in json.loads(file.read_text())["results"]]
-    assert rates == [6000.0, 6000.0]
+    assert rates == [1200.0, 1200.0]
 
 
 def test_a_search_begins_where_a_percentile_can_be_told() -> None:
@@ -172,6 +173,21 @@ def test_a_search_begins_where_a_percentile_can_be_told() -> None:
     assert command.lowest_rate_hz(limits, 2.0) == pytest.approx(600)
     assert command.lowest_rate_hz([*limits, parse("p99.9>1ms")], 2.0) == pytest.approx(6000)
     assert command.lowest_rate_hz(limits, 1000.0) == 10
+
+
+@pytest.mark.parametrize(
+    ("rate_hz", "limited", "said"),
+    [
+        (5000.0, False, "highest rate with a p99 of at most 20 ms: 5000/s, within 5 %"),
+        (5000.0, True, "highest rate with a p99 of at most 20 ms: 5000/s, within 5 %; above it this client is late"),
+        (None, False, "no rate from 600/s on was shown to keep a p99 of 20 ms"),
+        (None, True, "no rate from 600/s on was shown to keep a p99 of 20 ms; there this client is late"),
+    ],
+)
+def test_a_search_says_whose_limit_it_found(rate_hz: float | None, limited: bool, said: str) -> None:
+    """The server's, or that of the client, who is then told what to do."""
+    conclusion = command._conclusion(Found(rate_hz, (), limited), 600.0, 20.0)
+    assert conclusion == (f"{said}: give it --clients or --cpus of its own" if limited else said)
 
 
 # ---- interrupts
@@ -263,12 +279,35 @@ class Program:
         until(self._gone, "every process of the group has ended")
         return self._process.returncode, out, err
 
+    def kill(self) -> None:
+        """Whatever is left of it."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+
     def _gone(self) -> bool:
         try:
             os.killpg(self._process.pid, 0)
         except ProcessLookupError:
             return True
         return False
+
+
+Start = Callable[..., Program]
+
+
+@pytest.fixture
+def start(server: str) -> Iterator[Start]:
+    """Starts the program with some options; after a test that failed it is killed."""
+    started: list[Program] = []
+
+    def begin(*options: str) -> Program:
+        started.append(Program(server, *options))
+        return started[-1]
+
+    yield begin
+    for program in started:
+        program.kill()
 
 
 LONG = (
@@ -286,10 +325,10 @@ LONG = (
 
 
 @pytest.mark.parametrize("how", ["once", "SIGTERM", "again and again"])
-def test_ctrl_c_keeps_what_was_measured(server: str, tmp_path: Path, how: str) -> None:
+def test_ctrl_c_keeps_what_was_measured(start: Start, tmp_path: Path, how: str) -> None:
     """However often it comes: summary and file all the same, nothing lost, no traceback; exit code 130."""
     file = tmp_path / "results.json"
-    program = Program(server, *LONG, "--json", str(file))
+    program = start(*LONG, "--json", str(file))
     program.wait_for("measuring")
     program.press(signal.SIGTERM if how == "SIGTERM" else signal.SIGINT)
     if how == "again and again":
@@ -305,9 +344,9 @@ def test_ctrl_c_keeps_what_was_measured(server: str, tmp_path: Path, how: str) -
 
 
 @pytest.mark.parametrize("when", ["it is loaded", "it starts others", "clients start"])
-def test_ctrl_c_in_the_first_second_is_quiet(server: str, when: str) -> None:
+def test_ctrl_c_in_the_first_second_is_quiet(start: Start, when: str) -> None:
     """Neither the program nor any process that it starts prints a traceback; none is left."""
-    program = Program(server, "--clients", "8")
+    program = start("--clients", "8")
     moments = {
         "it is loaded": lambda: program.has_loaded("numpy"),
         "it starts others": lambda: program.children() >= 1,
@@ -321,34 +360,34 @@ def test_ctrl_c_in_the_first_second_is_quiet(server: str, when: str) -> None:
     assert out == "" or "interrupted" in out
 
 
-def test_ctrl_c_ends_a_search(server: str, tmp_path: Path) -> None:
-    """The trials until then are in the file."""
+def test_ctrl_c_ends_a_search(start: Start, tmp_path: Path) -> None:
+    """The trial that was under way is in the file."""
     file = tmp_path / "trials.json"
-    times = ("--warm-up-s", "0.05", "--duration-s", "0.3")
-    program = Program(server, "--find-rate", "--p99-ms", "60000", *times, "--json", str(file))
-    program.wait_for("/s  p99")
+    times = ("--warm-up-s", "0.05", "--duration-s", "60")
+    program = start("--find-rate", "--p99-ms", "60000", *times, "--json", str(file))
+    program.wait_for("measuring")
     program.press()
     code, _, err = program.ended()
     assert (code, err.splitlines()[-1]) == (130, "python -m clients.load: interrupted")
     assert json.loads(file.read_text())["results"]
 
 
-def test_results_can_be_piped(server: str) -> None:
+def test_results_can_be_piped(start: Start) -> None:
     """To another program: what is asked for on standard output comes after the summary, whole."""
     options = ("--warm-up-s", "0", "--duration-s", "0.1", "--no-floor", "--csv", "/dev/stdout")
-    code, out, _ = Program(server, *options).ended()
+    code, out, _ = start(*options).ended()
     assert code == 0
     summary, heading, table = out.partition("started_at,")
     assert "1 client · lean" in summary
     assert [row["request"] for row in csv.DictReader(io.StringIO(heading + table))] == ["lookup", "all"]
 
 
-def test_a_pipe_that_nobody_reads_can_be_left(server: str, tmp_path: Path) -> None:
+def test_a_pipe_that_nobody_reads_can_be_left(start: Start, tmp_path: Path) -> None:
     """Ctrl-C ends the wait for a reader; the other files are written by then."""
     pipe, file = tmp_path / "pipe", tmp_path / "results.json"
     os.mkfifo(pipe)
     options = ("--warm-up-s", "0", "--duration-s", "0.1", "--no-floor")
-    program = Program(server, *options, "--csv", str(pipe), "--json", str(file))
+    program = start(*options, "--csv", str(pipe), "--json", str(file))
     until(file.exists, "it has measured and written")
     program.press_on()
     code, out, err = program.ended()

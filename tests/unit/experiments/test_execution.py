@@ -5,10 +5,12 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clients.load.fleet import Progress
+from clients.load.floor import Floor
 from experiments.design import ECHO, LOOKUP_AND_TRADE, Run, Setting
 from experiments.environment import cores
 from experiments.execution import (
@@ -25,6 +27,7 @@ from experiments.observation import LockWait, rows
 from experiments.results import Row, parse_counts
 from experiments.server_process import ProgramFailed
 from experiments.studies.stock import CATALOG
+from stock_service.errors import UsageError
 
 SETTING = Setting("figure_4", warm_up_s=0.05, duration_s=0.2, workers=3)
 
@@ -244,7 +247,7 @@ def test_requests_are_sent_at_the_rate_of_the_setting_by_the_client_that_it_name
 @pytest.mark.slow
 def test_a_floor_is_measured_once_in_a_block_for_each_kind_of_client() -> None:
     """The next run of it has the very same; another kind and another block have their own; an idle server, none."""
-    on = bench(CATALOG)
+    on, own = bench(CATALOG), cores()
     library = dataclasses.replace(SETTING, warm_up_s=0.01, duration_s=0.02)
     lean = dataclasses.replace(library, client="lean")
     floors = [
@@ -255,6 +258,17 @@ def test_a_floor_is_measured_once_in_a_block_for_each_kind_of_client() -> None:
     assert floors[0] is floors[2]
     assert len({id(each) for each in floors}) == 3
     assert on.execute(Run("002-002", 2, 2, 5, dataclasses.replace(library, clients=0))).floor is None
+    assert cores() == own  # which it leaves for a moment, to calibrate
+
+
+@pytest.mark.slow
+def test_the_load_is_sent_by_the_settings_own_kind_of_client() -> None:
+    """One that there is not is refused where the load is planned, here with a floor that is known."""
+    pigeon: Any = "pigeon"
+    setting = dataclasses.replace(SETTING, client=pigeon)
+    on = dataclasses.replace(bench(CATALOG), _floors={(1, "sockets", pigeon): Floor(1.0, 2.0)})
+    with pytest.raises(UsageError, match="--client: got 'pigeon'"):
+        on.execute(Run("001-001", 1, 1, 5, setting))
 
 
 class Early(Exception):

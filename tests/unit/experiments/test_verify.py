@@ -168,11 +168,13 @@ def test_figures_are_left_out_where_another_matplotlib_drew_them(folder: Path) -
 
 
 def test_a_run_that_is_gone_is_named(folder: Path) -> None:
-    """From the middle and from the end."""
+    """From the middle and from the end; where the sweep has not ended, from the middle."""
     documents = documents_of(folder)
-    for gone in (6, len(documents) - 1):
+    for gone in (len(documents) - 1, 6):
         keep(folder, documents[:gone] + documents[gone + 1 :])
         assert first(folder) == f"{RUNS_FILE}: run {RUN_IDS[gone]} of {DESIGN_FILE} is not there"
+    environment.save(dataclasses.replace(environment.load(folder), after=None), folder)
+    assert first(folder) == f"{RUNS_FILE}: run {RUN_IDS[6]} of {DESIGN_FILE} is not there"
 
 
 def test_two_runs_that_changed_places_are_named(folder: Path) -> None:
