@@ -233,7 +233,7 @@ def _verify(folder: Path) -> int:
             print(difference)
     if found:
         print(
-            f"{folder} does not verify: {found:,} differences"
+            f"{folder} does not verify: {found:,} {'difference' if found == 1 else 'differences'}"
             + ("" if found <= verify.SHOWN_MAX else ", the first here")
         )
         return DIFFERS_EXIT

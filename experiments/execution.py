@@ -50,7 +50,7 @@ _CALIBRATION = 100_000
 
 SETTLED_S = 0.1
 """After connecting: when a server's threads and connections are counted, before the window, since it takes a
-millisecond or two; after it, where the warm-up is shorter."""
+millisecond or two. Where the warm-up is shorter, threads are counted after the window, and connections not at all."""
 
 CONNECT_S = 5.0
 """How long an idle connection may take to be made, and for its one request."""
@@ -141,7 +141,7 @@ class Bench:
             arrivals=setting.arrivals,
             keep_records=self.keep_records,
         )
-        sizes: list[tuple[int, int]] = []
+        sizes: list[tuple[int, int | None]] = []
         meters = [CpuMeter(server.cpu_s)]
         with ExitStack() as beside:
             if setting.updater:
@@ -152,9 +152,12 @@ class Bench:
             def watch(progress: fleet.Progress) -> None:
                 for meter in meters:
                     meter.watch(progress)
-                settled = progress.phase == "warm-up" and progress.elapsed_s >= SETTLED_S
-                if not sizes and (settled or progress.phase == "finishing"):
+                if sizes:
+                    return
+                if progress.phase == "warm-up" and progress.elapsed_s >= SETTLED_S:
                     sizes.append((server.threads(), server.connections(address)))
+                elif progress.phase == "finishing":  # when clients may have gone already
+                    sizes.append((server.threads(), None))
 
             result = fleet.run(plan, watch)
             for meter in meters:

@@ -14,7 +14,7 @@ from experiments.results import ALL, Row
 from experiments.stats import Verdict
 from experiments.studies.stock.comparisons import Judged
 from experiments.studies.stock.questions import Answer, LockCost, violates_littles_law
-from experiments.studies.stock.wording import TOGETHER, ends_text, number, unsound_text
+from experiments.studies.stock.wording import TOGETHER, ends_text, gates_text, number, unsound_text
 
 NOTHING = "–"
 MARK = "†"
@@ -171,6 +171,8 @@ def _verdict(judged: Judged) -> str:
         return f"**{verdict.value}**"
     if judged.unsound_blocks:
         return f"**{verdict.value}**, {unsound_text(judged)}"
+    if gates_text(judged):
+        return f"**{verdict.value}**, {gates_text(judged)}"
     return f"**{verdict.value}**, {f'about {needed} blocks would decide' if needed else 'blocks to decide unknown'}"
 
 

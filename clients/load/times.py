@@ -117,8 +117,10 @@ class Times:
             return Distribution(0, self.out_of_range)
         mean_ns = self.sum_ns / self.count
         variance = max(0.0, self.squares / self.count - mean_ns**2)
-        at = self.histogram.get_percentile_to_value_dict([50, 90, 99, 99.9])
-        p50, p90, p99, p999 = (min(at[p], self.max_ns) / 1000 for p in (50, 90, 99, 99.9))
+        _, highest, counts = self.buckets()  # HdrHistogram's own percentiles, which take five times as long
+        wanted = [max(1, int(percent / 100 * self.count + 0.5)) for percent in (50, 90, 99, 99.9)]
+        found = highest[np.searchsorted(np.cumsum(counts), wanted)].tolist()
+        p50, p90, p99, p999 = (min(value, self.max_ns) / 1000 for value in found)
         return Distribution(
             count=self.count,
             out_of_range=self.out_of_range,

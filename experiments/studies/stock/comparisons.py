@@ -7,6 +7,7 @@ results is not judged, and is absent from what ``judge`` returns. Left out: word
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from experiments import stats
 from experiments.evidence import FACTORS, Arms, comparison_evidence, machine_evidence
@@ -44,7 +45,13 @@ class Judged:
 
 
 def judge(rows: Sequence[Row]) -> dict[str, Judged]:
-    """Every declared comparison that the rows have data for, by name."""
+    """Every declared comparison that the rows have data for, by name. Asked again for the same rows, it remembers."""
+    return dict(_judge(tuple(rows)))
+
+
+@lru_cache(maxsize=4)
+def _judge(rows: tuple[Row, ...]) -> dict[str, Judged]:
+    """See ``judge``: a report asks for each of its pictures and tables."""
     by_cell: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         by_cell.setdefault((row.part, row.request, row.clients), []).append(row)

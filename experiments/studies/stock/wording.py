@@ -84,14 +84,19 @@ def blocks_text(judged: Judged) -> str:
         return unsound_text(judged)
     refused = [refusal for refusal in judged.refused if refusal.gate not in MORE_BLOCKS_MEND]
     if refused:
-        gates = ", ".join(str(number) for number in sorted({refusal.gate for refusal in refused}))
-        return f"refused by gate {gates}: {refused[0].what}"
+        return f"{gates_text(judged)}: {refused[0].what}"
     have, needed = judged.result.ratio.n, judged.result.blocks_needed
     blocks = "1 block" if have == 1 else f"{have} blocks"
     if needed is None:
         return f"{blocks}; how many would decide is unknown, or over 1000"
     guess = ", a guess from so few" if have < BLOCKS_MIN else ""
     return f"{blocks}; about {needed} would decide{guess}"
+
+
+def gates_text(judged: Judged) -> str:
+    """``refused by gate 7``, or nothing where more blocks would do."""
+    numbers = sorted({refusal.gate for refusal in judged.refused} - MORE_BLOCKS_MEND)
+    return f"refused by gate {', '.join(map(str, numbers))}" if numbers else ""
 
 
 def unsound_text(judged: Judged) -> str:

@@ -208,6 +208,7 @@ def test_a_server_that_cannot_start_ends_the_run_with_what_it_said() -> None:
 def test_stages_threads_and_connections_of_a_run_are_seen(transport: str) -> None:
     """The stages of each request type and of all; as many connections as were made, and the pool's threads at least."""
     setting = dataclasses.replace(SETTING, transport=transport, clients=2, connections=3, workers=6, timeline=True)
+    setting = dataclasses.replace(setting, warm_up_s=0.5)  # long enough for connections to be counted in it
     lookup, trade, everything = execute(dataclasses.replace(setting, mix=LOOKUP_AND_TRADE))
     for row in (lookup, trade, everything):
         assert row.stage_violation_share == 0
