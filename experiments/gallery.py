@@ -16,6 +16,7 @@ from experiments import figures, stats
 from experiments.figures import distributions, heat_map, offered_load, ratios, stages
 from experiments.figures.series import carries_p99
 from experiments.figures.style import house_style, look, save, svg_text
+from experiments.gates.load_gates import late_us_allowed
 from experiments.observation import Observation
 from experiments.percentiles import effective_count
 from experiments.results import ALL, RESULTS_FILE, Row, load_whole_runs
@@ -208,8 +209,8 @@ def _generator_refused(runs: Sequence[Row]) -> str:
 
 
 def generator_is_late(row: Row) -> bool:
-    """Gate 7's limit on an open loop, on a row: 100 µs, or 5 % of the median where that is more."""
-    return row.late_us_p99 is not None and row.late_us_p99 > max(100.0, 0.05 * (row.response_us_p50 or 0.0))
+    """Whether gate 7 refuses an open loop's run for its late sends."""
+    return row.late_us_p99 is not None and row.late_us_p99 > late_us_allowed(row.response_us_p50)
 
 
 def _distributions(results: Results) -> Iterator[Picture]:

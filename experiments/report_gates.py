@@ -1,10 +1,11 @@
 """What the gates say of a study, for its report: which comparisons they refuse and why, and what the A/A run showed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from experiments.evidence import machine_evidence
 from experiments.gates import GATES
 from experiments.gates.refusal import Refusal
+from experiments.gates.unchecked import unchecked
 from experiments.report_tables import markdown_table
 from experiments.results import Row
 from experiments.studies.stock.comparisons import Judged, judge, same_settings
@@ -24,6 +25,7 @@ def section(rows: Sequence[Row]) -> Iterator[str]:
         "INCONCLUSIVE, whatever the numbers."
     )
     yield _same(rows)
+    yield _unseen(judged.values())
     refused = {name: one for name, one in judged.items() if one.refused}
     if not refused:
         yield f"None of them refuses any of the {len(judged)} comparisons of this report."
@@ -46,6 +48,15 @@ def _same(rows: Sequence[Row]) -> str:
         f"{record.false_differences} showed a difference, which is false; half of their intervals are narrower than "
         f"{number(100 * (record.effect_min - 1))} % either way, and no smaller difference is concluded here."
     )
+
+
+def _unseen(judged: Iterable[Judged]) -> str:
+    """What gates would have looked at and was not measured: silence there is no pass."""
+    missing = {
+        (each.gate, each.missing) for one in judged if one.evidence is not None for each in unchecked(one.evidence)
+    }
+    named = "; ".join(f"{what} (gate {gate})" for gate, what in sorted(missing))
+    return f"Not measured, so that no gate could look at it, of some or all: {named}." if named else ""
 
 
 def _table(refused: Mapping[str, Judged]) -> str:

@@ -132,11 +132,6 @@ def _design_text(sweep: Sweep) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def planned_runs(folder: Path) -> list[Run]:
-    """The runs that a folder's design has, in their order. UsageError where there is none to be read."""
-    return list(planned(folder).design.runs())
-
-
 def planned(folder: Path) -> Sweep:
     """What a folder's design says is to be run. UsageError where there is none to be read, or one that the runner would
     have written otherwise."""

@@ -23,7 +23,7 @@ Only the slices' means are kept: 2,000 experiments of 9 blocks take about 1 s a 
 scipy's filter makes the autoregressive values. Left out: errors, and run-to-run differences but where a family says so.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -175,9 +175,3 @@ FAMILIES = (
     Family("drifting", 1.1, exponential, exponential, drifts=True),
     Family("block effects", 1.05, exponential, exponential, block_deviation=0.3, run_deviation=0.05),
 )
-
-
-def all_families(experiments: int, size: Size, seed: int) -> Iterator[Experiments]:
-    """Experiments of every family in turn, each from a stream of chance of its own."""
-    for number, family in enumerate(FAMILIES):
-        yield draw(family, experiments, size, np.random.default_rng([seed, number]))

@@ -111,16 +111,6 @@ def design_effect(values: Numbers) -> float:
     return max(1.0, size * float(means.var(ddof=1)) / variance)
 
 
-def lag_1_autocorrelation(values: Numbers) -> float:
-    """Correlation of each value with the next, -1 to 1; 0 for fewer than three values, or where all are alike."""
-    if len(values) < 3:
-        return 0.0
-    off = np.asarray(values, np.float64)
-    off = off - off.mean()
-    squares = float(off @ off)
-    return float(off[:-1] @ off[1:]) / squares if squares else 0.0
-
-
 def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: ArrivalProcess) -> ArrivalCheck:
     """Compares the gaps between successive arrivals, in nanoseconds and time order, with the process declared.
 

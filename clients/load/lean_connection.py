@@ -11,12 +11,12 @@ before the next call; that call finds a connection that the server closed meanwh
 import socket
 import time
 from collections.abc import Callable
-from struct import Struct
 from typing import NoReturn
 
 from clients.load.codec import Codec, Prepared
 from stock_service.errors import DeadlineExceeded, Fault, Unavailable
 from stock_service.transports import Address
+from stock_service.transports.sockets.answering import timeval
 
 READ_BYTES = 65_536
 """Read at a time: a whole reply, nearly always."""
@@ -29,8 +29,6 @@ PREPARED_BYTES_MAX = 4096
 
 _LEEWAY = 0.05
 """Of a timeout: by how much a reply in pieces may overrun it, so that its next piece costs no system call."""
-
-_TIMEVAL = Struct("@ll")
 
 
 class LeanConnection:
@@ -183,10 +181,9 @@ class LeanConnection:
         """Bounds every send and receive from now on."""
         assert self._socket is not None
         self._timeout_s = timeout_s
-        whole_s = int(timeout_s)
-        timeval = _TIMEVAL.pack(whole_s, max(1, int((timeout_s - whole_s) * 1e6)))
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval)
+        bound = timeval(timeout_s)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bound)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)
 
 
 def connect(address: Address, timeout_s: float, codec_factory: Callable[[], Codec]) -> LeanConnection:

@@ -98,7 +98,6 @@ LOCK_WAIT_P99 = Statistic(
 STARVED = Statistic(
     "clients that got no reply in the window", "Starved clients", lambda row: float(row.starved_clients)
 )
-THROUGHPUT = Statistic("throughput", "Replies a second", lambda row: row.throughput_all_hz)
 
 
 def request_types(rows: Iterable[Row]) -> list[str]:

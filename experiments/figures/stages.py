@@ -126,7 +126,7 @@ def _draw_bars(axes: Axes, settings: Sequence[Stages], middles: Sequence[float])
     totals = [sum(time for _, time in parts_us(stages)) for stages in settings]
     unit, unit_us = time_unit(max(totals, default=1.0))
     inches = axes.get_position().width * WIDTH_INCHES
-    most = max(totals, default=0.0) / unit_us or 1.0
+    most = max(map(_bar_end, settings), default=0.0) / unit_us or 1.0
     axes.set_xlim(0, most * inches / (inches - _NUMBER_INCHES))
     for stages, y, total in zip(settings, middles, totals, strict=True):
         start = 0.0
@@ -135,8 +135,8 @@ def _draw_bars(axes: Axes, settings: Sequence[Stages], middles: Sequence[float])
             start += time
         end = total
         if (mean := stages.response_us_mean) and mean.n > 1 and 0 < mean.low <= mean.high < float("inf"):
-            axes.hlines(y, mean.low / unit_us, mean.high / unit_us, color=INK, linewidth=1.1, zorder=4)
-            end = max(total, mean.high)
+            end = _bar_end(stages)
+            axes.hlines(y, mean.low / unit_us, min(mean.high, end) / unit_us, color=INK, linewidth=1.1, zorder=4)
         axes.annotate(
             measured(total / unit_us),
             (min(end / unit_us, axes.get_xlim()[1]), y),
@@ -152,6 +152,13 @@ def _draw_bars(axes: Axes, settings: Sequence[Stages], middles: Sequence[float])
         axes.set_xticks([])
     axes.set_xlabel(f"Mean time, {unit}")
     axes.set_title("mean, by stage")
+
+
+def _bar_end(stages: Stages) -> float:
+    """Where a bar with its interval ends, in µs; an interval is cut at twice the bar, or it would shrink all others."""
+    total = sum(time for _, time in parts_us(stages))
+    mean = stages.response_us_mean
+    return max(total, min(mean.high, 2 * total)) if mean and mean.n > 1 else total
 
 
 def _draw_marks(axes: Axes, settings: Sequence[Stages], middles: Sequence[float]) -> None:

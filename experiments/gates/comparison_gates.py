@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from experiments.gates.evidence import ComparisonEvidence, RunEvidence
 from experiments.gates.predicates import Level
 from experiments.gates.refusal import Refusal, Scope
-from experiments.stats import ALPHA
+from experiments.stats import blocks_min
 
 HELD = ("request_bytes", "reply_bytes", "pattern", "tcp_nodelay", "keep_alive", "tls", "locking")
 """What was found of a run that must be alike in both arms, or follow from the declared factor."""
@@ -43,17 +43,6 @@ BYTES_MARGIN = 0.02
 FIRST_SHARE_MAX = 0.9
 """From this share of the blocks on, an arm that came first in them is confounded with the order: all of 6, 9 of 10, 11
 of 12. A random order ends so once in 32 times with 6 blocks, once in 256 with 9; it explains no less for that."""
-
-
-def blocks_min(family_size: int) -> int:
-    """The fewest blocks that can decide one of so many comparisons: 6 for one, 9 for twelve, 12 for seventy-two.
-
-    With n blocks a sign-flip test reaches 2 ÷ 2ⁿ at best, and Holm's strictest step multiplies it by the family.
-    """
-    blocks = 1
-    while not family_size * 2.0 ** (1 - blocks) < ALPHA:
-        blocks += 1
-    return blocks
 
 
 def differing(comparison: ComparisonEvidence) -> dict[str, tuple[str, str]]:

@@ -71,11 +71,6 @@ class Plan:
         if not self.looks or list(self.looks) != sorted(set(self.looks)) or self.looks[0] < first:
             raise ValueError(f"looks at {self.looks} blocks, needed: ascending, from {first} for so many looks")
 
-    @property
-    def runs_max(self) -> int:
-        """Runs, at most: in every A/B experiment all looks are needed."""
-        return 2 * (self.aa * self.aa_blocks + self.ab * self.looks[-1])
-
 
 MINUTES = Plan(aa=8, ab=4)
 """At most 288 runs, mostly some 200: for six minutes a run may take 1.2 to 1.8 s, its server's start included."""

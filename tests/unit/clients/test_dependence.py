@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from clients.load import dependence
-from clients.load.dependence import arrival_check, design_effect, lag_1_autocorrelation
+from clients.load.dependence import arrival_check, design_effect
 
 Gaps = npt.NDArray[np.int64]
 
@@ -61,14 +61,6 @@ def test_nothing_is_made_up_where_nothing_is_known() -> None:
     assert design_effect(np.zeros(1000, np.bool_)) == 1
     assert design_effect(np.arange(31)) == 1
     assert design_effect(np.arange(1000) % 2) == 1
-
-
-def test_the_autocorrelation_is_that_of_neighbours() -> None:
-    """Of an autoregressive series, of one that alternates, of none."""
-    assert lag_1_autocorrelation(chain(0.6, 20_000)) == pytest.approx(0.6, abs=0.02)
-    assert lag_1_autocorrelation(np.arange(1000) % 2) == pytest.approx(-1, abs=0.01)
-    assert lag_1_autocorrelation(np.ones(10)) == 0
-    assert lag_1_autocorrelation(np.arange(2)) == 0
 
 
 def poisson(seed: int, mean_ns: float = MEAN_NS, n: int = N) -> Gaps:

@@ -12,7 +12,7 @@ from experiments.design import LOOKUP_AND_TRADE, Design, Factor, Run, Setting, c
 from experiments.observation import Observation, rows
 from experiments.results import RESULTS_FILE
 from experiments.run_records import RUNS_FILE, load_raw, load_records
-from experiments.runner import DESIGN_FILE, Sweep, Watch, planned, planned_runs, run_sweep
+from experiments.runner import DESIGN_FILE, Sweep, Watch, planned, run_sweep
 from stock_service.errors import UsageError
 from tests.unit.experiments import planted_runs
 from tests.unit.experiments.planted_runs import observed
@@ -202,7 +202,6 @@ def test_the_planned_runs_are_the_designs(tmp_path: Path) -> None:
     first = Recorder(fail_at=1)
     with pytest.raises(KeyboardInterrupt):
         run_sweep(sweep(tmp_path, wide), first.execute, resume=False, watch=first.watch)
-    assert planned_runs(tmp_path) == list(wide.runs())
     assert planned(tmp_path) == sweep(tmp_path, wide)
 
 
@@ -223,7 +222,7 @@ def test_a_design_that_the_runner_did_not_write_is_refused(tmp_path: Path, good:
     assert good in file.read_text()
     file.write_text(file.read_text().replace(good, bad, 1))
     with pytest.raises(UsageError, match=message):
-        planned_runs(tmp_path)
+        planned(tmp_path)
 
 
 def test_a_sweep_that_is_done_is_resumed_with_nothing_to_do(tmp_path: Path) -> None:

@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from experiments.gates import refusals
-from experiments.gates.comparison_gates import blocks_min
 from experiments.gates.evidence import Evidence, Percentile
 from experiments.gates.inference_gates import lag_1, lag_1_allowed
 from experiments.gates.load_gates import late_us_allowed
 from experiments.gates.machine_gates import false_differences_allowed
-from experiments.stats import Verdict
+from experiments.stats import Verdict, blocks_min
 from tests.unit.experiments.gates.adjusted_evidence import (
     around,
     arrivals,

@@ -176,11 +176,6 @@ def test_a_plan_that_could_show_nothing_is_refused(aa: int, ab_: int, aa_blocks:
         Plan(aa, ab_, aa_blocks, looks)
 
 
-def test_a_plan_says_how_many_runs_it_may_take() -> None:
-    """Eight A/A of 8 blocks and four A/B of up to 20, two runs a block."""
-    assert ab.MINUTES.runs_max == 2 * (8 * 8 + 4 * 20)
-
-
 @pytest.mark.parametrize("time_us", [0.0, -1.0, math.inf, math.nan])
 def test_a_time_that_is_none_is_refused(time_us: float) -> None:
     """And not made a ratio of."""

@@ -1,0 +1,72 @@
+"""From rows to the gates: a fault planted in the rows of one comparison reaches its gate, and no verdict is left."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from experiments.results import Row
+from experiments.stats import Verdict
+from experiments.studies.stock.comparisons import judge
+from tests.unit.experiments.planted_stock import World, rows_of
+
+NAME = "sockets_to_grpc_1"
+
+Plant = Callable[[Row], Row]
+
+
+def set_to(row: Row, **values: object) -> Row:
+    """The row with other values."""
+    return replace(row, **values)  # type: ignore[arg-type]  # each is its column's
+
+
+FAULTS: tuple[tuple[int, Plant], ...] = (
+    (2, partial(set_to, locking="snapshot")),
+    (3, partial(set_to, server_connections=0)),
+    (4, partial(set_to, errors=500, error_kinds="deadline_exceeded:500")),
+    (5, partial(set_to, steady=False)),
+    (6, partial(set_to, lost=3)),
+    (6, partial(set_to, think_us_mean=500.0)),
+    (7, partial(set_to, loop="open", rate_hz=100.0, arrivals="poisson", late_us_p99=5000.0)),
+    (14, partial(set_to, steal_share=0.2)),
+    (19, partial(set_to, response_us_max=1.0)),
+)
+"""A fault of the socket server's runs with one client, and the gate that is there for it."""
+
+
+def planted(plant: Plant) -> list[Row]:
+    """Nine blocks of quiet results, the fault in every run of figure 4 with one client."""
+    return [
+        plant(row) if (row.part, row.clients) == ("figure_4", 1) else row for row in rows_of(World(sockets_factor=0.5))
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("gate", "plant"), FAULTS)
+def test_a_fault_in_the_rows_is_refused_by_its_gate(gate: int, plant: Plant) -> None:
+    """And the comparison, which is FASTER without it, is INCONCLUSIVE."""
+    one = judge(planted(plant))[NAME]
+    assert gate in {refusal.gate for refusal in one.refused}
+    assert one.result.verdict is Verdict.INCONCLUSIVE
+
+
+def test_without_a_fault_no_gate_refuses() -> None:
+    """The same rows as they were."""
+    one = judge(planted(lambda row: row))[NAME]
+    assert (one.refused, one.result.verdict) == ((), Verdict.FASTER)
+
+
+def test_without_an_a_a_run_nothing_is_concluded() -> None:
+    """Gate 20: nothing tells what the instrument makes of no difference."""
+    rows = [row for row in rows_of(World(sockets_factor=0.5)) if row.part != "same"]
+    one = judge(rows)[NAME]
+    assert {refusal.gate for refusal in one.refused} == {20}
+    assert one.result.verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("unsteady", "refused"), [(1, False), (9, True)])
+def test_a_trend_is_an_arms_and_not_one_runs(unsteady: int, refused: bool) -> None:
+    """One run of nine may show one by chance; all of them do not."""
+    rows = planted(lambda row: replace(row, steady=row.block > unsteady))
+    assert (5 in {refusal.gate for refusal in judge(rows)[NAME].refused}) is refused
