@@ -222,8 +222,8 @@ def _picture(picture: Picture, rows: Sequence[Row]) -> str:
 def replication_card(rows: Sequence[Row]) -> Iterator[str]:
     """Every claim of the original, its status and the numbers behind it."""
     yield (
-        "Each claim of seed 004 against the data. Numbers in brackets are 95 % intervals. The original’s times come "
-        "from another machine and stand as context only."
+        "Each claim of the student report that this study repeats, against the data. Numbers in brackets are 95 % "
+        "intervals. The original’s times come from another machine and stand as context only."
     )
     lines = [(entry.claim, entry.original, f"**{entry.status.value}**", entry.evidence) for entry in card(rows)]
     yield markdown_table(("Claim", "In the original", "Status", "Data"), lines, 4)

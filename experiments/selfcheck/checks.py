@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments import environment
-from experiments.environment import write_at_once
+from experiments.environment import Environment, write_at_once
 from experiments.report_tables import markdown_table
 from experiments.selfcheck import agreement, analytic, clients, pairs, replay, stalls, statistics
 from experiments.selfcheck.finding import Finding
@@ -19,6 +19,9 @@ from experiments.selfcheck.finding import Finding
 REPORT = "selfcheck.md"
 RECORD = "aa.json"
 """What A/A showed of this machine."""
+
+IDLE_LOAD_MAX = 0.5
+"""The load average over a minute that a machine without other work stays under."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,13 @@ CHECKS: dict[str, Check] = {
 def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
     """Runs checks, prints what they find and keeps it in ``out``; whether all that was not skipped passed. OSError."""
     out.mkdir(parents=True, exist_ok=True)
+    began = environment.look()
+    if began.before.load_1_min > IDLE_LOAD_MAX:
+        print(
+            f"load average {began.before.load_1_min:g}: something else is running, and what fails may be its doing; "
+            f"best started at {IDLE_LOAD_MAX:g} or less",
+            file=sys.stderr,
+        )
     sections, passed = [], True
     for name in names:
         print(f"{name}: {CHECKS[name].title}", file=sys.stderr)
@@ -72,16 +82,15 @@ def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
             print(f"{_word(finding):8} {name}: {finding.name}: {finding.shown}; must: {finding.must}", flush=True)
         sections.append(_section(name, findings, took_s))
         passed = passed and all(finding.passed is not False for finding in findings)
-        write_at_once(out / REPORT, _report(sections, overnight))
+        write_at_once(out / REPORT, _report(sections, overnight, began))
     return passed
 
 
-def _report(sections: Sequence[str], overnight: bool) -> str:
-    here = environment.look()
+def _report(sections: Sequence[str], overnight: bool, here: Environment) -> str:
     how = "overnight" if overnight else "minutes"
     machine = (
         f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}, commit {here.commit[:12]}"
-        f"{' with changes' if here.dirty else ''}; load {here.before.load_1_min:g} at {here.before.at}."
+        f"{' with changes' if here.dirty else ''}; begun {here.before.at} at load {here.before.load_1_min:g}."
     )
     head = f"# The instrument, checked ({how})\n\n{machine}"
     return "\n\n".join((head, *sections)) + "\n"

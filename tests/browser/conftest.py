@@ -18,7 +18,7 @@ SMALL = Path(__file__).resolve().parent.parent / "fixtures" / "stock_small"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def executable() -> str:
     """The path of a Chromium; ends the test where there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
@@ -30,7 +30,7 @@ def executable() -> str:
     return found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser(executable: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     """One browser for all tests, offline. Each opens its own page in it."""
     with closing(Chromium(executable, tmp_path_factory.mktemp("profile"))) as chromium:
@@ -42,7 +42,7 @@ def browser(executable: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield chromium
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a report, in a folder with nothing that it would need beside it."""
     results = tmp_path_factory.mktemp("results")

@@ -187,7 +187,7 @@ def client_kind(scale: Scale) -> tuple[Setting, ...]:
 
 STOCK = Study(
     name="stock",
-    question="Seed 004: how do sockets with a static pool and gRPC compare, and what do clients, locks and pool do?",
+    question="How do sockets with a static pool and gRPC compare, and what do clients, locks and pool do?",
     parts={
         "figure_1": Part("Lookup and Trade at random on gRPC, a price updater beside them", figure_1),
         "figure_2": Part("Lookup on gRPC", figure_2),

@@ -1,0 +1,86 @@
+"""The command ``selfcheck``: what it prints and keeps of what its checks find, and how it ends."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments import __main__, environment
+from experiments.selfcheck import checks
+from experiments.selfcheck.checks import IDLE_LOAD_MAX, REPORT, Check
+from experiments.selfcheck.finding import Finding
+
+GOOD = Finding("a clock", "12 µs", "under 50 µs", passed=True)
+BAD = Finding("a queue", "7.1 ms", "2.77 ms within 5 %", passed=False)
+ABSENT = Finding("ghz", "run make go-tools", "within 5 %", passed=None)
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Finding]]:
+    """What each check finds; filled by the test."""
+    found: dict[str, list[Finding]] = {}
+
+    def check(name: str) -> Check:
+        return Check(f"Title of {name}", lambda _, __: found.get(name, []))
+
+    monkeypatch.setattr(checks, "CHECKS", {name: check(name) for name in checks.CHECKS})
+    return found
+
+
+def begun_at_load(load: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine as it is, but for its load average."""
+    here = environment.look()
+    monkeypatch.setattr(environment, "look", lambda: replace(here, before=replace(here.before, load_1_min=load)))
+
+
+def test_the_command_knows_every_check() -> None:
+    """In the order in which they run."""
+    assert tuple(__main__.SELFCHECKS) == tuple(checks.CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("of_replay", "of_ab", "status"),
+    [([GOOD], [GOOD], 0), ([GOOD], [GOOD, BAD], 1), ([BAD], [GOOD], 1), ([ABSENT], [GOOD], 0)],
+    ids=["all pass", "the last fails", "the first fails", "one is skipped"],
+)
+def test_one_that_fails_fails_the_command(
+    found: dict[str, list[Finding]], tmp_path: Path, of_replay: list[Finding], of_ab: list[Finding], status: int
+) -> None:
+    """Wherever it stands; a skipped one neither passes nor fails."""
+    found |= {"replay": of_replay, "ab": of_ab}
+    assert __main__.main(["selfcheck", "replay", "ab", "--out", str(tmp_path)]) == status
+
+
+def test_every_finding_is_printed_and_kept(
+    found: dict[str, list[Finding]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what it showed, what it had to, and the word for it."""
+    found |= {"replay": [GOOD, BAD], "agreement": [ABSENT]}
+    assert not checks.run(["replay", "agreement"], overnight=False, out=tmp_path / "new")
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [
+        "passed   replay: a clock: 12 µs; must: under 50 µs",
+        "FAILED   replay: a queue: 7.1 ms; must: 2.77 ms within 5 %",
+        "skipped  agreement: ghz: run make go-tools; must: within 5 %",
+    ]
+    kept = (tmp_path / "new" / REPORT).read_text(encoding="utf-8")
+    assert kept.startswith("# The instrument, checked (minutes)")
+    assert [kept.count(f"**{word}**") for word in ("passed", "FAILED", "skipped")] == [1, 1, 1]
+    assert "Title of replay" in kept
+    assert "7.1 ms" in kept
+
+
+@pytest.mark.parametrize(("load", "warned"), [(IDLE_LOAD_MAX, False), (IDLE_LOAD_MAX + 0.1, True)])
+@pytest.mark.usefixtures("found")
+def test_a_machine_that_is_busy_is_said_to_be(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    load: float,
+    warned: bool,
+) -> None:
+    """Before anything is measured, and in what is kept."""
+    begun_at_load(load, monkeypatch)
+    assert checks.run(["replay"], overnight=False, out=tmp_path)
+    assert ("load average 0.6" in capsys.readouterr().err) == warned
+    assert f"at load {load:g}" in (tmp_path / REPORT).read_text(encoding="utf-8")
