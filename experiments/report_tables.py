@@ -13,7 +13,8 @@ from experiments.figures.style import look
 from experiments.results import ALL, Row
 from experiments.stats import Verdict
 from experiments.studies.stock.comparisons import Judged
-from experiments.studies.stock.questions import Answer, LockCost, violates_littles_law
+from experiments.studies.stock.growth import violates_littles_law
+from experiments.studies.stock.questions import Answer, LockCost
 from experiments.studies.stock.wording import TOGETHER, ends_text, gates_text, number, unsound_text
 
 NOTHING = "–"
