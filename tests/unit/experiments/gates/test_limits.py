@@ -49,6 +49,7 @@ LIMITS: tuple[tuple[int, Callable[[], Evidence], Callable[[], Evidence]], ...] =
     (1, lambda: idle(0.0199), lambda: idle(0.0201)),
     (1, lambda: paced(33_333.3 * 0.979, None), lambda: paced(33_333.3 * 0.981, None)),
     (1, lambda: paced(33_333.3 * 1.021, None), lambda: paced(33_333.3 * 1.019, None)),
+    (1, lambda: times(paced(33_333.3, None), start="due"), lambda: paced(33_333.3, None)),
     (1, lambda: times(closed_run(), start="due"), lambda: times(closed_run(), start="before receive")),
     (2, lambda: found(1019), lambda: found(1021)),
     (2, lambda: found(982), lambda: found(979)),
