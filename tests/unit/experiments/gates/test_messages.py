@@ -16,6 +16,7 @@ from tests.unit.experiments.gates.adjusted_evidence import (
     failing,
     first,
     load,
+    round_of,
     sent,
     starts,
     times,
@@ -84,7 +85,15 @@ def lines(evidence: Evidence) -> list[str]:
             times(closed_run(), clock="process_time_ns"),
             "process_time_ns counts processor time, and is published as elapsed time. call it processor time",
         ),
-        (replace(MACHINE, aa=()), "no A/A run on this machine under closed, 5 connections. run `python -m experiments"),
+        (replace(MACHINE, aa=()), "no A/A run on this machine under closed, 5 connections. run two or more blocks"),
+        (
+            round_of(2, 0),
+            f"A/A found 0 false differences in 2 (allowed 1, of {AA_MIN} at least). run with two or more numbers",
+        ),
+        (
+            round_of(8, 4),
+            "A/A found 4 false differences in 8 (allowed 2, of 4 at least). find what tells equal arms apart",
+        ),
         (
             replace(MACHINE, aa=(ELSEWHERE,)),
             "no A/A run on this machine under closed, 5 connections; there is one for another machine under closed, 5",
