@@ -63,14 +63,6 @@ def lines(evidence: Evidence) -> list[str]:
         (starts(2), "9 blocks from 2 process starts per arm"),
         (first(0, 9), "the arm below the line came first in 9 of 9 blocks"),
         (first(9, 9), "the arm above the line came first in 9 of 9 blocks"),
-        (
-            times(closed_run(), percentiles=(Percentile(99, 610.0, 9000.0, 400_000.0),)),
-            "the interval of p99 counts 400,000 requests that are worth 9,000 (autocorrelation 0.30)",
-        ),
-        (
-            times(closed_run(), percentiles=(Percentile(99, 610.0, 9000.0, 400_000.0),), lag_1=None),
-            "the interval of p99 counts 400,000 requests that are worth 9,000. use the effective number",
-        ),
         (tail(99.9), "p99.9 has 1 of 1,000 independent samples beyond it. measure 10,000 of them"),
         (
             times(closed_run(), percentiles=(Percentile(99, 610.0, 500.0),)),
