@@ -173,7 +173,7 @@ def _load(row: Row) -> Load:
     if row.rate_hz is not None and row.arrival_variation is not None and row.arrival_rate_ratio:
         arrivals = Arrivals(
             rate_hz=row.rate_hz,
-            count=row.count,
+            count=(row.count + row.errors) // max(row.clients, 1),
             gap_us_mean=1e6 / (row.rate_hz * row.arrival_rate_ratio),
             variation=row.arrival_variation,
             ks_distance=row.arrival_ks_distance,

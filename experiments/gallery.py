@@ -2,7 +2,7 @@
 
 Pictures over rows are ``figures``'; those that need what a row has no room for (distributions), or what was concluded
 (ratios), are put together here from the runs' records and the study's comparisons. Nothing here measures, and nothing
-is concluded.
+is concluded; what may not be is asked of the gates.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +13,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments import figures, stats
+from experiments.evidence import run_evidence, steady
 from experiments.figures import distributions, heat_map, offered_load, ratios, stages
-from experiments.figures.series import carries_p99
 from experiments.figures.style import house_style, look, save, svg_text
-from experiments.gates.load_gates import late_us_allowed
+from experiments.gates import refusals
+from experiments.gates.refusal import Conclusion, Refusal, forbidding
 from experiments.observation import Observation
 from experiments.percentiles import effective_count
 from experiments.results import ALL, RESULTS_FILE, Row, load_whole_runs
@@ -181,19 +182,9 @@ def _offered(rows: Sequence[Row]) -> Iterator[Picture]:
     curves = []
     for transport, request in sorted({(row.transport, row.request) for row in own}):
         of_server = [row for row in own if (row.transport, row.request) == (transport, request)]
-        loads = []
-        for rate_hz in sorted({row.rate_hz for row in of_server if row.rate_hz is not None}):
-            runs = [row for row in of_server if row.rate_hz == rate_hz]
-            loads.append(
-                offered_load.Load(
-                    offered_hz=rate_hz,
-                    achieved_hz=stats.mean_interval([row.throughput_all_hz for row in runs]),
-                    response_us_p50=_mean_of([row.response_us_p50 for row in runs]),
-                    response_us_p99=_mean_of([row.response_us_p99 if carries_p99(row) else None for row in runs]),
-                    refused=_generator_refused(runs),
-                )
-            )
-        curves.append(offered_load.Curve(look(transport).label, transport, request, tuple(loads)))
+        rates = sorted({row.rate_hz for row in of_server if row.rate_hz is not None})
+        loads = tuple(_load(rate_hz, [row for row in of_server if row.rate_hz == rate_hz]) for rate_hz in rates)
+        curves.append(offered_load.Curve(look(transport).label, transport, request, loads))
     if curves:
         title = "Lookup in an open loop: what is offered, what is answered, and how soon"
         speech = offered_load.text_alternative(title, curves)
@@ -202,15 +193,40 @@ def _offered(rows: Sequence[Row]) -> Iterator[Picture]:
         )
 
 
-def _generator_refused(runs: Sequence[Row]) -> str:
-    """Why the rate was not the declared one, by the gates on the load side; empty where it was in most runs."""
-    late = [row for row in runs if generator_is_late(row)]
-    return "gate 7: sends late" if 2 * len(late) > len(runs) else ""
+def _load(rate_hz: float, runs: Sequence[Row]) -> offered_load.Load:
+    """One rate's runs as a point, hollow where a gate refuses any of them: a mean falls with what it is of, as a
+    comparison does. Past the knee the server answers less than it is offered, which no gate holds against a run.
+
+    A percentile that gate 13 refuses in any run is not drawn at all.
+    """
+    arm = steady(runs)
+    found = {row.run_id: refusals(run_evidence(row, arm, percentiles=True)) for row in runs}
+
+    def of_rank(rank: float, value: Callable[[Row], float | None]) -> Estimate | None:
+        beyond = any(each.gate == 13 and each.rank == rank for row in runs for each in found[row.run_id])
+        return None if beyond else _mean_of([value(row) for row in runs])
+
+    throughput, response = (
+        [forbidding(found[row.run_id], Conclusion(kind, row.run_id)) for row in runs]
+        for kind in ("throughput", "latency")
+    )
+    return offered_load.Load(
+        offered_hz=rate_hz,
+        achieved_hz=stats.mean_interval([row.throughput_all_hz for row in runs]),
+        response_us_p50=of_rank(50.0, lambda row: row.response_us_p50),
+        response_us_p99=of_rank(99.0, lambda row: row.response_us_p99),
+        refused=_reason(throughput),
+        response_refused=_reason(response),
+    )
 
 
-def generator_is_late(row: Row) -> bool:
-    """Whether gate 7 refuses an open loop's run for its late sends."""
-    return row.late_us_p99 is not None and row.late_us_p99 > late_us_allowed(row.response_us_p50)
+def _reason(by_run: Sequence[Sequence[Refusal]]) -> str:
+    """The gates that refuse, in how many of the runs, and what the first of them says; empty where none does."""
+    found = sorted((refusal for run in by_run for refusal in run), key=lambda refusal: refusal.gate)
+    if not found:
+        return ""
+    gates = ", ".join(map(str, sorted({refusal.gate for refusal in found})))
+    return f"gate {gates} in {sum(map(bool, by_run))} of {len(by_run)} runs: {found[0].what}"
 
 
 def _distributions(results: Results) -> Iterator[Picture]:

@@ -17,7 +17,6 @@ whatever unit they were given in. Pure. Left out: interpolation between values.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +27,6 @@ CONFIDENCE = 0.95
 
 BEYOND_MIN = 10
 """Effective values that must lie beyond a percentile for it to be reported."""
-
-CANDIDATES = (50.0, 90.0, 99.0, 99.9, 99.99)
 
 Values = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int64]
@@ -62,11 +59,6 @@ def effective_count(count: int, design_effect: float) -> float:
 def is_carried(percent: float, effective: float) -> bool:
     """Whether so many effective values carry a percentile: at least 10 lie beyond it, on its scarcer side."""
     return effective * min(percent, 100 - percent) >= BEYOND_MIN * 100 * (1 - 1e-12)  # 99.9 is no binary fraction
-
-
-def carried(effective: float, candidates: Iterable[float] = CANDIDATES) -> tuple[float, ...]:
-    """Those of the candidates that so many effective values carry."""
-    return tuple(percent for percent in candidates if is_carried(percent, effective))
 
 
 def of_values(

@@ -1,4 +1,7 @@
-"""What the gates say of a study, for its report: which comparisons they refuse and why, and what the A/A run showed."""
+"""What the gates say of a study, for its report: which comparisons they refuse and why, and what A/A runs showed.
+
+Beside them the cross-check of the intervals, which refuses nothing.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -10,6 +13,9 @@ from experiments.report_tables import markdown_table
 from experiments.results import Row
 from experiments.studies.stock.comparisons import Judged, judge, same_settings
 from experiments.studies.stock.wording import number
+
+CROSS_CHECKED_MIN = 3
+"""Blocks; two are always even."""
 
 SHOWN_MAX = 40
 """Refusals that are worth a line each."""
@@ -25,6 +31,7 @@ def section(rows: Sequence[Row]) -> Iterator[str]:
         "INCONCLUSIVE, whatever the numbers."
     )
     yield _same(rows)
+    yield _cross_checked([one for one in judged.values() if one.result.ratio.n >= CROSS_CHECKED_MIN])
     yield _unseen(judged.values())
     refused = {name: one for name, one in judged.items() if one.refused}
     if not refused:
@@ -48,6 +55,20 @@ def _same(rows: Sequence[Row]) -> str:
         f"{record.false_differences} showed a difference, which is false; half of their intervals are narrower than "
         f"{number(100 * (record.effect_min - 1))} % either way, and no smaller difference is concluded here."
     )
+
+
+def _cross_checked(judged: Sequence[Judged]) -> str:
+    """Where the percentile bootstrap says something else than Student's t; nothing where no comparison can tell."""
+    if not judged:
+        return ""
+    texts = [one.contrast.text for one in judged if one.result.disagreement]
+    check = (
+        "As a cross-check of Student’s t intervals, those of the percentile bootstrap lie elsewhere in "
+        f"{len(texts)} of {len(judged)} comparisons; by chance they do in 2 to 5 of 100."
+    )
+    if not texts:
+        return check
+    return f"{check} There, some blocks lie far from the others, and an interval’s ends may be off: {'; '.join(texts)}."
 
 
 def _unseen(judged: Iterable[Judged]) -> str:

@@ -1,9 +1,10 @@
 """How response times are distributed: percentiles towards the tail, and the share answered within a time beside them.
 
 Rules: a line is the percentiles of all its runs' responses together, from merged counts, never a mean of percentiles;
-it is drawn only where ``BEYOND`` effective responses lie on either side of a percentile, since fewer carry none; the
-band reaches from the lowest run to the highest. For a continuous quantity the extremes of n independent runs hold the
-median run with a confidence of 1 − 2^(1−n), whatever the distribution (David and Nagaraja, "Order Statistics", 7.1).
+it is drawn only where in every run ``BEYOND`` effective responses lie on either side of a percentile, since fewer carry
+none, and what no table gives of the runs is not to be had by pooling them; the band reaches from the lowest run to the
+highest. For a continuous quantity the extremes of n independent runs hold the median run with a confidence of
+1 − 2^(1−n), whatever the distribution (David and Nagaraja, "Order Statistics", 7.1).
 Percentiles are spaced by 1 ÷ (1 − p), so that every further nine takes as much room. Left out: counting, merging of
 one run's clients, and how many of autocorrelated responses are effective.
 """
@@ -113,7 +114,8 @@ def draw_distributions(title: str, lines: Sequence[Line]) -> Figure:
 
 
 def _carried(runs: Sequence[Run]) -> tuple[float, float] | None:
-    return carried(sum(run.effective_n for run in runs))
+    """As far as the smallest run carries, as in the tables."""
+    return carried(min(run.effective_n for run in runs))
 
 
 def _shares(edges: tuple[float, float]) -> Shares:
@@ -141,7 +143,7 @@ def _draw_line(axes: Axes, stroke: Stroke, shares: Shares, times: Shares) -> Non
 
 
 def _draw_band(axes: Axes, line: Line, stroke: Stroke, unit_us: float) -> None:
-    edges = carried(min(run.effective_n for run in line.runs))
+    edges = _carried(line.runs)
     if len(line.runs) < 2 or edges is None:
         return
     shares = _shares(edges)
@@ -191,7 +193,7 @@ def _entry(line: Line, stroke: Stroke) -> Line2D:
 
 def _sentences(lines: Sequence[Line]) -> Iterator[str]:
     yield (
-        "Lines: percentiles of all runs’ responses taken together, drawn where at least "
+        "Lines: percentiles of all runs’ responses taken together, drawn where in every run at least "
         f"{BEYOND} effective (independent) responses lie on either side."
     )
     numbers = sorted({len(line.runs) for line in lines if _carried(line.runs)})
@@ -200,14 +202,14 @@ def _sentences(lines: Sequence[Line]) -> Iterator[str]:
         runs = f"{fewest} runs" if fewest == numbers[-1] else f"{fewest} to {numbers[-1]} runs"
         sure = 100 * (1 - 2.0 ** (1 - fewest))
         yield (
-            f"Bands: from the lowest of {runs} to the highest, as far as the smallest run carries; at each percentile "
+            f"Bands: from the lowest of {runs} to the highest; at each percentile "
             f"that range holds the median run with {sure:.3g} % confidence{' or more' if fewest < numbers[-1] else ''}."
         )
     if numbers and numbers[0] == 1:
         yield "No band: a single run."
     missing = [line.label for line in lines if not _carried(line.runs)]
     if missing:
-        yield f"Not drawn, under {2 * BEYOND} effective responses: {'; '.join(missing)}."
+        yield f"Not drawn, a run of under {2 * BEYOND} effective responses: {'; '.join(missing)}."
 
 
 def text_alternative(title: str, lines: Sequence[Line]) -> str:
@@ -218,11 +220,14 @@ def text_alternative(title: str, lines: Sequence[Line]) -> str:
 def _spoken(line: Line) -> str:
     edges = _carried(line.runs)
     if edges is None:
-        return f"{line.label}: under {2 * BEYOND} effective responses, not drawn."
+        return f"{line.label}: a run of under {2 * BEYOND} effective responses, not drawn."
     shares = np.array([share for share in LABELLED if share <= edges[1]])
     texts = []
     for share, time_us in zip(shares, percentiles_us(line.runs, shares), strict=True):
         unit, unit_us = time_unit(float(time_us))
         texts.append(f"{100 * share:.6g} % within {three_digits(float(time_us) / unit_us)} {unit}")
-    effective = sum(run.effective_n for run in line.runs)
-    return f"{line.label}: {', '.join(texts)}; {effective:,.0f} effective responses carry no further percentile."
+    fewest = min(run.effective_n for run in line.runs)
+    of_run = "" if len(line.runs) == 1 else " of the smallest run"
+    return (
+        f"{line.label}: {', '.join(texts)}; the {fewest:,.0f} effective responses{of_run} carry no further percentile."
+    )

@@ -2,8 +2,9 @@
 
 Rules: requests are due on a schedule, whether or not earlier ones were answered, and a response is timed from when its
 request was due. The knee is the lowest offered load at which the achieved rate stays more than ``OFF_DIAGONAL`` below
-it, or at which a gate refused to conclude, whichever comes first: what lies beyond says less about a server that keeps
-up than about how long it was kept behind. A point that a gate refused is hollow. Both axes of the throughput are
+it, or at which a gate refused to conclude on throughput, whichever comes first: what lies beyond says less about a
+server that keeps up than about how long it was kept behind. A point that a gate refused is hollow: in every panel, or
+where the refusal reaches no farther than the times in those of the response times. Both axes of the throughput are
 logarithmic where the loads span more than ``LOG_SPAN``; response times always are. Left out: measuring, and the gates.
 """
 
@@ -72,7 +73,14 @@ class Load:
     """From due to reply; None where the sample carries no such percentile."""
     response_us_p99: Estimate | None
     refused: str = ""
-    """Why a gate refused to conclude, such as ``gate 7: sends late``; empty where none did."""
+    """Why a gate refused to conclude on throughput, such as ``gate 7: sends late``; empty where none did."""
+    response_refused: str = ""
+    """The same of the response times: what forbids the throughput forbids these too, and needs no saying here."""
+
+    @property
+    def hollow(self) -> str:
+        """Why nothing is concluded from the response times."""
+        return self.refused or self.response_refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +158,7 @@ def _draw_throughput(axes: Axes, drawn: Sequence[tuple[Curve, Stroke]], unit_hz:
     for curve, stroke in drawn:
         points = [(load, load.achieved_hz) for load in _ascending(curve)]
         _draw_line(axes, points, stroke, unit_hz, unit_hz)
+        _mark(axes, points, [bool(load.refused) for load, _ in points], stroke, unit_hz, unit_hz)
         _ring_knee(axes, curve, points, unit_hz, unit_hz)
     if axes.get_xscale() == "log":
         axes.set_yscale("log")
@@ -171,6 +180,7 @@ def _draw_responses(panels: tuple[Axes, Axes], drawn: Sequence[tuple[Curve, Stro
         axes.set_title(name)
         for line, (curve, stroke) in zip(lines, drawn, strict=True):
             _draw_line(axes, line, stroke, unit_hz, unit_us)
+            _mark(axes, line, [bool(load.hollow) for load, _ in line], stroke, unit_hz, unit_us)
             _ring_knee(axes, curve, line, unit_hz, unit_us)
         if times:
             low, high = min(times) / unit_us / 1.5, max(times) / unit_us * 1.5
@@ -197,11 +207,22 @@ def _draw_line(
 ) -> None:
     xs = [load.offered_hz / unit_hz for load, _ in points]
     axes.plot(xs, [at.value / unit for _, at in points], color=stroke.colour, linestyle=stroke.dashes, zorder=3)
-    for x, (load, at) in zip(xs, points, strict=True):
+    for x, (_, at) in zip(xs, points, strict=True):
         if _bounded(at):
             axes.vlines(x, at.low / unit, at.high / unit, color=stroke.colour, linewidth=1, alpha=0.75, zorder=2)
-        face = "white" if load.refused else stroke.colour
-        axes.plot([x], [at.value / unit], linestyle="", marker=stroke.marker, color=stroke.colour, mfc=face, zorder=4)
+
+
+def _mark(
+    axes: Axes,
+    points: Sequence[tuple[Load, Estimate]],
+    hollow: Sequence[bool],
+    stroke: Stroke,
+    unit_hz: float,
+    unit: float,
+) -> None:
+    for (load, at), is_hollow in zip(points, hollow, strict=True):
+        x, y, face = load.offered_hz / unit_hz, at.value / unit, "white" if is_hollow else stroke.colour
+        axes.plot([x], [y], linestyle="", marker=stroke.marker, color=stroke.colour, mfc=face, zorder=4)
 
 
 def _ring_knee(axes: Axes, curve: Curve, points: Sequence[tuple[Load, Estimate]], unit_hz: float, unit: float) -> None:
@@ -249,21 +270,22 @@ def _sentences(curves: Sequence[Curve]) -> Iterator[str]:
             f"Knee: the lowest load of which over {100 * OFF_DIAGONAL:g} % was not achieved, or that a gate refused: "
             f"{'; '.join(knees)}."
         )
-    if any(load.refused for curve in curves for load in curve.loads):
+    if any(load.hollow for curve in curves for load in curve.loads):
         yield "Hollow: refused by a gate; no claim about the server."
 
 
 def text_alternative(title: str, curves: Sequence[Curve]) -> str:
-    """What the picture shows: for every curve its ends, and its knee."""
+    """What the picture shows: for every curve its ends, what was refused, and its knee."""
     return f"{title}. " + " ".join(_spoken(curve) for curve in curves if curve.loads)
 
 
 def _spoken(curve: Curve) -> str:
     loads = _ascending(curve)
-    ends = loads if len(loads) == 1 else [loads[0], loads[-1]]
+    told = [load for load in loads if load in (loads[0], loads[-1]) or load.hollow]
     found = knee(loads)
-    end = f"knee at {three_digits(found.offered_hz)}/s, {found.reason}" if found else "no knee within these loads"
-    return f"{curve.label}: {'; '.join(_spoken_load(load) for load in ends)}; {end}."
+    at = f"knee at {three_digits(found.offered_hz)}/s" if found else "no knee within these loads"
+    end = f"{at}, {found.reason}" if found and not any(load.refused == found.reason for load in told) else at
+    return f"{curve.label}: {'; '.join(_spoken_load(load) for load in told)}; {end}."
 
 
 def _spoken_load(load: Load) -> str:
@@ -272,4 +294,8 @@ def _spoken_load(load: Load) -> str:
         if at is not None:
             unit, unit_us = time_unit(at.value)
             texts.append(f"{name} {three_digits(at.value / unit_us)} {unit}")
-    return ", ".join(texts) + (f", refused ({load.refused})" if load.refused else "")
+    if load.refused:
+        texts.append(f"refused ({load.refused})")
+    elif load.response_refused:
+        texts.append(f"response times refused ({load.response_refused})")
+    return ", ".join(texts)

@@ -3,11 +3,11 @@
 A gate looks at a run, a comparison, an interval, a family, a sentence or a machine: at one or several of them. What it
 looks at is plain values (``evidence``); what it says is what is wrong, with the numbers, what to do, and how far the
 refusal reaches (``refusal``). ``refusals`` runs every gate on a piece of evidence and on all that it rests on;
-``concluded`` is the verdict that is left of a comparison. Nothing here measures, reads a file or knows a study.
+``verdict_refused`` is what leaves a comparison no verdict. Nothing here measures, reads a file or knows a study.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from experiments.gates.comparison_gates import (
@@ -42,7 +42,6 @@ from experiments.gates.run_gates import (
     disturbed,
     fewer_connections_than_declared,
     not_steady,
-    percentile_intervals_from_all_requests,
     percentiles_beyond_the_sample,
     replies_in_doubt,
     timer_includes_idling,
@@ -104,7 +103,6 @@ GATES: tuple[Gate, ...] = (
     Gate(
         11,
         "autocorrelated samples treated as independent",
-        run=percentile_intervals_from_all_requests,
         comparison=dependent_blocks,
         interval=dependent_requests,
     ),
@@ -163,13 +161,3 @@ def verdict_refused(comparison: ComparisonEvidence, found: Iterable[Refusal] | N
         rests_on.add(comparison.machine.machine)
     conclusion = Conclusion("verdict", comparison.name, frozenset(rests_on), comparison.measure, comparison.rank)
     return forbidding(refusals(comparison) if found is None else found, conclusion)
-
-
-def concluded(comparison: ComparisonEvidence) -> Verdict:
-    """The comparison's verdict; INCONCLUSIVE where a gate refuses it."""
-    return Verdict.INCONCLUSIVE if verdict_refused(comparison) else comparison.verdict
-
-
-def settled(comparison: ComparisonEvidence) -> ComparisonEvidence:
-    """The comparison with the verdict that is left of it, for sentences to be made of."""
-    return replace(comparison, verdict=concluded(comparison))

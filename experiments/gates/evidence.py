@@ -113,8 +113,6 @@ class Percentile:
     us: float
     effective: float | None = None
     """Independent samples that its autocorrelated ones are worth; None: taken to be all of them."""
-    interval_n: float | None = None
-    """Samples that its interval was made with; None: it has none."""
 
 
 @dataclass(frozen=True, slots=True)

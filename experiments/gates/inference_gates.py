@@ -6,11 +6,13 @@ from itertools import pairwise
 
 from experiments.gates.evidence import ComparisonEvidence, FamilyEvidence, IntervalEvidence
 from experiments.gates.refusal import Refusal, Scope
-from experiments.gates.run_gates import EFFECTIVE_MARGIN
 from experiments.stats import holm
 
 BOOTSTRAP_MIN = 13
 """Over 6 to 12 blocks a percentile bootstrap of 95 % covers 86 to 92 % (measurement rules)."""
+
+EFFECTIVE_MARGIN = 0.1
+"""By how much the samples of an interval may exceed the effective ones, which are an estimate."""
 
 _LAG_CHANCE = 2.326
 """Standard errors that independent values exceed once in a hundred, upwards."""

@@ -22,6 +22,9 @@ less than what it takes to send. What is late is in the response time in any cas
 RATE_MARGIN = 0.01
 """1 % off the rate (measurement rules, gate 7)."""
 
+NEVER_SENT = "never_sent"
+"""The kind of error of a request that was due and that the generator could not send."""
+
 CPU_SHARE_MAX = 0.8
 """Of the load side's core (measurement rules, gate 7)."""
 
@@ -72,7 +75,8 @@ def _late(run: RunEvidence) -> Iterator[Refusal]:
 
 
 def _off_rate(run: RunEvidence) -> Iterator[Refusal]:
-    load, sent = run.load, run.replies.sent
+    """Of what was sent, answered or not: a server that answers less than it is offered is no fault of the load."""
+    load, sent = run.load, run.replies.sent - run.replies.errors.get(NEVER_SENT, 0)
     if load.rate_hz is None:
         return
     wanted = load.rate_hz * load.duration_s if load.scheduled is None else load.scheduled

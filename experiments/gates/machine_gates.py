@@ -14,12 +14,15 @@ from experiments.gates.refusal import Refusal, Scope
 from experiments.stats import ALPHA, EQUIVALENCE, Verdict
 
 AA_MIN = 4
-"""A/A comparisons in a round, at least: a sweep has four of its own, of the settings and under the load that its
-verdicts are about, which says more of them than eight of another load; the short self-check makes eight."""
+"""A/A comparisons in a round, at least: a sweep has four of its own, made in the very blocks of its comparisons, which
+says more of them than eight of another hour."""
 
 _PASSED_BY_CHANCE = 0.99
 
-_DO = "run `python -m experiments selfcheck` on this machine"
+_TWICE = "run two or more blocks, with settings that are run twice in each"
+_MORE = f"run with two or more numbers of clients, so that {AA_MIN} settings are run twice in each block"
+_APART = "find what tells equal arms apart (order, drift, neighbours), and repeat"
+_BLOCKS = "run more blocks"
 
 
 def false_differences_allowed(comparisons: int) -> int:
@@ -43,18 +46,19 @@ def no_passing_aa(machine: MachineEvidence) -> Iterator[Refusal]:
             f"A/A found {best.false_differences} false differences in {best.comparisons} "
             f"(allowed {false_differences_allowed(best.comparisons)}, of {AA_MIN} at least)"
         )
+        do = _MORE if best.comparisons < AA_MIN else _APART
     else:
         others = sorted({f"{record.machine} under {record.load}" for record in machine.aa})
         elsewhere = f"; there is one for {', '.join(others)}" if others else ""
-        what = f"no A/A run on this machine under {machine.load}{elsewhere}"
-    yield Refusal(20, machine.machine, what, _DO, Scope.ALL)
+        what, do = f"no A/A run on this machine under {machine.load}{elsewhere}", _TWICE
+    yield Refusal(20, machine.machine, what, do, Scope.ALL)
 
 
 def effect_too_small(comparison: ComparisonEvidence) -> Iterator[Refusal]:
     """Gate 20 on a comparison: no difference is told that the instrument cannot tell, nor its absence."""
     machine, verdict = comparison.machine, comparison.verdict
     if machine is None:
-        yield Refusal(20, comparison.name, "no A/A run is known for its machine and load", _DO, Scope.VERDICT)
+        yield Refusal(20, comparison.name, "no A/A run is known for its machine and load", _TWICE, Scope.VERDICT)
         return
     smallest = min((record.effect_min for record in _own(machine) if passes(record)), default=None)
     if smallest is None or verdict is Verdict.INCONCLUSIVE or not comparison.log_ratios:
@@ -63,12 +67,12 @@ def effect_too_small(comparison: ComparisonEvidence) -> Iterator[Refusal]:
         if not smallest <= EQUIVALENCE[1]:
             least = f"the instrument tells apart no less than {smallest - 1:.1%}"
             what = f"EQUIVALENT within {EQUIVALENCE[1] - 1:.0%}, where {least}"
-            yield Refusal(20, comparison.name, what, "run more blocks, here and in the self-check", Scope.VERDICT)
+            yield Refusal(20, comparison.name, what, _BLOCKS, Scope.VERDICT)
         return
     effect = math.exp(abs(sum(comparison.log_ratios) / len(comparison.log_ratios)))
     if not effect >= smallest:
         what = f"{verdict.value} by {effect - 1:.1%}, where the instrument tells apart no less than {smallest - 1:.1%}"
-        yield Refusal(20, comparison.name, what, "run more blocks, here and in the self-check", Scope.VERDICT)
+        yield Refusal(20, comparison.name, what, _BLOCKS, Scope.VERDICT)
 
 
 def _own(machine: MachineEvidence) -> list[AARecord]:

@@ -1,11 +1,9 @@
 """Sentences for a report: each made from predicates that hold, and not to be had otherwise.
 
 ``Sentence`` cannot be constructed where a gate refuses it, so a report that prints nothing else cannot contradict its
-tables. ``choose`` takes, of several things that could be said, the first that is borne out: "grows with", or else
-"grows from the first to the last", or else that it is not decided.
+tables.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from experiments.gates import refusals
@@ -26,14 +24,3 @@ class Sentence:
 
     def __str__(self) -> str:
         return self.evidence.text
-
-
-def choose(candidates: Iterable[SentenceEvidence]) -> Sentence:
-    """The first that may be said. ValueError, with all refusals, if none may."""
-    refused: list[str] = []
-    for candidate in candidates:
-        try:
-            return Sentence(candidate)
-        except ValueError as error:
-            refused.append(str(error))
-    raise ValueError("; ".join(refused) or "nothing to choose from")

@@ -12,7 +12,8 @@ third of the level (Bonferroni; simulated, 3 of 100 remain). An experiment ends 
 first is at 8 blocks: with 6, no p is under 0.05 ÷ 3. The arms of a block run in random order, and A/A and A/B
 experiments in one random order, so that the time of day is no arm's.
 
-The spread that A/A shows gives the smallest ratio that can be told apart here: gate 20 reads it from an ``AaRecord``.
+The spread that A/A shows gives the smallest ratio that can be told apart here. That is kept in an ``AaRecord`` for
+whoever wants to know the machine; no gate reads it, since every sweep has A/A comparisons of its own for gate 20.
 Pure but for ``measure``; chance comes from the plan's seed. Left out: starting servers, and choosing the load.
 """
 
@@ -20,7 +21,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from scipy.stats import t as student
@@ -30,7 +31,6 @@ from experiments.environment import write_at_once
 from experiments.gates.machine_gates import false_differences_allowed
 from experiments.selfcheck.finding import Finding
 from experiments.stats import Estimate, Verdict
-from stock_service.errors import UsageError
 
 PLAIN, SLOWED = "plain", "slowed"
 
@@ -103,11 +103,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class AaRecord:
-    """What a round of A/A and A/B experiments showed of a machine under a load: what gate 20 asks for."""
+    """What a round of A/A and A/B experiments showed of a machine under a load."""
 
     machine: str
     load: str
-    """In words, as the sweep that relies on it says it."""
+    """In words."""
     measured_on: str
     """ISO 8601 date."""
     comparisons: int
@@ -237,24 +237,6 @@ def save(record: AaRecord, file: Path) -> None:
     """Writes a record as JSON, whole or not at all. Raises OSError."""
     values = asdict(record) | {"effect_min": None if math.isinf(record.effect_min) else record.effect_min}
     write_at_once(file, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
-
-
-def load(file: Path) -> AaRecord:
-    """Reads a record. UsageError for what is none."""
-    allowed = "the record that `python -m experiments selfcheck` writes"
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(str(file), type(error).__name__, allowed) from error
-    if not isinstance(values, dict) or values.keys() != {field.name for field in fields(AaRecord)}:
-        raise UsageError(str(file), "other fields", allowed)
-    if values["effect_min"] is None:
-        values["effect_min"] = math.inf
-    for field in fields(AaRecord):
-        kinds = {str: (str,), int: (int,), float: (int, float)}[field.type]  # type: ignore[index]  # these three alone
-        if not isinstance(values[field.name], kinds) or isinstance(values[field.name], bool):
-            raise UsageError(f"{file}: {field.name}", values[field.name], allowed)
-    return AaRecord(**values)
 
 
 def _log_ratio(measure: Measure, arms: tuple[str, str], block: int, rng: random.Random) -> float:

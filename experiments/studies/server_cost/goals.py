@@ -1,13 +1,20 @@
 """The goals of ``server_cost``, and the table that says how they are met: pure, from rows to lines of text.
 
 Ratios are taken within blocks, with Student's t interval on their logarithms. A goal is held against the point
-estimate, and the interval stands beside it. Where the load was the limit of a throughput, the table says so: such a
-throughput is the load's, not the server's.
+estimate, and it is said whether the interval beside it keeps or misses the goal as a whole. Nothing is concluded where
+a gate forbids to speak of the processor time of any run that it would rest on: of failed requests, a lost count, stolen
+time. A trend of the times forbids no such thing. Where the load was the limit of a throughput, the table says so: such
+a throughput is the load's, not the server's.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from experiments.evidence import run_evidence, steady
+from experiments.gates import refusals
+from experiments.gates.refusal import Conclusion, Refusal, forbidding
+from experiments.gates.run_gates import disturbed
 from experiments.results import ALL, Row
 from experiments.stats import Estimate, geometric_interval, log_ratios, mean_interval, ratio_interval
 
@@ -64,6 +71,21 @@ def cost_ratio(rows: Sequence[Row], above: Arm, below: Arm) -> Estimate | None:
     return ratio_interval(values) if values else None
 
 
+def refused(rows: Sequence[Row], *arms: Arm) -> str:
+    """What the first gate has against concluding on the processor time of these arms; empty where none has."""
+    found: list[Refusal] = []
+    for arm in arms:
+        runs = _of(rows, arm)
+        for row in runs:
+            of_run = refusals(run_evidence(row, steady(runs)))
+            found += forbidding(of_run, Conclusion("cpu", row.run_id))
+    return _first(found)
+
+
+def _first(found: Sequence[Refusal]) -> str:
+    return f"not concluded (gate {found[0].gate}: {found[0].what})" if found else ""
+
+
 def _of(rows: Iterable[Row], arm: Arm) -> list[Row]:
     return [row for row in rows if Arm(row.part, row.transport, row.executor) == arm and row.request == ALL]
 
@@ -81,23 +103,42 @@ def _arm_line(rows: Sequence[Row], arm: Arm) -> str | None:
     silent = len(runs) - len(rates)
     left_out = f", no reply in {silent} of {len(runs)} runs, left out" if silent else ""
     cpu, rate = geometric_interval(cost), geometric_interval(rates)
-    return f"  {arm!s:34} {_estimate(cpu, 'µs', 1)}  {_estimate(rate, '/s', 0)}  {load}{limit}{left_out}"
+    wrong = refused(rows, arm)
+    return (
+        f"  {arm!s:34} {_estimate(cpu, 'µs', 1)}  {_estimate(rate, '/s', 0)}  {load}{limit}{left_out}"
+        f"{wrong and f', {wrong}'}"
+    )
 
 
 def _ratio_lines(rows: Sequence[Row]) -> list[str]:
-    lines: list[str] = []
-    for transport, arm, echo in (("sockets", SOCKETS, SOCKETS_ECHO), ("grpc", GRPC, GRPC_ECHO)):
-        ratio, goal = cost_ratio(rows, arm, echo), ABOVE_ECHO_MAX[transport]
-        if ratio is not None:
-            lines.append(_goal_line(f"Lookup ÷ echo, {transport}", ratio, f"at most {goal:g}", ratio.value <= goal))
-    ratio = cost_ratio(rows, GRPC, SOCKETS)
-    if ratio is not None:
-        met = ratio.value >= GRPC_OVER_SOCKETS_MIN
-        lines.insert(0, _goal_line("gRPC ÷ sockets, Lookup", ratio, f"at least {GRPC_OVER_SOCKETS_MIN:g}", met))
-    ratio = cost_ratio(rows, GRPC_STATIC, GRPC)
-    if ratio is not None:
-        lines.append(f"  {'gRPC: static-pool ÷ thread-pool':34} {_estimate(ratio, '', 3)}")
-    return lines
+    lines = [
+        _ratio_line(rows, "gRPC ÷ sockets, Lookup", (GRPC, SOCKETS), at_least=GRPC_OVER_SOCKETS_MIN),
+        _ratio_line(rows, "Lookup ÷ echo, sockets", (SOCKETS, SOCKETS_ECHO), at_most=ABOVE_ECHO_MAX["sockets"]),
+        _ratio_line(rows, "Lookup ÷ echo, grpc", (GRPC, GRPC_ECHO), at_most=ABOVE_ECHO_MAX["grpc"]),
+        _ratio_line(rows, "gRPC: static-pool ÷ thread-pool", (GRPC_STATIC, GRPC)),
+    ]
+    return [line for line in lines if line]
+
+
+def _ratio_line(
+    rows: Sequence[Row], name: str, arms: tuple[Arm, Arm], at_least: float = 0.0, at_most: float = math.inf
+) -> str:
+    """A ratio and its goal, if it has one; nothing where no block has both arms."""
+    ratio = cost_ratio(rows, *arms)
+    if ratio is None:
+        return ""
+    goal = f"goal at least {at_least:g}: " if at_least else f"goal at most {at_most:g}: " if at_most < math.inf else ""
+    told = refused(rows, *arms) or (_told(ratio, at_least, at_most) if goal else "")
+    return f"  {name:34} {_estimate(ratio, '', 3)}  {goal}{told}".rstrip()
+
+
+def _told(ratio: Estimate, at_least: float, at_most: float) -> str:
+    """``met`` or ``MISSED``, and whether that holds for the whole interval."""
+    met, low, high = (at_least <= value <= at_most for value in (ratio.value, ratio.low, ratio.high))
+    word = "met" if met else "MISSED"
+    if ratio.n < 2:
+        return f"{word}, by one run"
+    return f"{word}, by the whole interval" if low == high == met else f"{word}, but the interval reaches past the goal"
 
 
 def _timeline_lines(rows: Sequence[Row]) -> list[str]:
@@ -107,21 +148,20 @@ def _timeline_lines(rows: Sequence[Row]) -> list[str]:
         with_it, without = cost_by_block(rows, stamped), cost_by_block(rows, plain)
         costs = [with_it[block] - without[block] for block in sorted(with_it.keys() & without.keys())]
         if costs:
-            lines.append(f"  {f'The timeline, {transport}':34} {_estimate(mean_interval(costs), 'µs more', 2)}")
+            line = f"  {f'The timeline, {transport}':34} {_estimate(mean_interval(costs), 'µs more', 2)}"
+            lines.append(f"{line}  {refused(rows, stamped, plain)}".rstrip())
     return lines
 
 
-def _goal_line(name: str, ratio: Estimate, goal: str, met: bool) -> str:
-    return f"  {name:34} {_estimate(ratio, '', 3)}  goal {goal}: {'met' if met else 'MISSED'}"
-
-
 def _idle_lines(rows: Sequence[Row]) -> list[str]:
+    """Nobody sends, so that of the gates on runs only that on the surroundings has anything to look at."""
     lines: list[str] = []
     for row in rows:
         if row.server_cpu_s is None or row.server_memory_mib is None:
             continue
         share = row.server_cpu_s / row.duration_s
-        met = "met" if share < IDLE_SHARE_MAX else "MISSED"
+        wrong = _first(list(disturbed(run_evidence(row, None))))
+        met = wrong or ("met" if share < IDLE_SHARE_MAX else "MISSED")
         name = f"{row.transport}, {row.connections} connections"
         lines.append(
             f"  {name:34} {share:.4%} of a core over {row.duration_s:.0f} s, {row.server_memory_mib:.1f} MiB"

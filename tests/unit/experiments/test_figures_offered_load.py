@@ -59,6 +59,16 @@ def test_what_was_refused_is_hollow_and_said() -> None:
     assert "Hollow: refused by a gate" in words(figure)
 
 
+def test_a_refusal_of_the_times_leaves_the_throughput() -> None:
+    """Full there and hollow beside it; it is no knee, and is said wherever on the line it is."""
+    spoiled = Load(2000, about(2000), about(200), about(900), response_refused="gate 5: a trend")
+    curve = curve_of("sockets", [load_at(1000), spoiled, load_at(3000)])
+    faces = [[line.get_markerfacecolor() == "white" for line in axes.lines] for axes in paint([curve]).axes]
+    assert [sum(panel) for panel in faces] == [0, 1, 1]
+    assert knee(curve.loads) is None
+    assert "response times refused (gate 5: a trend)" in text_alternative("T", [curve])
+
+
 def test_the_knee_is_ringed_in_every_panel() -> None:
     """At the knee's load, and nowhere where there is none."""
     figure = paint([curve_of("grpc", [load_at(4000), load_at(6000, 0.9), load_at(8000, 0.7)])])

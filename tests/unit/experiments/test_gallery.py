@@ -126,18 +126,90 @@ def test_the_map_has_the_median_of_every_pool_and_number_of_clients() -> None:
     assert re.search(r"pool of 10, \d+ µs at 1 client, \d+ µs at 5 clients", named(without, "pool_map").alternative)
 
 
-def test_the_offered_load_says_where_the_generator_was_late(untouched: Path) -> None:
-    """By gate 7's own limit: 100 µs, or 5 % of the median where that is more; then it has another rate."""
-    results = gallery.read(untouched)
-    (row,) = (row for row in results.rows if row.part == "offered_load" and row.request != "all" and row.block == 1)
-    limits = [(100.0, 500.0, False), (100.1, 500.0, True), (190.0, 4000.0, False), (210.0, 4000.0, True)]
-    for late_us, median_us, is_late in limits:
-        assert gallery.generator_is_late(replace(row, late_us_p99=late_us, response_us_p50=median_us)) is is_late
-    assert not gallery.generator_is_late(replace(row, late_us_p99=None))
-    in_time = changed(results, "offered_load", lambda each: replace(each, late_us_p99=20.0))
-    late = changed(results, "offered_load", lambda each: replace(each, late_us_p99=5000.0))
-    assert "gate 7" not in named(in_time, "offered_load").alternative
-    assert "gate 7" in named(late, "offered_load").alternative
+SOUND: dict[str, object] = {
+    "count": 4000,
+    "errors": 0,
+    "error_kinds": "",
+    "duration_s": 1.0,
+    "throughput_hz": 4000.0,
+    "throughput_all_hz": 4000.0,
+    "effective_count": 4000.0,
+    "response_us_max": 5000.0,
+    "late_us_p99": 20.0,
+    "arrival_rate_ratio": 1.0,
+    "arrival_variation": 1.0,
+    "arrival_ks_distance": 0.005,
+    "arrival_dispersion": 1.0,
+    "steady": True,
+    "server_cpu_us_per_request": 90.0,
+}
+"""Of a run at 4,000 a second that no gate refuses."""
+
+
+def offered(untouched: Path, blocks: int = 2, **planted: object) -> Picture:
+    """The offered load of sound runs, with what is planted in the first so many blocks."""
+
+    def change(row: Row) -> Row:
+        sound = replace(row, **SOUND)  # type: ignore[arg-type]  # each is its column's
+        return replace(sound, **planted) if row.block <= blocks else sound  # type: ignore[arg-type]
+
+    return named(changed(gallery.read(untouched), "offered_load", change), "offered_load")
+
+
+def hollow(figure: Figure) -> list[bool]:
+    """Of each panel, whether any of its points is hollow."""
+    return [any(line.get_markerfacecolor() == "white" for line in axes.lines) for axes in figure.axes]
+
+
+def test_what_no_gate_refuses_is_drawn_full(untouched: Path) -> None:
+    """Even where times that start when a request is due are as long as the gap between two of a connection."""
+    for mean_us in (400.0, 2 / 4000 * 1e6):
+        picture = offered(untouched, response_us_mean=mean_us)
+        assert "refused" not in picture.alternative
+        assert hollow(picture.paint()) == [False] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("gate", "planted"),
+    [
+        (4, {"count": 0, "errors": 4000, "error_kinds": "closed:4000", "response_us_p50": None}),
+        (6, {"lost": 500}),
+        (7, {"late_us_p99": 5000.0}),
+        (7, {"count": 2000}),
+        (7, {"count": 2000, "errors": 2000, "error_kinds": "never_sent:2000"}),
+        (8, {"arrival_variation": 0.1}),
+        (8, {"count": 0, "errors": 4000, "error_kinds": "closed:4000", "arrival_variation": 0.1}),
+        (14, {"steal_share": 0.2}),
+    ],
+)
+def test_an_offered_load_is_hollow_where_a_gate_refuses_any_of_its_runs(
+    untouched: Path, gate: int, planted: dict[str, object]
+) -> None:
+    """In all three panels, and the text says which gate, in how many runs, and why."""
+    picture = offered(untouched, blocks=1, **planted)
+    assert re.search(rf"gate (\d+, )*{gate}(, \d+)* in 1 of 2 runs: ", picture.alternative)
+    assert hollow(picture.paint())[0]
+
+
+def test_a_server_past_its_capacity_is_no_fault_of_the_load(untouched: Path) -> None:
+    """All was sent when it was due, and half of it answered in the window: the knee. Of times that grow all the while
+    nothing is concluded."""
+    picture = offered(untouched, throughput_hz=2000.0, throughput_all_hz=2000.0, steady=False)
+    assert "knee at 4,000/s, 50 % not achieved" in picture.alternative
+    assert "response times refused (gate 5 in 2 of 2 runs: " in picture.alternative
+    assert "gate 7" not in picture.alternative
+    assert hollow(picture.paint()) == [False, True, True]
+
+
+@pytest.mark.slow
+def test_a_percentile_that_a_run_does_not_carry_is_not_drawn(untouched: Path) -> None:
+    """By gate 13, of the smallest run."""
+    assert "99th percentile" in offered(untouched).alternative
+    few = offered(untouched, blocks=1, effective_count=999.0).alternative
+    assert "99th percentile" not in few
+    assert "median" in few
+    assert "median" not in offered(untouched, blocks=1, effective_count=19.0).alternative
 
 
 def test_stages_are_means_over_the_runs_of_a_setting(untouched: Path) -> None:

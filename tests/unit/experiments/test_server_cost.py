@@ -20,6 +20,10 @@ def row(arm: Arm, block: int, cost_us: float) -> Row:
         transport=arm.transport,
         executor=arm.executor,
         block=block,
+        loop="closed",
+        rate_hz=None,
+        errors=0,
+        error_kinds="",
         server_cpu_us_per_request=cost_us,
         throughput_all_hz=1e6 / cost_us,
     )
@@ -46,6 +50,14 @@ def planted(costs: dict[Arm, float], blocks: int = 9) -> list[Row]:
     return [row(arm, block, cost * drift[block] * rng.gauss(1, 0.01)) for arm, cost in costs.items() for block in drift]
 
 
+def planted_with(arm: Arm, fields: dict[str, object]) -> list[Row]:
+    """Good runs, with a fault in the first of that arm."""
+    rows = planted(GOOD)
+    place = next(place for place, each in enumerate(rows) if Arm(each.part, each.transport, each.executor) == arm)
+    rows[place] = dataclasses.replace(rows[place], **fields)  # type: ignore[arg-type]  # each is its column's
+    return rows
+
+
 GOOD = {goals.SOCKETS: 12.0, goals.GRPC: 132.0, goals.SOCKETS_ECHO: 10.0, goals.GRPC_ECHO: 128.0}
 
 
@@ -66,6 +78,53 @@ def test_goals_that_are_met_and_missed_are_told_apart() -> None:
     bad = {goals.SOCKETS: 20.0, goals.GRPC: 132.0, goals.SOCKETS_ECHO: 10.0, goals.GRPC_ECHO: 110.0}
     worse = [*planted(bad), idle("grpc", 0, 0.08, 40), idle("sockets", 0, 0.0, 16), idle("sockets", 1000, 0.0, 37)]
     assert goals.conclude(worse).count("MISSED") == 5
+
+
+FAULTS: tuple[tuple[int, dict[str, object]], ...] = (
+    (4, {"errors": 1000, "error_kinds": "closed:1000"}),
+    (6, {"lost": 7}),
+    (14, {"steal_share": 0.2}),
+)
+"""A fault of a run, and the gate that is there for it."""
+
+
+@pytest.mark.parametrize(("gate", "planted"), FAULTS)
+def test_a_goal_is_not_concluded_where_a_gate_refuses_a_run_of_either_arm(
+    gate: int, planted: dict[str, object]
+) -> None:
+    """One of nine runs of the socket server: its goals are open, and gRPC's over its echo is met."""
+    rows = planted_with(goals.SOCKETS, planted)
+    text = goals.conclude(rows)
+    by_name = {line[2:37].strip(): line for line in text.splitlines()}
+    for name in ("gRPC ÷ sockets, Lookup", "Lookup ÷ echo, sockets", str(goals.SOCKETS)):
+        assert f"not concluded (gate {gate}: " in by_name[name]
+        assert "met" not in by_name[name]
+        assert "MISSED" not in by_name[name]
+    assert "met" in by_name["Lookup ÷ echo, grpc"]
+
+
+def test_processor_time_may_be_concluded_from_times_with_a_trend() -> None:
+    """The gate on steadiness forbids the times alone."""
+    rows = [dataclasses.replace(each, steady=False) for each in planted(GOOD)]
+    assert "not concluded" not in goals.conclude(rows)
+
+
+def test_an_idle_server_is_not_judged_while_others_took_its_core() -> None:
+    """Its processor time is then not known so well; its memory is."""
+    stolen = [dataclasses.replace(idle("sockets", n, 0.0, 16), steal_share=0.2) for n in (0, 1000)]
+    text = goals.conclude(stolen)
+    assert text.count("goal under 0.1%: not concluded (gate 14: ") == 2
+    assert "goal under 20 MiB: met" in text
+
+
+def test_it_is_said_whether_the_whole_interval_keeps_the_goal() -> None:
+    """A ratio of 1.46 with blocks from 1.3 to 1.6 is met at its value alone; a single run has no interval."""
+    ratios = (1.3, 1.6, 1.4, 1.5, 1.45, 1.6, 1.3, 1.55, 1.5)
+    wide = [row(goals.SOCKETS_ECHO, block, 10.0) for block in range(1, 10)]
+    wide += [row(goals.SOCKETS, block, 10 * ratio) for block, ratio in enumerate(ratios, start=1)]
+    assert "goal at most 1.5: met, but the interval reaches past the goal" in goals.conclude(wide)
+    assert "goal at most 1.5: met, by the whole interval" in goals.conclude(planted(GOOD))
+    assert "goal at most 1.5: met, by one run" in goals.conclude(planted(GOOD, blocks=1))
 
 
 def test_memory_is_the_growth_per_thousand_connections() -> None:

@@ -94,11 +94,6 @@ def percentile(rank: float, answered: int, effective: float | None = None) -> Ru
     return times(run, percentiles=(Percentile(rank, 900.0, effective),))
 
 
-def interval_of_percentile(n: float) -> RunEvidence:
-    """The interval of the p99 counts so many requests, which are worth 10,000."""
-    return times(closed_run(), percentiles=(Percentile(99, 610.0, 10_000.0, n),))
-
-
 def around(**fields: float) -> RunEvidence:
     """A run in other surroundings."""
     return replace(closed_run(), surroundings=Surroundings(**fields))

@@ -16,6 +16,7 @@ from tests.unit.experiments.gates.adjusted_evidence import (
     failing,
     first,
     load,
+    round_of,
     sent,
     starts,
     times,
@@ -62,14 +63,6 @@ def lines(evidence: Evidence) -> list[str]:
         (starts(2), "9 blocks from 2 process starts per arm"),
         (first(0, 9), "the arm below the line came first in 9 of 9 blocks"),
         (first(9, 9), "the arm above the line came first in 9 of 9 blocks"),
-        (
-            times(closed_run(), percentiles=(Percentile(99, 610.0, 9000.0, 400_000.0),)),
-            "the interval of p99 counts 400,000 requests that are worth 9,000 (autocorrelation 0.30)",
-        ),
-        (
-            times(closed_run(), percentiles=(Percentile(99, 610.0, 9000.0, 400_000.0),), lag_1=None),
-            "the interval of p99 counts 400,000 requests that are worth 9,000. use the effective number",
-        ),
         (tail(99.9), "p99.9 has 1 of 1,000 independent samples beyond it. measure 10,000 of them"),
         (
             times(closed_run(), percentiles=(Percentile(99, 610.0, 500.0),)),
@@ -84,7 +77,15 @@ def lines(evidence: Evidence) -> list[str]:
             times(closed_run(), clock="process_time_ns"),
             "process_time_ns counts processor time, and is published as elapsed time. call it processor time",
         ),
-        (replace(MACHINE, aa=()), "no A/A run on this machine under closed, 5 connections. run `python -m experiments"),
+        (replace(MACHINE, aa=()), "no A/A run on this machine under closed, 5 connections. run two or more blocks"),
+        (
+            round_of(2, 0),
+            f"A/A found 0 false differences in 2 (allowed 1, of {AA_MIN} at least). run with two or more numbers",
+        ),
+        (
+            round_of(8, 4),
+            "A/A found 4 false differences in 8 (allowed 2, of 4 at least). find what tells equal arms apart",
+        ),
         (
             replace(MACHINE, aa=(ELSEWHERE,)),
             "no A/A run on this machine under closed, 5 connections; there is one for another machine under closed, 5",

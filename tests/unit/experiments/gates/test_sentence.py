@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.gates import concluded, refusals, settled
+from experiments.gates import refusals, verdict_refused
 from experiments.gates.evidence import ComparisonEvidence, SentenceEvidence
 from experiments.gates.predicates import BecauseOf, Cell, GrowsWith, NoDifference, Predicate, Shows
-from experiments.gates.sentence import Sentence, choose
+from experiments.gates.sentence import Sentence
 from experiments.stats import Verdict
-from tests.unit.experiments.gates.planted_evidence import closed_run, compared, said, transports
+from tests.unit.experiments.gates.planted_evidence import closed_run, compared, transports
 
 UNDECIDED = Shows(Verdict.INCONCLUSIVE)
 
@@ -90,31 +90,13 @@ def test_a_cause_may_bring_its_consequences() -> None:
 
 
 def test_a_refused_comparison_lets_it_be_said_that_it_is_undecided() -> None:
-    """And nothing else: it is settled as INCONCLUSIVE."""
+    """And nothing else: no verdict is left of it but INCONCLUSIVE."""
     comparison = few_blocks()
     assert comparison.verdict is Verdict.FASTER
-    assert concluded(comparison) is Verdict.INCONCLUSIVE
+    assert verdict_refused(comparison)
     assert 9 in gates("Sockets take less time.", Shows(Verdict.FASTER), of=comparison)
-    assert gates("It is not decided.", UNDECIDED, of=settled(comparison)) == set()
-    assert concluded(transports()) is Verdict.FASTER
-    assert settled(transports()) == transports()
-
-
-def test_the_first_candidate_that_holds_is_chosen() -> None:
-    """It grows, where every step goes up; else what the verdict says."""
-    cells = by_clients([1.0, 3.0, 2.0])
-    grows = SentenceEvidence("It grows with the clients.", (GrowsWith("clients"),), cells)
-    assert str(choose([grows, said(transports(), "It is lower.")])) == "It is lower."
-    rising = replace(grows, cells=by_clients([1.0, 2.0, 3.0]))
-    assert str(choose([rising, said(transports(), "It is lower.")])) == rising.text
-
-
-def test_where_no_candidate_holds_there_is_no_sentence() -> None:
-    """ValueError, with the reasons."""
-    with pytest.raises(ValueError, match=r"gate 16.*from 2 to 1"):
-        choose([SentenceEvidence("It grows.", (GrowsWith("clients"),), by_clients([2.0, 1.0]))])
-    with pytest.raises(ValueError, match="nothing to choose from"):
-        choose([])
+    assert gates("It is not decided.", UNDECIDED, of=replace(comparison, verdict=Verdict.INCONCLUSIVE)) == set()
+    assert verdict_refused(transports()) == []
 
 
 def test_many_contradictions_are_counted() -> None:
@@ -126,6 +108,6 @@ def test_many_contradictions_are_counted() -> None:
 
 def test_one_claim_that_concludes_is_enough_to_need_sound_comparisons() -> None:
     """Undecided, and yet a cause: five blocks do not carry that."""
-    unsettled = settled(few_blocks())
+    unsettled = replace(few_blocks(), verdict=Verdict.INCONCLUSIVE)
     assert 9 in gates("It is undecided because of noise.", UNDECIDED, BecauseOf("transport"), of=unsettled)
     assert 17 in gates("No difference.", NoDifference(), Shows(Verdict.FASTER), of=transports())

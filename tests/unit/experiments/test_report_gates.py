@@ -1,0 +1,35 @@
+"""The report's section on the gates: where the cross-check of the intervals lies elsewhere is said."""
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.report_gates import section
+from experiments.results import Row
+from tests.unit.experiments.planted_stock import World, rows_of
+
+
+def cross_check(rows: list[Row]) -> str:
+    """The paragraph on the cross-check; empty if there is none."""
+    return next((paragraph for paragraph in section(rows) if "cross-check" in paragraph), "")
+
+
+@pytest.mark.slow
+def test_the_comparisons_in_which_the_bootstrap_disagrees_are_named() -> None:
+    """One block of figure 4 with one client is 20 times as slow; without it the bootstrap has nothing against that."""
+    rows = rows_of(World())
+    name = "Lookup, 1 client: sockets ÷ gRPC"
+    assert " comparisons; by chance " in cross_check(rows)
+    assert name not in cross_check(rows)
+    far_off = [
+        replace(row, response_us_mean=20 * (row.response_us_mean or 0.0))
+        if (row.part, row.clients, row.block) == ("figure_4", 1, 5)
+        else row
+        for row in rows
+    ]
+    assert name in cross_check(far_off)
+
+
+def test_from_two_blocks_nothing_is_said_of_the_cross_check() -> None:
+    """They are always even."""
+    assert cross_check(rows_of(World(blocks=2))) == ""
