@@ -25,7 +25,10 @@ ENVIRONMENT_FILE = "environment.json"
 
 UNKNOWN = "unknown"
 
-_PACKAGES = ("grpcio", "protobuf", "numpy", "scipy", "matplotlib", "hdrhistogram", "psutil")
+DRAWS = "matplotlib"
+"""The package that draws the figures, and has no part in what is measured."""
+
+PACKAGES = ("grpcio", "protobuf", "numpy", "scipy", DRAWS, "hdrhistogram", "psutil")
 _REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -85,7 +88,7 @@ def look() -> Environment:
         clock=_clock(),
         python=f"{platform.python_implementation()} {platform.python_version()}",
         gil=_gil(),
-        packages={name: _version(name) for name in _PACKAGES},
+        packages={name: _version(name) for name in PACKAGES},
         commit=_git("rev-parse", "HEAD") or UNKNOWN,
         dirty=_dirty(),
         before=busy(),

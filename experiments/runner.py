@@ -2,9 +2,9 @@
 
 A sweep is a folder: ``design.json`` says what is to be run, ``environment.json`` on what; ``runs.jsonl.gz`` holds what
 was seen of each run, and ``results.csv`` the rows computed from it. Interrupted by a crash or by Ctrl-C it is resumed
-where it stopped, and loses the one run that was under way; it is not resumed with another design, other code or on
-another machine, since its rows would then not compare. What one run is, is not known here: ``execute`` does it. One
-thread; nothing is drawn and nothing is judged here.
+where it stopped, and loses the one run that was under way; it is not resumed with another design, other code, other
+versions of what it runs on, or on another machine, since its rows would then not compare. What one run is, is not known
+here: ``execute`` does it. One thread; nothing is drawn and nothing is judged here.
 """
 
 import json
@@ -92,7 +92,7 @@ def _done_before(sweep: Sweep, now: Environment, resume: bool) -> set[str]:
     then = environment.load(folder)
     for before, here in zip(_decisive(then), _decisive(now), strict=True):
         if before != here:
-            allowed = "the same code and machine for all of a sweep's runs (or another folder)"
+            allowed = "the same code, versions and machine for all of a sweep's runs (or another folder)"
             raise UsageError(f"--resume {folder}", f"results of {before}, and this is {here}", allowed)
     _keep_only(kept, folder)
     return {record.run.run_id for record in kept}
@@ -168,4 +168,6 @@ def _design_in(folder: Path) -> str:
 def _decisive(of: Environment) -> tuple[str, ...]:
     """What must be the same for rows to compare, in words."""
     with_changes = f" with changes {of.changes[:12] if of.changes else environment.UNKNOWN}" if of.dirty else ""
-    return f"commit {of.commit[:12]}{with_changes}", of.python, of.cpu_model, f"{of.cores} cores"
+    names = [name for name in environment.PACKAGES if name != environment.DRAWS]
+    packages = [f"{name} {of.packages.get(name, environment.UNKNOWN)}" for name in names]
+    return f"commit {of.commit[:12]}{with_changes}", of.python, *packages, of.kernel, of.cpu_model, f"{of.cores} cores"
