@@ -94,6 +94,11 @@ def save_raw(folder: Path, run_id: str, seen: Observation) -> None:
             os.fsync(file.fileno())
 
 
+def drop_raw(folder: Path, run_id: str) -> None:
+    """Removes every request's own times of a run, where there are any. Raises OSError."""
+    (folder / RAW_FOLDER / f"{run_id}.npz").unlink(missing_ok=True)
+
+
 def load_raw(folder: Path, run_id: str) -> RawRecords | None:
     """Every request's own times of a run, where they were kept. Raises OSError, or ValueError for anything else."""
     path = folder / RAW_FOLDER / f"{run_id}.npz"

@@ -18,7 +18,7 @@ from experiments.design import Design, Run, Setting
 from experiments.environment import Environment
 from experiments.observation import Observation, rows
 from experiments.results import COLUMNS, RESULTS_FILE, ResultsWriter, load_whole_runs
-from experiments.run_records import RUNS_FILE, RunRecord, RunRecordsWriter, load_records, save_raw
+from experiments.run_records import RUNS_FILE, RunRecord, RunRecordsWriter, drop_raw, load_records, save_raw
 from stock_service.errors import UsageError
 
 DESIGN_FILE = "design.json"
@@ -65,6 +65,7 @@ def run_sweep(sweep: Sweep, execute: Execute, resume: bool, watch: Watch) -> Non
     watch.began(left)
     with ResultsWriter(file) as table, RunRecordsWriter(sweep.folder / RUNS_FILE) as records:
         for place, run in enumerate(left):
+            drop_raw(sweep.folder, run.run_id)  # a crash may have left it, without the record that it belongs to
             seen = execute(run)
             save_raw(sweep.folder, run.run_id, seen)
             records.append(RunRecord(sweep.study, run, seen))
@@ -72,7 +73,7 @@ def run_sweep(sweep: Sweep, execute: Execute, resume: bool, watch: Watch) -> Non
             watch.ended_run(run)
             if place + 1 == len(left) or left[place + 1].block != run.block:
                 watch.ended_block(run.block)
-    if left:
+    if environment.load(sweep.folder).after is None:  # also where the last run ended, and what came after it did not
         environment.save(environment.finished(environment.load(sweep.folder)), sweep.folder)
 
 

@@ -11,7 +11,7 @@ from experiments import environment, results
 from experiments.design import LOOKUP_AND_TRADE, Design, Factor, Run, Setting, cross
 from experiments.observation import Observation, rows
 from experiments.results import RESULTS_FILE
-from experiments.run_records import RUNS_FILE, load_raw, load_records
+from experiments.run_records import RUNS_FILE, load_raw, load_records, save_raw
 from experiments.runner import DESIGN_FILE, Sweep, Watch, planned, run_sweep
 from stock_service.errors import UsageError
 from tests.unit.experiments import planted_runs
@@ -234,6 +234,31 @@ def test_a_sweep_that_is_done_is_resumed_with_nothing_to_do(tmp_path: Path) -> N
     run_sweep(sweep(tmp_path), recorder.execute, resume=True, watch=recorder.watch)
     assert recorder.left == [6, 0]
     assert environment.load(tmp_path) == before
+
+
+def test_a_sweep_that_was_interrupted_after_its_last_run_ends_when_it_is_resumed(tmp_path: Path) -> None:
+    """As while the last block's figures were drawn: no run is left, and the machine afterwards is kept all the same."""
+
+    def interrupt(block: int) -> None:
+        if block == DESIGN.blocks:
+            raise KeyboardInterrupt
+
+    first = Recorder()
+    watch = dataclasses.replace(first.watch, ended_block=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(sweep(tmp_path), first.execute, resume=False, watch=watch)
+    assert environment.load(tmp_path).after is None
+    assert resumed(tmp_path) == []
+    assert environment.load(tmp_path).after is not None
+
+
+def test_times_that_a_crash_left_without_their_run_are_gone_when_it_is_done_again(tmp_path: Path) -> None:
+    """Also where the run that is done in its place keeps none; those of the runs before it stay."""
+    interrupted(tmp_path, fail_at=3)
+    run = DESIGN.runs()[2]
+    save_raw(tmp_path, run.run_id, observed(run, keep_records=True))
+    run_sweep(sweep(tmp_path), observed, resume=True, watch=Recorder().watch)
+    assert sorted(path.stem for path in (tmp_path / "records").iterdir()) == ["001-001", "001-002"]
 
 
 def test_resuming_where_nothing_was_begun_begins(tmp_path: Path) -> None:
