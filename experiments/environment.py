@@ -143,6 +143,13 @@ def load(folder: Path) -> Environment:
         raise UsageError(str(file), f"{type(error).__name__}: {error}", "what a sweep writes there") from error
 
 
+def digest(folder: Path) -> str:
+    """A digest of a folder's environment but for what is added when the sweep is done. UsageError as ``load``."""
+    load(folder)
+    values = json.loads((folder / ENVIRONMENT_FILE).read_text(encoding="utf-8")) | {"after": None}
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+
 def finished(environment: Environment) -> Environment:
     """The same, with how busy the machine is now as what it was afterwards."""
     return replace(environment, after=busy())

@@ -7,6 +7,7 @@ versions of what it runs on, or on another machine, since its rows would then no
 here: ``execute`` does it. One thread; nothing is drawn and nothing is judged here.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 from experiments import environment
 from experiments.design import Design, Run, Setting
-from experiments.environment import Environment
+from experiments.environment import ENVIRONMENT_FILE, Environment
 from experiments.observation import Observation, rows
 from experiments.results import COLUMNS, RESULTS_FILE, ResultsWriter, load_whole_runs
 from experiments.run_records import RUNS_FILE, RunRecord, RunRecordsWriter, drop_raw, load_records, save_raw
@@ -62,13 +63,14 @@ def run_sweep(sweep: Sweep, execute: Execute, resume: bool, watch: Watch) -> Non
         environment.write_at_once(sweep.folder / DESIGN_FILE, _design_text(sweep))
         environment.save(now, sweep.folder)
     left = [run for run in sweep.design.runs() if run.run_id not in done]
+    belongs_to = {DESIGN_FILE: design_digest(sweep.folder), ENVIRONMENT_FILE: environment.digest(sweep.folder)}
     watch.began(left)
     with ResultsWriter(file) as table, RunRecordsWriter(sweep.folder / RUNS_FILE) as records:
         for place, run in enumerate(left):
             drop_raw(sweep.folder, run.run_id)  # a crash may have left it, without the record that it belongs to
             seen = execute(run)
             save_raw(sweep.folder, run.run_id, seen)
-            records.append(RunRecord(sweep.study, run, seen))
+            records.append(RunRecord(sweep.study, run, seen, belongs_to=belongs_to))
             table.append(rows(sweep.study, run, seen))
             watch.ended_run(run)
             if place + 1 == len(left) or left[place + 1].block != run.block:
@@ -153,6 +155,11 @@ def planned(folder: Path) -> Sweep:
     if text != _design_text(sweep) or not runs:
         raise UsageError(file, f"{len(text)} characters", allowed)
     return sweep
+
+
+def design_digest(folder: Path) -> str:
+    """A digest of a folder's design. UsageError where there is none to be read."""
+    return hashlib.sha256(_design_in(folder).encode()).hexdigest()
 
 
 def _setting(document: dict[str, Any]) -> Setting:

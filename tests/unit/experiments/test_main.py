@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from experiments import results
+from experiments import report, results, verify
 from experiments.__main__ import DIFFERS_EXIT, INTERRUPTED_EXIT, UNREAD_EXIT, _folder, _parser, main
 from experiments.run_records import load_records
 from experiments.studies import experiments
@@ -149,6 +149,23 @@ def test_a_folder_is_verified_difference_by_difference(capsys: pytest.CaptureFix
     assert len(said) == 20
     assert said[0] == 'results.csv line 2: study is "shock", and "stock" by the run'
     assert last == f"{folder} does not verify: {len(lines)} differences, the first here"
+
+
+@pytest.mark.slow
+def test_verify_says_what_it_did_not_compare(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    """Where another matplotlib is here than drew the figures: that, and no word that they are what the runs give."""
+    assert main(["verify", str(folder)]) == 0
+    assert capsys.readouterr().out == f"{folder} verifies: every number, figure and sentence is what its runs give\n"
+    monkeypatch.setattr(verify, "version", lambda _: "0.1")
+    assert main(["verify", str(folder)]) == 0
+    left_out, last = capsys.readouterr().out.splitlines()
+    assert left_out.startswith("not compared: the figures, which matplotlib ")
+    assert last == f"{folder} verifies: every number and sentence is what its runs give"
+    (folder / report.HTML).write_text("nonsense\n")
+    assert main(["verify", str(folder)]) == DIFFERS_EXIT
+    assert f"{report.HTML} line 1: has " in capsys.readouterr().out
 
 
 def test_results_are_never_written_over(tmp_path: Path) -> None:
