@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from experiments import report, results, verify
-from experiments.__main__ import DIFFERS_EXIT, INTERRUPTED_EXIT, UNREAD_EXIT, _folder, _parser, main
+from experiments.__main__ import DIFFERS_EXIT, INTERRUPTED_EXIT, ONE_NUMBER, UNREAD_EXIT, _folder, _parser, main
 from experiments.run_records import load_records
 from experiments.studies import experiments
 from tests.unit.experiments.planted_stock import World, rows_of, write_results
@@ -48,6 +48,7 @@ def test_every_experiment_is_listed_with_what_it_is(capsys: pytest.CaptureFixtur
         (("run", "stock", "--clients", "0"), "--clients: got '0', allowed: a whole number from 1 to 64"),
         (("run", "stock", "--blocks", "none"), "--blocks"),
         (("run", "server_cost", "--clients", "2", "4"), "--clients: got '2 4', allowed: none, since server_cost"),
+        (("run", "offered_load", "--clients", "3"), "--clients: got '3', allowed: none, since offered_load"),
         ((), "list|run|plot|report"),
     ],
 )
@@ -96,6 +97,7 @@ def test_an_interrupted_run_leaves_no_half_of_it_no_process_and_the_command_to_g
     given = [*EIGHT_RUNS, "--profile", "paper", "--seed", "7", "--out", str(tmp_path)]
     with subprocess.Popen([*COMMAND, *given], stderr=subprocess.PIPE, text=True) as sweep:
         assert sweep.stderr is not None
+        assert sweep.stderr.readline() == f"{ONE_NUMBER}\n"
         assert "8 runs" in sweep.stderr.readline()
         started = clients_of(sweep.pid)
         sweep.send_signal(number)
