@@ -25,7 +25,10 @@ ENVIRONMENT_FILE = "environment.json"
 
 UNKNOWN = "unknown"
 
-_PACKAGES = ("grpcio", "protobuf", "numpy", "scipy", "matplotlib", "hdrhistogram", "psutil")
+DRAWS = "matplotlib"
+"""The package that draws the figures, and has no part in what is measured."""
+
+PACKAGES = ("grpcio", "protobuf", "numpy", "scipy", DRAWS, "hdrhistogram", "psutil")
 _REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -85,7 +88,7 @@ def look() -> Environment:
         clock=_clock(),
         python=f"{platform.python_implementation()} {platform.python_version()}",
         gil=_gil(),
-        packages={name: _version(name) for name in _PACKAGES},
+        packages={name: _version(name) for name in PACKAGES},
         commit=_git("rev-parse", "HEAD") or UNKNOWN,
         dirty=_dirty(),
         before=busy(),
@@ -138,6 +141,13 @@ def load(folder: Path) -> Environment:
         return Environment(**values, before=before, after=None if after is None else Busy(**after))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise UsageError(str(file), f"{type(error).__name__}: {error}", "what a sweep writes there") from error
+
+
+def digest(folder: Path) -> str:
+    """A digest of a folder's environment but for what is added when the sweep is done. UsageError as ``load``."""
+    load(folder)
+    values = json.loads((folder / ENVIRONMENT_FILE).read_text(encoding="utf-8")) | {"after": None}
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
 
 def finished(environment: Environment) -> Environment:

@@ -3,8 +3,9 @@
 Every run is a gzip member of its own, appended and on the disk before the next begins; gzip reads members one after the
 other as one file. What a crash cut off is at the end, and is dropped when the sweep is resumed. Histograms are in
 HdrHistogram's compressed form, so that a run takes some kilobytes. Each line ends with a digest of all before it, and
-has one of the request's own times where they were kept: they say whether a record is the one that was written. Left
-out: every request's own times, which ``--keep-records`` puts beside it.
+has one of the request's own times where they were kept, and those of the files that say what the sweep is: they say
+whether a record, and what it belongs to, is what was written. Left out: every request's own times, which
+``--keep-records`` puts beside it.
 """
 
 import gzip
@@ -13,7 +14,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -48,6 +49,8 @@ class RunRecord:
     seen: Observation
     raw_digest: str | None = None
     """Of every request's own times; None where they were not kept."""
+    belongs_to: Mapping[str, str] = field(default_factory=dict)
+    """Digests, by the files' names, of what says what was to be run and on what; none in older records."""
     as_written: bool = True
     """Whether the record has the digest that it was written with."""
 
@@ -92,6 +95,11 @@ def save_raw(folder: Path, run_id: str, seen: Observation) -> None:
             np.savez_compressed(file, allow_pickle=False, **columns)
             file.flush()
             os.fsync(file.fileno())
+
+
+def drop_raw(folder: Path, run_id: str) -> None:
+    """Removes every request's own times of a run, where there are any. Raises OSError."""
+    (folder / RAW_FOLDER / f"{run_id}.npz").unlink(missing_ok=True)
 
 
 def load_raw(folder: Path, run_id: str) -> RawRecords | None:
@@ -198,13 +206,12 @@ def _document(record: RunRecord) -> dict[str, object]:
         "run": asdict(record.run),
         "seen": plain | parts,
         "raw_digest": record.raw_digest if raw is None else raw_digest(raw),
+        "belongs_to": dict(record.belongs_to),
     }
 
 
 _PLAIN = tuple(
-    field.name
-    for field in fields(Observation)
-    if field.name not in ("load", "lock_waits", "stages", "floor", "machine")
+    part.name for part in fields(Observation) if part.name not in ("load", "lock_waits", "stages", "floor", "machine")
 )
 
 
@@ -229,7 +236,8 @@ def _record(document: dict[str, Any]) -> RunRecord:
         machine=None if seen["machine"] is None else Machine(**seen["machine"]),
     )
     run = Run(**(run | {"setting": Setting(**setting)}))
-    return RunRecord(document["study"], run, observation, document["raw_digest"], as_written)
+    belongs_to = {str(name): str(digest) for name, digest in document.get("belongs_to", {}).items()}
+    return RunRecord(document["study"], run, observation, document["raw_digest"], belongs_to, as_written)
 
 
 def _stages(document: dict[str, Any]) -> StageSummary:

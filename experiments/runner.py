@@ -2,11 +2,12 @@
 
 A sweep is a folder: ``design.json`` says what is to be run, ``environment.json`` on what; ``runs.jsonl.gz`` holds what
 was seen of each run, and ``results.csv`` the rows computed from it. Interrupted by a crash or by Ctrl-C it is resumed
-where it stopped, and loses the one run that was under way; it is not resumed with another design, other code or on
-another machine, since its rows would then not compare. What one run is, is not known here: ``execute`` does it. One
-thread; nothing is drawn and nothing is judged here.
+where it stopped, and loses the one run that was under way; it is not resumed with another design, other code, other
+versions of what it runs on, or on another machine, since its rows would then not compare. What one run is, is not known
+here: ``execute`` does it. One thread; nothing is drawn and nothing is judged here.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -15,10 +16,10 @@ from typing import Any
 
 from experiments import environment
 from experiments.design import Design, Run, Setting
-from experiments.environment import Environment
+from experiments.environment import ENVIRONMENT_FILE, Environment
 from experiments.observation import Observation, rows
 from experiments.results import COLUMNS, RESULTS_FILE, ResultsWriter, load_whole_runs
-from experiments.run_records import RUNS_FILE, RunRecord, RunRecordsWriter, load_records, save_raw
+from experiments.run_records import RUNS_FILE, RunRecord, RunRecordsWriter, drop_raw, load_records, save_raw
 from stock_service.errors import UsageError
 
 DESIGN_FILE = "design.json"
@@ -62,17 +63,19 @@ def run_sweep(sweep: Sweep, execute: Execute, resume: bool, watch: Watch) -> Non
         environment.write_at_once(sweep.folder / DESIGN_FILE, _design_text(sweep))
         environment.save(now, sweep.folder)
     left = [run for run in sweep.design.runs() if run.run_id not in done]
+    belongs_to = {DESIGN_FILE: design_digest(sweep.folder), ENVIRONMENT_FILE: environment.digest(sweep.folder)}
     watch.began(left)
     with ResultsWriter(file) as table, RunRecordsWriter(sweep.folder / RUNS_FILE) as records:
         for place, run in enumerate(left):
+            drop_raw(sweep.folder, run.run_id)  # a crash may have left it, without the record that it belongs to
             seen = execute(run)
             save_raw(sweep.folder, run.run_id, seen)
-            records.append(RunRecord(sweep.study, run, seen))
+            records.append(RunRecord(sweep.study, run, seen, belongs_to=belongs_to))
             table.append(rows(sweep.study, run, seen))
             watch.ended_run(run)
             if place + 1 == len(left) or left[place + 1].block != run.block:
                 watch.ended_block(run.block)
-    if left:
+    if environment.load(sweep.folder).after is None:  # also where the last run ended, and what came after it did not
         environment.save(environment.finished(environment.load(sweep.folder)), sweep.folder)
 
 
@@ -92,7 +95,7 @@ def _done_before(sweep: Sweep, now: Environment, resume: bool) -> set[str]:
     then = environment.load(folder)
     for before, here in zip(_decisive(then), _decisive(now), strict=True):
         if before != here:
-            allowed = "the same code and machine for all of a sweep's runs (or another folder)"
+            allowed = "the same code, versions and machine for all of a sweep's runs (or another folder)"
             raise UsageError(f"--resume {folder}", f"results of {before}, and this is {here}", allowed)
     _keep_only(kept, folder)
     return {record.run.run_id for record in kept}
@@ -154,6 +157,11 @@ def planned(folder: Path) -> Sweep:
     return sweep
 
 
+def design_digest(folder: Path) -> str:
+    """A digest of a folder's design. UsageError where there is none to be read."""
+    return hashlib.sha256(_design_in(folder).encode()).hexdigest()
+
+
 def _setting(document: dict[str, Any]) -> Setting:
     return Setting(**(document | {"mix": tuple((name, weight) for name, weight in document["mix"])}))
 
@@ -168,4 +176,6 @@ def _design_in(folder: Path) -> str:
 def _decisive(of: Environment) -> tuple[str, ...]:
     """What must be the same for rows to compare, in words."""
     with_changes = f" with changes {of.changes[:12] if of.changes else environment.UNKNOWN}" if of.dirty else ""
-    return f"commit {of.commit[:12]}{with_changes}", of.python, of.cpu_model, f"{of.cores} cores"
+    names = [name for name in environment.PACKAGES if name != environment.DRAWS]
+    packages = [f"{name} {of.packages.get(name, environment.UNKNOWN)}" for name in names]
+    return f"commit {of.commit[:12]}{with_changes}", of.python, *packages, of.kernel, of.cpu_model, f"{of.cores} cores"

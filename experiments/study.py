@@ -36,11 +36,15 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A figure or an extension. ``once``: its settings stand alone and are run in the first block only."""
+    """A figure or an extension. ``once``: its settings stand alone and are run in the first block only.
+
+    ``varies_clients``: its numbers of clients are those that are asked for, or made from them; else it has its own.
+    """
 
     title: str
     settings: Callable[[Scale], tuple[Setting, ...]]
     once: bool = False
+    varies_clients: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,6 @@ class Study:
     beside: tuple[str, ...] = ()
     """Parts that are run with any part but the main ones, in the same blocks: what the gates need."""
     conclude: Callable[[Sequence[Row]], str] | None = None
-    varies_clients: bool = True
-    """Whether its parts have the numbers of clients that are asked for."""
 
     def design(self, parts: Sequence[str], scale: Scale, seed: int) -> Design:
         """The design of these parts, and of those that are to be run beside them."""

@@ -2,14 +2,16 @@
 
 From the records (``runs.jsonl.gz``) come the rows of ``results.csv``, cell by cell; from the histograms in them, the
 counts and sums that stand beside them; from every request's own times, where they were kept, the histograms. From the
-rows come the figures and the report, byte by byte. So one digit changed anywhere is found, unless whoever changed it
-changed all that it was computed from too, down to the times and their digests.
+rows come the figures and the report, byte by byte. The design and the environment are computed from nothing: each
+record has their digests. So one digit changed anywhere is found, unless whoever changed it changed all that it was
+computed from too, down to the times and their digests.
 
 What is compared with is made in a scratch folder from the records alone: an edited cell of the results is one
 difference, and not one of every figure and sentence besides.
 
-Left out: whether what was measured is true (``gates``); the figures' PNG, which are for looking at; and the figures and
-the page, which has them in it, where another matplotlib is installed than drew them.
+Left out: whether what was measured is true (``gates``); how busy the machine was afterwards, which is added when the
+runs are done; the figures' PNG, which are for looking at; and what the figures show, where another matplotlib is
+installed than drew them: then ``not_compared`` says so, and the page must have the folder's own figures in it.
 """
 
 import csv
@@ -27,13 +29,13 @@ from clients.load.result import LoadResult
 from clients.load.slices import Slices
 from clients.load.times import Times
 from experiments import environment, gallery, report
-from experiments.environment import ENVIRONMENT_FILE
+from experiments.environment import DRAWS, ENVIRONMENT_FILE, UNKNOWN
 from experiments.gallery import FOLDER
 from experiments.observation import rows
 from experiments.report_html import page
 from experiments.results import COLUMNS, RESULTS_FILE, rows_text
 from experiments.run_records import RAW_FOLDER, RUNS_FILE, RunRecord, load_raw, load_records, raw_digest, torn_bytes
-from experiments.runner import DESIGN_FILE, planned
+from experiments.runner import DESIGN_FILE, design_digest, planned
 from experiments.verify_raw import refolded
 from stock_service.errors import UsageError
 
@@ -56,6 +58,7 @@ def differences(folder: Path) -> Iterator[str]:
     if torn:
         yield f"{RUNS_FILE}: its last {torn:,} bytes are no whole run, as after a crash; --resume drops them"
     yield from _design(folder, records)
+    yield from _belongs(folder, records)
     for record in records:
         yield from (f"run {record.run.run_id}{fault}" for fault in _record(folder, record))
     yield from _unknown_raw(folder, records)
@@ -66,10 +69,19 @@ def differences(folder: Path) -> Iterator[str]:
         (anew / RESULTS_FILE).write_text(table, encoding="utf-8")
         shutil.copy(folder / RUNS_FILE, anew)
         yield from _environment(folder, anew)
-        drawn = _drawn_here(folder)
-        if drawn:
-            yield from _figures(folder, anew)
-        yield from _report(folder, anew, drawn)
+        yield from _figures(folder, anew)
+        yield from _report(folder, anew)
+
+
+def not_compared(folder: Path) -> str:
+    """What was not compared with what the runs give, in words: the figures, unless the matplotlib that drew them is the
+    one here, or unknown since nothing says what it was. Else nothing."""
+    try:
+        drew = environment.load(folder).packages.get(DRAWS, UNKNOWN)
+    except UsageError:
+        return ""
+    here = version(DRAWS)
+    return "" if drew == here else f"the figures, which {DRAWS} {drew} drew, and here is {here}"
 
 
 def _design(folder: Path, records: Sequence[RunRecord]) -> Iterator[str]:
@@ -100,6 +112,18 @@ def _design(folder: Path, records: Sequence[RunRecord]) -> Iterator[str]:
     for run_id in missing:
         if _ended(folder) or places[run_id] < last:
             yield f"{RUNS_FILE}: run {run_id} of {DESIGN_FILE} is not there"
+
+
+def _belongs(folder: Path, records: Sequence[RunRecord]) -> Iterator[str]:
+    """Whether the design and the environment are those that the runs were done with, where their records say it."""
+    for name, digest in ((DESIGN_FILE, design_digest), (ENVIRONMENT_FILE, environment.digest)):
+        noted = [record.belongs_to[name] for record in records if name in record.belongs_to]
+        try:
+            others = sum(each != digest(folder) for each in noted)
+        except UsageError:  # not there or not to be read, which is said elsewhere
+            continue
+        if others:
+            yield f"{name}: not the one that was written: {others} of {len(records)} runs have another's digest"
 
 
 def _ended(folder: Path) -> bool:
@@ -236,7 +260,7 @@ def _cells(cells: Sequence[str], right: Sequence[str]) -> str:
 
 
 def _environment(folder: Path, anew: Path) -> Iterator[str]:
-    """The machine, which is read from nowhere else: whether it is there."""
+    """Whether it is there."""
     try:
         shutil.copy(folder / ENVIRONMENT_FILE, anew)
         environment.load(folder)
@@ -246,33 +270,30 @@ def _environment(folder: Path, anew: Path) -> Iterator[str]:
         yield str(error)
 
 
-def _drawn_here(folder: Path) -> bool:
-    """Whether the matplotlib that drew the figures is the one here; also where that is not known."""
-    try:
-        return environment.load(folder).packages.get("matplotlib") == version("matplotlib")
-    except UsageError:
-        return True
-
-
 def _figures(folder: Path, anew: Path) -> Iterator[str]:
-    """Every figure, which is left in the scratch folder too."""
+    """Every figure, which is left in the scratch folder too: the folder's own, where they cannot be compared."""
     (anew / FOLDER).mkdir()
+    unlike = not_compared(folder)
     for name, text in gallery.svg_texts(anew):
-        (anew / FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
-        yield from _same(folder, f"{FOLDER}/{name}.svg", text)
+        svg = f"{FOLDER}/{name}.svg"
+        if unlike and (folder / svg).exists():
+            shutil.copy(folder / svg, anew / svg)
+        else:
+            (anew / svg).write_text(text, encoding="utf-8")
+            yield from _same(folder, svg, text)
     known = {path.name for path in (anew / FOLDER).iterdir()}
     found = {path.name for path in (folder / FOLDER).glob("*.svg")}
     yield from (f"{FOLDER}/{name}: no run gives it" for name in sorted(found - known))
 
 
-def _report(folder: Path, anew: Path, drawn: bool) -> Iterator[str]:
-    """Every line of the report; and the page, where there is one and its figures are those of the scratch folder."""
+def _report(folder: Path, anew: Path) -> Iterator[str]:
+    """Every line of the report; and the page, where there is one, with the scratch folder's figures in it."""
     text = report.markdown(anew)
     if not (folder / report.MARKDOWN).exists():
         yield f"{report.MARKDOWN}: not there; python -m experiments report writes it"
     else:
         yield from _same(folder, report.MARKDOWN, text)
-    if drawn and (folder / report.HTML).exists():
+    if (folder / report.HTML).exists():
         title = text.splitlines()[0].removeprefix("# ")
         yield from _same(folder, report.HTML, page(text, title, anew))
 

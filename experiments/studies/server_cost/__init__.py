@@ -60,10 +60,12 @@ SERVER_COST = Study(
     name="server_cost",
     question="What does a request cost the server in CPU-seconds: sockets against gRPC, and against a bare echo?",
     parts={
-        "lookup": Part("Lookup at 16 kept-alive connections, on both transports", lookup),
-        "echo": Part("A bare protobuf echo, likewise", echo),
-        "stamped": Part("Lookup with every request's stages stamped: what the timeline itself costs", stamped),
-        "idle": Part("A server that nobody calls, and 1,000 idle connections", idle, once=True),
+        "lookup": Part("Lookup at 16 kept-alive connections, on both transports", lookup, varies_clients=False),
+        "echo": Part("A bare protobuf echo, likewise", echo, varies_clients=False),
+        "stamped": Part(
+            "Lookup with every request's stages stamped: what the timeline itself costs", stamped, varies_clients=False
+        ),
+        "idle": Part("A server that nobody calls, and 1,000 idle connections", idle, once=True, varies_clients=False),
     },
     main=("lookup", "echo", "stamped", "idle"),
     profiles={
@@ -72,5 +74,4 @@ SERVER_COST = Study(
         "paper": Profile(blocks=20, warm_up_s=2.0, duration_s=20.0, idle_s=60.0),
     },
     conclude=conclude,
-    varies_clients=False,
 )

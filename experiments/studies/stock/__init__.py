@@ -8,9 +8,9 @@ as many workers, the same locking, kept-alive connections that are made before t
 bytes. Where figure 5 is compared with figure 4, the pool's size alone differs. The original compared a service without
 locks on sockets with one with locks on gRPC, and made its connections inside the timing of one side.
 
-A figure's clients are processes with one connection each. ``--clients`` sets the levels of the clients of every part;
-figure 5 and the dispatch models go on to 10, or twice the largest. The catalog's limits are so far off that no trade is
-ever refused; the outcomes are counted in the results.
+A figure's clients are processes with one connection each. ``--clients`` sets the levels of the clients of every part
+but ``stages`` and ``offered_load``; figure 5 and the dispatch models go on to 10, or twice the largest. The catalog's
+limits are so far off that no trade is ever refused; the outcomes are counted in the results.
 """
 
 from dataclasses import replace
@@ -197,7 +197,9 @@ STOCK = Study(
         "locks": Part("Lookup and Trade on sockets under each locking strategy, lock waits timed", locks),
         "same": Part("Figures 2 and 4 once more: what the instrument finds where there is no difference", same),
         "same_again": Part("And once more, where the figures are not run", same_again),
-        "stages": Part("Where a Lookup's time goes in the server, pool of 5, up to it and past it", stages),
+        "stages": Part(
+            "Where a Lookup's time goes in the server, pool of 5, up to it and past it", stages, varies_clients=False
+        ),
         "socket_trade": Part("Trade on sockets, against Trade on gRPC and Lookup on sockets", socket_trade),
         "pool_by_clients": Part("Lookup on sockets: pool × clients", pool_by_clients),
         "dispatch": Part("Both dispatch models past the pool, starved clients counted", dispatch),
@@ -206,7 +208,9 @@ STOCK = Study(
         ),
         "updater": Part("With and without the price updater, on both transports", updater),
         "lock_strategies": Part("Every locking strategy × Lookup, Trade and both, lock waits timed", lock_strategies),
-        "offered_load": Part("Lookup at a given rate, whatever the server does, up to what it can do", offered_load),
+        "offered_load": Part(
+            "Lookup at a given rate, whatever the server does, up to what it can do", offered_load, varies_clients=False
+        ),
         "client_kind": Part("What the client itself adds: the transport's own against the lean one", client_kind),
     },
     main=("figure_1", "figure_2", "figure_3", "figure_4", "figure_5", "locks", "stages", "same"),

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from experiments import results
-from experiments.__main__ import DIFFERS_EXIT, INTERRUPTED_EXIT, UNREAD_EXIT, _folder, _parser, main
+from experiments import report, results, verify
+from experiments.__main__ import DIFFERS_EXIT, INTERRUPTED_EXIT, ONE_NUMBER, UNREAD_EXIT, _folder, _parser, main
 from experiments.run_records import load_records
 from experiments.studies import experiments
 from tests.unit.experiments.planted_stock import World, rows_of, write_results
@@ -48,6 +48,7 @@ def test_every_experiment_is_listed_with_what_it_is(capsys: pytest.CaptureFixtur
         (("run", "stock", "--clients", "0"), "--clients: got '0', allowed: a whole number from 1 to 64"),
         (("run", "stock", "--blocks", "none"), "--blocks"),
         (("run", "server_cost", "--clients", "2", "4"), "--clients: got '2 4', allowed: none, since server_cost"),
+        (("run", "offered_load", "--clients", "3"), "--clients: got '3', allowed: none, since offered_load"),
         ((), "list|run|plot|report"),
     ],
 )
@@ -96,6 +97,7 @@ def test_an_interrupted_run_leaves_no_half_of_it_no_process_and_the_command_to_g
     given = [*EIGHT_RUNS, "--profile", "paper", "--seed", "7", "--out", str(tmp_path)]
     with subprocess.Popen([*COMMAND, *given], stderr=subprocess.PIPE, text=True) as sweep:
         assert sweep.stderr is not None
+        assert sweep.stderr.readline() == f"{ONE_NUMBER}\n"
         assert "8 runs" in sweep.stderr.readline()
         started = clients_of(sweep.pid)
         sweep.send_signal(number)
@@ -149,6 +151,23 @@ def test_a_folder_is_verified_difference_by_difference(capsys: pytest.CaptureFix
     assert len(said) == 20
     assert said[0] == 'results.csv line 2: study is "shock", and "stock" by the run'
     assert last == f"{folder} does not verify: {len(lines)} differences, the first here"
+
+
+@pytest.mark.slow
+def test_verify_says_what_it_did_not_compare(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    """Where another matplotlib is here than drew the figures: that, and no word that they are what the runs give."""
+    assert main(["verify", str(folder)]) == 0
+    assert capsys.readouterr().out == f"{folder} verifies: every number, figure and sentence is what its runs give\n"
+    monkeypatch.setattr(verify, "version", lambda _: "0.1")
+    assert main(["verify", str(folder)]) == 0
+    left_out, last = capsys.readouterr().out.splitlines()
+    assert left_out.startswith("not compared: the figures, which matplotlib ")
+    assert last == f"{folder} verifies: every number and sentence is what its runs give"
+    (folder / report.HTML).write_text("nonsense\n")
+    assert main(["verify", str(folder)]) == DIFFERS_EXIT
+    assert f"{report.HTML} line 1: has " in capsys.readouterr().out
 
 
 def test_results_are_never_written_over(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from experiments import environment, results
 from experiments.design import LOOKUP_AND_TRADE, Design, Factor, Run, Setting, cross
 from experiments.observation import Observation, rows
 from experiments.results import RESULTS_FILE
-from experiments.run_records import RUNS_FILE, load_raw, load_records
+from experiments.run_records import RUNS_FILE, load_raw, load_records, save_raw
 from experiments.runner import DESIGN_FILE, Sweep, Watch, planned, run_sweep
 from stock_service.errors import UsageError
 from tests.unit.experiments import planted_runs
 from tests.unit.experiments.planted_runs import observed
 
+HERE = environment.look()
 DESIGN = Design(cross(Setting("figure_2", 0.01, 0.02), Factor("clients", (1, 2, 3))), blocks=2, seed=4)
 
 
@@ -235,6 +236,31 @@ def test_a_sweep_that_is_done_is_resumed_with_nothing_to_do(tmp_path: Path) -> N
     assert environment.load(tmp_path) == before
 
 
+def test_a_sweep_that_was_interrupted_after_its_last_run_ends_when_it_is_resumed(tmp_path: Path) -> None:
+    """As while the last block's figures were drawn: no run is left, and the machine afterwards is kept all the same."""
+
+    def interrupt(block: int) -> None:
+        if block == DESIGN.blocks:
+            raise KeyboardInterrupt
+
+    first = Recorder()
+    watch = dataclasses.replace(first.watch, ended_block=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(sweep(tmp_path), first.execute, resume=False, watch=watch)
+    assert environment.load(tmp_path).after is None
+    assert resumed(tmp_path) == []
+    assert environment.load(tmp_path).after is not None
+
+
+def test_times_that_a_crash_left_without_their_run_are_gone_when_it_is_done_again(tmp_path: Path) -> None:
+    """Also where the run that is done in its place keeps none; those of the runs before it stay."""
+    interrupted(tmp_path, fail_at=3)
+    run = DESIGN.runs()[2]
+    save_raw(tmp_path, run.run_id, observed(run, keep_records=True))
+    run_sweep(sweep(tmp_path), observed, resume=True, watch=Recorder().watch)
+    assert sorted(path.stem for path in (tmp_path / "records").iterdir()) == ["001-001", "001-002"]
+
+
 def test_resuming_where_nothing_was_begun_begins(tmp_path: Path) -> None:
     """``--resume`` may always be given."""
     recorder = Recorder()
@@ -283,22 +309,31 @@ def test_a_sweep_is_not_resumed_on_another_commit(tmp_path: Path) -> None:
     [
         ("changes", "f" * 64, "with changes ffffffffffff"),
         ("python", "CPython 2.7", "CPython 2.7"),
+        ("packages", HERE.packages | {"grpcio": "0.1"}, r"results of grpcio 0\.1, and this is grpcio \d"),
+        ("packages", {}, "results of grpcio unknown, and this is"),
+        ("kernel", "Linux 2.4", r"Linux 2\.4"),
         ("cpu_model", "Z80", "Z80"),
         ("cores", 999, "999 cores"),
     ],
 )
-def test_a_sweep_is_not_resumed_on_other_code_or_another_machine(
+def test_a_sweep_is_not_resumed_on_other_code_other_versions_or_another_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str, value: object, message: str
 ) -> None:
-    """Two working trees of one commit that differ, or another Python, processor or number of cores."""
-    here = dataclasses.replace(environment.look(), dirty=True, changes="0" * 64)
+    """Two working trees of one commit that differ, or another Python, package, kernel, processor or number of cores."""
+    here = dataclasses.replace(HERE, dirty=True, changes="0" * 64)
     monkeypatch.setattr(environment, "look", lambda: here)
-    recorder = Recorder(fail_at=3)
-    with pytest.raises(KeyboardInterrupt):
-        run_sweep(sweep(tmp_path), recorder.execute, resume=False, watch=recorder.watch)
+    interrupted(tmp_path, fail_at=3)
     environment.save(dataclasses.replace(here, **{field: value}), tmp_path)  # type: ignore[arg-type]  # one of its fields
     with pytest.raises(UsageError, match=message):
-        run_sweep(sweep(tmp_path), recorder.execute, resume=True, watch=recorder.watch)
+        resumed(tmp_path)
+
+
+def test_a_sweep_is_resumed_with_another_matplotlib(tmp_path: Path) -> None:
+    """It draws, and measures nothing."""
+    interrupted(tmp_path, fail_at=3)
+    seen = environment.load(tmp_path)
+    environment.save(dataclasses.replace(seen, packages=seen.packages | {"matplotlib": "0.1"}), tmp_path)
+    assert len(resumed(tmp_path)) == 4
 
 
 def test_a_sweep_that_a_crash_ended_in_its_header_begins_anew(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 import pytest
 
 from experiments.design import LOOKUP_AND_TRADE, TRADE, Setting
+from experiments.gates.machine_gates import AA_MIN
 from experiments.studies import STUDIES, experiments
 from experiments.studies.server_cost import SERVER_COST
 from experiments.studies.stock import CATALOG, STOCK
-from experiments.study import Profile, Scale
+from experiments.study import Profile, Scale, Study
 from stock_service import catalog_file
 from stock_service.concurrency import EXECUTORS
 from stock_service.locking import LOCKINGS
@@ -145,6 +146,25 @@ def test_what_is_run_once_more_is_the_very_same_but_for_its_name() -> None:
     assert alone == {"dispatch", "same", "same_again"}
     again = STOCK.design(("same_again",), SCALE, seed=1).settings
     assert len(again) == len(set(again)) == 2 * len(settings("same"))
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+def test_a_part_says_whether_it_has_the_numbers_of_clients_that_are_asked_for(study: Study) -> None:
+    """Asked for one or for two, a part that has its own is the same, and every other is not."""
+    for name, part in study.parts.items():
+        one, two = (
+            [setting.clients for setting in part.settings(dataclasses.replace(SCALE, clients=(clients,)))]
+            for clients in (1, 2)
+        )
+        assert part.varies_clients == (one != two), name
+
+
+@pytest.mark.parametrize("parts", [STOCK.main, ("dispatch",)])
+def test_two_numbers_of_clients_make_the_aa_comparisons_that_a_sweep_needs(parts: tuple[str, ...]) -> None:
+    """And one makes too few: each is of a setting of ``same``."""
+    for clients, enough in (((5,), False), ((1, 5), True), ((1, 2, 3, 4, 5), True)):
+        settings = STOCK.design(parts, dataclasses.replace(SCALE, clients=clients), seed=1).settings
+        assert (sum(setting.part == "same" for setting in settings) >= AA_MIN) == enough
 
 
 def test_everything_that_is_asked_for_can_be_run_by_name() -> None:

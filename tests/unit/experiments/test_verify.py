@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import itertools
+import json
 import random
 import re
 import shutil
@@ -157,14 +158,73 @@ def test_a_changed_figure_page_or_line_is_found_with_its_name(folder: Path, rng:
 
 
 @pytest.mark.slow
-def test_figures_are_left_out_where_another_matplotlib_drew_them(folder: Path) -> None:
-    """Their bytes would differ; the report's words must not."""
-    changed = folder / gallery.FOLDER / "figure_2.svg"
-    changed.write_text(changed.read_text() + "\n")
-    seen = environment.load(folder)
-    environment.save(dataclasses.replace(seen, packages=seen.packages | {"matplotlib": "0.1"}), folder)
+def test_where_another_matplotlib_drew_the_figures_the_rest_is_compared(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rng: random.Random
+) -> None:
+    """Their bytes would differ; the report's words must not, nor the page's, and its figures are those of the files."""
+    monkeypatch.setattr(verify, "version", lambda _: "0.1")
+    drew = environment.load(folder).packages["matplotlib"]
+    assert verify.not_compared(folder) == f"the figures, which matplotlib {drew} drew, and here is 0.1"
+    changed, gone, more = (folder / gallery.FOLDER / f"{name}.svg" for name in ("figure_2", "figure_4", "figure_9"))
+    drawn_otherwise = changed.read_text().replace("<svg ", "<svg  ", 1)
+    changed.write_text(drawn_otherwise)
+    report.write(folder)
+    assert found(folder) == []
+    changed.write_text(other(drawn_otherwise, rng))
     (difference,) = found(folder)
-    assert difference.startswith(f"{report.MARKDOWN} line")  # of its packages
+    assert difference.startswith(f"{report.HTML} line ")
+    changed.write_text(drawn_otherwise)
+    shutil.copy(gone, more)
+    gone.unlink()
+    (folder / report.HTML).write_text("nonsense\n")
+    names = (f"{gallery.FOLDER}/figure_4.svg: not there", f"{gallery.FOLDER}/figure_9.svg: no run gives it")
+    assert found(folder)[:2] == list(names)
+    assert any(line.startswith(f"{report.HTML}: ") for line in found(folder))
+
+
+@pytest.mark.slow
+def test_another_environment_is_found_though_nothing_is_computed_from_it(folder: Path, rng: random.Random) -> None:
+    """One value of it, whichever, but for how busy the machine was afterwards; its line breaks are nothing."""
+    file = folder / ENVIRONMENT_FILE
+    text = file.read_text()
+    right = json.loads(text)
+    of_all = f"{len(RUN_IDS)} of {len(RUN_IDS)} runs have another's digest"
+    paths = [(name,) for name in right] + [(part, name) for part in ("packages", "before") for name in right[part]]
+    for path in paths:
+        changed = json.loads(text)
+        values = changed if len(path) == 1 else changed[path[0]]
+        match values[path[-1]]:
+            case dict():
+                continue
+            case str() as old:
+                values[path[-1]] = other(old, rng)
+            case old:
+                values[path[-1]] = not old
+        file.write_text(json.dumps(changed, indent=2))
+        assert first(folder) == f"{ENVIRONMENT_FILE}: not the one that was written: {of_all}", path
+    file.write_text(json.dumps(right))
+    assert not first(folder).startswith(ENVIRONMENT_FILE)
+
+
+def test_blocks_that_are_gone_from_design_and_runs_are_found(folder: Path) -> None:
+    """The runs that are left say that the design was another."""
+    blocks = max(document["run"]["block"] for document in documents_of(folder))
+    file = folder / DESIGN_FILE
+    file.write_text(file.read_text().replace(f'"blocks": {blocks},', f'"blocks": {blocks - 1},'))
+    kept = [document for document in documents_of(folder) if document["run"]["block"] < blocks]
+    keep(folder, kept)
+    of_all = f"{len(kept)} of {len(kept)} runs have another's digest"
+    assert first(folder) == f"{DESIGN_FILE}: not the one that was written: {of_all}"
+
+
+@pytest.mark.slow
+def test_runs_without_digests_of_design_and_environment_verify_without_them(folder: Path) -> None:
+    """As older ones have none: nothing is said of what nobody wrote down."""
+    older = [{name: of for name, of in document.items() if name != "belongs_to"} for document in documents_of(folder)]
+    keep(folder, [sealed(document) for document in older])
+    seen = environment.load(folder)
+    environment.save(dataclasses.replace(seen, kernel="Linux 2.4"), folder)
+    assert not first(folder).startswith((ENVIRONMENT_FILE, "run"))
 
 
 def test_a_run_that_is_gone_is_named(folder: Path) -> None:
