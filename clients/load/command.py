@@ -19,7 +19,7 @@ from clients.connecting import FAULT_EXIT, explained
 from clients.load import fleet, output
 from clients.load.floor import Floor, floor
 from clients.load.live import live
-from clients.load.options import parser, plan
+from clients.load.options import check, parser, plan
 from clients.load.output import Measured
 from clients.load.plan import LoadPlan
 from clients.load.result import ALL
@@ -50,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; gives its exit code."""
     options = parser(PROGRAM).parse_args(arguments)
     try:
+        check(options)
         plans = [plan(options, clients) for clients in options.clients]
+        fleet.make_room(max(options.clients))
         if options.find_rate:
             _check_search(options)
         elif options.p99_ms is not None:
@@ -157,7 +159,7 @@ def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
 def _search(session: _Session, base: LoadPlan) -> int:
     """Trials of rising rates."""
     options = session.options
-    limits = [parse(f"p99>{options.p99_ms * 1000:f}us"), parse("errors>0.1%"), *(options.fail_if or ())]
+    limits = _limits(options)
 
     def trial(rate_hz: float) -> Trial:
         with session.interrupts.held():
@@ -216,6 +218,16 @@ def _check_search(options: argparse.Namespace) -> None:
         raise UsageError("--find-rate", f"--rate-hz {options.rate_hz:g}", "one of the two: it looks for the rate")
     if len(options.clients) > 1:
         raise UsageError("--find-rate", "several numbers of clients", "one: --clients N")
+    lowest_hz = lowest_rate_hz(_limits(options), options.duration_s)
+    if lowest_hz > SEARCH_TO_HZ:
+        least_s = options.duration_s * lowest_hz / SEARCH_TO_HZ
+        allowed = f"{least_s:.3g} or more: a trial at {SEARCH_TO_HZ:g}/s must have replies enough for every percentile"
+        raise UsageError("--duration-s", options.duration_s, allowed)
+
+
+def _limits(options: argparse.Namespace) -> list[Condition]:
+    """What every trial of a search must keep."""
+    return [parse(f"p99>{options.p99_ms * 1000:f}us"), parse("errors>0.1%"), *(options.fail_if or ())]
 
 
 _TEXTS = (("json", output.json_text), ("csv", output.csv_text), ("hlog", output.hlog_text))
