@@ -15,7 +15,7 @@ from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 from clients.load.client_process import ClientReport
 from clients.load.dependence import ArrivalCheck
 from clients.load.plan import LoadPlan
-from clients.load.recorder import RawRecords, RequestReport, joined, merged
+from clients.load.recorder import RawRecords, RequestReport, Span, joined, merged
 from clients.load.records import Window
 from clients.load.slices import Slices
 from clients.load.times import Distribution, Times
@@ -98,9 +98,10 @@ class LoadResult:
     started_clients: int
     """Processes that reached the barrier."""
     served_clients: int
-    """Those of them that got a reply in the window."""
+    """Those of them that got a reply; see ``sending_connections``."""
     sending_connections: int
-    """Connections that got a reply in the window."""
+    """Connections that got a reply: in a closed loop in the window; in an open one, where many may have no turn in it,
+    in the whole run."""
     client_cpu_each_s: tuple[float, ...]
     """Processor time of each client process; a sender of an open loop waits for the next moment awake."""
     errors: Mapping[str, int]
@@ -117,12 +118,12 @@ class LoadResult:
 
     @property
     def starved_clients(self) -> int:
-        """Client processes that got no reply in the window; they are in no latency."""
+        """Client processes that got no reply; they are in no latency."""
         return self.started_clients - self.served_clients
 
     @property
     def starved_connections(self) -> int:
-        """Connections that got no reply in the window."""
+        """Connections that got no reply; each was sent a first call at least."""
         return self.started_clients * self.connections_per_client - self.sending_connections
 
     @property
@@ -210,6 +211,7 @@ def combine(
             *([{CLIENT_LOST: lost}] if lost else []),
         ]
     )
+    served = [[_served(span, plan.loop) for span in each.spans] for each in recorded]
     return LoadResult(
         loop=plan.loop,
         rate_hz=plan.rate_hz,
@@ -227,8 +229,8 @@ def combine(
         completed=sum(each.completed for each in recorded),
         arrivals=tuple(each.arrivals for each in recorded if each.arrivals is not None),
         started_clients=len(reports) + lost,
-        served_clients=sum(any(span.replies for span in each.spans) for each in recorded),
-        sending_connections=sum(span.replies > 0 for span in spans),
+        served_clients=sum(map(any, served)),
+        sending_connections=sum(map(sum, served)),
         client_cpu_each_s=tuple(report.cpu_s for report in reports),
         errors=errors,
         interrupted=interrupted,
@@ -280,6 +282,11 @@ def from_json(document: dict[str, Any]) -> LoadResult:
         arrivals=checks,
         client_cpu_each_s=tuple(document["client_cpu_each_s"]),
     )
+
+
+def _served(span: Span, loop: str) -> bool:
+    """Whether a connection was not starved."""
+    return span.replies > 0 or (loop == "open" and span.heard)
 
 
 def _merged(reports: Sequence[RequestReport], loop: str) -> RequestReport:

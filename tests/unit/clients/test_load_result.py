@@ -7,7 +7,7 @@ import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from clients.load.client_process import ClientReport
-from clients.load.records import Records, Window
+from clients.load.records import Records, Window, fault_outcome
 from clients.load.result import ALL, CLIENT_LOST, LoadResult, RequestResult, combine, from_json, to_json
 from stock_service.errors import Unavailable
 from stock_service.model import Status
@@ -131,6 +131,24 @@ def test_an_open_loop_has_two_times() -> None:
     assert (result.late_us.count, result.late_us.max_us) == (2000, 30)
     assert (result.loop, result.rate_hz, result.throughput_hz, result.completed) == ("open", 1000.0, 1000.0, 2000)
     assert (result.think_us, result.n_over_x_us, result.little_ratio) == (None, None, None)
+
+
+def test_in_an_open_loop_a_connection_without_a_turn_is_not_starved() -> None:
+    """Its first call was answered, and nothing came due on it in the window; who got no reply at all is starved."""
+    called, failed, served_late = Records(), Records(), Records()
+    for records, outcome, done_ns in (
+        (called, Status.OK, 200 * US),
+        (failed, fault_outcome(Unavailable("gone")), 200 * US),
+        (served_late, Status.OK, WINDOW.end_ns),
+    ):
+        records.started += 1
+        records.note(0, done_ns, int(outcome), 0)
+        if outcome == Status.OK:
+            records.note_first()
+    result = combine(
+        replace(OPEN, clients=1, connections_per_client=3), WINDOW, [report(0, called, failed, served_late, plan=OPEN)]
+    )
+    assert (result.starved_clients, result.sending_connections, result.starved_connections) == (0, 1, 2)
 
 
 def test_in_a_closed_loop_nothing_is_late() -> None:
