@@ -10,6 +10,7 @@ Programs that call ``run`` need the usual ``if __name__ == "__main__"`` guard.
 """
 
 import multiprocessing
+import os
 import resource
 import signal
 import threading
@@ -199,7 +200,8 @@ class _Fleet:
         faults = [report.fault for report in self._reports if report.fault is not None]
         if faults and len(faults) == len(self._processes):
             raise faults[0]
-        return combine(plan, self._window, self._reports, lost, self._interrupted)
+        cores = len(os.sched_getaffinity(0) if plan.cpus is None else set(plan.cpus))
+        return combine(plan, self._window, self._reports, lost, self._interrupted, cores)
 
     def reap(self) -> None:
         """Ends every process that still runs, and waits for all. Those that have reported are ending by themselves."""

@@ -107,6 +107,8 @@ class LoadResult:
     errors: Mapping[str, int]
     """By kind, of the whole run: those of connecting and warm-up included."""
     interrupted: bool
+    cores: int | None = None
+    """How many cores the client processes may use between them; None where it was not written down."""
     raw: RawRecords | None = None
     """Every request, where the plan asked for it; not kept in JSON."""
 
@@ -166,6 +168,11 @@ class LoadResult:
         return self.client_cpu_s / count / self.duration_s if count and self.duration_s else 0.0
 
     @property
+    def client_cores_share(self) -> float:
+        """The client processes' share of all the cores that they may use; 0 where it is not known how many."""
+        return self.client_cpu_s / self.duration_s / self.cores if self.cores and self.duration_s else 0.0
+
+    @property
     def think_us(self) -> float | None:
         """In a closed loop: from a reply to the next request of the same connection, mean."""
         return self.think.sum_ns / self.think.count / 1000 if self.think.count else None
@@ -188,15 +195,21 @@ class LoadResult:
 
     @property
     def load_limited(self) -> bool:
-        """Whether clients of a closed loop were so busy that the latency is that of client and server together.
+        """Whether clients of a closed loop, one of them or all on their cores together, were so busy that the latency
+        is that of client and server together.
 
         In an open loop lateness shows it, since its senders wait awake.
         """
-        return self.loop == "closed" and self.client_cpu_share > CLIENT_CPU_LIMIT
+        return self.loop == "closed" and max(self.client_cpu_share, self.client_cores_share) > CLIENT_CPU_LIMIT
 
 
 def combine(
-    plan: LoadPlan, window: Window, reports: Sequence[ClientReport], lost: int = 0, interrupted: bool = False
+    plan: LoadPlan,
+    window: Window,
+    reports: Sequence[ClientReport],
+    lost: int = 0,
+    interrupted: bool = False,
+    cores: int | None = None,
 ) -> LoadResult:
     """The result of a run from what its processes reported; ``lost`` ended without a report."""
     recorded = [report.recorded for report in reports if report.recorded is not None]
@@ -234,21 +247,24 @@ def combine(
         client_cpu_each_s=tuple(report.cpu_s for report in reports),
         errors=errors,
         interrupted=interrupted,
+        cores=cores,
         raw=joined([each.raw for each in recorded if each.raw is not None]) if plan.keep_records else None,
     )
 
 
 _TIMES = ("connects", "first_calls", "late", "think")
+_LATER = ("cores",)
+"""What older documents do not have; it has a default."""
 _PLAIN = tuple(
     field.name
     for field in fields(LoadResult)
-    if field.name not in (*_TIMES, "parts", "slices", "arrivals", "client_cpu_each_s", "raw")
+    if field.name not in (*_TIMES, *_LATER, "parts", "slices", "arrivals", "client_cpu_each_s", "raw")
 )
 
 
 def to_json(result: LoadResult) -> dict[str, object]:
     """All that was counted and timed, in values that ``json`` writes; histograms in HdrHistogram's own V2 form."""
-    document: dict[str, object] = {name: getattr(result, name) for name in _PLAIN}
+    document: dict[str, object] = {name: getattr(result, name) for name in (*_PLAIN, *_LATER)}
     document |= {name: getattr(result, name).to_json() for name in _TIMES}
     document["slices"] = result.slices.to_json()
     document["arrivals"] = [asdict(check) for check in result.arrivals]
@@ -268,6 +284,7 @@ def to_json(result: LoadResult) -> dict[str, object]:
 def from_json(document: dict[str, Any]) -> LoadResult:
     """The reverse of ``to_json``. KeyError, TypeError or ValueError for anything else."""
     values: dict[str, Any] = {name: document[name] for name in _PLAIN}
+    values |= {name: document[name] for name in _LATER if name in document}
     values |= {name: Times.from_json(document[name]) for name in _TIMES}
     parts = {}
     for name, part in document["parts"].items():

@@ -326,8 +326,10 @@ def test_clients_keep_to_their_cores() -> None:
         seen.extend(psutil.Process(pid).cpu_affinity() for pid in client_pids())
 
     with serving("sockets") as where:
-        fleet.run(_plan("sockets", where, cpus=(core,), duration_s=0.4), at_measuring(look))
+        result = fleet.run(_plan("sockets", where, cpus=(core,), duration_s=0.4), at_measuring(look))
+        anywhere = fleet.run(_plan("sockets", where, duration_s=0.1))
     assert seen == [[core], [core]]
+    assert (result.cores, anywhere.cores) == (1, len(os.sched_getaffinity(0)))
 
 
 def test_a_client_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,6 +118,25 @@ def test_a_busy_client_is_said_to_be_so() -> None:
     assert not combine(OPEN, WINDOW, [report(0, plan=OPEN, cpu_s=1.9)]).load_limited
 
 
+@pytest.mark.parametrize(
+    ("cpu_s", "cores", "limited"),
+    [(0.45, 1, True), (0.35, 1, False), (0.45, 2, False), (0.85, 2, True), (0.45, None, False)],
+)
+def test_clients_that_share_cores_are_held_against_all_of_them(cpu_s: float, cores: int | None, limited: bool) -> None:
+    """Four clients in a window of 2 s, none of them busy: together they may leave their cores no room."""
+    reports = [report(number, closed_records(), cpu_s=cpu_s) for number in range(4)]
+    result = combine(replace(PLAN, clients=4), WINDOW, reports, cores=cores)
+    assert result.load_limited is limited
+    assert from_json(json.loads(json.dumps(to_json(result)))).load_limited is limited
+
+
+def test_what_was_kept_without_the_number_of_cores_is_read() -> None:
+    """It is then not known; the busiest client still tells."""
+    document = to_json(combine(PLAN, WINDOW, [report(0, closed_records(), cpu_s=1.7)], cores=2))
+    del document["cores"]
+    assert (from_json(document).cores, from_json(document).load_limited) == (None, True)
+
+
 # ---- the open loop
 
 
