@@ -43,7 +43,18 @@ ENOUGH = 1.2
 """A search begins where a trial has so many times the replies that its percentiles need: arrivals are random."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
-"""A client whose sends are later than this at their 99th percentile, or than this share of the median, is the limit."""
+"""A trial whose sends are later than this at their 99th percentile, or than this share of the median, fails. Why they
+are late cannot be told: the client was too slow, or the server kept all calls that its connections have room for."""
+
+KEPT_UP = 0.99
+"""A trial whose window saw fewer replies than this share of what was due in it fails: the server fell behind."""
+
+
+LATE_WHY = (
+    "the client may be too slow (give it --clients, or --cpus of its own), "
+    "or the server had no room for more calls (--connections-per-client)"
+)
+"""What late sends may come from, and what to try."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -186,16 +197,18 @@ def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial
     every, late = run.result.requests[ALL], run.result.late_us
     faults = list(broken(limits, run.result))
     late_us = (late.p99_us or 0.0) if late else 0.0
-    limited = late_us > max(LATE_US, LATE_SHARE * (every.p50_us or 0.0))
-    said = f"p99 {span(every.p99_us)}, {'; '.join(faults) or 'kept'}{', client late' if limited else ''}"
-    return Trial(rate_hz, not faults and not limited, said, limited)
+    late_sends = late_us > max(LATE_US, LATE_SHARE * (every.p50_us or 0.0))
+    due = every.count + sum(every.errors.values())
+    if run.result.completed < KEPT_UP * due:
+        faults.append(f"{run.result.completed:,} replies in time, of {due:,} due")
+    said = f"p99 {span(every.p99_us)}, {'; '.join(faults) or 'kept'}{', sent late' if late_sends else ''}"
+    return Trial(rate_hz, not faults and not late_sends, said, late_sends)
 
 
 def _conclusion(found: Found, lowest_hz: float, p99_ms: float) -> str:
     """What a search found, in a line."""
     none = found.rate_hz is None
-    why = f"; {'there' if none else 'above it'} this client is late: give it --clients or --cpus of its own"
-    why = why if found.client_limited else ""
+    why = f"; {'there' if none else 'above it'} requests were sent late: {LATE_WHY}" if found.late_sends else ""
     if none:
         return f"no rate from {lowest_hz:.0f}/s on was shown to keep a p99 of {p99_ms:g} ms{why}"
     return f"highest rate with a p99 of at most {p99_ms:g} ms: {found.rate_hz:.0f}/s, within 5 %{why}"
