@@ -71,9 +71,12 @@ class Span:
     answered_ns: int | None = None
     """In a closed loop: when the reply came that was folded last, if it was in the window."""
 
-    def cut(self, most: int) -> None:
-        """Leaves out of ``began`` what was under way when the run was interrupted: so many requests at most."""
-        self.began -= min(most, max(0, self.began - self.recorded))
+    def cut(self, most: int) -> int:
+        """Leaves out of ``began`` what was under way when the run was interrupted, so many requests at most; how many
+        they were."""
+        under_way = min(most, max(0, self.began - self.recorded))
+        self.began -= under_way
+        return under_way
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,9 @@ class LoadResult:
     interrupted: bool
     cores: int | None = None
     """How many cores the client processes may use between them; None where it was not written down."""
+    unanswered: int = 0
+    """Requests that were under way, or due and not sent, when the run was interrupted: those that would have waited
+    longest, and are in no latency."""
     raw: RawRecords | None = None
     """Every request, where the plan asked for it; not kept in JSON."""
 
@@ -248,13 +251,14 @@ def combine(
         errors=errors,
         interrupted=interrupted,
         cores=cores,
+        unanswered=sum(report.unanswered for report in reports),
         raw=joined([each.raw for each in recorded if each.raw is not None]) if plan.keep_records else None,
     )
 
 
 _TIMES = ("connects", "first_calls", "late", "think")
-_LATER = ("cores",)
-"""What older documents do not have; it has a default."""
+_LATER = ("cores", "unanswered")
+"""What older documents do not have; each has a default."""
 _PLAIN = tuple(
     field.name
     for field in fields(LoadResult)

@@ -93,7 +93,8 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
 def warnings(result: LoadResult) -> Iterator[str]:
     """What makes the numbers doubtful."""
     if result.interrupted:
-        yield "interrupted: this is what was measured until then"
+        left_out = f"{result.unanswered:,} under way or due when interrupted, in no latency"
+        yield f"interrupted: this is what was measured until then; {left_out}"
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
         yield f"ERRORS (warm-up included): {counts}"

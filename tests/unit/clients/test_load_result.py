@@ -130,11 +130,19 @@ def test_clients_that_share_cores_are_held_against_all_of_them(cpu_s: float, cor
     assert from_json(json.loads(json.dumps(to_json(result)))).load_limited is limited
 
 
-def test_what_was_kept_without_the_number_of_cores_is_read() -> None:
-    """It is then not known; the busiest client still tells."""
+def test_what_was_kept_before_these_were_counted_is_read() -> None:
+    """How many cores is then not known; the busiest client still tells."""
     document = to_json(combine(PLAN, WINDOW, [report(0, closed_records(), cpu_s=1.7)], cores=2))
-    del document["cores"]
-    assert (from_json(document).cores, from_json(document).load_limited) == (None, True)
+    del document["cores"], document["unanswered"]
+    again = from_json(document)
+    assert (again.cores, again.unanswered, again.load_limited) == (None, 0, True)
+
+
+def test_what_waited_when_clients_were_interrupted_is_added_and_kept() -> None:
+    """Of all of them."""
+    reports = [replace(report(number, closed_records()), interrupted=True, unanswered=7) for number in range(2)]
+    result = combine(PLAN, WINDOW, reports, interrupted=True)
+    assert (result.unanswered, from_json(json.loads(json.dumps(to_json(result)))).unanswered) == (14, 14)
 
 
 # ---- the open loop

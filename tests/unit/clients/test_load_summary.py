@@ -117,6 +117,7 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
     ("change", "said"),
     [
         ({"interrupted": True}, "interrupted"),
+        ({"interrupted": True, "unanswered": 1234}, "1,234 under way or due when interrupted, in no latency"),
         ({"errors": {"unavailable": 3}}, "ERRORS (warm-up included): unavailable 3"),
         ({"started_clients": 3}, "starved: 2 of 3 clients got no reply"),
         ({"connections_per_client": 2}, "starved: 1 of 2 connections got no reply"),
