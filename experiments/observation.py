@@ -208,7 +208,9 @@ def _client_share(seen: Observation) -> float | None:
 
 def _load_limited(load: LoadResult | None, share: float | None) -> bool:
     """In a closed loop: an open loop's clients wait awake, and whether they keep up is seen by how late they send."""
-    return load is not None and load.loop == "closed" and share is not None and share > CLIENT_CPU_LIMIT
+    if load is None or load.loop == "open":
+        return False
+    return load.load_limited or (share is not None and share > CLIENT_CPU_LIMIT)
 
 
 def _lock_wait(waits: Mapping[str, LockWait] | None, request: str) -> LockWait | None:

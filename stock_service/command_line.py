@@ -93,4 +93,9 @@ def address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= 65535:
         raise argparse.ArgumentTypeError(f"got {text!r}, allowed: HOST:PORT, such as 127.0.0.1:50051")
+    try:
+        host.encode("idna")  # as a socket will, where it would be no OSError
+    except UnicodeError as error:
+        allowed = "HOST:PORT, with a host of labels of 1 to 63 characters"
+        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}") from error
     return host, int(port)

@@ -55,6 +55,8 @@ class ClientReport:
     fault: Fault | None = None
     """Why it could not connect, instead of the rest."""
     interrupted: bool = False
+    unanswered: int = 0
+    """Requests that were under way, or due and not sent, when it was interrupted; they are in nothing else."""
 
 
 class Interrupted(BaseException):
@@ -103,8 +105,9 @@ class Load(Protocol):
     def settle(self) -> None:
         """After the window: waits for the replies under way, then for those of the other clients."""
 
-    def end(self, interrupted: bool) -> None:
-        """Folds all records, and closes unless it was interrupted, wherever that was."""
+    def end(self, interrupted: bool) -> int:
+        """Folds all records, and closes unless it was interrupted, wherever that was; how many requests were then
+        under way, or due and not sent."""
 
 
 def run_client(plan: LoadPlan, client: int, pipe: Pipe, progress: MutableSequence[int]) -> None:
@@ -162,10 +165,10 @@ class Client:
         except Fault as fault:
             signal.signal(signal.SIGTERM, before)
             return ClientReport(self._client, fault=fault)
-        self._load.end(interrupted)
+        unanswered = self._load.end(interrupted)
         signal.signal(signal.SIGTERM, before)
         cpu_s = (ended_ns - began_ns) / 1e9 if began_ns else 0.0
-        return ClientReport(self._client, recorder.recorded(), cpu_s, interrupted=interrupted)
+        return ClientReport(self._client, recorder.recorded(), cpu_s, None, interrupted, unanswered)
 
 
 def _settle(plan: LoadPlan) -> None:
@@ -173,7 +176,7 @@ def _settle(plan: LoadPlan) -> None:
     if plan.cpus is not None and sys.platform == "linux":
         os.sched_setaffinity(0, plan.cpus)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard and plan.connections_per_client > 256:
+    if soft != hard and soft < 4 * plan.connections_per_client + 64:  # grpcio has several for each
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.collect()
     gc.freeze()
@@ -265,13 +268,14 @@ class _Alone:
         self._driver.write_off()
         _let_others_end(self._recorder.window)
 
-    def end(self, interrupted: bool) -> None:
+    def end(self, interrupted: bool) -> int:
         """See ``Load.end``."""
+        until_ns = _due_until(self._recorder.window)
         self._recorder.fold(self._driver.records, self._span)
         if interrupted:
-            self._span.cut(1)
-        else:
-            self._driver.close()
+            return self._span.cut(1) + self._driver.unsent(until_ns)
+        self._driver.close()
+        return 0
 
 
 class _Threads:
@@ -311,17 +315,19 @@ class _Threads:
             driver.write_off()
         _let_others_end(self._recorder.window)
 
-    def end(self, interrupted: bool) -> None:
+    def end(self, interrupted: bool) -> int:
         """See ``Load.end``. A thread that is still in a call then is left there."""
+        unanswered, until_ns = 0, _due_until(self._recorder.window)
         if interrupted:
             self._pool.shutdown(wait=False)
             wait(self._futures, _INTERRUPTED_S)
         for driver, span in zip(self._drivers, self._spans, strict=True):
             self._recorder.fold(driver.records, span)
             if interrupted:
-                span.cut(1)
+                unanswered += span.cut(1) + driver.unsent(until_ns)
             else:
                 driver.close()
+        return unanswered
 
 
 def _drive(driver: Driver, recorder: Recorder, span: Span) -> None:
@@ -362,14 +368,16 @@ class _Multiplexed:
         self._lanes.finish()
         _let_others_end(self._recorder.window)
 
-    def end(self, interrupted: bool) -> None:
+    def end(self, interrupted: bool) -> int:
         """See ``Load.end``."""
         self._fold()
         if not interrupted:
             self._lanes.close()
-            return
-        for lane, span in zip(self._lanes.lanes, self._spans, strict=True):
+            return 0
+        return self._lanes.unsent + sum(
             span.cut(len(lane.waiting) + 1)  # one more, which may be neither under way nor written down
+            for lane, span in zip(self._lanes.lanes, self._spans, strict=True)
+        )
 
     def _fold(self) -> None:
         for lane, span in zip(self._lanes.lanes, self._spans, strict=True):
@@ -379,6 +387,11 @@ class _Multiplexed:
 def _let_others_end(window: Window) -> None:
     """Waits until the last replies of the other clients have come: folding on their core would make those late."""
     _sleep_until(window.end_ns + _LAST_REPLIES_NS)
+
+
+def _due_until(window: Window) -> int:
+    """Until when a run that is interrupted now had requests due."""
+    return min(time.perf_counter_ns(), window.end_ns)
 
 
 def _sleep_until(at_ns: int) -> None:

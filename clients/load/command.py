@@ -19,7 +19,7 @@ from clients.connecting import FAULT_EXIT, explained
 from clients.load import fleet, output
 from clients.load.floor import Floor, floor
 from clients.load.live import live
-from clients.load.options import parser, plan
+from clients.load.options import check, parser, plan
 from clients.load.output import Measured
 from clients.load.plan import LoadPlan
 from clients.load.result import ALL
@@ -43,14 +43,27 @@ ENOUGH = 1.2
 """A search begins where a trial has so many times the replies that its percentiles need: arrivals are random."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
-"""A client whose sends are later than this at their 99th percentile, or than this share of the median, is the limit."""
+"""A trial whose sends are later than this at their 99th percentile, or than this share of the median, fails. Why they
+are late cannot be told: the client was too slow, or the server kept all calls that its connections have room for."""
+
+KEPT_UP = 0.99
+"""A trial whose window saw fewer replies than this share of what was due in it fails: the server fell behind."""
+
+
+LATE_WHY = (
+    "the client may be too slow (give it --clients, or --cpus of its own), "
+    "or the server had no room for more calls (--connections-per-client)"
+)
+"""What late sends may come from, and what to try."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; gives its exit code."""
     options = parser(PROGRAM).parse_args(arguments)
     try:
+        check(options)
         plans = [plan(options, clients) for clients in options.clients]
+        fleet.make_room(max(options.clients))
         if options.find_rate:
             _check_search(options)
         elif options.p99_ms is not None:
@@ -157,7 +170,7 @@ def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
 def _search(session: _Session, base: LoadPlan) -> int:
     """Trials of rising rates."""
     options = session.options
-    limits = [parse(f"p99>{options.p99_ms * 1000:f}us"), parse("errors>0.1%"), *(options.fail_if or ())]
+    limits = _limits(options)
 
     def trial(rate_hz: float) -> Trial:
         with session.interrupts.held():
@@ -184,16 +197,18 @@ def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial
     every, late = run.result.requests[ALL], run.result.late_us
     faults = list(broken(limits, run.result))
     late_us = (late.p99_us or 0.0) if late else 0.0
-    limited = late_us > max(LATE_US, LATE_SHARE * (every.p50_us or 0.0))
-    said = f"p99 {span(every.p99_us)}, {'; '.join(faults) or 'kept'}{', client late' if limited else ''}"
-    return Trial(rate_hz, not faults and not limited, said, limited)
+    late_sends = late_us > max(LATE_US, LATE_SHARE * (every.p50_us or 0.0))
+    due = every.count + sum(every.errors.values())
+    if run.result.completed < KEPT_UP * due:
+        faults.append(f"{run.result.completed:,} replies in time, of {due:,} due")
+    said = f"p99 {span(every.p99_us)}, {'; '.join(faults) or 'kept'}{', sent late' if late_sends else ''}"
+    return Trial(rate_hz, not faults and not late_sends, said, late_sends)
 
 
 def _conclusion(found: Found, lowest_hz: float, p99_ms: float) -> str:
     """What a search found, in a line."""
     none = found.rate_hz is None
-    why = f"; {'there' if none else 'above it'} this client is late: give it --clients or --cpus of its own"
-    why = why if found.client_limited else ""
+    why = f"; {'there' if none else 'above it'} requests were sent late: {LATE_WHY}" if found.late_sends else ""
     if none:
         return f"no rate from {lowest_hz:.0f}/s on was shown to keep a p99 of {p99_ms:g} ms{why}"
     return f"highest rate with a p99 of at most {p99_ms:g} ms: {found.rate_hz:.0f}/s, within 5 %{why}"
@@ -216,6 +231,16 @@ def _check_search(options: argparse.Namespace) -> None:
         raise UsageError("--find-rate", f"--rate-hz {options.rate_hz:g}", "one of the two: it looks for the rate")
     if len(options.clients) > 1:
         raise UsageError("--find-rate", "several numbers of clients", "one: --clients N")
+    lowest_hz = lowest_rate_hz(_limits(options), options.duration_s)
+    if lowest_hz > SEARCH_TO_HZ:
+        least_s = options.duration_s * lowest_hz / SEARCH_TO_HZ
+        allowed = f"{least_s:.3g} or more: a trial at {SEARCH_TO_HZ:g}/s must have replies enough for every percentile"
+        raise UsageError("--duration-s", options.duration_s, allowed)
+
+
+def _limits(options: argparse.Namespace) -> list[Condition]:
+    """What every trial of a search must keep."""
+    return [parse(f"p99>{options.p99_ms * 1000:f}us"), parse("errors>0.1%"), *(options.fail_if or ())]
 
 
 _TEXTS = (("json", output.json_text), ("csv", output.csv_text), ("hlog", output.hlog_text))

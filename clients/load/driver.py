@@ -85,6 +85,9 @@ class Driver(Protocol):
     def write_off(self) -> None:
         """Records what an open loop's schedule had due and was not sent. After the last ``drive``."""
 
+    def unsent(self, until_ns: int) -> int:
+        """How many requests an open loop's schedule had due until then that were not sent. After the last ``drive``."""
+
     def close(self) -> None:
         """Closes the connection. May be repeated."""
 
@@ -122,6 +125,14 @@ class Pace:
             records.started += 1
             records.note(now_ns, now_ns, next(requests).first + NEVER_SENT, self._next_ns)
             self._next_ns = next(self._moments)
+
+    def unsent(self, until_ns: int) -> int:
+        """How many requests were due before then and never sent, of a run that was interrupted. To be asked once."""
+        count = 0
+        while self._next_ns < until_ns:
+            count += 1
+            self._next_ns = next(self._moments, until_ns)  # none where the schedule itself was cut through
+        return count
 
 
 class KeptAlive:
@@ -204,6 +215,10 @@ class KeptAlive:
         """See ``Driver.write_off``."""
         if self._pace is not None:
             self._pace.write_off(self.records, self._requests)
+
+    def unsent(self, until_ns: int) -> int:
+        """See ``Driver.unsent``."""
+        return 0 if self._pace is None else self._pace.unsent(until_ns)
 
     def close(self) -> None:
         """See ``Driver.close``."""
@@ -293,6 +308,10 @@ class PerRequest:
         """See ``Driver.write_off``."""
         if self._pace is not None:
             self._pace.write_off(self.records, self._requests)
+
+    def unsent(self, until_ns: int) -> int:
+        """See ``Driver.unsent``."""
+        return 0 if self._pace is None else self._pace.unsent(until_ns)
 
     def close(self) -> None:
         """See ``Driver.close``."""

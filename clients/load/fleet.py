@@ -10,6 +10,8 @@ Programs that call ``run`` need the usual ``if __name__ == "__main__"`` guard.
 """
 
 import multiprocessing
+import os
+import resource
 import signal
 import threading
 import time
@@ -25,9 +27,10 @@ from multiprocessing.sharedctypes import RawArray
 from typing import Literal
 
 from clients.load.client_process import READY, ClientReport, run_client
-from clients.load.plan import CONNECTIONS_MAX, LoadPlan
+from clients.load.plan import CLIENTS_MAX, CONNECTIONS_MAX, LoadPlan
 from clients.load.records import Window
 from clients.load.result import LoadResult, combine
+from stock_service.errors import UsageError
 from stock_service.transports import TRANSPORTS
 
 PRELOADED = ("clients.load.client_process", *TRANSPORTS.values())
@@ -52,6 +55,12 @@ REAP_S = 5.0
 PROGRESS_S = 0.2
 """Between two calls of whoever watches."""
 
+DESCRIPTORS_EACH = 4
+"""Descriptors that a client process takes here: its pipe, and three of ``multiprocessing``'s."""
+
+_DESCRIPTORS_BESIDE = 64
+"""Descriptors that whatever else a program does may take."""
+
 Phase = Literal["starting", "warm-up", "measuring", "finishing"]
 
 
@@ -74,6 +83,7 @@ Watch = Callable[[Progress], None]
 
 def warm() -> None:
     """Starts the fork server and has it load its modules, in the background. May be repeated."""
+    _allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server begins with what is allowed here
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
     resource_tracker.ensure_running()  # which would unblock what is blocked below
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -82,6 +92,26 @@ def warm() -> None:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
     _counts()
+
+
+def make_room(clients: int) -> None:
+    """Sees to it that this process may have so many clients. Raises UsageError where the system does not let it."""
+    needed = DESCRIPTORS_EACH * clients + _DESCRIPTORS_BESIDE
+    allowed = _allow_descriptors(needed)
+    if allowed < needed:
+        most = max(1, (allowed - _DESCRIPTORS_BESIDE) // DESCRIPTORS_EACH)
+        raise UsageError("--clients", clients, f"up to {most}, or more open files than {allowed} (ulimit -Hn)")
+
+
+def _allow_descriptors(needed: int) -> int:
+    """Raises this process's limit of descriptors to so many, if it may be; the limit, which is never lowered."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return needed
+    wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(soft, wanted)
 
 
 @cache
@@ -94,10 +124,12 @@ def _counts() -> MutableSequence[int]:
 def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
     """Runs a plan. Blocks for its warm-up, its window, and the last replies; not in two threads at once.
 
-    Raises the Fault of connecting if no client could connect. A client process that dies is counted among the errors
-    (``client_lost``); no process is left behind, whatever happens. Ctrl-C is kept: see the module. So is a
-    KeyboardInterrupt that ``progress`` raises, or another signal's handler.
+    Raises the Fault of connecting if no client could connect, and UsageError where it may not have so many descriptors.
+    A client process that dies is counted among the errors (``client_lost``); no process is left behind, whatever
+    happens. Ctrl-C is kept: see the module. So is a KeyboardInterrupt that ``progress`` raises, or another signal's
+    handler.
     """
+    make_room(plan.clients)
     warm()
     fleet = _Fleet(plan, progress or _unwatched)
     with fleet.interrupts_noted():
@@ -168,7 +200,8 @@ class _Fleet:
         faults = [report.fault for report in self._reports if report.fault is not None]
         if faults and len(faults) == len(self._processes):
             raise faults[0]
-        return combine(plan, self._window, self._reports, lost, self._interrupted)
+        cores = len(os.sched_getaffinity(0) if plan.cpus is None else set(plan.cpus))
+        return combine(plan, self._window, self._reports, lost, self._interrupted, cores)
 
     def reap(self) -> None:
         """Ends every process that still runs, and waits for all. Those that have reported are ending by themselves."""

@@ -143,6 +143,11 @@ class Lanes:
         for lane in self.lanes:
             lane.records.started -= len(lane.waiting)  # a first call that was never answered: starved, not lost
 
+    @property
+    def unsent(self) -> int:
+        """How many requests of an open loop were due and are not sent."""
+        return len(self._backlog)
+
     def close(self) -> None:
         """Closes every connection. May be repeated."""
         for lane in self.lanes:

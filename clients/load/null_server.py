@@ -267,11 +267,16 @@ class NullServer:
         while True:
             try:
                 accepted, _ = self._listener.accept()
-            except BlockingIOError:
+            except OSError:  # none waits, one has gone again, or no descriptor is left: the listener stays
                 return True
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            accepted.setblocking(False)
-            self._watch(accepted, self._connection(accepted.fileno()).answer)
+            try:
+                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                accepted.setblocking(False)
+                answer = self._connection(accepted.fileno()).answer  # which may say something first
+            except OSError:  # reset by the client
+                accepted.close()
+                continue
+            self._watch(accepted, answer)
 
     def _watch(self, watched: socket.socket, answer: Answer) -> None:
         self._sockets[watched.fileno()] = watched

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from clients.connecting import add_options, server_address
+from clients.load.output import is_stream
 from clients.load.plan import (
     CHOICES,
     CLIENT_KINDS,
@@ -21,11 +22,13 @@ from clients.load.plan import (
     ZIPF_S_MIN,
     LoadPlan,
 )
+from clients.load.result import ALL
 from clients.load.schedule import ARRIVALS
 from clients.load.thresholds import Condition, parse
 from clients.price_updater import stock_name
 from stock_service.catalog_file import DEFAULT_STOCKS
 from stock_service.command_line import Parser, integer, number, seconds
+from stock_service.errors import UsageError
 from stock_service.model import QUANTITY_MAX
 
 DESCRIPTION = "Sends requests in a closed loop, or with --rate-hz in an open one, and measures them."
@@ -91,6 +94,21 @@ def _add_results(made: Parser) -> None:
         metavar="COND",
         help="exit with 4 if it holds, such as 'p99>20ms' or 'errors>0.1%%'; may be repeated",
     )
+
+
+def check(options: argparse.Namespace) -> None:
+    """Raises UsageError where two options do not go together."""
+    for limit in options.fail_if or ():
+        if limit.request != ALL and limit.request not in options.mix:
+            raise UsageError("--fail-if", limit.text, f"requests that --mix has: {', '.join(options.mix)}")
+    taken: dict[Path, str] = {}
+    for option in ("json", "csv", "hlog"):
+        path: Path | None = getattr(options, option)
+        if path is None or is_stream(path):
+            continue
+        other = taken.setdefault(path.resolve(), option)
+        if other != option:
+            raise UsageError(f"--{option}", str(path), f"another file than that of --{other}")
 
 
 def plan(options: argparse.Namespace, clients: int) -> LoadPlan:

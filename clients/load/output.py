@@ -156,6 +156,7 @@ def _document(run: Measured) -> dict[str, object]:
         "client_cpu_share": result.client_cpu_share,
         "load_limited": result.load_limited,
         "interrupted": result.interrupted,
+        "unanswered": result.unanswered,
         "counted": to_json(result),
     }
 

@@ -66,12 +66,17 @@ class Span:
     recorded: int = 0
     """Requests folded in the whole run: as many, or some were lost."""
     replies: int = 0
+    heard: bool = False
+    """Whether there was any reply before the window's end, the warm-up's and first calls included."""
     answered_ns: int | None = None
     """In a closed loop: when the reply came that was folded last, if it was in the window."""
 
-    def cut(self, most: int) -> None:
-        """Leaves out of ``began`` what was under way when the run was interrupted: so many requests at most."""
-        self.began -= min(most, max(0, self.began - self.recorded))
+    def cut(self, most: int) -> int:
+        """Leaves out of ``began`` what was under way when the run was interrupted, so many requests at most; how many
+        they were."""
+        under_way = min(most, max(0, self.began - self.recorded))
+        self.began -= under_way
+        return under_way
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +216,7 @@ class Recorder:
             self._raw.append(part)
         answered = (part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST
         self._completed += int((answered & ~part.first & self._inside(part.done_ns)).sum())
+        span.heard = span.heard or bool((answered & (part.done_ns < self.window.end_ns)).any())
         # a starved client may be served when the others have left, which is no first call of this run
         self._first_calls.record((part.done_ns - part.sent_ns)[part.first & (part.done_ns < self.window.end_ns)])
         inside = self._inside(part.due_ns) & ~part.first

@@ -15,7 +15,7 @@ from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 from clients.load.client_process import ClientReport
 from clients.load.dependence import ArrivalCheck
 from clients.load.plan import LoadPlan
-from clients.load.recorder import RawRecords, RequestReport, joined, merged
+from clients.load.recorder import RawRecords, RequestReport, Span, joined, merged
 from clients.load.records import Window
 from clients.load.slices import Slices
 from clients.load.times import Distribution, Times
@@ -98,14 +98,20 @@ class LoadResult:
     started_clients: int
     """Processes that reached the barrier."""
     served_clients: int
-    """Those of them that got a reply in the window."""
+    """Those of them that got a reply; see ``sending_connections``."""
     sending_connections: int
-    """Connections that got a reply in the window."""
+    """Connections that got a reply: in a closed loop in the window; in an open one, where many may have no turn in it,
+    in the whole run."""
     client_cpu_each_s: tuple[float, ...]
     """Processor time of each client process; a sender of an open loop waits for the next moment awake."""
     errors: Mapping[str, int]
     """By kind, of the whole run: those of connecting and warm-up included."""
     interrupted: bool
+    cores: int | None = None
+    """How many cores the client processes may use between them; None where it was not written down."""
+    unanswered: int = 0
+    """Requests that were under way, or due and not sent, when the run was interrupted: those that would have waited
+    longest, and are in no latency."""
     raw: RawRecords | None = None
     """Every request, where the plan asked for it; not kept in JSON."""
 
@@ -117,12 +123,12 @@ class LoadResult:
 
     @property
     def starved_clients(self) -> int:
-        """Client processes that got no reply in the window; they are in no latency."""
+        """Client processes that got no reply; they are in no latency."""
         return self.started_clients - self.served_clients
 
     @property
     def starved_connections(self) -> int:
-        """Connections that got no reply in the window."""
+        """Connections that got no reply; each was sent a first call at least."""
         return self.started_clients * self.connections_per_client - self.sending_connections
 
     @property
@@ -165,6 +171,11 @@ class LoadResult:
         return self.client_cpu_s / count / self.duration_s if count and self.duration_s else 0.0
 
     @property
+    def client_cores_share(self) -> float:
+        """The client processes' share of all the cores that they may use; 0 where it is not known how many."""
+        return self.client_cpu_s / self.duration_s / self.cores if self.cores and self.duration_s else 0.0
+
+    @property
     def think_us(self) -> float | None:
         """In a closed loop: from a reply to the next request of the same connection, mean."""
         return self.think.sum_ns / self.think.count / 1000 if self.think.count else None
@@ -187,15 +198,21 @@ class LoadResult:
 
     @property
     def load_limited(self) -> bool:
-        """Whether clients of a closed loop were so busy that the latency is that of client and server together.
+        """Whether clients of a closed loop, one of them or all on their cores together, were so busy that the latency
+        is that of client and server together.
 
         In an open loop lateness shows it, since its senders wait awake.
         """
-        return self.loop == "closed" and self.client_cpu_share > CLIENT_CPU_LIMIT
+        return self.loop == "closed" and max(self.client_cpu_share, self.client_cores_share) > CLIENT_CPU_LIMIT
 
 
 def combine(
-    plan: LoadPlan, window: Window, reports: Sequence[ClientReport], lost: int = 0, interrupted: bool = False
+    plan: LoadPlan,
+    window: Window,
+    reports: Sequence[ClientReport],
+    lost: int = 0,
+    interrupted: bool = False,
+    cores: int | None = None,
 ) -> LoadResult:
     """The result of a run from what its processes reported; ``lost`` ended without a report."""
     recorded = [report.recorded for report in reports if report.recorded is not None]
@@ -210,6 +227,7 @@ def combine(
             *([{CLIENT_LOST: lost}] if lost else []),
         ]
     )
+    served = [[_served(span, plan.loop) for span in each.spans] for each in recorded]
     return LoadResult(
         loop=plan.loop,
         rate_hz=plan.rate_hz,
@@ -227,26 +245,30 @@ def combine(
         completed=sum(each.completed for each in recorded),
         arrivals=tuple(each.arrivals for each in recorded if each.arrivals is not None),
         started_clients=len(reports) + lost,
-        served_clients=sum(any(span.replies for span in each.spans) for each in recorded),
-        sending_connections=sum(span.replies > 0 for span in spans),
+        served_clients=sum(map(any, served)),
+        sending_connections=sum(map(sum, served)),
         client_cpu_each_s=tuple(report.cpu_s for report in reports),
         errors=errors,
         interrupted=interrupted,
+        cores=cores,
+        unanswered=sum(report.unanswered for report in reports),
         raw=joined([each.raw for each in recorded if each.raw is not None]) if plan.keep_records else None,
     )
 
 
 _TIMES = ("connects", "first_calls", "late", "think")
+_LATER = ("cores", "unanswered")
+"""What older documents do not have; each has a default."""
 _PLAIN = tuple(
     field.name
     for field in fields(LoadResult)
-    if field.name not in (*_TIMES, "parts", "slices", "arrivals", "client_cpu_each_s", "raw")
+    if field.name not in (*_TIMES, *_LATER, "parts", "slices", "arrivals", "client_cpu_each_s", "raw")
 )
 
 
 def to_json(result: LoadResult) -> dict[str, object]:
     """All that was counted and timed, in values that ``json`` writes; histograms in HdrHistogram's own V2 form."""
-    document: dict[str, object] = {name: getattr(result, name) for name in _PLAIN}
+    document: dict[str, object] = {name: getattr(result, name) for name in (*_PLAIN, *_LATER)}
     document |= {name: getattr(result, name).to_json() for name in _TIMES}
     document["slices"] = result.slices.to_json()
     document["arrivals"] = [asdict(check) for check in result.arrivals]
@@ -266,6 +288,7 @@ def to_json(result: LoadResult) -> dict[str, object]:
 def from_json(document: dict[str, Any]) -> LoadResult:
     """The reverse of ``to_json``. KeyError, TypeError or ValueError for anything else."""
     values: dict[str, Any] = {name: document[name] for name in _PLAIN}
+    values |= {name: document[name] for name in _LATER if name in document}
     values |= {name: Times.from_json(document[name]) for name in _TIMES}
     parts = {}
     for name, part in document["parts"].items():
@@ -280,6 +303,11 @@ def from_json(document: dict[str, Any]) -> LoadResult:
         arrivals=checks,
         client_cpu_each_s=tuple(document["client_cpu_each_s"]),
     )
+
+
+def _served(span: Span, loop: str) -> bool:
+    """Whether a connection was not starved."""
+    return span.replies > 0 or (loop == "open" and span.heard)
 
 
 def _merged(reports: Sequence[RequestReport], loop: str) -> RequestReport:

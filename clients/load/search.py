@@ -26,8 +26,8 @@ class Trial:
     """Whether every limit was kept."""
     said: str
     """What was seen, in a few words."""
-    client_limited: bool = False
-    """The load client was late: whatever was seen is not the server's limit."""
+    late_sends: bool = False
+    """Requests were sent late: what was seen may not be the server's limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Found:
     rate_hz: float | None
     """None: no rate, from the lowest on, kept the limit twice."""
     trials: tuple[Trial, ...]
-    client_limited: bool
-    """The client, not the server, was what failed above this rate."""
+    late_sends: bool
+    """Above this rate requests were sent late: the client, and not the server, may have been the limit."""
 
 
 def find_rate(trial: Callable[[float], Trial], low_hz: float, high_hz: float) -> Found:
@@ -62,10 +62,10 @@ def find_rate(trial: Callable[[float], Trial], low_hz: float, high_hz: float) ->
             best_hz = tried.rate_hz
         else:
             failed = tried
-    limited = failed is not None and failed.client_limited
+    late = failed is not None and failed.late_sends
     while best_hz >= low_hz and len(trials) < TRIALS_MAX:
         if not attempt(best_hz).kept:
             best_hz /= STEP
         elif sum(tried.kept for tried in trials if tried.rate_hz == best_hz) > 1:
-            return Found(best_hz, tuple(trials), limited)
-    return Found(None, tuple(trials), limited)
+            return Found(best_hz, tuple(trials), late)
+    return Found(None, tuple(trials), late)

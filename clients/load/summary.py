@@ -93,7 +93,8 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
 def warnings(result: LoadResult) -> Iterator[str]:
     """What makes the numbers doubtful."""
     if result.interrupted:
-        yield "interrupted: this is what was measured until then"
+        left_out = f"{result.unanswered:,} under way or due when interrupted, in no latency"
+        yield f"interrupted: this is what was measured until then; {left_out}"
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
         yield f"ERRORS (warm-up included): {counts}"
@@ -106,7 +107,7 @@ def warnings(result: LoadResult) -> Iterator[str]:
         total = result.starved_connections + result.sending_connections
         yield f"starved: {result.starved_connections} of {total} connections got no reply; in no latency"
     if result.load_limited:
-        yield f"a client used over {CLIENT_CPU_LIMIT:.0%} of a core: latency is that of client and server together"
+        yield f"{_busy(result)}: latency is that of client and server together"
     if result.began != result.recorded:
         yield f"{abs(result.began - result.recorded):,} requests are not accounted for: do not trust this run"
     for check in result.arrivals:
@@ -115,6 +116,14 @@ def warnings(result: LoadResult) -> Iterator[str]:
             break
     if result.requests[ALL].out_of_range:
         yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; in no latency"
+
+
+def _busy(result: LoadResult) -> str:
+    """Who among the clients was busy, one or all."""
+    if result.client_cpu_share > CLIENT_CPU_LIMIT:
+        return f"a client used over {CLIENT_CPU_LIMIT:.0%} of a core"
+    cores = "core" if result.cores == 1 else f"{result.cores} cores"
+    return f"the clients used over {CLIENT_CPU_LIMIT:.0%} of their {cores}"
 
 
 def span(time_us: float | None) -> str:

@@ -2,14 +2,16 @@
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from clients.load.client_process import Client, Interrupted, Stopping
-from clients.load.plan import LoadPlan
+from clients.load import client_process
+from clients.load.client_process import Client, Interrupted, Stopping, _Alone, _Multiplexed, _Threads
+from clients.load.plan import ClientKind, LoadPlan
 from clients.load.records import Deadline, Window
 from stock_service.command_line import address
 
@@ -101,6 +103,41 @@ def test_a_client_that_is_interrupted_reports_what_it_did_until_then(server: str
     assert report.recorded is not None
     assert report.recorded.requests["lookup"].outcomes == {}
     assert all(span.began == span.recorded > 0 for span in report.recorded.spans)
+
+
+@pytest.mark.parametrize(("client", "connections"), [("lean", 2), ("library", 1), ("library", 2)])
+def test_what_waits_when_it_is_interrupted_is_counted(
+    client: ClientKind, connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a server that never answers: what is under way, or due by then; no request is in any latency."""
+    monkeypatch.setattr(client_process, "_INTERRUPTED_S", 0.0)
+    before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        asked = plan(f"127.0.0.1:{silent.getsockname()[1]}", rate_hz=500.0, arrivals="constant", timeout_s=5.0)
+        made = Client(replace(asked, client=client, connections_per_client=connections), 0, [0] * 4096)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            report = made.measure(window(0, 30_000 * MS))
+        finally:
+            signal.signal(signal.SIGALRM, before)
+    close(made)
+    assert report.interrupted
+    assert 20 <= report.unanswered <= 500 * 30
+    assert report.recorded is not None
+    assert [(span.began, span.recorded) for span in report.recorded.spans] == [(0, 0)] * connections
+
+
+def close(client: Client) -> None:
+    """What a process that was interrupted leaves to the kernel; threads end once the server is gone."""
+    load = client._load
+    if isinstance(load, _Multiplexed):
+        load._lanes.close()
+    elif isinstance(load, _Threads):
+        load._pool.shutdown()
+        for driver in load._drivers:
+            driver.close()
+    elif isinstance(load, _Alone):
+        load._driver.close()
 
 
 def test_a_client_that_cannot_connect_says_why(server: str) -> None:

@@ -179,3 +179,17 @@ def test_the_schedule_of_a_starved_connection_is_written_off() -> None:
     driver.write_off()
     assert list(driver.records.outcomes) == [NEVER_SENT] * 2
     assert driver.records.started == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_due_and_not_sent_is_counted_where_the_run_was_interrupted(kind: type[KeptAlive | PerRequest]) -> None:
+    """Up to that moment; it is in no record."""
+    bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
+    driver, start_ns = started(kind, bench)
+    bench.deadline.ns = 0
+    assert not driver.drive()
+    assert driver.unsent(start_ns + 3 * LONG_NS + 5) == 3
+    assert len(driver.records.outcomes) == 1
+    closed = kind(requests(), Bench(NEVER).surroundings())
+    closed.connect()
+    assert closed.unsent(DAY_NS) == 0

@@ -5,6 +5,7 @@ import itertools
 import multiprocessing.forkserver
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -325,8 +326,10 @@ def test_clients_keep_to_their_cores() -> None:
         seen.extend(psutil.Process(pid).cpu_affinity() for pid in client_pids())
 
     with serving("sockets") as where:
-        fleet.run(_plan("sockets", where, cpus=(core,), duration_s=0.4), at_measuring(look))
+        result = fleet.run(_plan("sockets", where, cpus=(core,), duration_s=0.4), at_measuring(look))
+        anywhere = fleet.run(_plan("sockets", where, duration_s=0.1))
     assert seen == [[core], [core]]
+    assert (result.cores, anywhere.cores) == (1, len(os.sched_getaffinity(0)))
 
 
 def test_a_client_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,3 +344,36 @@ def test_a_client_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -
         result = fleet.run(_plan("sockets", where, duration_s=30.0), at_measuring(interrupt))
     assert (result.interrupted, result.errors) == (True, {CLIENT_LOST: 1})
     assert client_pids() == []
+
+
+def run_with(limits: str, *words: str) -> str:
+    """What Python prints, on standard output and error, where a shell has set limits first."""
+    command = ["sh", "-c", f'{limits} && exec "$@"', "sh", sys.executable, *words]
+    ended = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False
+    )
+    return ended.stdout
+
+
+def test_the_limit_of_descriptors_is_raised_for_the_clients() -> None:
+    """As far as they need, and never lowered; more than the system allows is refused in a line."""
+    look = (
+        "import resource as r; from clients.load import fleet; fleet.make_room(24); print(r.getrlimit(r.RLIMIT_NOFILE))"
+    )
+    assert run_with("ulimit -n 500 && ulimit -Sn 64", "-c", look) == "(160, 500)\n"
+    assert run_with("ulimit -n 500 && ulimit -Sn 400", "-c", look) == "(400, 500)\n"
+    assert run_with("ulimit -n 100", "-m", "clients.load", "--clients", "24") == (
+        "python -m clients.load: --clients: got 24, allowed: up to 9, or more open files than 100 (ulimit -Hn) "
+        "(--help lists the options)\n"
+    )
+
+
+def test_more_clients_run_than_the_soft_limit_has_room_for() -> None:
+    """The processes are all started, and sent for."""
+    with serving("sockets", workers=2) as (host, port):
+        server = ("--transport", "sockets", "--address", f"{host}:{port}")
+        times = ("--warm-up-s", "0.1", "--duration-s", "0.2", "--no-floor")
+        said = run_with("ulimit -Sn 64", "-m", "clients.load", *server, *times, "--clients", "24")
+    assert "24 clients · lean" in said
+    assert "Traceback" not in said
+    assert "client_lost" not in said

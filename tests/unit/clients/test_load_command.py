@@ -17,8 +17,6 @@ import pytest
 from clients.load import command, fleet
 from clients.load.plan import LoadPlan
 from clients.load.result import LoadResult, from_json
-from clients.load.search import Found
-from clients.load.thresholds import parse
 from stock_service.concurrency.static_pool import StaticPool
 from stock_service.service import LOOKUP, Service
 from stock_service.transports import ServeOptions, sockets
@@ -165,29 +163,6 @@ def test_the_highest_rate_is_found(
     assert said.err.count("1,200/s  p99") == 2
     rates = [result["plan"]["rate_hz"] for result in json.loads(file.read_text())["results"]]
     assert rates == [1200.0, 1200.0]
-
-
-def test_a_search_begins_where_a_percentile_can_be_told() -> None:
-    """In a trial of 2 s, at 600/s for a p99, and at 6,000/s where a p99.9 must be kept too."""
-    limits = [parse("p99>1ms")]
-    assert command.lowest_rate_hz(limits, 2.0) == pytest.approx(600)
-    assert command.lowest_rate_hz([*limits, parse("p99.9>1ms")], 2.0) == pytest.approx(6000)
-    assert command.lowest_rate_hz(limits, 1000.0) == 10
-
-
-@pytest.mark.parametrize(
-    ("rate_hz", "limited", "said"),
-    [
-        (5000.0, False, "highest rate with a p99 of at most 20 ms: 5000/s, within 5 %"),
-        (5000.0, True, "highest rate with a p99 of at most 20 ms: 5000/s, within 5 %; above it this client is late"),
-        (None, False, "no rate from 600/s on was shown to keep a p99 of 20 ms"),
-        (None, True, "no rate from 600/s on was shown to keep a p99 of 20 ms; there this client is late"),
-    ],
-)
-def test_a_search_says_whose_limit_it_found(rate_hz: float | None, limited: bool, said: str) -> None:
-    """The server's, or that of the client, who is then told what to do."""
-    conclusion = command._conclusion(Found(rate_hz, (), limited), 600.0, 20.0)
-    assert conclusion == (f"{said}: give it --clients or --cpus of its own" if limited else said)
 
 
 # ---- interrupts
@@ -339,6 +314,7 @@ def test_ctrl_c_keeps_what_was_measured(start: Start, tmp_path: Path, how: str) 
     assert "interrupted" in out
     (result,) = json.loads(file.read_text())["results"]
     assert result["interrupted"]
+    assert 0 <= result["unanswered"] == result["counted"]["unanswered"] <= 8
     assert result["errors"] == {}
     assert result["counted"]["began"] == result["counted"]["recorded"] > 0
 

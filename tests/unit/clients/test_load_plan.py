@@ -101,11 +101,15 @@ def test_memory_for_records_is_bounded(connections: int) -> None:
         ("--hlog /no/such/folder/file.hlog", "--hlog: got '/no/such/folder/file.hlog'"),
         ("--fail-if p99", "--fail-if: got 'p99', allowed: [REQUEST.]p50"),
         ("--fail-if p95>20ms", "--fail-if: got 'p95>20ms'"),
+        ("--fail-if update.p99>1ms --mix lookup,trade", "--fail-if: got 'update.p99>1ms', allowed: requests that"),
+        ("--json x --csv y --hlog tests/../x", "--hlog: got 'tests/../x', allowed: another file than that of --json"),
         ("--find-rate", "--find-rate: got 'no --p99-ms', allowed: --p99-ms MS beside it"),
         ("--find-rate --p99-ms 0", "--p99-ms: got '0'"),
         ("--find-rate --p99-ms 10 --rate-hz 5", "--find-rate: got '--rate-hz 5'"),
         ("--find-rate --p99-ms 10 --clients 1 2", "--find-rate: got 'several numbers of clients'"),
         ("--p99-ms 10", "--p99-ms: got 10.0, allowed: with --find-rate"),
+        ("--find-rate --p99-ms 5 --duration-s 0.01 --fail-if p99.9>20ms", "--duration-s: got 0.01, allowed: 0.012 or"),
+        ("--address a..b:5000", "--address: got 'a..b:5000', allowed: HOST:PORT"),
         ("--no-floor 1", "unrecognized arguments"),
         ("--stocks", "--stocks: expected at least one argument"),
         ("--clients", "--clients: expected at least one argument"),
@@ -162,6 +166,12 @@ def test_what_cannot_be_written_is_refused_before_anything_is_measured(tmp_path:
     (tmp_path / "astray").symlink_to("no/file")
     with pytest.raises(argparse.ArgumentTypeError, match="allowed: a file in a folder that can be written"):
         options.output_file(str(tmp_path / name))
+
+
+def test_streams_may_be_given_twice_and_requests_of_the_mix_limited() -> None:
+    """What is written to, and not in the place of, holds both."""
+    words = "--json /dev/null --csv /dev/null --mix lookup,trade --fail-if trade.p99>1s --fail-if errors>0"
+    options.check(options.parser(command.PROGRAM).parse_args(words.split()))
 
 
 def test_the_help_says_everything_in_80_columns(

@@ -7,7 +7,7 @@ import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from clients.load.client_process import ClientReport
-from clients.load.records import Records, Window
+from clients.load.records import Records, Window, fault_outcome
 from clients.load.result import ALL, CLIENT_LOST, LoadResult, RequestResult, combine, from_json, to_json
 from stock_service.errors import Unavailable
 from stock_service.model import Status
@@ -118,6 +118,33 @@ def test_a_busy_client_is_said_to_be_so() -> None:
     assert not combine(OPEN, WINDOW, [report(0, plan=OPEN, cpu_s=1.9)]).load_limited
 
 
+@pytest.mark.parametrize(
+    ("cpu_s", "cores", "limited"),
+    [(0.45, 1, True), (0.35, 1, False), (0.45, 2, False), (0.85, 2, True), (0.45, None, False)],
+)
+def test_clients_that_share_cores_are_held_against_all_of_them(cpu_s: float, cores: int | None, limited: bool) -> None:
+    """Four clients in a window of 2 s, none of them busy: together they may leave their cores no room."""
+    reports = [report(number, closed_records(), cpu_s=cpu_s) for number in range(4)]
+    result = combine(replace(PLAN, clients=4), WINDOW, reports, cores=cores)
+    assert result.load_limited is limited
+    assert from_json(json.loads(json.dumps(to_json(result)))).load_limited is limited
+
+
+def test_what_was_kept_before_these_were_counted_is_read() -> None:
+    """How many cores is then not known; the busiest client still tells."""
+    document = to_json(combine(PLAN, WINDOW, [report(0, closed_records(), cpu_s=1.7)], cores=2))
+    del document["cores"], document["unanswered"]
+    again = from_json(document)
+    assert (again.cores, again.unanswered, again.load_limited) == (None, 0, True)
+
+
+def test_what_waited_when_clients_were_interrupted_is_added_and_kept() -> None:
+    """Of all of them."""
+    reports = [replace(report(number, closed_records()), interrupted=True, unanswered=7) for number in range(2)]
+    result = combine(PLAN, WINDOW, reports, interrupted=True)
+    assert (result.unanswered, from_json(json.loads(json.dumps(to_json(result)))).unanswered) == (14, 14)
+
+
 # ---- the open loop
 
 
@@ -131,6 +158,24 @@ def test_an_open_loop_has_two_times() -> None:
     assert (result.late_us.count, result.late_us.max_us) == (2000, 30)
     assert (result.loop, result.rate_hz, result.throughput_hz, result.completed) == ("open", 1000.0, 1000.0, 2000)
     assert (result.think_us, result.n_over_x_us, result.little_ratio) == (None, None, None)
+
+
+def test_in_an_open_loop_a_connection_without_a_turn_is_not_starved() -> None:
+    """Its first call was answered, and nothing came due on it in the window; who got no reply at all is starved."""
+    called, failed, served_late = Records(), Records(), Records()
+    for records, outcome, done_ns in (
+        (called, Status.OK, 200 * US),
+        (failed, fault_outcome(Unavailable("gone")), 200 * US),
+        (served_late, Status.OK, WINDOW.end_ns),
+    ):
+        records.started += 1
+        records.note(0, done_ns, int(outcome), 0)
+        if outcome == Status.OK:
+            records.note_first()
+    result = combine(
+        replace(OPEN, clients=1, connections_per_client=3), WINDOW, [report(0, called, failed, served_late, plan=OPEN)]
+    )
+    assert (result.starved_clients, result.sending_connections, result.starved_connections) == (0, 1, 2)
 
 
 def test_in_a_closed_loop_nothing_is_late() -> None:

@@ -117,10 +117,13 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
     ("change", "said"),
     [
         ({"interrupted": True}, "interrupted"),
+        ({"interrupted": True, "unanswered": 1234}, "1,234 under way or due when interrupted, in no latency"),
         ({"errors": {"unavailable": 3}}, "ERRORS (warm-up included): unavailable 3"),
         ({"started_clients": 3}, "starved: 2 of 3 clients got no reply"),
         ({"connections_per_client": 2}, "starved: 1 of 2 connections got no reply"),
         ({"client_cpu_each_s": (1.7,)}, "a client used over 80% of a core"),
+        ({"client_cpu_each_s": (0.85, 0.85), "cores": 1}, "the clients used over 80% of their core: latency"),
+        ({"client_cpu_each_s": (1.2, 1.1, 1.1), "cores": 2}, "the clients used over 80% of their 2 cores: latency"),
         ({"began": 0}, "requests are not accounted for: do not trust this run"),
         ({"arrivals": (bad_arrivals(),)}, "the sends did not follow the schedule"),
     ],

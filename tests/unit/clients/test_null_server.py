@@ -1,11 +1,12 @@
 """The null server answers every request with one valid reply, on either protocol, however its bytes are cut."""
 
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -26,9 +27,10 @@ END_STREAM, ACK = 1, 1
 
 
 @contextmanager
-def serving(transport: str) -> Iterator[tuple[str, int]]:
-    """A server in a thread: where it listens."""
+def serving(transport: str, before: Callable[[NullServer], None] = lambda _: None) -> Iterator[tuple[str, int]]:
+    """A server in a thread, and what is done with it before: where it listens."""
     server = NullServer(transport, 0)
+    before(server)
     thread = threading.Thread(target=server.serve, name="null-server")
     thread.start()
     try:
@@ -176,6 +178,32 @@ def test_one_client_that_leaves_disturbs_no_other() -> None:
             leaving.sendall(encode_request(1, 0, LOOKUP.encode(), b""))
         staying.sendall(encode_request(2, 0, LOOKUP.encode(), b""))
         assert read_replies(staying, 1) == [ReplyFrame(2, 0, REPLY)]
+
+
+def leave(server: NullServer) -> None:
+    """A client that has reset its connection before the server takes it."""
+    with socket.create_connection(("127.0.0.1", server.port), WAIT_S) as leaving:
+        leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+
+def accept_without_descriptors(server: NullServer) -> None:
+    """A client that waits while the server may open nothing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with socket.create_connection(("127.0.0.1", server.port), WAIT_S):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+        try:
+            assert server._accept()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("before", [leave, accept_without_descriptors])
+def test_a_connection_that_cannot_be_taken_does_not_make_it_deaf(before: Callable[[NullServer], None]) -> None:
+    """Whoever comes next is greeted and answered."""
+    with serving("grpc", before) as address, socket.create_connection(address, WAIT_S) as client:
+        greeted(client)
+        client.sendall(call(1))
+        assert answered(client) == 1
 
 
 @pytest.mark.slow  # a process

@@ -10,11 +10,11 @@ from clients.load.search import STEP, TRIALS_MAX, Found, Trial, find_rate
 def searched(
     keeps: Callable[[float], bool], low_hz: float = 10.0, high_hz: float = 1e6, late_over_hz: float = float("inf")
 ) -> Found:
-    """A search on a server that keeps the limit at some rates, with a client that is late over some rate."""
+    """A search on a server that keeps the limit at some rates, with sends that are late over some rate."""
 
     def trial(rate_hz: float) -> Trial:
-        limited = rate_hz > late_over_hz
-        return Trial(rate_hz, keeps(rate_hz) and not limited, "", limited)
+        late = rate_hz > late_over_hz
+        return Trial(rate_hz, keeps(rate_hz) and not late, "", late)
 
     return find_rate(trial, low_hz, high_hz)
 
@@ -26,14 +26,14 @@ def test_the_knee_is_found_within_a_step(knee_hz: float) -> None:
     assert found.rate_hz is not None
     assert found.rate_hz <= knee_hz <= found.rate_hz * STEP * 1.0001
     assert [trial.kept for trial in found.trials if trial.rate_hz == found.rate_hz] == [True, True]
-    assert not found.client_limited
+    assert not found.late_sends
     assert len(found.trials) <= 26
 
 
 def test_a_server_that_keeps_no_rate_has_none() -> None:
     """One trial says so."""
     found = searched(lambda _: False)
-    assert (found.rate_hz, len(found.trials), found.client_limited) == (None, 1, False)
+    assert (found.rate_hz, len(found.trials), found.late_sends) == (None, 1, False)
 
 
 def test_a_server_that_keeps_every_rate_has_the_highest_tried() -> None:
@@ -43,16 +43,16 @@ def test_a_server_that_keeps_every_rate_has_the_highest_tried() -> None:
     assert [trial.rate_hz for trial in found.trials] == [10, 20, 40, 80, 100, 100]
 
 
-def test_a_late_client_is_told_apart_from_a_slow_server() -> None:
-    """The highest rate is the client's, and the search says so."""
+def test_late_sends_are_told_apart_from_slow_replies() -> None:
+    """The highest rate may be the client's, and the search says so."""
     found = searched(lambda rate_hz: rate_hz <= 50_000, late_over_hz=1000)
     assert found.rate_hz is not None
     assert 1000 / STEP <= found.rate_hz <= 1000
-    assert found.client_limited
+    assert found.late_sends
     both = searched(lambda rate_hz: rate_hz <= 500, late_over_hz=1000)
     assert both.rate_hz is not None
     assert both.rate_hz <= 500
-    assert not both.client_limited
+    assert not both.late_sends
 
 
 def test_what_passed_once_by_luck_must_pass_again() -> None:

@@ -131,6 +131,16 @@ def test_clients_on_one_core_are_summed_against_it(pinned: bool, cpu_s: float, s
     assert row.load_limited is limited
 
 
+def test_clients_that_leave_their_cores_no_room_limit_wherever_they_run() -> None:
+    """Two clients of 85 % between them on one core, with nothing pinned."""
+    load = dataclasses.replace(load_result(0.425), cores=1)
+    unpinned = dataclasses.replace(SEEN, pinned=False, load=load)
+    assert rows("stock", RUN, unpinned)[-1].load_limited
+    assert not rows("stock", RUN, dataclasses.replace(unpinned, load=dataclasses.replace(load, cores=2)))[
+        -1
+    ].load_limited
+
+
 def test_a_server_that_nobody_calls_has_one_row() -> None:
     """With its processor time and memory, and no latency."""
     setting = dataclasses.replace(SETTING, part="idle", clients=0, connections=1000)

@@ -75,6 +75,13 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         address(text)
 
 
+@pytest.mark.parametrize("host", ["a..b", ".b", "a" * 64, "a" * 64 + ".b", "\udcff"])
+def test_a_host_that_can_be_no_name_is_refused(host: str) -> None:
+    """An empty label, one that is too long, and what is no text: a socket would raise no OSError."""
+    with pytest.raises(argparse.ArgumentTypeError, match="HOST:PORT"):
+        address(f"{host}:5000")
+
+
 @pytest.mark.parametrize(
     ("text", "given"), [("h:1", ("h", 1)), ("127.0.0.1:65535", ("127.0.0.1", 65535)), ("::1:80", ("::1", 80))]
 )
