@@ -156,11 +156,11 @@ class GrpcCodec:
     def room(self) -> bool:
         """See ``codec.Codec``. False too while a request waits for the server's flow control.
 
-        An eighth of the streams that the server allows is left free: grpcio counts a call as open for a moment after
-        it has answered it, and refuses what is over.
+        Half of the streams that the server allows is left free: grpcio counts a call as open for some time after it
+        has answered it, and refuses what is over.
         """
         endpoint = self._endpoint
-        allowed = endpoint.streams_max - (endpoint.streams_max >> 3)
+        allowed = endpoint.streams_max - (endpoint.streams_max >> 1)
         return len(self._open) < allowed and self._next < _NONE_LEFT and not endpoint.holds_any
 
     def take_outgoing(self) -> bytes:
