@@ -131,7 +131,7 @@ class Lane:
         self.write(data)
 
     def receive(self, done_ns: int) -> bool:
-        """Takes what has come, which came at ``done_ns``; whether a call ended. Part of the hot loop."""
+        """Takes what has come, whole replies at ``done_ns``; whether a call ended. Part of the hot loop."""
         if self._socket is None:  # lost by a flush, of the same event
             return False
         codec, waiting, records = self.codec, self.waiting, self.records
@@ -149,6 +149,8 @@ class Lane:
                 self.write(codec.take_outgoing())  # what tells the server why
             self._lose(error, done_ns)
             return True
+        if codec.preceded and completed and not self._open_loop:  # epoll may have called for what was before the reply
+            codec.preceded, done_ns = False, self._clock_ns()
         for call, reply in completed:
             under_way = waiting.pop(call, None)
             if under_way is None:  # the late reply to a call that was given up

@@ -2,8 +2,10 @@
 
 A reply's time is when epoll said that it had come: one look at the clock for all that came together, so that no reply
 is charged for those read before it; in an open loop, where several may come on one connection and some after that look,
-it is when they were read. What comes while others are being read is stamped late, as in any client of one thread: that
-is why the client's processor share stands beside its latency.
+it is when they were read. So it is in a closed loop where anything stood before a reply, as epoll may have called for
+that; of a reply in pieces that are read together it may have been the first piece's time. What comes while others are
+being read is stamped late, as in any client of one thread: that is why the client's processor share stands beside its
+latency.
 
 A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes take turns:
 what is due is sent on the next lane that has room, and however many requests are unanswered; where no lane has room,

@@ -108,10 +108,12 @@ class GrpcCodec:
         "_shapes",
         "_timeout_ms",
         "hello",
+        "preceded",
     )
 
     def __init__(self, authority: str, timeout_s: float | None = None) -> None:
         self.hello = _HELLO
+        self.preceded = False
         self._authority = authority
         self._timeout_ms = None if timeout_s is None else max(1, round(timeout_s * 1000))
         self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_LIST_BYTES_MAX)
@@ -191,6 +193,8 @@ class GrpcCodec:
                     at = self._take_usual(data, at, done)
                 if at == end:
                     break
+                if not done:
+                    self.preceded = True
                 following, event = endpoint.take(data, at)
                 if following == at:
                     self._pending = data[at:]
