@@ -223,13 +223,13 @@ class KeptAlive:
         self._around.pause(PAUSE_S)
 
     def _connected(self) -> Connection | None:
-        """The connection, made anew after a fault; None if the deadline came first. Failed attempts are recorded."""
+        """The connection, made anew after a fault; None if the deadline came first. Failed attempts are counted."""
         clock_ns, deadline = self._around.clock_ns, self._around.deadline
         while self._connection is None and (began_ns := clock_ns()) < deadline.ns:
             try:
                 self._connect(min(self._around.timeout_s, (deadline.ns - began_ns) / 1e9))
             except Fault as fault:
-                self._note(began_ns, clock_ns(), fault_outcome(fault), began_ns)
+                self.records.note_unconnected(fault)
                 self._around.pause(PAUSE_S)
         return self._connection
 
