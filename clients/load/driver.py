@@ -9,7 +9,8 @@ than that makes the next send late, and its response time counts from when it wa
 
 A fault is recorded and never retried: the next request is a new one, on a connection made anew outside its time. The
 first call on each kept connection is marked; the very first waits until the run ends, since a client that the server
-keeps waiting is starved, and that is no error. In an open loop it is none of the schedule's.
+keeps waiting is starved, and that is no error. In an open loop the very first is none of the schedule's, and the only
+one that is marked: what is due after a fault is the schedule's, on a connection made anew too.
 
 A signal may cut a loop through between any two lines: a request counts as recorded once its outcome is there, which
 is written down last.
@@ -195,8 +196,9 @@ class KeptAlive:
                 append_outcome(known.get(reply) or check(reply))
             else:
                 if self._unused:
-                    records.note_first()
                     self._unused = False
+                    if pace is None:  # what was due belongs to the schedule, whatever connection it is on
+                        records.note_first()
         self._folded += len(records.outcomes)
         return True
 

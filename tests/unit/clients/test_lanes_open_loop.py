@@ -233,6 +233,24 @@ def test_an_attempt_to_connect_that_fails_is_no_request_of_the_schedule() -> Non
             assert list(lane.records.outcomes) == [OK]
 
 
+def test_what_is_due_after_a_first_call_that_failed_is_the_schedules() -> None:
+    """It is not marked as first, and is given up in time like any other."""
+    with (
+        Peer() as peer,
+        closing(lanes(peer.address, 1, codec=LineCodec, due_ns=[SWEEP_NS, SWEEP_NS], timeout_s=0.02)) as some,
+    ):
+        some.open()
+        accepted = peer.accept()
+        accepted.socket.sendall(b"bad 1\n")
+        drive(some, lambda: b"call 3\n" in accepted.read())
+        accepted.socket.sendall(b"ok 2\n")
+        drive(some, lambda: recorded(some) == 3)
+        records = some.lanes[0].records
+        assert list(records.outcomes) == [FAULT_FIRST + FaultCode.INTERNAL, OK, LATE]
+        assert list(records.firsts) == []
+        assert_all_accounted(some)
+
+
 def test_late_replies_are_faults_and_belong_to_no_call_when_they_come() -> None:
     """Each call that was sent too long ago, but for a first one; the connection is kept."""
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 0, 4 * SWEEP_NS], timeout_s=0.02)) as some:
