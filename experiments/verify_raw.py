@@ -1,7 +1,7 @@
 """Folds every request's own times anew, and says where a run's record has something else.
 
 They go through the load client's own recorder, as they did when they were measured. What they cannot give is left out:
-the time of connecting, requests begun and never recorded, processor time, and errors before the first request.
+the time of connecting, requests begun and never recorded, processor time, and errors of connecting.
 """
 
 import math

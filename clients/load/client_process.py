@@ -211,7 +211,7 @@ def _around(
     """What a connection's driver is given; connections of all clients are numbered through."""
     place = client * plan.connections_per_client + number
     if plan.client == "lean":
-        connect = partial(lean_connect, plan.transport, plan.address)
+        connect = partial(lean_connect, plan.transport, plan.address, plan.timeout_s)
     else:
         connect = partial(load(plan.transport).connect, plan.address)
     part = number * plan.clients + client  # so that each client's parts together are constant where the whole is

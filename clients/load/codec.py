@@ -22,6 +22,9 @@ class Codec(Protocol):
 
     hello: bytes
     """What is to be sent first, once connected; may be empty."""
+    preceded: bool
+    """Set where ``feed`` met anything before a whole reply, for which its caller may have been woken, or a reply of no
+    usual form; whoever asks sets it back."""
 
     def prepare(self, path: str, payload: bytes) -> Prepared:
         """Encodes a request of the method ``/package.Service/Method``; the codec keeps nothing of it.

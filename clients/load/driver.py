@@ -9,7 +9,8 @@ than that makes the next send late, and its response time counts from when it wa
 
 A fault is recorded and never retried: the next request is a new one, on a connection made anew outside its time. The
 first call on each kept connection is marked; the very first waits until the run ends, since a client that the server
-keeps waiting is starved, and that is no error. In an open loop it is none of the schedule's.
+keeps waiting is starved, and that is no error. In an open loop the very first is none of the schedule's, and the only
+one that is marked: what is due after a fault is the schedule's, on a connection made anew too.
 
 A signal may cut a loop through between any two lines: a request counts as recorded once its outcome is there, which
 is written down last.
@@ -206,8 +207,9 @@ class KeptAlive:
                 append_outcome(known.get(reply) or check(reply))
             else:
                 if self._unused:
-                    records.note_first()
                     self._unused = False
+                    if pace is None:  # what was due belongs to the schedule, whatever connection it is on
+                        records.note_first()
         self._folded += len(records.outcomes)
         return True
 
@@ -238,13 +240,13 @@ class KeptAlive:
         self._around.pause(PAUSE_S)
 
     def _connected(self) -> Connection | None:
-        """The connection, made anew after a fault; None if the deadline came first. Failed attempts are recorded."""
+        """The connection, made anew after a fault; None if the deadline came first. Failed attempts are counted."""
         clock_ns, deadline = self._around.clock_ns, self._around.deadline
         while self._connection is None and (began_ns := clock_ns()) < deadline.ns:
             try:
                 self._connect(min(self._around.timeout_s, (deadline.ns - began_ns) / 1e9))
             except Fault as fault:
-                self._note(began_ns, clock_ns(), fault_outcome(fault), began_ns)
+                self.records.note_unconnected(fault)
                 self._around.pause(PAUSE_S)
         return self._connection
 

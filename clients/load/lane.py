@@ -5,7 +5,8 @@ up among those known to be valid. A call that has begun ends in exactly one reco
 fault, its time being up, or the connection lost; only a first call that is never answered leaves none.
 
 A connection's first call is marked, as it pays for what comes once; until it is answered it may take as long as the run
-does. Left out: when to send, and when to connect, which is ``lanes.py``'s business.
+does. What a schedule has due is never one. Left out: when to send, and when to connect, which is ``lanes.py``'s
+business.
 """
 
 import select
@@ -27,7 +28,7 @@ Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
 """A call under way: when it was due and sent, and the rest of ``Ready``."""
 
 _NEXT, _NONE = -1, 0
-"""In place of a first call's number: it is the next one, or has been answered."""
+"""In place of a first call's number: it is the next one, or there is none any more."""
 
 _LATE = fault_outcome(DeadlineExceeded("no reply in time"))
 
@@ -123,15 +124,15 @@ class Lane:
         """Sends the next request; without ``due_ns`` it is due now. Where there is ``room``. Part of the hot loop."""
         prepared, known, check, first = next(self.requests)
         call, data = self.codec.start(prepared)
-        if self.first_call == _NEXT:
-            self.first_call = call
+        if self.first_call == _NEXT:  # what is due is the schedule's, be it the first that is answered
+            self.first_call = call if due_ns is None else _NONE
         self.records.started += 1
         sent_ns = self._clock_ns()
         self.waiting[call] = (sent_ns if due_ns is None else due_ns, sent_ns, known, check, first)
         self.write(data)
 
     def receive(self, done_ns: int) -> bool:
-        """Takes what has come, which came at ``done_ns``; whether a call ended. Part of the hot loop."""
+        """Takes what has come, whole replies at ``done_ns``; whether a call ended. Part of the hot loop."""
         if self._socket is None:  # lost by a flush, of the same event
             return False
         codec, waiting, records = self.codec, self.waiting, self.records
@@ -149,6 +150,8 @@ class Lane:
                 self.write(codec.take_outgoing())  # what tells the server why
             self._lose(error, done_ns)
             return True
+        if codec.preceded and completed and not self._open_loop:  # epoll may have called for what was before the reply
+            codec.preceded, done_ns = False, self._clock_ns()
         for call, reply in completed:
             under_way = waiting.pop(call, None)
             if under_way is None:  # the late reply to a call that was given up

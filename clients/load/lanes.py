@@ -2,8 +2,10 @@
 
 A reply's time is when epoll said that it had come: one look at the clock for all that came together, so that no reply
 is charged for those read before it; in an open loop, where several may come on one connection and some after that look,
-it is when they were read. What comes while others are being read is stamped late, as in any client of one thread: that
-is why the client's processor share stands beside its latency.
+it is when they were read. So it is in a closed loop where anything stood before a reply, as epoll may have called for
+that; of a reply in pieces that are read together it may have been the first piece's time. What comes while others are
+being read is stamped late, as in any client of one thread: that is why the client's processor share stands beside its
+latency.
 
 A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes take turns:
 what is due is sent on the next lane that has room, and however many requests are unanswered; where no lane has room,
@@ -25,7 +27,7 @@ from itertools import cycle
 from clients.load.codec import Codec, Prepared
 from clients.load.driver import Surroundings
 from clients.load.lane import Lane, Ready
-from clients.load.records import NEVER_SENT, Deadline, fault_outcome
+from clients.load.records import NEVER_SENT, Deadline
 from clients.load.workload import Request, Workload
 from stock_service.errors import Fault
 from stock_service.transports import Address
@@ -249,17 +251,13 @@ class Lanes:
         return full
 
     def _connect_again(self, lane: Lane) -> None:
-        """Connects a lost lane; a failed attempt is an error, and the next sweep tries again."""
-        clock_ns = self._around.clock_ns
-        began_ns = clock_ns()
+        """Connects a lost lane; a failed attempt is counted, and the next sweep tries again."""
         try:
             lane.connect(self._address, self._codec(), self._around.timeout_s)
         except Fault as fault:
-            lane.records.started += 1
-            due_ns = None if self._schedule is None else began_ns
-            lane.records.note(began_ns, clock_ns(), fault_outcome(fault), due_ns)
+            lane.records.note_unconnected(fault)
         else:
-            self._send_next(lane, clock_ns())
+            self._send_next(lane, self._around.clock_ns())
 
     def _wake(self, now_ns: int) -> None:
         """In a closed loop: has every connected lane that rests send again, or rest on behind the gate."""

@@ -16,6 +16,9 @@ def lean_codec(transport: str, address: Address, timeout_s: float) -> Codec:
     return SocketCodec(timeout_s)
 
 
-def lean_connect(transport: str, address: Address, timeout_s: float) -> Connection:
-    """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises a Fault."""
-    return connect(address, timeout_s, partial(lean_codec, transport, address, timeout_s))
+def lean_connect(transport: str, address: Address, call_timeout_s: float, timeout_s: float) -> Connection:
+    """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises a Fault.
+
+    ``call_timeout_s`` is told to the server with each request, however long connecting may take.
+    """
+    return connect(address, timeout_s, partial(lean_codec, transport, address, call_timeout_s))

@@ -108,10 +108,12 @@ class GrpcCodec:
         "_shapes",
         "_timeout_ms",
         "hello",
+        "preceded",
     )
 
     def __init__(self, authority: str, timeout_s: float | None = None) -> None:
         self.hello = _HELLO
+        self.preceded = False
         self._authority = authority
         self._timeout_ms = None if timeout_s is None else max(1, round(timeout_s * 1000))
         self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_LIST_BYTES_MAX)
@@ -156,11 +158,11 @@ class GrpcCodec:
     def room(self) -> bool:
         """See ``codec.Codec``. False too while a request waits for the server's flow control.
 
-        An eighth of the streams that the server allows is left free: grpcio counts a call as open for a moment after
-        it has answered it, and refuses what is over.
+        Half of the streams that the server allows is left free: grpcio counts a call as open for some time after it
+        has answered it, and refuses what is over.
         """
         endpoint = self._endpoint
-        allowed = endpoint.streams_max - (endpoint.streams_max >> 3)
+        allowed = endpoint.streams_max - (endpoint.streams_max >> 1)
         return len(self._open) < allowed and self._next < _NONE_LEFT and not endpoint.holds_any
 
     def take_outgoing(self) -> bytes:
@@ -191,6 +193,8 @@ class GrpcCodec:
                     at = self._take_usual(data, at, done)
                 if at == end:
                     break
+                if not done:
+                    self.preceded = True
                 following, event = endpoint.take(data, at)
                 if following == at:
                     self._pending = data[at:]

@@ -4,7 +4,7 @@ Response time is from when a request was due to its reply, service time from whe
 are one. A request that ended in an error is timed too, up to that end: were timeouts left out, a run would look faster
 the more of them it had. A request belongs to the window in which it was due, however long it took. A connection's first
 call belongs to none: it is timed apart. Nothing else is left out: what was begun is counted where it is sent, and must
-be found again.
+be found again. A failed attempt to connect anew is no request: it is among the run's errors, and nowhere else.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -104,7 +104,7 @@ class Recorded:
     slices: Slices
     spans: Sequence[Span]
     errors: Mapping[str, int]
-    """Of the whole run, those outside the window included."""
+    """Of the whole run: those outside the window, and failed attempts to connect anew, included."""
     recorded: int
     """Requests of the whole run."""
     completed: int
@@ -125,6 +125,7 @@ class Recorder:
     _lock: Lock = field(default_factory=Lock)  # guards everything below
     _counts: list[int] = field(default_factory=lambda: [0] * OUTCOMES)
     _outside: list[int] = field(default_factory=lambda: [0] * OUTCOMES)
+    _unconnected: list[int] = field(default_factory=lambda: [0] * OUTCOMES)
     _response: list[Times] = field(default_factory=list)
     _service: list[Times] = field(default_factory=list)
     _connects: Times = field(default_factory=Times)
@@ -150,6 +151,8 @@ class Recorder:
         """Takes over a connection's records, and forgets them there. ValueError where a column is short."""
         with self._lock:
             self._fold_connects(records)
+            for outcome, attempts in records.unconnected.items():
+                self._unconnected[outcome] += attempts
             span.began, count = records.started, len(records.outcomes)
             if self.plan.rate_hz is not None and len(records.due) < count:
                 raise ValueError(f"{count} requests of an open loop, of which {len(records.due)} were due")
@@ -180,7 +183,7 @@ class Recorder:
             for place, name in enumerate(names)
         }
         every = [inside + outside for inside, outside in zip(self._counts, self._outside, strict=True)]
-        errors = merged(dict(by_name(every, place * TYPE_STEP, ERROR_KINDS)) for place in range(len(names)))
+        by_type = [dict(by_name(every, place * TYPE_STEP, ERROR_KINDS)) for place in range(len(names))]
         return Recorded(
             requests,
             self._connects,
@@ -189,7 +192,7 @@ class Recorder:
             self._think,
             self._slices,
             tuple(self._spans),
-            errors,
+            merged([*by_type, dict(by_name(self._unconnected, 0, ERROR_KINDS))]),
             sum(every),
             self._completed,
             self._arrivals(),

@@ -9,6 +9,7 @@ Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC and so the sa
 """
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -45,10 +46,11 @@ class Records:
     """The requests of one connection, in the order in which they were done. One thread's.
 
     ``due`` has a value for each request in an open loop, and none in a closed one, where a request is due when it is
-    sent. ``firsts`` has the places of those that were a connection's first.
+    sent. ``firsts`` has the places of those that were a connection's first. Beside them, what became of connecting: a
+    failed attempt is an error of the run, and no request.
     """
 
-    __slots__ = ("connect_ns", "connected_at", "done", "due", "firsts", "outcomes", "sent", "started")
+    __slots__ = ("connect_ns", "connected_at", "done", "due", "firsts", "outcomes", "sent", "started", "unconnected")
 
     def __init__(self) -> None:
         self.due = array("q")  # ns
@@ -58,6 +60,7 @@ class Records:
         self.firsts = array("q")
         self.connected_at = array("q")  # ns; when each connection was made
         self.connect_ns = array("q")  # how long that took
+        self.unconnected: Counter[int] = Counter()  # failed attempts to connect, by outcome
         self.started = 0
         """Requests begun, counted where they are sent and not where they are written down."""
 
@@ -65,6 +68,10 @@ class Records:
         """Keeps the time that a connection took."""
         self.connected_at.append(connected_ns)
         self.connect_ns.append(connected_ns - began_ns)
+
+    def note_unconnected(self, fault: Fault) -> None:
+        """Counts a failed attempt to connect."""
+        self.unconnected[fault_outcome(fault)] += 1
 
     def note(self, sent_ns: int, done_ns: int, outcome: int, due_ns: int | None = None) -> None:
         """Keeps one request; what the hot loops do in place. The outcome last: with it the request is recorded."""
@@ -79,9 +86,10 @@ class Records:
         self.firsts.append(len(self.outcomes) - 1)
 
     def clear(self) -> None:
-        """Forgets every request, keeping the arrays that the hot loops append to, and the count of those begun."""
+        """Forgets all that is kept, but not the arrays that the hot loops append to, and the count of those begun."""
         for column in (self.due, self.sent, self.done, self.outcomes, self.firsts, self.connected_at, self.connect_ns):
             del column[:]
+        self.unconnected.clear()
 
 
 @dataclass(slots=True)

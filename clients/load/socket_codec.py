@@ -22,10 +22,11 @@ _REPLY = Struct("!IIB")
 class SocketCodec:
     """See ``codec.Codec``."""
 
-    __slots__ = ("_call", "_decoder", "_given_up", "_lost", "_open", "_timeout_ms", "hello")
+    __slots__ = ("_call", "_decoder", "_given_up", "_lost", "_open", "_timeout_ms", "hello", "preceded")
 
     def __init__(self, timeout_s: float) -> None:
         self.hello = b""
+        self.preceded = False
         self._timeout_ms = max(1, round(timeout_s * 1000))
         self._call = 0
         self._open: set[int] = set()
@@ -52,6 +53,7 @@ class SocketCodec:
             if length + 4 == len(data) and not code and call in self._open:
                 self._open.remove(call)
                 return [(call, data[_REPLY.size :])]
+        self.preceded = True
         if self._lost is not None:
             raise Unavailable(self._lost.detail)
         broken: Fault | None = None

@@ -46,8 +46,9 @@ from stock_service.wire.http2 import (
     window_update,
 )
 
-STREAMS_UNTOLD = 100
-"""Streams at a time until the peer's SETTINGS have come; the least that RFC 9113, 6.5.2, recommends."""
+STREAMS_UNTOLD = 1
+"""Streams at a time until the peer's SETTINGS have come: the least that it may allow and still be of use. What is over
+it may refuse."""
 
 ANSWERS_MAX = 1000
 """PING and SETTINGS answered before ``take_outgoing`` is called again, at most: as many as no honest peer sends."""

@@ -184,6 +184,7 @@ class LineCodec:
 
     def __init__(self, streams_max: int = 100, calls_max: int = 10**6) -> None:
         self.hello = b"hello\n"
+        self.preceded = False
         self._streams_max = streams_max
         self._left = calls_max
         self._call = 0
@@ -202,6 +203,7 @@ class LineCodec:
         return self._call, b"%s%d\n" % (prepared[0], self._call)
 
     def feed(self, data: bytes) -> list[Reply]:
+        self.preceded |= bool(self._pending) or not data.startswith(b"ok ") or data.find(b"\n") + 1 != len(data)
         *lines, self._pending = (self._pending + data).split(b"\n")
         done: list[Reply] = []
         for line in lines:

@@ -101,8 +101,8 @@ def test_a_fault_is_recorded_once_and_the_connection_made_anew(
     assert sent == [request.payload for request in islice(requests(), 20)]
 
 
-def test_failed_attempts_to_connect_are_recorded_and_spaced() -> None:
-    """A server that is gone is asked again until the deadline, a hundred times a second."""
+def test_failed_attempts_to_connect_are_counted_and_spaced() -> None:
+    """A server that is gone is asked again until the deadline, a hundred times a second; no attempt is a request."""
     bench = Bench(calls=DAY_NS)
     attempts: list[int] = []
 
@@ -120,7 +120,9 @@ def test_failed_attempts_to_connect_are_recorded_and_spaced() -> None:
     assert driver.first_call(DAY_NS)
     assert not driver.drive()
     unavailable = FAULT_FIRST + FaultCode.UNAVAILABLE
-    assert list(driver.records.outcomes) == [INVALID_REPLY] + [unavailable] * 6
+    assert list(driver.records.outcomes) == [INVALID_REPLY, unavailable]
+    assert driver.records.started == 2
+    assert driver.records.unconnected == {unavailable: 5}
     assert all(later - sooner >= PAUSE_S * 1e9 for sooner, later in pairwise(attempts[1:]))
 
 

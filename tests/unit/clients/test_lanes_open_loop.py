@@ -223,16 +223,34 @@ def test_the_first_call_of_a_connection_made_anew_is_marked_too() -> None:
         assert records.due[2] == records.sent[2]
 
 
-def test_an_attempt_to_connect_that_fails_has_its_moment_too() -> None:
-    """So that every record of an open loop has one."""
+def test_an_attempt_to_connect_that_fails_is_no_request_of_the_schedule() -> None:
+    """It is counted, and is in no column of times."""
     with Peer() as peer, closing(lanes(peer.address, 2, due_ns=[])) as some:
         answered_first(peer, some)
         peer.__exit__()
-        drive(some, lambda: recorded(some) >= 6)
+        drive(some, lambda: all(lane.records.unconnected[UNAVAILABLE] >= 2 for lane in some.lanes))
         some.finish()
+        assert_all_accounted(some)
         for lane in some.lanes:
-            assert list(lane.records.outcomes)[1:] == [UNAVAILABLE] * (len(lane.records.outcomes) - 1)
-            assert len(lane.records.due) == len(lane.records.outcomes)
+            assert list(lane.records.outcomes) == [OK]
+
+
+def test_what_is_due_after_a_first_call_that_failed_is_the_schedules() -> None:
+    """It is not marked as first, and is given up in time like any other."""
+    with (
+        Peer() as peer,
+        closing(lanes(peer.address, 1, codec=LineCodec, due_ns=[SWEEP_NS, SWEEP_NS], timeout_s=0.02)) as some,
+    ):
+        some.open()
+        accepted = peer.accept()
+        accepted.socket.sendall(b"bad 1\n")
+        drive(some, lambda: b"call 3\n" in accepted.read())
+        accepted.socket.sendall(b"ok 2\n")
+        drive(some, lambda: recorded(some) == 3)
+        records = some.lanes[0].records
+        assert list(records.outcomes) == [FAULT_FIRST + FaultCode.INTERNAL, OK, LATE]
+        assert list(records.firsts) == []
+        assert_all_accounted(some)
 
 
 def test_late_replies_are_faults_and_belong_to_no_call_when_they_come() -> None:

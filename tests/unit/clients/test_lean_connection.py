@@ -126,6 +126,7 @@ class Lines:
     """A codec of lines, ``number payload`` either way; it forgets no call that is given up."""
 
     hello = b"hello\n"
+    preceded = False
 
     def __init__(self) -> None:
         self._calls = 0

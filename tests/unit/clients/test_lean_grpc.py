@@ -14,6 +14,7 @@ from tests.unit.clients.grpc_server_bytes import (
     AUTHORITY,
     BEGIN,
     PATH,
+    SETTINGS_ACK,
     Client,
     GrpcServerBytes,
     cut,
@@ -245,6 +246,27 @@ def test_the_short_way_counts_what_it_receives() -> None:
     call = client.start()
     client.codec.feed(client.server.reply(call, b"warm"))
     assert client.codec.take_outgoing() == window_update(0, 2**30 + len(prefixed(b"warm")))
+
+
+def test_what_stands_before_a_reply_is_told() -> None:
+    """A PING, the acknowledgement of our SETTINGS, or a first piece; not what follows it, which grpcio always sends."""
+    client = Client()
+    client.warm()
+    for before, after in ((b"", b""), (b"", window_update(0, 7)), (frame(http2.PING, 0, 0, bytes(8)), b"")):
+        client.codec.preceded = False
+        call = client.start()
+        client.codec.feed(before + client.server.reply(call, b"warm") + after)
+        assert client.codec.preceded == bool(before)
+    client.codec.preceded = False
+    call = client.start()
+    client.codec.feed(SETTINGS_ACK + client.server.reply(call, b"warm"))
+    assert client.codec.preceded
+    client.codec.preceded = False
+    call = client.start()
+    reply = client.server.reply(call, b"warm")
+    assert client.codec.feed(reply[:20]) == []
+    assert client.codec.preceded
+    assert client.codec.feed(reply[20:]) == [(call, b"warm")]
 
 
 def test_shapes_are_bounded() -> None:

@@ -14,7 +14,7 @@ from stock_service.errors import (
 )
 from stock_service.wire import http2
 from stock_service.wire.http2 import DATA, END_STREAM, ErrorCode, frame, settings
-from tests.unit.clients.grpc_server_bytes import AUTHORITY, BEGIN, Client, Fields, frames_of, prefixed
+from tests.unit.clients.grpc_server_bytes import AUTHORITY, BEGIN, PATH, Client, Fields, frames_of, prefixed
 
 
 def status(code: bytes, text: bytes = b"why") -> Fields:
@@ -159,15 +159,27 @@ def test_a_call_that_was_given_up() -> None:
 
 
 def test_room_is_what_the_server_allows() -> None:
-    """As many calls as its settings say, the last word counting."""
-    client = Client(greeting=settings((http2.MAX_CONCURRENT_STREAMS, 2)))
+    """Half as many calls as its settings say, or the only one, the last word counting."""
+    client = Client(greeting=settings((http2.MAX_CONCURRENT_STREAMS, 4)))
     first = client.start()
     client.start()
     assert not client.codec.room()
     client.codec.feed(client.server.reply(first, b""))
     assert client.codec.room()
-    client.codec.feed(settings((http2.MAX_CONCURRENT_STREAMS, 1)))
+    client.codec.feed(settings((http2.MAX_CONCURRENT_STREAMS, 2)))
     assert not client.codec.room()
+    client = Client(greeting=settings((http2.MAX_CONCURRENT_STREAMS, 1)))
+    client.start()
+    assert not client.codec.room()
+
+
+def test_room_is_for_one_call_until_the_server_has_spoken() -> None:
+    """What it allows is not known before its SETTINGS."""
+    codec = GrpcCodec(AUTHORITY)
+    codec.start(codec.prepare(PATH, b"request"))
+    assert not codec.room()
+    codec.feed(settings((http2.MAX_CONCURRENT_STREAMS, 64)))
+    assert codec.room()
 
 
 def test_goaway() -> None:

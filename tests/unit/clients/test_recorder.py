@@ -103,6 +103,25 @@ def test_types_outcomes_and_errors_are_told_apart() -> None:
     assert recorded.recorded == 8
 
 
+@pytest.mark.parametrize("plan", [CLOSED, OPEN])
+def test_a_failed_attempt_to_connect_is_an_error_of_the_run_and_no_request(plan: LoadPlan) -> None:
+    """It is in no time, no count of requests and no slice; and is added to the errors of requests of its kind."""
+    records = Records()
+    for _ in range(3):
+        records.note_unconnected(Unavailable("refused"))
+    records.started = 1
+    records.note(1100, 1200, fault_outcome(Unavailable("gone")), None if plan.rate_hz is None else 1090)
+    recorder = Recorder(plan, 0, WINDOW)
+    span = recorder.new_span(0)
+    recorder.fold(records, span)
+    recorder.fold(records, span)
+    recorded = recorder.recorded()
+    assert recorded.errors == {"unavailable": 4}
+    assert recorded.requests["lookup"].errors == {"unavailable": 1}
+    assert (recorded.requests["lookup"].response.count, recorded.requests["lookup"].service.count) == (1, 1)
+    assert (span.began, span.recorded, recorded.recorded, recorded.slices.counts.sum()) == (1, 1, 1, 1)
+
+
 def test_completed_are_the_replies_that_came_within_the_window() -> None:
     """Whenever they were due; neither faults nor first calls."""
     requests = ((500, 999, OK), (500, 1000, OK), (1500, 1999, OK), (1500, 2000, OK), (1500, 1600, NEVER_SENT))

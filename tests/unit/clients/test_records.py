@@ -56,7 +56,10 @@ def test_clearing_forgets_all_but_what_was_begun() -> None:
     records.note_first()
     records.note_connect(1, 5)
     assert (list(records.firsts), list(records.connect_ns), list(records.due)) == ([1], [4], [1, 2])
+    records.note_unconnected(Unavailable("gone"))
+    assert records.unconnected == {fault_outcome(Unavailable("")): 1}
     records.clear()
+    assert not records.unconnected
     assert records.started == 2
     assert records.sent is sent
     columns = (records.due, records.sent, records.done, records.outcomes, records.firsts)

@@ -37,6 +37,15 @@ def test_replies_come_in_any_order_and_in_any_pieces() -> None:
         assert done == [(2, b"reply 2"), (1, b"reply 1"), (3, b"reply 3")]
 
 
+def test_a_reply_that_comes_alone_is_told_from_others() -> None:
+    """Of one in pieces, or of two, it is said that something may have come before the last of it."""
+    reply, others = encode_reply(1, 0, b"reply"), encode_reply(2, 0, b"reply")
+    for data, preceded in ((reply, False), (reply[:9], True), (reply + others, True)):
+        codec = started(2)
+        codec.feed(data)
+        assert codec.preceded == preceded
+
+
 def test_a_fault_of_a_call_is_given_with_its_code() -> None:
     """The others go on; a code that nobody knows is INTERNAL."""
     codec = started(3)
