@@ -5,16 +5,13 @@ for every run made here, is said once: every reply is validated, connections are
 are timed apart, times run on one clock, and every run has a server process of its own.
 
 Whether a window is steady is judged for an arm, not for one run: the test of a single run raises a false alarm in some
-6 of 100, and an arm of 9 runs would hardly ever be free of one. An arm is unsteady where more of its runs show a trend
-than chance explains.
+6 of 100, so that an arm of 9 runs would hardly ever be free of one, and misses a trend that all of them share.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-
-from scipy import stats as distributions
 
 from experiments import stats
 from experiments.gates.evidence import (
@@ -34,6 +31,7 @@ from experiments.gates.evidence import (
 from experiments.gates.predicates import Level
 from experiments.results import Row, parse_counts
 from experiments.stats import Comparison, Verdict
+from experiments.steady_state import arm_is_steady
 
 FACTORS = (
     "service",
@@ -57,9 +55,6 @@ FACTORS = (
     "duration_s",
 )
 """The columns that were set, not measured."""
-
-UNSTEADY_BY_CHANCE = 0.06
-"""Share of steady runs in which the test of one run finds a trend (``steady_state``)."""
 
 HERE = "this machine"
 
@@ -148,11 +143,8 @@ def machine_evidence(
 
 def steady(arm: Sequence[Row]) -> bool | None:
     """Whether an arm's windows are free of a trend; None where no run of it could tell."""
-    told = [row.steady for row in arm if row.steady is not None]
-    if not told:
-        return None
-    unsteady = sum(not each for each in told)
-    return unsteady <= int(distributions.binom.ppf(0.99, len(told), UNSTEADY_BY_CHANCE))
+    told = [[float(share) for share in row.tenths.split()] for row in arm if row.tenths]
+    return arm_is_steady(told) if told else None
 
 
 def _surroundings(rows: Sequence[Row]) -> Surroundings:
@@ -219,7 +211,7 @@ def _times(row: Row, percentiles: bool) -> Times:
 
 
 def _seen(row: Row) -> dict[str, Level]:
-    seen: dict[str, Level] = {"tcp_nodelay": True, "keep_alive": row.connection == "kept-alive", "tls": False}
+    seen: dict[str, Level] = {}
     if row.connection == "kept-alive" and row.server_connections is not None:
         seen["connections"] = row.server_connections
     if row.server_threads is not None:

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import timeit
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -49,8 +49,7 @@ _CALIBRATION = 100_000
 """Numbers added up: some 2 ms."""
 
 SETTLED_S = 0.1
-"""After connecting: when a server's threads and connections are counted, before the window, since it takes a
-millisecond or two. Where the warm-up is shorter, threads are counted after the window, and connections not at all."""
+"""After connecting: from when on a server's threads and connections are counted, which takes a millisecond or two."""
 
 CONNECT_S = 5.0
 """How long an idle connection may take to be made, and for its one request."""
@@ -84,14 +83,14 @@ class Bench:
                 Path(scratch) / "stats.json" if setting.lock_waits else None,
                 Path(scratch) / "timeline" if setting.timeline else None,
             )
-            stolen_before_s, began_s = stolen_s(), time.monotonic()
+            stolen_before_s, began_s = stolen_s(cores()), time.monotonic()
             with Program(server_command(setting, self.catalog, files), self.server_cores) as server:
                 address = server.ready()
                 seen = (
                     self._idle(server, address, setting) if setting.clients == 0 else self._load(server, address, run)
                 )
             passed_s = (time.monotonic() - began_s) * len(cores())
-            steal_share = (stolen_s() - stolen_before_s) / passed_s
+            steal_share = (stolen_s(cores()) - stolen_before_s) / passed_s
             waits = None if files.stats is None else read_lock_waits(files.stats)
             stages = None if files.timeline is None else read_stages(files.timeline, seen.load)
         return Observation(
@@ -141,7 +140,7 @@ class Bench:
             arrivals=setting.arrivals,
             keep_records=self.keep_records,
         )
-        sizes: list[tuple[int, int | None]] = []
+        size = Size(server, address, setting.clients * setting.connections, bool(setting.updater))
         meters = [CpuMeter(server.cpu_s)]
         with ExitStack() as beside:
             if setting.updater:
@@ -152,12 +151,7 @@ class Bench:
             def watch(progress: fleet.Progress) -> None:
                 for meter in meters:
                     meter.watch(progress)
-                if sizes:
-                    return
-                if progress.phase == "warm-up" and progress.elapsed_s >= SETTLED_S:
-                    sizes.append((server.threads(), server.connections(address)))
-                elif progress.phase == "finishing":  # when clients may have gone already
-                    sizes.append((server.threads(), None))
+                size.watch(progress)
 
             result = fleet.run(plan, watch)
             for meter in meters:
@@ -165,15 +159,14 @@ class Bench:
         if result.interrupted:
             raise RunInterrupted("interrupted")
         server_cpu_s, *updater_cpu_s = (meter.spent_s(result.duration_s) for meter in meters)
-        threads, connections = sizes[0] if sizes else (None, None)
         return _Seen(
             result.duration_s,
             server_cpu_s,
             server.memory_mib(),
             result,
             sum(spent or 0.0 for spent in updater_cpu_s),
-            threads,
-            connections,
+            size.threads,
+            size.connections,
         )
 
     def _idle(self, server: Program, address: Address, setting: Setting) -> "_Seen":
@@ -239,9 +232,42 @@ def _calibrated_us() -> float:
     return min(timeit.repeat(lambda: sum(range(_CALIBRATION)), number=1, repeat=5)) * 1e6
 
 
-def stolen_s() -> float:
-    """Processor seconds that the hypervisor has given to others since the machine started, of all cores."""
-    return float(getattr(psutil.cpu_times(), "steal", 0.0))
+def stolen_s(of: Iterable[int]) -> float:
+    """Processor seconds of these cores that the hypervisor has given to others since the machine started."""
+    by_core = dict(enumerate(psutil.cpu_times(percpu=True)))
+    return sum(float(getattr(by_core.get(core), "steal", 0.0)) for core in of)
+
+
+@dataclass(slots=True)
+class Size:
+    """How many threads the server has and how many connections of the load, the most that were seen. One thread's.
+
+    Counted in the warm-up. A client whose connection was not there yet is looked for once more as the window begins;
+    where the warm-up was too short to look at all, threads are counted at the window's end, when clients may have gone.
+    """
+
+    server: Program
+    address: Address
+    expected: int
+    """Connections that the clients are to have."""
+    beside: bool
+    """Whether a price updater has one too."""
+    threads: int | None = None
+    connections: int | None = None
+    _window_begun: bool = False
+
+    def watch(self, progress: fleet.Progress) -> None:
+        """Told by the load client how far it is."""
+        early = progress.phase == "warm-up" and progress.elapsed_s >= SETTLED_S
+        missing = self.connections is not None and self.connections < self.expected
+        begins = progress.phase == "measuring" and not self._window_begun
+        self._window_begun = self._window_begun or begins
+        if early or (begins and missing):
+            self.threads = max(self.threads or 0, self.server.threads())
+            counted = self.server.connections(self.address) - self.beside
+            self.connections = max(self.connections or 0, counted)
+        elif progress.phase == "finishing" and self.threads is None:
+            self.threads = self.server.threads()
 
 
 class CpuMeter:

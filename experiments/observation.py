@@ -16,7 +16,7 @@ from clients.load.times import Distribution
 from experiments.design import Run, Setting, mix_text
 from experiments.percentiles import effective_count
 from experiments.results import ALL, Row, counts_text
-from experiments.steady_state import SLICES_MIN, SteadyState, detect
+from experiments.steady_state import SLICES_MIN, SteadyState, detect, tenths
 from experiments.timeline import StageSummary
 
 
@@ -70,6 +70,12 @@ def steadiness(load: LoadResult) -> SteadyState | None:
     """Whether the run's response times show no trend; None where too few slices of it have a reply to tell."""
     means = load.slices.means_us()
     return detect(means) if len(means) >= SLICES_MIN else None
+
+
+def _tenths(load: LoadResult) -> str:
+    """How the response times went over the window, for ``Row.tenths``."""
+    means = load.slices.means_us()
+    return " ".join(f"{share:.5g}" for share in tenths(means)) if len(means) >= SLICES_MIN else ""
 
 
 def _row(study: str, run: Run, seen: Observation, request: str) -> Row:
@@ -130,6 +136,7 @@ def _told_by_client(seen: Observation) -> Columns:
         "arrival_dispersion": None if arrivals is None else arrivals.dispersion_long,
         "think_us_mean": think,
         "steady": None if steady is None else steady.from_start,
+        "tenths": "" if load is None else _tenths(load),
         "floor_us_p50": None if seen.floor is None else seen.floor.floor_us_p50,
         "connect_us_mean": None if load is None else _mean(load.connect_us),
         "first_call_us_mean": None if load is None else _mean(load.first_call_us),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from experiments import environment, gallery, report_gates
 from experiments.environment import Busy, Environment
+from experiments.figures.series import P99_COUNT_MIN
 from experiments.gallery import Picture, Results
 from experiments.report_html import page
 from experiments.report_tables import lock_table, markdown_table, measured_table, summary_table, verdict_table
@@ -44,14 +45,26 @@ _OPENING = (
     "threads?"
 )
 
+_LOOPS = {
+    "closed": (
+        "In a closed loop each client sends again as soon as it is answered. Latency is the time from sending to "
+        "having the reply.",
+        "**N/X** is the connections that sent ÷ throughput. By Little’s law it is, in a closed loop, the mean latency "
+        "and the client’s own time between two requests together, so that they check each other, and a latency that "
+        "grows with the clients need not mean a slower server.",
+    ),
+    "open": (
+        "In an open loop requests are due at a given rate, whatever the server does. Latency is the time from when a "
+        "request was due to having the reply: what it waits before it is sent is part of it.",
+    ),
+}
+"""What holds for the runs of one loop, and for no others."""
+
 _METHOD = (
-    "Clients are processes that start together behind a barrier; a warm-up is not part of the latency. Each client "
-    "sends again as soon as it is answered: a closed loop. Every reply is validated.",
-    "Latency is the time from sending to having the reply, by a clock that never runs backwards. Percentiles are taken "
-    "within a run, the 99th from 1,000 replies on; what is printed is their mean over runs.",
-    "**N/X** is the connections that sent ÷ throughput. By Little’s law it is, in a closed loop, the mean latency and "
-    "the client’s own time between two requests together, so that they check each other, and a latency that grows with "
-    "the clients need not mean a slower server.",
+    "Clients are processes that start together behind a barrier; a warm-up is not part of the latency. Every reply is "
+    "validated. Times are by a clock that never runs backwards.",
+    "Percentiles are taken within a run, the 99th only where every run of the setting has replies that are worth "
+    f"{P99_COUNT_MIN:,} independent ones; what is printed is their mean over runs.",
 )
 
 _JUDGED = (
@@ -283,6 +296,9 @@ def _method(rows: Sequence[Row]) -> Iterator[str]:
     if "per-request" in policies:
         yield "With a connection for every request, making it is part of the latency."
     yield from _METHOD
+    for loop, sentences in _LOOPS.items():
+        if any(row.loop == loop for row in rows):
+            yield from sentences
     if study == STOCK:
         yield from _JUDGED
 

@@ -13,7 +13,8 @@ from experiments.figures.style import look
 from experiments.results import ALL, Row
 from experiments.stats import Verdict
 from experiments.studies.stock.comparisons import Judged
-from experiments.studies.stock.questions import Answer, LockCost, violates_littles_law
+from experiments.studies.stock.growth import violates_littles_law
+from experiments.studies.stock.questions import Answer, LockCost
 from experiments.studies.stock.wording import TOGETHER, ends_text, gates_text, number, unsound_text
 
 NOTHING = "–"
@@ -36,7 +37,12 @@ class Column:
 
     head: str
     of: Callable[[Row], str]
-    rank: Callable[[Row], int | str]
+    rank: Callable[[Row], float | str]
+
+
+def _offered_hz(row: Row) -> float:
+    """For the order of lines: a closed loop, which offers no rate, comes first."""
+    return 0.0 if row.rate_hz is None else row.rate_hz
 
 
 _FACTORS: tuple[Column, ...] = (
@@ -50,6 +56,11 @@ _FACTORS: tuple[Column, ...] = (
     Column("Task", lambda row: row.dispatch, lambda row: row.dispatch),
     Column("Connection", lambda row: row.connection, lambda row: row.connection),
     Column("Updater", lambda row: "yes" if row.updater else "no", lambda row: int(row.updater)),
+    Column("Stamped", lambda row: "yes" if row.timeline else "no", lambda row: int(row.timeline)),
+    Column("Client", lambda row: row.client, lambda row: row.client),
+    Column("Loop", lambda row: row.loop, lambda row: row.loop),
+    Column("Arrivals", lambda row: row.arrivals or NOTHING, lambda row: row.arrivals),
+    Column("Offered, 1/s", lambda row: NOTHING if row.rate_hz is None else f"{row.rate_hz:,g}", _offered_hz),
     Column("Connections", lambda row: str(row.connections), lambda row: row.connections),
     Column("Clients", lambda row: str(row.clients), lambda row: row.clients),
 )
@@ -78,18 +89,32 @@ def markdown_table(head: Cells, lines: Iterable[Cells], left: int = 1) -> str:
 
 
 def measured_table(rows: Sequence[Row]) -> str:
-    """Every setting of a part: the factors that vary in it, and what was measured."""
+    """Every setting of a part: the factors that vary in it, and what was measured.
+
+    ValueError where two runs of one block would share a line: what tells them apart is no column.
+    """
     types = request_types(rows) or [ALL]
     own = [row for row in rows if row.request in types]
     varied = [column for column in _FACTORS if len({column.of(row) for row in own}) > 1 or column.head == "Clients"]
-    settings: dict[tuple[int | str, ...], list[Row]] = {}
+    settings: dict[tuple[float | str, ...], list[Row]] = {}
     for row in own:
         settings.setdefault(tuple(column.rank(row) for column in varied), []).append(row)
+    for found in settings.values():
+        _one_run_a_block(found)
     lines = [(*(column.of(found[0]) for column in varied), *_measured(found)) for _, found in sorted(settings.items())]
     table = markdown_table((*(column.head for column in varied), *_MEASURES), lines, len(varied))
     notes = [LIMITED_NOTE] if any(row.load_limited for row in own) else []
     notes += [LITTLE_NOTE] if any(map(violates_littles_law, own)) else []
     return "\n\n".join((table, *notes))
+
+
+def _one_run_a_block(rows: Sequence[Row]) -> None:
+    """ValueError unless these are one setting's: of one request type, once in a block at most."""
+    seen: dict[tuple[int, str], Row] = {}
+    for row in rows:
+        other = seen.setdefault((row.block, row.request), row)
+        if other is not row:
+            raise ValueError(f"{row.part}: runs {other.run_id} and {row.run_id} of block {row.block} on one line")
 
 
 def _measured(rows: Sequence[Row]) -> Cells:

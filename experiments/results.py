@@ -116,7 +116,9 @@ class Row:
     think_us_mean: float | None
     """In a closed loop: from a reply to the next request of the same connection."""
     steady: bool | None
-    """Whether the run's times show no trend; None: too few to tell."""
+    """Whether this run's times show no trend; None: too few to tell. The gates judge an arm, from ``tenths``."""
+    tenths: str
+    """Mean response of each tenth of the window ÷ that of the window, separated by blanks; empty: too few to tell."""
     floor_us_p50: float | None
     """What the same kind of client reads of a server that does nothing, in the same block."""
     connect_us_mean: float | None
@@ -156,13 +158,13 @@ class Row:
     stage_violation_share: float | None
     """Of the stamped requests: those whose stages do not add up to the total."""
     server_threads: int | None
-    """Threads of the server process at the window's end."""
+    """Threads of the server process, the most that were seen in the warm-up."""
     server_connections: int | None
-    """Connections open at the server then."""
+    """Connections of the clients open at the server, likewise; None where the warm-up was too short to count them."""
     calibration_us: float | None
     """What a fixed piece of work took on the server's core, before the run."""
     steal_share: float | None
-    """Of all cores' time during the run, what the hypervisor gave to others."""
+    """Of the cores that were used, from the server's start to its end: what the hypervisor gave to others."""
     server_memory_mib: float | None
     """The server's proportional set size at the end of the window."""
     pinned: bool

@@ -15,7 +15,7 @@ each of many requests), and the rest must pass both tests. A cut at half of the 
 
 A single slice that stands out, as a pause of the machine makes, is first pulled in to 4 deviations from the median, for
 the rule would cut there; the very first slice is not, since a warm-up may be as short. A pulse in the middle of a run
-is therefore not found. ``profile`` puts the runs of an arm together, which finds what noise hides in each of them.
+is therefore not found. ``arm_is_steady`` puts the runs of an arm together, which finds what noise hides in each.
 
 False alarms, simulated with 50 or 100 slices, mean and count: 2 in 100 runs of independent slices, 3 with
 autocorrelation 0.5 from slice to slice, 3 to 6 with 0.7; with 20 slices 2, 7 and 17. At 0.9, where 50 slices are worth
@@ -126,26 +126,35 @@ def truncation(series: Sequence[float] | Series) -> int:
     return int(np.argmin(errors[: len(values) // 2 + 1]))
 
 
-def profile(runs: Sequence[Sequence[float] | Series] | Series) -> Series:
-    """The slices of several runs of one setting as one series: each run ÷ its mean, and then the mean over the runs.
+def tenths(means: Sequence[float] | Series) -> Series:
+    """A run's slices in ten batches ÷ their mean; what is left over is left out at the start. ValueError for under 20
+    slices, or a mean that is not over 0."""
+    values = np.asarray(means, np.float64)
+    if len(values) < SLICES_MIN:
+        raise ValueError(f"{len(values)} slices, needed: {SLICES_MIN}")
+    batches = _batches(values)
+    mean = float(batches.mean())
+    if not mean > 0:
+        raise ValueError(f"a run whose slices' mean is {mean:g}, not over 0")
+    shares: Series = batches / mean
+    return shares
 
-    What all runs share, such as a warm-up, stands out; what is each run's own averages away. ValueError for none, for
-    runs with different numbers of slices, and for a run whose mean is not over 0.
+
+def arm_is_steady(runs: Sequence[Sequence[float] | Series] | Series) -> bool:
+    """Whether runs of one setting, each as its ``tenths``, together show neither a drift nor a head.
+
+    The tests are made on the medians over the runs: what all runs share, such as a warm-up, stands out, and a pause of
+    the machine in one of them does not. ValueError for none, or for what is not ten of each.
     """
-    if not len(runs) or len({len(run) for run in runs}) > 1:
-        raise ValueError("no runs, or runs with different numbers of slices")
-    slices = np.asarray(runs, np.float64)
-    means = slices.mean(axis=1, keepdims=True)
-    if not (means > 0).all():
-        raise ValueError("a run whose slices' mean is not over 0")
-    shared: Series = (slices / means).mean(axis=0)
-    return shared
+    shares = np.asarray(runs, np.float64)
+    if shares.ndim != 2 or not len(shares) or shares.shape[1] != BATCHES:
+        raise ValueError(f"shares of shape {shares.shape}, needed: runs × {BATCHES}")
+    return _tested(np.median(shares, axis=0)).passed
 
 
 def _tested(values: Series) -> _Tested:
-    """Both tests on ten batches; what is left over is left out at the start."""
-    size = len(values) // BATCHES
-    batches = values[len(values) - BATCHES * size :].reshape(BATCHES, size).mean(axis=1)
+    """Both tests on ten batches."""
+    batches = _batches(values)
     mean = float(batches.mean())
     if not mean:
         return _Tested(0.0, 1.0, 0.0, 1.0)
@@ -162,6 +171,13 @@ def _tested(values: Series) -> _Tested:
         head=off / mean,
         p_head=_two_sided_p(off, off_error, len(settled) - 1),
     )
+
+
+def _batches(values: Series) -> Series:
+    """The means of ten batches of equal size; what is left over is left out at the start."""
+    size = len(values) // BATCHES
+    means: Series = values[len(values) - BATCHES * size :].reshape(BATCHES, size).mean(axis=1)
+    return means
 
 
 def _two_sided_p(value: float, error: float, freedom: int) -> float:

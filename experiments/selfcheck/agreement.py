@@ -28,6 +28,9 @@ RATE_HZ_MAX = 1000.0
 WITHIN: Mapping[str, tuple[float, float]] = {"p50": (0.05, 50.0), "p99": (0.10, 200.0)}
 """How far apart the two clients may be: a share of theirs, and µs on top."""
 
+PACE = 0.02
+"""How far a client may be off the rate that it is asked for."""
+
 WITH: Mapping[str, str] = {"grpc": "ghz", "sockets": "go"}
 """Whom we are compared with, on each transport."""
 
@@ -86,9 +89,21 @@ def _compare(title: str, transport: str, peer: Peer, scale: Scale) -> list[Findi
         ask = replace(ask, address=address)
         floors = (_own(transport, address, ask), peer.load(ask))
     return [
-        judge(f"{title}, {percentile} at {rate_hz:.0f}/s", percentile, (ours, theirs), floors, scale)
-        for percentile in WITHIN
+        pace(f"{title}, pace", rate_hz, (ours, theirs), scale),
+        *(
+            judge(f"{title}, {percentile} at {rate_hz:.0f}/s", percentile, (ours, theirs), floors, scale)
+            for percentile in WITHIN
+        ),
     ]
+
+
+def pace(name: str, rate_hz: float, turns: tuple[list[Reading], list[Reading]], scale: Scale) -> Finding:
+    """Whether both clients sent at the rate that was asked, without which their times are of different loads."""
+    rates_hz = [median(each.throughput_hz for each in readings) for readings in turns]
+    kept = all(abs(each - rate_hz) <= PACE * rate_hz for each in rates_hz)
+    must = f"within {PACE:.0%} of {rate_hz:,.0f}/s" if scale.judged else "a reading"
+    shown = f"ours {rates_hz[0]:,.0f}/s, theirs {rates_hz[1]:,.0f}/s"
+    return Finding(name, shown, must, kept or not scale.judged)
 
 
 def judge(

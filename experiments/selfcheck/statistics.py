@@ -114,7 +114,7 @@ def coverage(drawn: Experiments, seed: int, interval: Interval = stats.ratio_int
 
 def _is_steady(slice_means_us: synthetic.Doubles) -> bool:
     """Whether the gate lets an experiment pass: the runs of either arm, together, are steady from their start."""
-    return all(steady_state.detect(steady_state.profile(slice_means_us[:, arm])).from_start for arm in (0, 1))
+    return all(steady_state.arm_is_steady([*map(steady_state.tenths, slice_means_us[:, arm])]) for arm in (0, 1))
 
 
 def _bootstrap(experiments: int, rng: np.random.Generator, seed: int) -> Finding:

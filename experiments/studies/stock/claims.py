@@ -2,8 +2,8 @@
 
 Each claim has a predicate over the rows, which gives one of four statuses and says with which numbers. A claim is
 CONFIRMED or CONTRADICTED only by a verdict of ``stats`` (so never from fewer than six blocks), INCONCLUSIVE where its
-runs are there and do not decide, NOT TESTABLE where they are not there or no measurement could decide. The original's
-milliseconds are context: they come from another machine and another program.
+runs are there and do not decide or a gate refuses them, NOT TESTABLE where they are not there or no measurement could
+decide. The original's milliseconds are context: they come from another machine and another program.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,12 +12,13 @@ from enum import Enum
 from itertools import pairwise
 
 from experiments import stats
+from experiments.gates.refusal import Refusal
 from experiments.results import ALL, Row
 from experiments.stats import BLOCKS_MIN, EQUIVALENCE, Verdict
-from experiments.studies.stock.comparisons import Judged, by_block, judge, latency_by_block
+from experiments.studies.stock.comparisons import Judged, by_block, judge, latency_by_block, runs_refused
 from experiments.studies.stock.declared import Cell, Levels, clients_text, levels
 from experiments.studies.stock.questions import LockCost, lock_costs
-from experiments.studies.stock.wording import brief, interval_text, number, percent
+from experiments.studies.stock.wording import brief, interval_text, number, percent, refusal_text
 
 GRPC_MS, SOCKETS_MS = 17.92, 12.38
 """The original's mean latency of Lookup at one client."""
@@ -98,6 +99,8 @@ def _the_lock_is_why(evidence: Evidence) -> Finding:
         f"average for the mutex ({cost.transport}, {clients_text(cost.clients)}); gRPC takes "
         f"{interval_text(gap_us, 'µs')} longer than sockets."
     )
+    if cost.refused:
+        return _refused(text, cost.refused)
     verdict = judged.result.verdict
     if verdict is Verdict.FASTER and wait_us.high < SMALL_SHARE * gap_us.low:
         return Status.CONTRADICTED, text
@@ -160,6 +163,9 @@ def _surplus_waits(evidence: Evidence) -> Finding:
         return _ABSENT
     starving = sum(row.starved_clients > 0 for row in held)
     text = f"Clients starved in {starving} of {len(held)} runs with more clients than threads."
+    arms = [[row for row in held if row.clients == clients] for clients in sorted({row.clients for row in held})]
+    if refused := runs_refused(evidence.rows, arms, "throughput"):
+        return _refused(text, refused)
     if len({row.block for row in held}) < BLOCKS_MIN:
         return Status.INCONCLUSIVE, text
     if starving == len(held):
@@ -191,6 +197,9 @@ def _lock_costs_both_the_same(evidence: Evidence) -> Finding:
         return _ABSENT
     share = stats.mean_interval([(waits[1][block] - waits[0][block]) / latency[block] for block in blocks])
     text = f"Under the mutex, wait of Trade − wait of Lookup, of the latency: {interval_text(percent(share), '%')}."
+    arms = [[row for row in evidence.rows if cell.holds(row)] for cell in (lookup, trade)]
+    if refused := runs_refused(evidence.rows, arms):
+        return _refused(text, refused)
     margin = EQUIVALENCE[1] - 1
     if share.n >= BLOCKS_MIN and -margin < share.low and share.high < margin:
         return Status.CONFIRMED, text
@@ -229,6 +238,12 @@ def _no_lock_needed(_: Evidence) -> Finding:
     return Status.NOT_TESTABLE, (
         "A matter of correctness, not of latency. It holds while nothing writes; this service also trades and updates."
     )
+
+
+def _refused(text: str, refused: Sequence[Refusal]) -> Finding:
+    """Whatever the numbers: what gates have against their runs leaves the claim open."""
+    why = refusal_text(refused)
+    return Status.INCONCLUSIVE, f"{text} {why[:1].upper()}{why[1:]}."
 
 
 def _by_verdict(judged: Judged, confirming: set[Verdict]) -> Status:

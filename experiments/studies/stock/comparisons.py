@@ -5,17 +5,17 @@ not run included; then every gate looks at it and at its runs (``experiments.gat
 results is not judged, and is absent from what ``judge`` returns. Left out: words.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from experiments import stats
-from experiments.evidence import FACTORS, Arms, comparison_evidence, machine_evidence
-from experiments.gates import verdict_refused
-from experiments.gates.evidence import ComparisonEvidence
-from experiments.gates.refusal import Refusal
+from experiments.evidence import FACTORS, Arms, comparison_evidence, machine_evidence, run_evidence, steady
+from experiments.gates import refusals, verdict_refused
+from experiments.gates.evidence import ComparisonEvidence, MachineEvidence
+from experiments.gates.refusal import Conclusion, Kind, Refusal, forbidding
 from experiments.results import ALL, Row
-from experiments.studies.stock.declared import Cell, Contrast, families
+from experiments.studies.stock.declared import CLIENTS, Cell, Contrast, clients_text, families
 
 ERROR_SHARE_MAX = 0.001
 """A run with more errors than this share of its requests decides nothing."""
@@ -26,6 +26,20 @@ interval without ends): then the number that would decide is worth saying."""
 
 SEED = 4
 """Of the sign-flip test, which draws only beyond 16 blocks."""
+
+
+Measure = Callable[[Row], float | None]
+"""One number of a row; None where there is none."""
+
+
+def mean_latency_us(row: Row) -> float | None:
+    """What the declared comparisons are of."""
+    return row.response_us_mean
+
+
+def time_per_reply_us(row: Row) -> float | None:
+    """1 ÷ throughput, so that a ratio under 1 is FASTER."""
+    return 1e6 / row.throughput_all_hz if row.throughput_all_hz else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +75,72 @@ def _judge(rows: tuple[Row, ...]) -> dict[str, Judged]:
         return [row for place in places for row in by_cell.get(place, ())]
 
     judged: dict[str, Judged] = {}
-    machine = machine_evidence(rows, same_settings(rows), lambda row: row.response_us_mean)
+    machine = _machine(rows, mean_latency_us)
     for name, family in families(rows).items():
-        logs = {contrast.name: block_log_ratios(rows_of(contrast), contrast) for contrast in family}
-        present = [contrast for contrast in family if contrast.can_be_made and logs[contrast.name]]
-        absent = len(family) - len(present)
-        results = stats.compare({contrast.name: logs[contrast.name] for contrast in present}, SEED, absent)
-        for contrast, result in zip(present, results, strict=True):
-            own = rows_of(contrast)
-            arms = Arms(tuple(filter(contrast.above.holds, own)), tuple(filter(contrast.below.holds, own)))
-            declared = (name, len(family))
-            evidence = comparison_evidence(arms, contrast.factors, declared, logs[contrast.name], result, machine)
-            judged[contrast.name] = _judged(contrast, result, arms, evidence)
+        own = {contrast.name: rows_of(contrast) for contrast in family}
+        judged |= _judge_family((name, family), own, mean_latency_us, machine)
+    return judged
+
+
+def judge_rates(rows: Sequence[Row], part: str) -> dict[int, Judged]:
+    """A reply's share of the time (1 ÷ throughput), Lookup with the most clients of a part ÷ with each other number.
+
+    By that number, ascending. A family of its own: SLOWER says that throughput falls up to the most clients.
+    """
+    own = [row for row in rows if row.part == part and row.request == "lookup"]
+    counts = sorted({row.clients for row in own})
+    family = tuple(
+        Contrast(
+            f"rate_{part}_{clients}",
+            f"time per reply, {counts[-1]} ÷ {clients_text(clients)}",
+            Cell(part, "lookup", counts[-1]),
+            Cell(part, "lookup", clients),
+            CLIENTS,
+        )
+        for clients in counts[:-1]
+    )
+    machine = _machine(tuple(rows), time_per_reply_us)
+    cells = {contrast.name: own for contrast in family}
+    judged = _judge_family((f"rate_{part}", family), cells, time_per_reply_us, machine)
+    return {one.contrast.below.clients: one for one in judged.values()}
+
+
+def runs_refused(rows: Sequence[Row], arms: Iterable[Sequence[Row]], basis: Kind = "latency") -> tuple[Refusal, ...]:
+    """What gates have against a number made of some of the rows, by setting: of each run, and of the whole sweep.
+
+    ``basis`` is what of the runs the number is about.
+    """
+    machine = _machine(tuple(rows), mean_latency_us)
+    runs = [run_evidence(row, steady(arm)) for arm in arms for row in arm]
+    found = [refusal for run in runs for refusal in refusals(run)] + refusals(machine)
+    rests_on = frozenset({machine.machine, *(run.run_id for run in runs)})
+    return tuple(dict.fromkeys(forbidding(found, Conclusion("verdict", "", rests_on, basis))))
+
+
+@lru_cache(maxsize=4)
+def _machine(rows: tuple[Row, ...], measure: Measure) -> MachineEvidence:
+    return machine_evidence(rows, same_settings(rows), measure)
+
+
+def _judge_family(
+    declared: tuple[str, Sequence[Contrast]],
+    rows_of: Mapping[str, Sequence[Row]],
+    measure: Measure,
+    machine: MachineEvidence,
+) -> dict[str, Judged]:
+    """A family, by its name and all that was declared in it, from the rows of each comparison."""
+    name, family = declared
+    logs = {contrast.name: block_log_ratios(rows_of[contrast.name], contrast, measure) for contrast in family}
+    present = [contrast for contrast in family if contrast.can_be_made and logs[contrast.name]]
+    absent = len(family) - len(present)
+    results = stats.compare({contrast.name: logs[contrast.name] for contrast in present}, SEED, absent)
+    judged = {}
+    for contrast, result in zip(present, results, strict=True):
+        own = rows_of[contrast.name]
+        arms = Arms(tuple(filter(contrast.above.holds, own)), tuple(filter(contrast.below.holds, own)))
+        size = (name, len(family))
+        evidence = comparison_evidence(arms, contrast.factors, size, logs[contrast.name], result, machine)
+        judged[contrast.name] = _judged(contrast, result, arms, evidence)
     return judged
 
 
@@ -108,10 +176,10 @@ def _unsound(row: Row) -> bool:
     return failed or row.starved_clients > 0 or row.response_us_mean is None
 
 
-def block_log_ratios(rows: Iterable[Row], contrast: Contrast) -> list[float]:
+def block_log_ratios(rows: Iterable[Row], contrast: Contrast, measure: Measure) -> list[float]:
     """The comparison in every block that has both of its cells."""
     found = list(rows)
-    above, below = latency_by_block(found, contrast.above), latency_by_block(found, contrast.below)
+    above, below = by_block(found, contrast.above, measure), by_block(found, contrast.below, measure)
     if contrast.per_client:
         above = {block: value / contrast.above.clients for block, value in above.items()}
         below = {block: value / contrast.below.clients for block, value in below.items()}
@@ -120,10 +188,10 @@ def block_log_ratios(rows: Iterable[Row], contrast: Contrast) -> list[float]:
 
 def latency_by_block(rows: Iterable[Row], cell: Cell) -> dict[int, float]:
     """Mean latency in µs by block, where there was any reply."""
-    return by_block(rows, cell, lambda row: row.response_us_mean)
+    return by_block(rows, cell, mean_latency_us)
 
 
-def by_block(rows: Iterable[Row], cell: Cell, measure: Callable[[Row], float | None]) -> dict[int, float]:
+def by_block(rows: Iterable[Row], cell: Cell, measure: Measure) -> dict[int, float]:
     """One measure of a cell by block; blocks that lack it are left out."""
     values = ((row.block, measure(row)) for row in rows if cell.holds(row))
     return {block: value for block, value in values if value is not None}

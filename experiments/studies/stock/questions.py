@@ -6,25 +6,19 @@ Little's law latency is N ÷ throughput: growth with the clients is described wi
 its own. Left out: the claims of the original, which are in ``claims``.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from experiments import stats
 from experiments.figures.style import look
+from experiments.gates.refusal import Refusal
 from experiments.results import ALL, Row
-from experiments.studies.stock.comparisons import Judged, by_block, judge, latency_by_block
+from experiments.studies.stock.comparisons import Judged, by_block, judge, latency_by_block, runs_refused
 from experiments.studies.stock.declared import Cell, Levels, clients_text, levels
-from experiments.studies.stock.wording import Phrases, interval_text, number, sentence
+from experiments.studies.stock.growth import growth_details
+from experiments.studies.stock.wording import Phrases, interval_text, number, percent, refusal_text, sentence
 
 NOT_RUN = "The runs that this needs are not in this folder of results."
-
-FLAT = 0.05
-"""Throughput within this share of its value at the most clients counts as no longer growing."""
-
-LITTLE_MARGIN = 0.02
-"""Little's law counts as violated where the two sides differ by more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +54,8 @@ class LockCost:
     """None: this request takes no lock under this strategy, so the measured waits are 0."""
     latency_us: stats.Estimate
     share: stats.Estimate | None
+    refused: tuple[Refusal, ...]
+    """What gates have against these runs."""
 
 
 def answers(rows: Sequence[Row]) -> tuple[Answer, ...]:
@@ -124,7 +120,11 @@ def _growth(rows: Sequence[Row], judged: Mapping[str, Judged], at: Levels) -> An
         f"Mean latency of Lookup with {clients_text(at.most)} ÷ with {clients_text(at.few)}, for each server; and the "
         "slope of a straight line through the means, per client. Clients send again as soon as they are answered.",
         " ".join(run) or NOT_RUN,
-        tuple(text for server, part in servers for text in _growth_details(rows, server, part)),
+        tuple(
+            text
+            for server, part in servers
+            for text in growth_details(rows, server, part, judged.get(f"growth_{part}_lookup"))
+        ),
         compared,
         compared,
         (
@@ -144,85 +144,6 @@ def _growth_phrases(server: str, at: Levels) -> Phrases:
         slower=f"On {server} the latency of Lookup grows {to}",
         undecided=f"Whether the latency of Lookup on {server} grows {to} is not decided",
     )
-
-
-def _growth_details(rows: Sequence[Row], server: str, part: str) -> Iterator[str]:
-    own = [row for row in rows if row.part == part and row.request == "lookup"]
-    if len({row.clients for row in own}) < 2:
-        return
-    latency = slope_us_per_client(own, lambda row: row.response_us_mean)
-    law = slope_us_per_client(own, lambda row: row.n_over_x_us)
-    yield (
-        f"{server}: each further client adds {interval_text(latency, 'µs')} to the mean latency; to N ÷ throughput it "
-        f"adds {interval_text(law, 'µs')}."
-    )
-    apart = [abs(row.response_us_mean / row.n_over_x_us - 1) for row in own if row.response_us_mean and row.n_over_x_us]
-    if apart:
-        size = f"at most {100 * max(apart):.1f} %" if max(apart) >= 0.001 else "less than 0.1 %"
-        yield (
-            f"{server}: latency and N ÷ throughput differ by {size} in any run; the client’s own time between two "
-            "requests is in the second only."
-        )
-    off = sum(violates_littles_law(row) for row in own)
-    if off:
-        yield (
-            f"{server}: Little’s law does not hold to within 2 % in {off} of {len(own)} runs: the report marks what "
-            "rests on them."
-        )
-    yield f"{server}: {_fullness(own)}"
-
-
-def violates_littles_law(row: Row) -> bool:
-    """Whether throughput × (latency + think time) is not the connections that send: clock or counting are in doubt."""
-    return row.little_ratio is not None and abs(row.little_ratio - 1) > LITTLE_MARGIN
-
-
-def _fullness(rows: Sequence[Row]) -> str:
-    """How throughput goes on with the clients, of one server at two numbers of them at least."""
-    flat = flat_from(rows)
-    if flat is not None:
-        return (
-            f"from {clients_text(flat)} on, mean throughput stays within 5 % of its value at the most clients; from "
-            "there latency grows in proportion to the clients, by arithmetic."
-        )
-    *_, before, most = mean_rates(rows).values()
-    if most < before:
-        return "throughput falls by over 5 % at the most clients."
-    grows = "throughput still grows by over 5 % at the most clients"
-    if any(row.load_limited for row in rows):
-        return f"{grows}; the clients were the limit in some run, so that it says nothing of the server’s capacity."
-    return f"{grows}, so the server may not be full yet."
-
-
-def slope_us_per_client(rows: Sequence[Row], measure: Callable[[Row], float | None]) -> stats.Estimate:
-    """The slope of a straight line over the clients, fitted in each block, and its interval over the blocks.
-
-    The rows are of one request type and server. ValueError if no block has two numbers of clients.
-    """
-    slopes = []
-    for block in sorted({row.block for row in rows}):
-        values = {row.clients: value for row in rows if row.block == block and (value := measure(row)) is not None}
-        if len(values) > 1:
-            slopes.append(float(np.polyfit(list(values), list(values.values()), deg=1)[0]))
-    return stats.mean_interval(slopes)
-
-
-def flat_from(rows: Sequence[Row]) -> int | None:
-    """The fewest clients from which throughput stays within 5 % of that at the most; None if only there."""
-    rates = mean_rates(rows)
-    counts = list(rates)
-    flat = counts[-1]
-    for clients in reversed(counts):
-        if abs(rates[clients] / rates[counts[-1]] - 1) > FLAT:
-            break
-        flat = clients
-    return flat if flat < counts[-1] else None
-
-
-def mean_rates(rows: Sequence[Row]) -> dict[int, float]:
-    """Mean throughput over runs by number of clients, ascending."""
-    counts = sorted({row.clients for row in rows})
-    return {n: float(np.mean([row.throughput_all_hz for row in rows if row.clients == n])) for n in counts}
 
 
 def _trade_or_lookup(rows: Sequence[Row], judged: Mapping[str, Judged], at: Levels) -> Answer:
@@ -277,6 +198,7 @@ def lock_costs(rows: Sequence[Row], part: str = "locks") -> tuple[LockCost, ...]
                 stats.geometric_interval(list(waits.values())) if waits else None,
                 stats.mean_interval(list(latencies.values())),
                 stats.geometric_interval(shares) if shares else None,
+                runs_refused(rows, [[row for row in rows if cell.holds(row)]]),
             )
         )
     return tuple(found)
@@ -285,18 +207,23 @@ def lock_costs(rows: Sequence[Row], part: str = "locks") -> tuple[LockCost, ...]
 def _lock_details(costs: Sequence[LockCost]) -> Iterator[str]:
     for cost in costs:
         if cost.locking == "mutex" and cost.wait_us is not None and cost.share is not None:
+            kind = cost.request.capitalize()
+            where = f"Under the mutex ({cost.transport}, {clients_text(cost.clients)}, Lookup and Trade mixed)"
+            if cost.refused:
+                yield f"{where}, how long a {kind} waits is not decided ({refusal_text(cost.refused)})."
+                continue
             yield (
-                f"Under the mutex ({cost.transport}, {clients_text(cost.clients)}, Lookup and Trade mixed), a "
-                f"{cost.request.capitalize()} typically waits {interval_text(cost.wait_us, 'µs')} for the lock, "
+                f"{where}, a {kind} typically waits {interval_text(cost.wait_us, 'µs')} for the lock, "
                 f"{number(100 * cost.share.value)} % of its latency (geometric means)."
             )
-    waited = [cost for cost in costs if cost.wait_us is not None and cost.share is not None]
-    if waited:
-        dearest = max(waited, key=lambda cost: cost.share.value if cost.share else 0.0)
+    waited = [(cost.share, cost) for cost in costs if cost.share is not None]
+    kept = [(share, cost) for share, cost in waited if not cost.refused]
+    if kept:
+        share, dearest = max(kept, key=lambda each: each[0].value)
+        which = "all strategies" if len(kept) == len(waited) else "the strategies whose runs no gate refuses"
         yield (
-            f"Of all strategies, the largest typical share of latency that is waiting for a lock is "
-            f"{number(100 * dearest.share.value) if dearest.share else '0'} %: {dearest.locking}, "
-            f"{dearest.request.capitalize()}."
+            f"Of {which}, the largest typical share of latency that was waiting for a lock is "
+            f"{interval_text(percent(share), '%')}: {dearest.locking}, {dearest.request.capitalize()}."
         )
 
 
@@ -360,14 +287,26 @@ def _queueing(rows: Sequence[Row]) -> Iterator[str]:
         for clients in dict.fromkeys((*counts[:1], *counts[-1:])):
             runs = [row for row in own if (row.transport, row.clients) == (transport, clients)]
             waits = [row.stage_queue_us_mean for row in runs if row.stage_queue_us_mean is not None]
-            totals = [row.stage_total_us_mean for row in runs if row.stage_total_us_mean is not None]
-            if waits and totals:
-                wait, total = stats.mean_interval(waits), stats.mean_interval(totals)
-                whole = f"{number(total.value)} µs in the server with {clients_text(clients)}"
-                said.append(f"{interval_text(wait, 'µs')} of {whole}")
+            totals = [row.stage_total_us_mean for row in runs if row.stage_total_us_mean]
+            refused = runs_refused(rows, [runs])
+            if waits and totals and refused:
+                said.append(f"not decided with {clients_text(clients)} ({refusal_text(refused)})")
+            elif waits and totals:
+                whole = f"{number(stats.geometric_interval(totals).value)} µs in the server"
+                said.append(f"{_wait_text(waits)} of {whole} with {clients_text(clients)}")
         if said:
             server = look(transport).label
-            yield f"On {server}, with {own[0].workers} threads, a Lookup waits for a thread {'; '.join(said)}."
+            yield (
+                f"On {server}, with {own[0].workers} threads, what a Lookup typically waits for a thread (geometric "
+                f"means): {'; '.join(said)}."
+            )
+
+
+def _wait_text(waits: Sequence[float]) -> str:
+    """The geometric mean of waits, which are skewed; where one of them is none, the mean, which has no interval."""
+    if min(waits) > 0:
+        return interval_text(stats.geometric_interval(waits), "µs")
+    return f"{number(stats.mean_interval(waits).value)} µs (arithmetic mean; some are 0: no interval)"
 
 
 def _starved(held: Sequence[Row], clients: int) -> str:

@@ -1,14 +1,17 @@
 """Sentences made from judged comparisons: each says only what its verdict allows.
 
 A sentence is chosen by the verdict and filled with the ratio and its interval; there is no other way into the report
-for a result. Left out: which sentences are said, and in what order.
+for a verdict. Numbers beside it (slopes, waits) are printed where no gate refuses the runs that they are of, and
+``refusal_text`` where one does. Left out: which sentences are said, and in what order.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.gates.evidence import SentenceEvidence
 from experiments.gates.predicates import Shows
+from experiments.gates.refusal import Refusal
 from experiments.gates.sentence import Sentence
 from experiments.stats import BLOCKS_MIN, Estimate, Verdict
 from experiments.studies.stock.comparisons import MORE_BLOCKS_MEND, Judged
@@ -99,13 +102,20 @@ def gates_text(judged: Judged) -> str:
     return f"refused by gate {', '.join(map(str, numbers))}" if numbers else ""
 
 
+def refusal_text(refused: Sequence[Refusal]) -> str:
+    """``refused by gate 3, 5: `` and what the first of them found. ValueError for none."""
+    first = min(refused, key=lambda refusal: refusal.gate)
+    gates = sorted({refusal.gate for refusal in refused})
+    return f"refused by gate {', '.join(map(str, gates))}: {first.what}"
+
+
 def unsound_text(judged: Judged) -> str:
     """``3 blocks had errors or no reply``."""
     return f"{'1 block' if judged.unsound_blocks == 1 else f'{judged.unsound_blocks} blocks'} had errors or no reply"
 
 
-def sentence(judged: Judged, phrases: Phrases) -> str:
-    """The comparison in one sentence, and the condition under which it was measured where there is one.
+def sentence(judged: Judged, phrases: Phrases, limited: str = f"it is the {TOGETHER}") -> str:
+    """The comparison in one sentence, and what the clients being the limit means for it, where they were.
 
     ValueError where a gate would not let it be said.
     """
@@ -119,7 +129,7 @@ def sentence(judged: Judged, phrases: Phrases) -> str:
             clause = phrases.slower
         case Verdict.INCONCLUSIVE:
             clause = phrases.undecided
-    limited = f" The clients were the limit in these runs, so it is the {TOGETHER}." if judged.load_limited else ""
-    text = f"{clause}: {ratio}{limited}"
+    condition = f" The clients were the limit in these runs, so {limited}." if judged.load_limited else ""
+    text = f"{clause}: {ratio}{condition}"
     assert judged.evidence is not None
     return str(Sentence(SentenceEvidence(text, (Shows(judged.result.verdict),), comparisons=(judged.evidence,))))

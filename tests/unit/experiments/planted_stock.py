@@ -152,6 +152,7 @@ _ALIKE: dict[str, object] = {
     "arrival_dispersion": None,
     "think_us_mean": 0.0,
     "steady": True,
+    "tenths": " ".join(["1"] * 10),
     "floor_us_p50": 20.0,
     "stage_queue_us_mean": None,
     "stage_preparation_us_mean": None,

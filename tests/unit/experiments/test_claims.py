@@ -75,6 +75,36 @@ def test_claims_about_threads_per_connection(words: str, confirming: World, cont
         assert entry(rows_of(contradicting, ("dispatch",)), words).status is Status.CONTRADICTED
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "gate"),
+    [
+        ({"steal_share": 0.5}, "Refused by gate 14"),
+        ({"errors": 5000, "error_kinds": "deadline_exceeded:5000"}, "Refused by gate 4"),
+    ],
+)
+@pytest.mark.parametrize("words", ["costs Trade and Lookup the same", "may be the reason", "far longer"])
+def test_a_gate_that_refuses_the_runs_leaves_a_claim_open(words: str, fault: dict[str, object], gate: str) -> None:
+    """The fault is in the runs of the locks and the dispatch models alone, and the gate is named."""
+    rows = rows_of(World(), (*MAIN_PARTS, "dispatch"))
+    assert entry(rows, words).status in (Status.CONFIRMED, Status.CONTRADICTED)
+    faulty = [
+        replace(row, **fault) if row.part in ("locks", "dispatch") else row  # type: ignore[arg-type]
+        for row in rows
+    ]
+    found = entry(faulty, words)
+    assert found.status is Status.INCONCLUSIVE
+    assert gate in found.evidence
+
+
+@pytest.mark.slow
+def test_without_an_a_a_run_every_claim_is_left_open() -> None:
+    """Nothing tells what the instrument makes of no difference."""
+    rows = [row for row in rows_of(World(), (*MAIN_PARTS, "dispatch")) if row.part != "same"]
+    statuses = {entry.status for entry in card(rows)}
+    assert statuses == {Status.INCONCLUSIVE, Status.NOT_TESTABLE}
+
+
 def test_two_blocks_confirm_and_contradict_nothing() -> None:
     """A trial run leaves every claim open."""
     statuses = {entry.status for entry in card(rows_of(World(blocks=2), (*MAIN_PARTS, "dispatch")))}

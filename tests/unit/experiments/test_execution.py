@@ -5,7 +5,7 @@ import json
 import os
 import signal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ from experiments.execution import (
     Bench,
     CpuMeter,
     Files,
+    Size,
     bench,
     calibrate,
     read_lock_waits,
@@ -25,7 +26,7 @@ from experiments.execution import (
 )
 from experiments.observation import LockWait, rows
 from experiments.results import Row, parse_counts
-from experiments.server_process import ProgramFailed
+from experiments.server_process import Program, ProgramFailed
 from experiments.studies.stock import CATALOG
 from stock_service.errors import UsageError
 
@@ -302,3 +303,51 @@ def test_a_calibration_leaves_its_thread_on_the_cores_where_it_was() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
     assert os.sched_getaffinity(0) == before
+
+
+class Counted:
+    """A server that has so many connections, one number each time it is asked; threads as many."""
+
+    def __init__(self, *counts: int) -> None:
+        self._counts = list(counts)
+
+    def connections(self, _: object) -> int:
+        """The next number."""
+        return self._counts.pop(0)
+
+    def threads(self) -> int:
+        """The same."""
+        return self._counts[0]
+
+
+@pytest.mark.parametrize(
+    ("counts", "beside", "said"),
+    [
+        ((0, 3, 5, 9), False, 5),
+        ((5, 4, 4, 9), False, 5),
+        ((0, 3, 3, 5, 9), False, 5),
+        ((0, 3, 3, 4, 9), False, 4),
+        ((1, 4, 6, 9), True, 5),
+    ],
+    ids=["they come", "some have gone", "one is late", "one is missing", "the updater has one too"],
+)
+def test_connections_are_counted_while_the_clients_connect(counts: tuple[int, ...], beside: bool, said: int) -> None:
+    """The most of the warm-up; once more as the window begins, where one is missing; and never in it."""
+    server = cast("Program", Counted(*counts))
+    size = Size(server, ("127.0.0.1", 1), 5, beside)
+    size.watch(Progress("starting", 5, 0.0, 1.0))
+    for elapsed_s in (0.0, 0.2, 0.4, 0.6):
+        size.watch(Progress("warm-up", 5, elapsed_s, 1.0))
+    for elapsed_s in (0.8, 1.0):
+        size.watch(Progress("measuring", 5, elapsed_s, 0.5))
+    size.watch(Progress("finishing", 5, 2.0, 0.0))
+    assert size.connections == said
+
+
+def test_threads_are_counted_at_the_end_after_a_warm_up_that_was_too_short() -> None:
+    """And connections not at all, since clients may have gone."""
+    size = Size(cast("Program", Counted(7)), ("127.0.0.1", 1), 5, beside=False)
+    size.watch(Progress("warm-up", 5, 0.0, 1.0))
+    size.watch(Progress("measuring", 5, 0.1, 1.0))
+    size.watch(Progress("finishing", 5, 1.1, 0.0))
+    assert (size.threads, size.connections) == (7, None)

@@ -10,7 +10,8 @@ from experiments.results import Row
 from experiments.stats import Verdict
 from experiments.studies.stock.comparisons import judge
 from experiments.studies.stock.declared import families, levels
-from experiments.studies.stock.questions import NOT_RUN, answers, flat_from, lock_costs, slope_us_per_client
+from experiments.studies.stock.growth import slope_us_per_client
+from experiments.studies.stock.questions import NOT_RUN, answers, lock_costs
 from tests.unit.experiments.planted_stock import EXTENSIONS, MAIN_PARTS, World, rows_of
 
 
@@ -67,14 +68,6 @@ def test_growth_is_set_beside_littles_law() -> None:
     details = " ".join(answers(rows_of(World()))[1].details)
     assert "to N ÷ throughput it adds" in details
     assert "by arithmetic" in details
-
-
-def test_throughput_that_still_grows_is_not_called_flat() -> None:
-    """Where the latency does not grow, throughput does: the server is not full."""
-    found = rows_of(World(growth=False))
-    own = [row for row in found if row.part == "figure_2" and row.request == "lookup"]
-    assert flat_from(own) is None
-    assert "may not be full" in " ".join(answers(found)[1].details)
 
 
 def test_the_slope_is_the_planted_one() -> None:
@@ -194,26 +187,13 @@ def test_latency_and_littles_law_are_told_apart() -> None:
     assert "‡" not in measured_table(rows)
 
 
-def test_a_server_is_not_said_to_have_room_where_throughput_falls_or_the_clients_were_the_limit() -> None:
-    """Only a throughput that grows, under clients that could have sent more, leaves it open."""
-    grows = rows_of(World(growth=False), ("figure_2",))
-    falls = [replace(row, throughput_all_hz=9000.0 - 900 * row.clients) for row in grows]
-    limited = [replace(row, load_limited=True) for row in grows]
-    for rows, said in (
-        (grows, "may not be full"),
-        (falls, "throughput falls"),
-        (limited, "the clients were the limit"),
-    ):
-        text = " ".join(answers(rows)[1].details)
-        assert said in text
-        assert ("may not be full" in text) is (rows is grows)
-
-
 def test_typical_waits_are_geometric_means_and_say_so() -> None:
     """One run in nine with a wait a hundred times as long, in the table, the sentence and the figure."""
     cell = ("mutex", "lookup")
-    own = [row for row in rows_of(World(), ("locks",)) if (row.locking, row.request) == cell]
+    every = rows_of(World(), ("locks", "same", "same_again"))
+    own = [row for row in every if (row.locking, row.request) == cell and row.part == "locks"]
     rows = [replace(row, lock_wait_us_mean=30.0 if row.block == 9 else 0.3) for row in own]
+    rows += [row for row in every if row.part != "locks"]
     assert "Typical wait (geometric mean), µs" in lock_table(lock_costs(rows))
     assert "| 0.500 |" in lock_table(lock_costs(rows))
     assert "typically waits 0.500 µs" in " ".join(answers(rows)[2].details)

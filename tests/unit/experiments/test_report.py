@@ -185,6 +185,27 @@ def test_how_it_was_measured_says_only_what_holds_for_these_rows(tmp_path: Path)
     assert "(idle) is run in the first block only" in text
 
 
+def test_a_loop_is_described_only_where_its_runs_are(tmp_path: Path) -> None:
+    """An open loop's times count from when a request was due, and none of its clients waits for a reply to send."""
+    closed = rows_of(World(blocks=2), ("figure_2",))
+    due = [
+        replace(row, part="offered_load", loop="open", rate_hz=500.0, arrivals="poisson", n_over_x_us=None)
+        for row in closed
+    ]
+    for name, rows, loops in (
+        ("closed", closed, {"closed"}),
+        ("open", due, {"open"}),
+        ("both", [*closed, *due], {"closed", "open"}),
+    ):
+        text = report.markdown(write_results(tmp_path / name, rows))
+        method = text[text.index("## How it was measured") :]
+        assert ("sends again as soon as it is answered" in method) is ("closed" in loops)
+        assert ("the time from sending" in method) is ("closed" in loops)
+        assert ("**N/X**" in method) is ("closed" in loops)
+        assert ("from when a request was due" in method) is ("open" in loops)
+        assert "worth 1,000 independent ones" in method
+
+
 def test_a_folder_without_a_whole_run_is_refused(tmp_path: Path) -> None:
     """There is nothing to report."""
     write_results(tmp_path, [])

@@ -68,3 +68,11 @@ def test_clients_agree_within_a_share_and_some(percentile: str, ours: float, pas
     finding = agreement.judge("agreement", percentile, turns, (floor, floor), agreement.MINUTES)
     assert finding.passed is passed
     assert f"of a server that does nothing {50 if percentile == 'p50' else 100} and" in finding.shown
+
+
+@pytest.mark.parametrize(("theirs_hz", "passed"), [(1000.0, True), (981.0, True), (979.0, False), (1021.0, False)])
+def test_clients_that_agree_were_asked_for_one_rate_and_kept_it(theirs_hz: float, passed: bool) -> None:
+    """Within 2 %: half the load has other times."""
+    ours, theirs = ([Reading(4000, hz, 200.0, 400.0)] for hz in (1000.0, theirs_hz))
+    assert agreement.pace("agreement", 1000.0, (ours, theirs), agreement.MINUTES).passed is passed
+    assert agreement.pace("agreement", 1000.0, (theirs, ours), agreement.MINUTES).passed is passed

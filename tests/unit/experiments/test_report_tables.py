@@ -1,0 +1,70 @@
+"""The report's tables of what was measured: each setting has a line of its own, whatever a part varies."""
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.design import Run, Setting
+from experiments.observation import Observation, rows
+from experiments.report_tables import measured_table
+from experiments.results import ALL, Row
+from experiments.studies import STUDIES
+from experiments.study import Scale
+from tests.unit.experiments.planted_stock import World, rows_of
+
+PARTS = [(study.name, part) for study in STUDIES.values() for part in study.parts]
+
+UNSEEN = Observation("2025-01-01T00:00:00+00:00", True, 1.0, None, 30.0)
+
+
+def lines(table: str) -> list[list[str]]:
+    """The cells of a table's head and lines, its rule left out."""
+    found = [line for line in table.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in (found[0], *found[2:])]
+
+
+def rows_of_part(name: str, part: str) -> list[Row]:
+    """A row of each request type for every setting of a part, in two blocks, nothing measured."""
+    study = STUDIES[name]
+    scale = Scale((1, 2, 5), study.profiles["quick"])
+    found = []
+    for block in (1, 2):
+        for order, setting in enumerate(study.parts[part].settings(scale), start=1):
+            (whole,) = rows(name, Run(f"{block:03d}-{order:03d}", block, order, 4, setting), UNSEEN)
+            found += [replace(whole, request=request) for request in (*requests(setting), ALL)]
+    return found
+
+
+def requests(setting: Setting) -> list[str]:
+    """The request types of a setting that have rows of their own; none where nobody sends."""
+    return [name for name, _ in setting.mix] if setting.clients else []
+
+
+@pytest.mark.parametrize(("study", "part"), PARTS)
+def test_every_setting_of_every_part_has_its_own_line(study: str, part: str) -> None:
+    """As many lines as settings and request types, no two with the same factors, and each factor with several levels
+    is a column."""
+    own = rows_of_part(study, part)
+    expected = len({(row.order, row.request) for row in own if row.request != ALL}) or len({row.order for row in own})
+    head, *found = lines(measured_table(own))
+    factors = head.index("Mean, ms")
+    assert len(found) == expected
+    assert len({tuple(line[:factors]) for line in found}) == expected
+
+
+def test_clients_and_rates_are_columns_where_they_vary() -> None:
+    """The lean client apart from the library's, and each rate apart from the others; elsewhere there is no column."""
+    assert "Client" in lines(measured_table(rows_of_part("stock", "client_kind")))[0]
+    head, *found = lines(measured_table(rows_of_part("stock", "offered_load")))
+    rates = [line[head.index("Offered, 1/s")] for line in found if line[0] == "gRPC"]
+    assert rates == ["500", "1,000", "2,000", "3,000", "4,000", "5,000", "6,000"]
+    assert not {"Client", "Offered, 1/s", "Loop", "Stamped"} & set(
+        lines(measured_table(rows_of_part("stock", "figure_2")))[0]
+    )
+
+
+def test_two_runs_of_a_block_on_one_line_are_refused() -> None:
+    """What tells them apart is no column: their mean would be of two settings."""
+    own = [row for row in rows_of(World(blocks=2), ("figure_2",)) if row.clients == 1]
+    with pytest.raises(ValueError, match=r"figure_2: runs .* of block 1 on one line"):
+        measured_table([*own, *(replace(row, run_id="other", warm_up_s=9.0) for row in own)])
