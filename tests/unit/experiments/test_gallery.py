@@ -140,7 +140,7 @@ SOUND: dict[str, object] = {
     "arrival_variation": 1.0,
     "arrival_ks_distance": 0.005,
     "arrival_dispersion": 1.0,
-    "steady": True,
+    "tenths": "1.01 0.99 1.02 0.98 1 1 0.98 1.02 0.99 1.01",
     "server_cpu_us_per_request": 90.0,
 }
 """Of a run at 4,000 a second that no gate refuses."""
@@ -195,7 +195,8 @@ def test_an_offered_load_is_hollow_where_a_gate_refuses_any_of_its_runs(
 def test_a_server_past_its_capacity_is_no_fault_of_the_load(untouched: Path) -> None:
     """All was sent when it was due, and half of it answered in the window: the knee. Of times that grow all the while
     nothing is concluded."""
-    picture = offered(untouched, throughput_hz=2000.0, throughput_all_hz=2000.0, steady=False)
+    growing = " ".join(str(0.1 + 0.2 * tenth) for tenth in range(10))
+    picture = offered(untouched, throughput_hz=2000.0, throughput_all_hz=2000.0, tenths=growing)
     assert "knee at 4,000/s, 50 % not achieved" in picture.alternative
     assert "response times refused (gate 5 in 2 of 2 runs: " in picture.alternative
     assert "gate 7" not in picture.alternative

@@ -105,7 +105,8 @@ def test_a_goal_is_not_concluded_where_a_gate_refuses_a_run_of_either_arm(
 
 def test_processor_time_may_be_concluded_from_times_with_a_trend() -> None:
     """The gate on steadiness forbids the times alone."""
-    rows = [dataclasses.replace(each, steady=False) for each in planted(GOOD)]
+    growing = " ".join(str(0.1 + 0.2 * tenth) for tenth in range(10))
+    rows = [dataclasses.replace(each, tenths=growing) for each in planted(GOOD)]
     assert "not concluded" not in goals.conclude(rows)
 
 
