@@ -158,8 +158,10 @@ def planned(folder: Path) -> Sweep:
 
 
 def design_digest(folder: Path) -> str:
-    """A digest of a folder's design. UsageError where there is none to be read."""
-    return hashlib.sha256(_design_in(folder).encode()).hexdigest()
+    """A digest of what a folder's design says is run, without its rows' columns: a later version may have more of them.
+    UsageError as ``planned``."""
+    sweep = planned(folder)
+    return hashlib.sha256(json.dumps([sweep.study, asdict(sweep.design)]).encode()).hexdigest()
 
 
 def _setting(document: dict[str, Any]) -> Setting:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments import environment, results
+from experiments import environment, results, runner
 from experiments.design import LOOKUP_AND_TRADE, Design, Factor, Run, Setting, cross
 from experiments.observation import Observation, rows
-from experiments.results import RESULTS_FILE
+from experiments.results import COLUMNS, RESULTS_FILE
 from experiments.run_records import RUNS_FILE, load_raw, load_records, save_raw
-from experiments.runner import DESIGN_FILE, Sweep, Watch, planned, run_sweep
+from experiments.runner import DESIGN_FILE, Sweep, Watch, design_digest, planned, run_sweep
 from stock_service.errors import UsageError
 from tests.unit.experiments import planted_runs
 from tests.unit.experiments.planted_runs import observed
@@ -224,6 +224,20 @@ def test_a_design_that_the_runner_did_not_write_is_refused(tmp_path: Path, good:
     file.write_text(file.read_text().replace(good, bad, 1))
     with pytest.raises(UsageError, match=message):
         planned(tmp_path)
+
+
+def test_a_column_more_leaves_the_digest_of_a_design_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs are the same ones; one block less is another design."""
+    digests = []
+    for name, columns, blocks in (("a", COLUMNS, 2), ("b", (*COLUMNS, "more"), 2), ("c", COLUMNS, 1)):
+        monkeypatch.setattr(runner, "COLUMNS", columns)
+        first = Recorder(fail_at=1)
+        with pytest.raises(KeyboardInterrupt):
+            run_sweep(
+                sweep(tmp_path / name, dataclasses.replace(DESIGN, blocks=blocks)), first.execute, False, first.watch
+            )
+        digests.append(design_digest(tmp_path / name))
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_a_sweep_that_is_done_is_resumed_with_nothing_to_do(tmp_path: Path) -> None:
