@@ -5,13 +5,20 @@ for every run made here, is said once: every reply is validated, connections are
 are timed apart, times run on one clock, and every run has a server process of its own.
 
 Whether a window is steady is judged for an arm, not for one run: the test of a single run raises a false alarm in some
-6 of 100, so that an arm of 9 runs would hardly ever be free of one, and misses a trend that all of them share.
+6 of 100, so that an arm of 9 runs would hardly ever be free of one, and misses a trend that all of them share. Stolen
+time is an arm's too: it is the arm's mean that a comparison is made of.
+
+The machine's own speed is the lower quartile of a block's calibrations. On a shared machine a neighbour on the same
+physical core makes a good part of them half as long again, for moments; that is noise, which the intervals have in
+them, and a median would jump to and fro with it.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
+
+import numpy as np
 
 from experiments import stats
 from experiments.gates.evidence import (
@@ -71,11 +78,16 @@ class Arms:
     below: tuple[Row, ...]
 
 
-def run_evidence(row: Row, steady: bool | None, percentiles: bool = False) -> RunEvidence:
-    """One run as its row of one request type has it; ``steady`` is its arm's.
+def arm_evidence(arm: Sequence[Row], percentiles: bool = False) -> tuple[RunEvidence, ...]:
+    """The runs of one setting, as their rows of one request type have them, in their order.
 
-    ``percentiles``: whether those of the run are to be published.
+    ``percentiles``: whether those of the runs are to be published.
     """
+    steady, steal = arm_steady(arm), _mean_steal(arm)
+    return tuple(_run_evidence(row, steady, steal, percentiles) for row in arm)
+
+
+def _run_evidence(row: Row, steady: bool | None, steal_share: float | None, percentiles: bool) -> RunEvidence:
     return RunEvidence(
         run_id=row.run_id,
         block=row.block,
@@ -94,7 +106,7 @@ def run_evidence(row: Row, steady: bool | None, percentiles: bool = False) -> Ru
         ),
         times=_times(row, percentiles),
         server=Server(cores=1 if row.pinned else 64, cpu_us_per_request=row.server_cpu_us_per_request),
-        surroundings=Surroundings(steal_share=row.steal_share),
+        surroundings=Surroundings(steal_share=steal_share),
         throughput_hz=row.throughput_hz if row.loop == "closed" else None,
     )
 
@@ -108,7 +120,7 @@ def comparison_evidence(
     machine: MachineEvidence,
 ) -> ComparisonEvidence:
     """A comparison of mean times; ``family`` is its name and how many were declared in it."""
-    above, below = (tuple(run_evidence(row, steady(arm)) for row in arm) for arm in (arms.above, arms.below))
+    above, below = arm_evidence(arms.above), arm_evidence(arms.below)
     ratio = result.ratio
     return ComparisonEvidence(
         name=result.name,
@@ -141,7 +153,7 @@ def machine_evidence(
     return MachineEvidence(HERE, SWEEP, records, _surroundings(rows))
 
 
-def steady(arm: Sequence[Row]) -> bool | None:
+def arm_steady(arm: Sequence[Row]) -> bool | None:
     """Whether an arm's windows are free of a trend; None where no run of it could tell."""
     told = [[float(share) for share in row.tenths.split()] for row in arm if row.tenths]
     return arm_is_steady(told) if told else None
@@ -158,9 +170,14 @@ def _surroundings(rows: Sequence[Row]) -> Surroundings:
     )
     return Surroundings(
         steal_share=_mean_steal(rows),
-        calibration_us_before=median(first) if first else None,
-        calibration_us_after=median(last) if last else None,
+        calibration_us_before=undisturbed_us(first) if first else None,
+        calibration_us_after=undisturbed_us(last) if last else None,
     )
+
+
+def undisturbed_us(calibrations_us: Sequence[float]) -> float:
+    """How long the fixed piece of work takes where no neighbour is in its way: the lower quartile."""
+    return float(np.quantile(calibrations_us, 0.25))
 
 
 def _mean_steal(rows: Sequence[Row]) -> float | None:

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments import figures, stats
-from experiments.evidence import run_evidence, steady
+from experiments.evidence import arm_evidence
 from experiments.figures import distributions, heat_map, offered_load, ratios, stages
 from experiments.figures.style import house_style, look, save, svg_text
 from experiments.gates import refusals
@@ -199,8 +199,7 @@ def _load(rate_hz: float, runs: Sequence[Row]) -> offered_load.Load:
 
     A percentile that gate 13 refuses in any run is not drawn at all.
     """
-    arm = steady(runs)
-    found = {row.run_id: refusals(run_evidence(row, arm, percentiles=True)) for row in runs}
+    found = {run.run_id: refusals(run) for run in arm_evidence(runs, percentiles=True)}
 
     def of_rank(rank: float, value: Callable[[Row], float | None]) -> Estimate | None:
         beyond = any(each.gate == 13 and each.rank == rank for row in runs for each in found[row.run_id])

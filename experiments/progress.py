@@ -80,7 +80,9 @@ class Progress:
 def describe(run: Run) -> str:
     """A run in a few words."""
     setting = run.setting
-    return f"{setting.part}, {setting.transport}, {mix_text(setting.mix)}, {setting.clients} clients"
+    clients = "1 client" if setting.clients == 1 else f"{setting.clients} clients"
+    rate = "" if setting.rate_hz is None else f", {setting.rate_hz:g}/s"
+    return f"{setting.part}, {setting.transport}, {mix_text(setting.mix)}, {clients}{rate}"
 
 
 def _measured_s(run: Run) -> float:

@@ -5,7 +5,7 @@ Beside them the cross-check of the intervals, which refuses nothing.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from experiments.evidence import machine_evidence
+from experiments.evidence import machine_evidence, undisturbed_us
 from experiments.gates import GATES
 from experiments.gates.refusal import Refusal
 from experiments.gates.unchecked import unchecked
@@ -16,6 +16,9 @@ from experiments.studies.stock.wording import number
 
 CROSS_CHECKED_MIN = 3
 """Blocks; two are always even."""
+
+DISTURBED = 1.25
+"""So many times its undisturbed time, and a calibration is said to be disturbed."""
 
 SHOWN_MAX = 40
 """Refusals that are worth a line each."""
@@ -31,6 +34,7 @@ def section(rows: Sequence[Row]) -> Iterator[str]:
         "INCONCLUSIVE, whatever the numbers."
     )
     yield _same(rows)
+    yield _disturbed(rows)
     yield _cross_checked([one for one in judged.values() if one.result.ratio.n >= CROSS_CHECKED_MIN])
     yield _unseen(judged.values())
     refused = {name: one for name, one in judged.items() if one.refused}
@@ -55,6 +59,22 @@ def _same(rows: Sequence[Row]) -> str:
         f"{record.false_differences} showed a difference, which is false; half of their intervals are narrower than "
         f"{number(100 * (record.effect_min - 1))} % either way, and no smaller difference is concluded here."
     )
+
+
+def _disturbed(rows: Sequence[Row]) -> str:
+    """How often a neighbour was in the way of the fixed piece of work that is timed before every run."""
+    times_us = {row.run_id: row.calibration_us for row in rows if row.calibration_us is not None}
+    if not times_us:
+        return ""
+    own_us = undisturbed_us(list(times_us.values()))
+    share = sum(each > DISTURBED * own_us for each in times_us.values()) / len(times_us)
+    stolen = [row.steal_share for row in rows if row.steal_share is not None]
+    text = (
+        f"A fixed piece of work, timed on the server’s core before every run, took over {DISTURBED:g} times as long as "
+        f"it does undisturbed before {number(100 * share)} % of the runs"
+    )
+    steal = f"; of the cores’ time in a run the hypervisor took up to {number(100 * max(stolen))} %" if stolen else ""
+    return f"{text}{steal}. That is the neighbours’ noise, which the intervals have in them."
 
 
 def _cross_checked(judged: Sequence[Judged]) -> str:

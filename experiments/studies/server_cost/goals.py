@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from experiments.evidence import run_evidence, steady
+from experiments.evidence import arm_evidence
 from experiments.gates import refusals
 from experiments.gates.refusal import Conclusion, Refusal, forbidding
 from experiments.gates.run_gates import disturbed
@@ -75,10 +75,8 @@ def refused(rows: Sequence[Row], *arms: Arm) -> str:
     """What the first gate has against concluding on the processor time of these arms; empty where none has."""
     found: list[Refusal] = []
     for arm in arms:
-        runs = _of(rows, arm)
-        for row in runs:
-            of_run = refusals(run_evidence(row, steady(runs)))
-            found += forbidding(of_run, Conclusion("cpu", row.run_id))
+        for run in arm_evidence(_of(rows, arm)):
+            found += forbidding(refusals(run), Conclusion("cpu", run.run_id))
     return _first(found)
 
 
@@ -160,7 +158,8 @@ def _idle_lines(rows: Sequence[Row]) -> list[str]:
         if row.server_cpu_s is None or row.server_memory_mib is None:
             continue
         share = row.server_cpu_s / row.duration_s
-        wrong = _first(list(disturbed(run_evidence(row, None))))
+        (run,) = arm_evidence([row])
+        wrong = _first(list(disturbed(run)))
         met = wrong or ("met" if share < IDLE_SHARE_MAX else "MISSED")
         name = f"{row.transport}, {row.connections} connections"
         lines.append(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from experiments import stats
-from experiments.evidence import FACTORS, Arms, comparison_evidence, machine_evidence, run_evidence, steady
+from experiments.evidence import FACTORS, Arms, arm_evidence, comparison_evidence, machine_evidence
 from experiments.gates import refusals, verdict_refused
 from experiments.gates.evidence import ComparisonEvidence, MachineEvidence
 from experiments.gates.refusal import Conclusion, Kind, Refusal, forbidding
@@ -111,7 +111,7 @@ def runs_refused(rows: Sequence[Row], arms: Iterable[Sequence[Row]], basis: Kind
     ``basis`` is what of the runs the number is about.
     """
     machine = _machine(tuple(rows), mean_latency_us)
-    runs = [run_evidence(row, steady(arm)) for arm in arms for row in arm]
+    runs = [run for arm in arms for run in arm_evidence(arm)]
     found = [refusal for run in runs for refusal in refusals(run)] + refusals(machine)
     rests_on = frozenset({machine.machine, *(run.run_id for run in runs)})
     return tuple(dict.fromkeys(forbidding(found, Conclusion("verdict", "", rests_on, basis))))

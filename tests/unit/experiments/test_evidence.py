@@ -73,3 +73,26 @@ def test_a_trend_is_an_arms_and_not_one_runs(unsteady: int, refused: bool) -> No
     """One run of nine may show one; all of them do not."""
     rows = planted(lambda row: replace(row, tenths=DRIFTS if row.block <= unsteady else row.tenths))
     assert (5 in {refusal.gate for refusal in judge(rows)[NAME].refused}) is refused
+
+
+@pytest.mark.parametrize(("stolen", "refused"), [(1, False), (9, True)])
+def test_stolen_time_is_an_arms_and_not_one_runs(stolen: int, refused: bool) -> None:
+    """10 % of one run of nine is 1.1 % of the arm; of all of them it is too much."""
+    rows = planted(lambda row: replace(row, steal_share=0.1 if row.block <= stolen else 0.0))
+    assert (14 in {refusal.gate for refusal in judge(rows)[NAME].refused}) is refused
+
+
+def slowed(rows: list[Row], slow: Callable[[int, Row], bool], times: float) -> list[Row]:
+    """Some rows with the calibration so many times as long; asked with the row's place among the sweep's."""
+    return [
+        replace(row, calibration_us=2000.0 * (times if slow(place, row) else 1.0)) for place, row in enumerate(rows)
+    ]
+
+
+def test_a_neighbour_for_moments_is_no_drift_and_a_slower_machine_is() -> None:
+    """Two calibrations of five half as long again in the last block, or all of them by a tenth."""
+    rows = planted(lambda row: row)
+    noisy = slowed(rows, lambda place, row: row.block == 9 and place % 5 < 2, 1.5)
+    assert judge(noisy)[NAME].refused == ()
+    slower = slowed(rows, lambda _, row: row.block == 9, 1.1)
+    assert {refusal.gate for refusal in judge(slower)[NAME].refused} == {14}
