@@ -6,7 +6,9 @@ are timed apart, times run on one clock, and every run has a server process of i
 
 Whether a window is steady is judged for an arm, not for one run: the test of a single run raises a false alarm in some
 6 of 100, so that an arm of 9 runs would hardly ever be free of one, and misses a trend that all of them share. Stolen
-time is an arm's too: it is the arm's mean that a comparison is made of.
+time is an arm's too: it is the arm's mean that a comparison is made of. Late sends and arrivals of an open loop are the
+median of the arm's runs: a generator or a schedule at fault is so in all of them; that a neighbour held up one of them
+is in the interval.
 
 The machine's own speed is the lower quartile of a block's calibrations. On a shared machine a neighbour on the same
 physical core makes a good part of them half as long again, for moments; that is noise, which the intervals have in
@@ -15,8 +17,9 @@ them, and a median would jump to and fro with it.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -63,6 +66,9 @@ FACTORS = (
 )
 """The columns that were set, not measured."""
 
+_AS_SENT = ("late_us_p99", "arrival_rate_ratio", "arrival_variation", "arrival_ks_distance", "arrival_dispersion")
+"""The columns that say how an open loop kept to its schedule."""
+
 HERE = "this machine"
 
 SWEEP = "the load of this sweep"
@@ -83,8 +89,8 @@ def arm_evidence(arm: Sequence[Row], percentiles: bool = False) -> tuple[RunEvid
 
     ``percentiles``: whether those of the runs are to be published.
     """
-    steady, steal = arm_steady(arm), _mean_steal(arm)
-    return tuple(_run_evidence(row, steady, steal, percentiles) for row in arm)
+    steady, steal, sent = arm_steady(arm), _mean_steal(arm), _as_sent(arm)
+    return tuple(_run_evidence(replace(row, **sent), steady, steal, percentiles) for row in arm)
 
 
 def _run_evidence(row: Row, steady: bool | None, steal_share: float | None, percentiles: bool) -> RunEvidence:
@@ -151,6 +157,12 @@ def machine_evidence(
     widths = [math.log(comparison.ratio.high / comparison.ratio.low) / 2 for comparison in judged]
     records = (AARecord(HERE, SWEEP, len(judged), false, math.exp(median(widths))),) if judged else ()
     return MachineEvidence(HERE, SWEEP, records, _surroundings(rows))
+
+
+def _as_sent(arm: Sequence[Row]) -> dict[str, Any]:
+    """How an open loop was sent, the median of its runs, by column; empty of a closed loop."""
+    found = {name: [value for row in arm if (value := getattr(row, name)) is not None] for name in _AS_SENT}
+    return {name: median(values) for name, values in found.items() if values}
 
 
 def arm_steady(arm: Sequence[Row]) -> bool | None:

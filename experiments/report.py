@@ -18,10 +18,10 @@ from experiments.report_tables import lock_table, markdown_table, measured_table
 from experiments.results import Row
 from experiments.stats import BLOCKS_MIN
 from experiments.studies import STUDIES
-from experiments.studies.stock.claims import card
+from experiments.studies.stock.claims import Status, card
 from experiments.studies.stock.comparisons import judge
 from experiments.studies.stock.declared import families
-from experiments.studies.stock.questions import Answer, answers, lock_costs
+from experiments.studies.stock.questions import NOT_RUN, Answer, answers, lock_costs
 from experiments.studies.stock.wording import brief
 from stock_service.errors import UsageError
 
@@ -117,34 +117,45 @@ def _title(study: str) -> str:
 
 
 def _stock(results: Results, results_dir: Path) -> Iterator[str]:
+    """The whole study's report; of an extension alone, what it bears on of questions and claims, and no more."""
     rows, shown = results.rows, list(gallery.pictures(results))
-    yield f"# {_title(STOCK)}"
-    yield _OPENING
+    whole = any(row.part in ORIGINAL_PARTS for row in rows)
+    yield f"# {_title(STOCK)}" if whole else f"# Study stock: {', '.join(_extensions(rows))}"
+    yield _OPENING if whole else " ".join(f"{STUDIES[STOCK].parts[part].title}." for part in _extensions(rows))
     yield from state(rows)
-    yield "## The four answers"
-    found = answers(rows)
-    yield summary_table(found)
-    yield from _pictures("answers", shown, rows)
+    found = [one for one in answers(rows) if whole or one.comparisons or one.details]
+    if found:
+        yield "## The four answers" if whole else "## What it adds to the four answers"
+        if whole or any(one.deciding for one in found):
+            yield summary_table(found)
+        yield from _pictures("answers", shown, rows)
     for one in found:
         yield from answer(one)
-    if any(row.part in ORIGINAL_PARTS for row in rows):
+    if whole:
         yield "## The five figures"
         for part in ORIGINAL_PARTS:
             yield from _part(part, rows, shown)
     yield from report_gates.section(rows)
-    yield "## What the original claims"
-    yield from replication_card(rows)
+    if claims := list(replication_card(rows, whole)):
+        yield "## What the original claims"
+        yield from claims
     yield from _locks(rows, shown)
     yield from _beyond(rows, shown)
     yield from _further_comparisons(rows)
     yield from _background(rows, results_dir)
-    yield "## Faults of the original that are avoided"
-    yield markdown_table(("In the original", "Here"), _AVOIDED, 2)
+    if whole:
+        yield "## Faults of the original that are avoided"
+        yield markdown_table(("In the original", "Here"), _AVOIDED, 2)
+
+
+def _extensions(rows: Sequence[Row]) -> list[str]:
+    """The parts that the original did not measure, in the study's order."""
+    return [part for part in EXTENSIONS if any(row.part == part for row in rows)]
 
 
 def _beyond(rows: Sequence[Row], shown: Sequence[Picture]) -> Iterator[str]:
     """What the original did not measure."""
-    names = [part for part in EXTENSIONS if any(row.part == part for row in rows)]
+    names = _extensions(rows)
     if names or any(picture.part == "distributions" for picture in shown):
         yield "## Beyond the original"
     for picture in shown:
@@ -194,7 +205,8 @@ def state(rows: Sequence[Row]) -> Iterator[str]:
 def answer(found: Answer) -> Iterator[str]:
     """One of the four answers: in a sentence, as a table, what else was found, and what may not be concluded."""
     yield f"### {found.number} · {found.question}"
-    yield found.headline
+    if found.headline != NOT_RUN or not (found.comparisons or found.details):
+        yield found.headline
     if not found.comparisons and not found.details:
         return
     if found.comparisons:
@@ -232,13 +244,16 @@ def _picture(picture: Picture, rows: Sequence[Row]) -> str:
     return f"![{picture.alternative}]({gallery.FOLDER}/{picture.name}.svg)\n*{caption}.*"
 
 
-def replication_card(rows: Sequence[Row]) -> Iterator[str]:
-    """Every claim of the original, its status and the numbers behind it."""
+def replication_card(rows: Sequence[Row], whole: bool = True) -> Iterator[str]:
+    """Every claim of the original, its status and the numbers behind it; unless ``whole``, those that can be tested."""
+    claims = [entry for entry in card(rows) if whole or entry.status is not Status.NOT_TESTABLE]
+    if not claims:
+        return
     yield (
         "Each claim of the student report that this study repeats, against the data. Numbers in brackets are 95 % "
         "intervals. The original’s times come from another machine and stand as context only."
     )
-    lines = [(entry.claim, entry.original, f"**{entry.status.value}**", entry.evidence) for entry in card(rows)]
+    lines = [(entry.claim, entry.original, f"**{entry.status.value}**", entry.evidence) for entry in claims]
     yield markdown_table(("Claim", "In the original", "Status", "Data"), lines, 4)
 
 

@@ -37,6 +37,9 @@ def section(rows: Sequence[Row]) -> Iterator[str]:
     yield _disturbed(rows)
     yield _cross_checked([one for one in judged.values() if one.result.ratio.n >= CROSS_CHECKED_MIN])
     yield _unseen(judged.values())
+    if not judged:
+        yield "This report has no comparison for them to look at."
+        return
     refused = {name: one for name, one in judged.items() if one.refused}
     if not refused:
         yield f"None of them refuses any of the {len(judged)} comparisons of this report."

@@ -6,6 +6,7 @@ latency that the load side limited is marked. Left out: sentences.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from experiments import stats
 from experiments.figures.series import Point, p99_us, point, request_types
@@ -79,6 +80,9 @@ _MEASURES: Cells = (
 )
 
 
+_LATE: Cells = ("Late sends, p99, µs: median run, worst",)
+"""Of an open loop."""
+
 _TYPICAL = "Typical wait (geometric mean), µs"
 
 
@@ -101,8 +105,12 @@ def measured_table(rows: Sequence[Row]) -> str:
         settings.setdefault(tuple(column.rank(row) for column in varied), []).append(row)
     for found in settings.values():
         _one_run_a_block(found)
-    lines = [(*(column.of(found[0]) for column in varied), *_measured(found)) for _, found in sorted(settings.items())]
-    table = markdown_table((*(column.head for column in varied), *_MEASURES), lines, len(varied))
+    late = _LATE if any(row.late_us_p99 is not None for row in own) else ()
+    lines = [
+        (*(column.of(found[0]) for column in varied), *_measured(found), *(_late(found) for _ in late))
+        for _, found in sorted(settings.items())
+    ]
+    table = markdown_table((*(column.head for column in varied), *_MEASURES, *late), lines, len(varied))
     notes = [LIMITED_NOTE] if any(row.load_limited for row in own) else []
     notes += [LITTLE_NOTE] if any(map(violates_littles_law, own)) else []
     return "\n\n".join((table, *notes))
@@ -136,6 +144,12 @@ def _measured(rows: Sequence[Row]) -> Cells:
         f"{min(starved)}" if min(starved) == max(starved) else f"{min(starved)}–{max(starved)}",
         f"{100 * share.value:.0f}" if share else NOTHING,
     )
+
+
+def _late(rows: Sequence[Row]) -> str:
+    """The 99th percentile of the late sends: of the typical run, and of the worst."""
+    late_us = [row.late_us_p99 for row in rows if row.late_us_p99 is not None]
+    return f"{number(median(late_us))}, {number(max(late_us))}" if late_us else NOTHING
 
 
 def verdict_table(compared: Sequence[Judged]) -> str:

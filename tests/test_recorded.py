@@ -1,29 +1,35 @@
 """The recorded results: their report, and the answers in the README, are what the rows give today."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from experiments import report
-from experiments.environment import ENVIRONMENT_FILE
 from experiments.report_tables import summary_table
 from experiments.results import RESULTS_FILE, load_rows
-from experiments.run_records import RUNS_FILE
 from experiments.studies.stock.questions import answers
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORDED = ROOT / "experiments" / "recorded" / "stock-quick"
+RECORDED = sorted(file.parent for file in (ROOT / "experiments" / "recorded").glob(f"*/{RESULTS_FILE}"))
+STUDY = ROOT / "experiments" / "recorded" / "stock-quick"
+
+
+def name(folder: Path) -> str:
+    """For the test's name."""
+    return folder.name
 
 
 @pytest.mark.slow
-def test_the_recorded_report_is_what_its_rows_give(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", RECORDED, ids=name)
+def test_a_recorded_report_is_what_its_rows_give(folder: Path) -> None:
     """Written anew from the rows, it is the same to the letter: no number and no sentence of it was edited."""
-    for name in (RESULTS_FILE, RUNS_FILE, ENVIRONMENT_FILE):
-        shutil.copy(RECORDED / name, tmp_path)
-    markdown, _ = report.write(tmp_path)
-    assert markdown.read_text() == (RECORDED / "report.md").read_text()
+    assert report.markdown(folder) == (folder / report.MARKDOWN).read_text(encoding="utf-8")
+
+
+def test_the_study_is_recorded() -> None:
+    """And found where the tests and the README look for it."""
+    assert STUDY in RECORDED
 
 
 def test_the_readme_has_the_recorded_answers() -> None:
@@ -31,4 +37,4 @@ def test_the_readme_has_the_recorded_answers() -> None:
     readme = (ROOT / "README.md").read_text()
     between = re.search(r"<!-- answers -->\n(.*?)\n<!-- end of answers -->", readme, re.DOTALL)
     assert between is not None
-    assert between[1].strip() == summary_table(answers(load_rows(RECORDED))).strip()
+    assert between[1].strip() == summary_table(answers(load_rows(STUDY))).strip()

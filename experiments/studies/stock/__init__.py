@@ -158,8 +158,8 @@ def stages(scale: Scale) -> tuple[Setting, ...]:
 
 
 OFFERED = {
-    "grpc": (500, 1000, 2000, 3000, 4000, 5000, 6000),
-    "sockets": (2000, 5000, 10000, 15000, 20000, 25000, 30000),
+    "grpc": (500, 1000, 2000, 3000, 4000, 5500, 7000),
+    "sockets": (2000, 5000, 10000, 20000, 30000, 40000, 50000),
 }
 """Requests due a second: from a tenth of what each server here is known to reach on one core, to past it."""
 

@@ -82,6 +82,18 @@ def test_stolen_time_is_an_arms_and_not_one_runs(stolen: int, refused: bool) -> 
     assert (14 in {refusal.gate for refusal in judge(rows)[NAME].refused}) is refused
 
 
+@pytest.mark.parametrize(("late", "refused"), [(4, False), (5, True)])
+def test_late_sends_are_an_arms_and_not_one_runs(late: int, refused: bool) -> None:
+    """Of nine runs the median: what holds up most of them is the generator's doing."""
+
+    def due(row: Row) -> Row:
+        sent = replace(row, loop="open", rate_hz=row.count / row.duration_s, arrivals="poisson")
+        return replace(sent, late_us_p99=5000.0 if row.block <= late else 20.0)
+
+    rows = planted(due)
+    assert (7 in {refusal.gate for refusal in judge(rows)[NAME].refused}) is refused
+
+
 def slowed(rows: list[Row], slow: Callable[[int, Row], bool], times: float) -> list[Row]:
     """Some rows with the calibration so many times as long; asked with the row's place among the sweep's."""
     return [

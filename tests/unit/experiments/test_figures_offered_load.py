@@ -10,15 +10,15 @@ from experiments.stats import Estimate
 from tests.unit.experiments.figure_layout import layout_faults, words
 
 
-def about(value: float, n: int = 9) -> Estimate:
+def about(value: float, n: int = 9, off: float = 0.1) -> Estimate:
     """An estimate with an interval of a tenth to either side; from one block without."""
-    return Estimate(value, 0.9 * value, 1.1 * value, n) if n > 1 else Estimate(value, -np.inf, np.inf, n)
+    return Estimate(value, (1 - off) * value, (1 + off) * value, n) if n > 1 else Estimate(value, -np.inf, np.inf, n)
 
 
 def load_at(offered_hz: float, share: float = 1.0, refused: str = "", n: int = 9) -> Load:
-    """A load of which this share was achieved."""
+    """A load of which this share was achieved, to a thousandth."""
     slow = 100 if share < 1 else 1
-    return Load(offered_hz, about(share * offered_hz, n), about(200 * slow, n), about(900 * slow, n), refused)
+    return Load(offered_hz, about(share * offered_hz, n, 0.001), about(200 * slow, n), about(900 * slow, n), refused)
 
 
 def curve_of(transport: str, loads: list[Load]) -> Curve:
@@ -42,20 +42,30 @@ def test_the_knee_is_where_over_a_per_cent_is_missing() -> None:
     assert knee([]) is None
 
 
-def test_a_refusal_is_a_knee_too() -> None:
-    """The gate's words are its reason, even where the rate was achieved."""
-    found = knee([load_at(1000), load_at(2000, refused="gate 7: sends late"), load_at(3000, 0.5)])
+def test_a_rate_that_chance_may_have_made_low_is_no_knee() -> None:
+    """The whole interval must lie below; of one block, which has none, the rate itself."""
+    low = Load(1000, about(980, off=0.02), None, None)
+    assert knee([low]) is None
+    assert knee([Load(1000, about(980, off=0.005), None, None)]) is not None
+    assert knee([Load(1000, about(980, n=1), None, None)]) is not None
+
+
+def test_a_refusal_alone_is_no_knee_and_is_said_at_one() -> None:
+    """What was achieved was achieved; the gate's words stand beside what was not."""
+    late = "gate 7: sends late"
+    found = knee([load_at(1000), load_at(2000, refused=late), load_at(3000, 0.5, refused=late)])
     assert found is not None
-    assert (found.offered_hz, found.reason) == (2000, "gate 7: sends late")
+    assert (found.offered_hz, found.reason) == (3000, "50 % not achieved, refused (gate 7: sends late)")
 
 
 def test_what_was_refused_is_hollow_and_said() -> None:
-    """In all three panels, with the reason in the caption."""
-    figure = paint([curve_of("sockets", [load_at(1000), load_at(2000, refused="gate 7: sends late")])])
+    """In all three panels; with the reason in the text."""
+    curve = curve_of("sockets", [load_at(1000), load_at(2000, refused="gate 7: sends late")])
+    figure = paint([curve])
     for axes in figure.axes:
         hollow = [line for line in axes.lines if line.get_marker() == "s" and line.get_markerfacecolor() == "white"]
         assert [list(np.asarray(line.get_xdata())) for line in hollow] == [[2.0]]
-    assert "sockets, Lookup at 2,000/s (gate 7: sends late)" in words(figure)
+    assert "refused (gate 7: sends late)" in text_alternative("T", [curve])
     assert "Hollow: refused by a gate" in words(figure)
 
 

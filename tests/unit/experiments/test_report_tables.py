@@ -57,10 +57,19 @@ def test_clients_and_rates_are_columns_where_they_vary() -> None:
     assert "Client" in lines(measured_table(rows_of_part("stock", "client_kind")))[0]
     head, *found = lines(measured_table(rows_of_part("stock", "offered_load")))
     rates = [line[head.index("Offered, 1/s")] for line in found if line[0] == "gRPC"]
-    assert rates == ["500", "1,000", "2,000", "3,000", "4,000", "5,000", "6,000"]
+    assert rates == ["500", "1,000", "2,000", "3,000", "4,000", "5,500", "7,000"]
     assert not {"Client", "Offered, 1/s", "Loop", "Stamped"} & set(
         lines(measured_table(rows_of_part("stock", "figure_2")))[0]
     )
+
+
+def test_an_open_loop_says_how_late_its_sends_were() -> None:
+    """Of the typical run and of the worst; of a closed loop, which has no schedule, nothing."""
+    closed = [row for row in rows_of(World(blocks=3), ("figure_2",)) if row.clients == 1]
+    due = [replace(row, loop="open", rate_hz=500.0, late_us_p99=float(10**row.block)) for row in closed]
+    head, line = lines(measured_table(due))
+    assert (head[-1], line[-1]) == ("Late sends, p99, µs: median run, worst", "100, 1,000")
+    assert "Late" not in measured_table(closed)
 
 
 def test_two_runs_of_a_block_on_one_line_are_refused() -> None:
