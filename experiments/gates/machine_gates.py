@@ -66,7 +66,7 @@ def effect_too_small(comparison: ComparisonEvidence) -> Iterator[Refusal]:
     if verdict is Verdict.EQUIVALENT:
         if not smallest <= EQUIVALENCE[1]:
             least = f"the instrument tells apart no less than {smallest - 1:.1%}"
-            what = f"EQUIVALENT within {EQUIVALENCE[1] - 1:.0%}, where {least}"
+            what = f"a ratio within {EQUIVALENCE[1] - 1:.0%} of 1, where {least}"
             yield Refusal(20, comparison.name, what, _BLOCKS, Scope.VERDICT)
         return
     effect = math.exp(abs(sum(comparison.log_ratios) / len(comparison.log_ratios)))

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from experiments.gates import GATES, Gate, refusals
-from experiments.gates.evidence import Evidence
+from experiments.gates.evidence import Evidence, SentenceEvidence
+from experiments.gates.predicates import strong_words
 from experiments.gates.refusal import Refusal, Scope
 from tests.unit.experiments.gates.fixtures import FIXTURES, Fixture
 
@@ -78,6 +79,7 @@ def test_a_refusal_says_what_is_wrong_with_a_number_and_what_to_do_in_one_line(f
         assert "\n" not in str(refusal)
         assert str(refusal).startswith(f"gate {refusal.gate}, ")
         assert str(refusal).endswith(".")
+        assert isinstance(fixture.bad, SentenceEvidence) or not list(strong_words(refusal.what))
 
 
 def test_the_gates_are_pure() -> None:

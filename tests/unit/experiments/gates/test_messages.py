@@ -7,6 +7,7 @@ import pytest
 from experiments.gates import refusals
 from experiments.gates.evidence import AARecord, Evidence, IntervalEvidence, Percentile
 from experiments.gates.machine_gates import AA_MIN
+from experiments.gates.predicates import strong_words
 from experiments.gates.refusal import Refusal, Scope
 from experiments.stats import Verdict
 from tests.unit.experiments.gates.adjusted_evidence import (
@@ -97,13 +98,14 @@ def lines(evidence: Evidence) -> list[str]:
         (told_apart(1.2, 1.1, Verdict.SLOWER), "SLOWER by 10.0%, where the instrument tells apart no less than 20.0%"),
         (
             told_apart(1.2, 1.0, Verdict.EQUIVALENT),
-            "EQUIVALENT within 5%, where the instrument tells apart no less than 20.0%",
+            "a ratio within 5% of 1, where the instrument tells apart no less than 20.0%",
         ),
     ],
 )
 def test_a_refusal_gives_its_numbers(evidence: Evidence, beginning: str) -> None:
-    """One line for one fault."""
+    """One line for one fault; and what is wrong can be quoted in a sentence, which is then not taken at its word."""
     assert [line[: len(beginning)] for line in lines(evidence)] == [beginning]
+    assert [word for refusal in refusals(evidence) for word in strong_words(refusal.what)] == []
 
 
 def test_the_best_of_several_aa_rounds_counts() -> None:
