@@ -37,7 +37,7 @@ def draw_single(title: str, rows: Sequence[Row]) -> Figure:
         1,
         3,
         width_ratios=(1.7, 1, 1),
-        left=0.075,
+        left=0.09,
         right=0.985,
         top=1 - (HEAD_INCHES) / height,
         bottom=foot_inches / height,
@@ -65,7 +65,7 @@ def draw_grid(title: str, facets: Sequence[Facet], statistics: Sequence[Statisti
     grid = figure.add_gridspec(
         len(statistics),
         len(facets),
-        left=0.085,
+        left=0.105,
         right=0.985,
         top=1 - (HEAD_INCHES) / height,
         bottom=foot_inches / height,
@@ -114,7 +114,7 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], statistic: Statistic) -> None:
     else:
         _limit(axes, lines)
     if not lines and statistic is P99:
-        note = f"under {P99_COUNT_MIN:,} replies a run"
+        note = f"under {P99_COUNT_MIN:,} independent\nreplies in some run"
         axes.text(0.5, 0.5, note, transform=axes.transAxes, color=QUIET, fontsize=7, ha="center")
     clients = sorted({row.clients for row in rows})
     axes.set_xlim(clients[0] - 0.5, clients[-1] + 0.5)

@@ -70,7 +70,8 @@ def _late(run: RunEvidence) -> Iterator[Refusal]:
     p50_us = next((percentile.us for percentile in run.times.percentiles if percentile.rank == 50), None)
     if late_us is not None and not late_us <= late_us_allowed(p50_us):
         beside = "" if p50_us is None else f", with a median response of {p50_us:,.0f} µs"
-        what = f"p99 of late sends is {late_us:,.4g} µs (allowed {late_us_allowed(p50_us):,.3g}{beside})"
+        late = f"{late_us:,.0f}" if late_us >= 1000 else f"{late_us:.4g}"
+        what = f"p99 of late sends is {late} µs (allowed {late_us_allowed(p50_us):,.3g}{beside})"
         yield Refusal(7, run.run_id, what, "lower the rate, spin, or use a stronger generator", Scope.RUN)
 
 

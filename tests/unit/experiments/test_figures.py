@@ -14,10 +14,13 @@ from experiments.figures.series import Facet
 from experiments.figures.style import LOOKS, look
 from experiments.report_tables import measured_table
 from experiments.results import Row
+from tests.unit.experiments.figure_layout import layout_faults
 from tests.unit.experiments.planted_stock import EXTENSIONS, MAIN_PARTS, World, rows_of, write_results
 
 DRAWN = tuple(part for part in MAIN_PARTS if part != "same")
 """All but what is run only to be compared with itself."""
+
+TIMES = ("response_us_mean", "response_us_p50", "response_us_p99", "n_over_x_us")
 
 SVG = {f"{part}.svg" for part in DRAWN}
 
@@ -163,3 +166,13 @@ def test_every_extension_has_a_figure(part: str, tmp_path: Path) -> None:
     """A folder with one extension alone is drawn."""
     folder = write_results(tmp_path, rows_of(World(blocks=2), (part,)))
     assert {path.name for path in figures.draw(folder)} == {f"{part}.svg", f"{part}.png"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [1.0, 0.2, 0.02])
+def test_no_word_is_cut_off_or_covered(times: float) -> None:
+    """Whatever the part, and however many decimals its ticks have."""
+    for part in ("figure_1", "figure_5", "pool_by_clients", "dispatch", "socket_trade"):
+        planted = rows_of(World(blocks=3), (part,))
+        scaled = [replace(row, **{name: times * getattr(row, name) for name in TIMES}) for row in planted]
+        assert layout_faults(figures.paint(part, scaled)) == []
