@@ -37,9 +37,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses the seed, hypothesis's too, and lets notebooks' kernels import the project, and tests send Ctrl-C."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Chooses the seed, hypothesis's too, and lets notebooks' kernels import the project, and tests send signals."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:  # as in the background of a shell, and under nohup
+            signal.signal(number, handler)
     if config.option.seed is None:
         config.option.seed = random.SystemRandom().randrange(2**32)
     if config.option.hypothesis_seed is None:

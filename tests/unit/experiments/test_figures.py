@@ -80,7 +80,7 @@ def test_a_99th_percentile_needs_a_thousand_independent_replies() -> None:
     """With fewer there is none, in the figure or in the table; the panel says why it is empty."""
     rows = [replace(row, effective_count=999.0) for row in rows_of(World(blocks=2), ("figure_2",))]
     assert series.by_clients(rows, series.P99.of) == []
-    assert "under 1,000 replies" in figures.paint("figure_2", rows).axes[2].texts[0].get_text()
+    assert "under 1,000 independent" in figures.paint("figure_2", rows).axes[2].texts[0].get_text()
     enough = [replace(row, effective_count=1000.0) for row in rows]
     assert len(series.by_clients(enough, series.P99.of)[0].points) == 5
     cells = [table.splitlines()[2].split(" | ")[4] for table in map(measured_table, (rows, enough))]
