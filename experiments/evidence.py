@@ -5,10 +5,7 @@ for every run made here, is said once: every reply is validated, connections are
 are timed apart, times run on one clock, and every run has a server process of its own.
 
 Whether a window is steady is judged for an arm, not for one run: the test of a single run raises a false alarm in some
-6 of 100, so that an arm of 9 runs would hardly ever be free of one, and misses a trend that all of them share. Stolen
-time is an arm's too: it is the arm's mean that a comparison is made of. Late sends and arrivals of an open loop are the
-median of the arm's runs: a generator or a schedule at fault is so in all of them; that a neighbour held up one of them
-is in the interval.
+6 of 100, so that an arm of 9 runs would hardly ever be free of one, and misses a trend that all of them share.
 
 The machine's own speed is the lower quartile of a block's calibrations. On a shared machine a neighbour on the same
 physical core makes a good part of them half as long again, for moments; that is noise, which the intervals have in
@@ -17,9 +14,8 @@ them, and a median would jump to and fro with it.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -66,9 +62,6 @@ FACTORS = (
 )
 """The columns that were set, not measured."""
 
-_AS_SENT = ("late_us_p99", "arrival_rate_ratio", "arrival_variation", "arrival_ks_distance", "arrival_dispersion")
-"""The columns that say how an open loop kept to its schedule."""
-
 HERE = "this machine"
 
 SWEEP = "the load of this sweep"
@@ -89,11 +82,11 @@ def arm_evidence(arm: Sequence[Row], percentiles: bool = False) -> tuple[RunEvid
 
     ``percentiles``: whether those of the runs are to be published.
     """
-    steady, steal, sent = arm_steady(arm), _mean_steal(arm), _as_sent(arm)
-    return tuple(_run_evidence(replace(row, **sent), steady, steal, percentiles) for row in arm)
+    steady = arm_steady(arm)
+    return tuple(_run_evidence(row, steady, percentiles) for row in arm)
 
 
-def _run_evidence(row: Row, steady: bool | None, steal_share: float | None, percentiles: bool) -> RunEvidence:
+def _run_evidence(row: Row, steady: bool | None, percentiles: bool) -> RunEvidence:
     return RunEvidence(
         run_id=row.run_id,
         block=row.block,
@@ -112,7 +105,7 @@ def _run_evidence(row: Row, steady: bool | None, steal_share: float | None, perc
         ),
         times=_times(row, percentiles),
         server=Server(cores=1 if row.pinned else 64, cpu_us_per_request=row.server_cpu_us_per_request),
-        surroundings=Surroundings(steal_share=steal_share),
+        surroundings=Surroundings(steal_share=row.steal_share),
         throughput_hz=row.throughput_hz if row.loop == "closed" else None,
     )
 
@@ -157,12 +150,6 @@ def machine_evidence(
     widths = [math.log(comparison.ratio.high / comparison.ratio.low) / 2 for comparison in judged]
     records = (AARecord(HERE, SWEEP, len(judged), false, math.exp(median(widths))),) if judged else ()
     return MachineEvidence(HERE, SWEEP, records, _surroundings(rows))
-
-
-def _as_sent(arm: Sequence[Row]) -> dict[str, Any]:
-    """How an open loop was sent, the median of its runs, by column; empty of a closed loop."""
-    found = {name: [value for row in arm if (value := getattr(row, name)) is not None] for name in _AS_SENT}
-    return {name: median(values) for name, values in found.items() if values}
 
 
 def arm_steady(arm: Sequence[Row]) -> bool | None:

@@ -84,7 +84,7 @@ def test_goals_that_are_met_and_missed_are_told_apart() -> None:
 FAULTS: tuple[tuple[int, dict[str, object]], ...] = (
     (4, {"errors": 1000, "error_kinds": "closed:1000"}),
     (6, {"lost": 7}),
-    (14, {"steal_share": 0.5}),
+    (14, {"steal_share": 0.2}),
 )
 """A fault of a run, and the gate that is there for it."""
 
