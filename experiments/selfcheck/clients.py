@@ -1,8 +1,8 @@
 """Clients: what the load client costs beside clients in other languages, in one run, against the goals set for it.
 
 A client's own work is in every time that it reads and limits every rate that it makes. So all clients load the same
-server in a closed loop, taking turns, in reversed order every other time, and a goal is a ratio of medians over the
-turns:
+server in a closed loop, taking short turns, in reversed order every other time, and a goal is the median over the turns
+of the ratio of two readings of one turn, as the machine's own speed changes from one turn to the next:
 
 - the median with one connection, at the stock service: what a client adds to each time;
 - the 99th percentile with 64 connections, at the stock service: what it adds when much comes at once;
@@ -101,8 +101,8 @@ class Scale:
     """Whether goals are goals; otherwise it is enough that every client gave a reading."""
 
 
-MINUTES = Scale(turns=3, duration_s=2.0, warm_up_s=0.7)
-OVERNIGHT = Scale(turns=9, duration_s=5.0, warm_up_s=1.0)
+MINUTES = Scale(turns=9, duration_s=0.6, warm_up_s=0.3)
+OVERNIGHT = Scale(turns=101, duration_s=1.0, warm_up_s=0.3)
 SECONDS = Scale(turns=1, duration_s=0.4, warm_up_s=0.2, judged=False)
 
 
@@ -157,13 +157,14 @@ def _own(transport: str, client: ClientKind, ask: Ask) -> Reading:
 def judge(
     goal: Goal, read: Mapping[str, list[Reading]], all_peers: Mapping[str, Peer | Absent], scale: Scale
 ) -> Finding:
-    """Whether a goal is met by the medians; skipped where there is nobody to compare with."""
+    """Whether the median ratio meets a goal; skipped where there is nobody to compare with."""
     if goal.than not in read:
         return Finding(goal.name, str(all_peers[goal.than]), goal.must, None)
     values = {name: median(getattr(each, goal.metric) for each in readings) for name, readings in read.items()}
-    ratio = values[LEAN] / values[goal.than]
+    pairs = zip(read[LEAN], read[goal.than], strict=True)
+    ratio = median(getattr(ours, goal.metric) / getattr(theirs, goal.metric) for ours, theirs in pairs)
     met = ratio >= goal.bound if goal.at_least else ratio <= goal.bound
     unit = "1/s" if goal.at_least else "µs"
     beside = ", ".join(f"{name} {value:,.0f}" for name, value in values.items())
-    shown = f"{ratio:.2f}; {beside} {unit}, medians of {scale.turns} turns"
+    shown = f"{ratio:.2f}; {beside} {unit}; medians of {scale.turns} turns"
     return Finding(goal.name, shown, goal.must if scale.judged else "a reading", met or not scale.judged)

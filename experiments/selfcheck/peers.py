@@ -4,14 +4,14 @@
 name       speaks    loops  what it is
 =========  ========  =====  ==================================================================================
 ``ghz``    gRPC      both   ghz 0.121.0, on grpc-go; a worker sends when it is free and a request is due
-``h2load`` gRPC      closed nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
+``h2load`` gRPC      both   nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
 ``go``     sockets   both   ``experiments/peers/go``, built here; as ghz, a worker for each connection
-``c``      sockets   closed ``experiments/peers/c``, built here; one thread with epoll
+``c``      sockets   both   ``experiments/peers/c``, built here; one thread with epoll; it spins where it has a rate
 =========  ========  =====  ==================================================================================
 
-All of them time a request from when they send it. What is absent is ``Absent``, with one line on how to get it.
-Percentiles are computed here, from every request's time, where a program gives those; times of the warm-up are not in
-them. No program is given a network: Go builds from what it has.
+All of them time a request from when they send it, and tell the server the timeout that our own client does. What is
+absent is ``Absent``, with one line on how to get it. Percentiles are computed here, from every request's time, where a
+program gives those; times of the warm-up are not in them. No program is given a network: Go builds from what it has.
 """
 
 import contextlib
@@ -40,6 +40,9 @@ PROTO = Path("stock_service/v1/stock.proto")
 SOURCES = Path(__file__).resolve().parents[1] / "peers"
 
 PAYLOAD = stock_pb2.LookupRequest(name=STOCK).SerializeToString()
+
+TIMEOUT_MS = 5000
+"""The load plan's own, so that a server has the same to do for every client."""
 
 BUILD_S = 120.0
 """How long a program may take to build; Go's own library takes 20 s the first time."""
@@ -108,7 +111,7 @@ class Ghz:
         command += ["--call", LOOKUP.removeprefix("/"), "--data", json.dumps({"name": STOCK})]
         command += ["--concurrency", str(ask.connections), "--connections", str(ask.connections)]
         command += ["--duration", f"{ask.warm_up_s + ask.duration_s:g}s", "--duration-stop", "ignore"]
-        command += ["--format", "json"]
+        command += ["--timeout", f"{TIMEOUT_MS}ms", "--format", "json"]
         if ask.rate_hz is not None:
             command += ["--rps", f"{ask.rate_hz:.0f}"]
         command.append(f"{ask.address[0]}:{ask.address[1]}")
@@ -129,15 +132,17 @@ class H2load:
     program: Path
 
     def load(self, ask: Ask) -> Reading:
-        """See ``Peer``. Closed loop only."""
-        assert ask.rate_hz is None
+        """See ``Peer``."""
         with tempfile.TemporaryDirectory() as scratch:
             body, log = Path(scratch) / "body", Path(scratch) / "log"
             body.write_bytes(b"\0" + len(PAYLOAD).to_bytes(4, "big") + PAYLOAD)
             command = [str(self.program), "--clients", str(ask.connections), "--max-concurrent-streams", "1"]
             command += ["--threads", "1", "--duration", f"{1000 * (ask.warm_up_s + ask.duration_s):.0f}ms"]
             command += ["--data", str(body), "--log-file", str(log)]
+            if ask.rate_hz is not None:
+                command += ["--rps", f"{ask.rate_hz / ask.connections:g}"]
             command += ["--header", "content-type: application/grpc", "--header", "te: trailers"]
+            command += ["--header", f"grpc-timeout: {TIMEOUT_MS}m"]
             command.append(f"http://{ask.address[0]}:{ask.address[1]}{LOOKUP}")
             finished(command, load_cores(), ask.warm_up_s + ask.duration_s + EXTRA_S)
             table = np.loadtxt(log, dtype=np.int64, ndmin=2)  # moment in µs, HTTP status, µs until the end
@@ -157,7 +162,14 @@ class GoClient:
         """See ``Peer``."""
         command = [str(self.program), "-address", f"{ask.address[0]}:{ask.address[1]}", "-method", LOOKUP]
         command += ["-payload", PAYLOAD.hex(), "-connections", str(ask.connections), "-rate", f"{ask.rate_hz or 0:g}"]
-        command += ["-warm-up", f"{ask.warm_up_s:g}s", "-duration", f"{ask.duration_s:g}s"]
+        command += [
+            "-timeout",
+            f"{TIMEOUT_MS}ms",
+            "-warm-up",
+            f"{ask.warm_up_s:g}s",
+            "-duration",
+            f"{ask.duration_s:g}s",
+        ]
         said = finished(command, load_cores(), ask.warm_up_s + ask.duration_s + EXTRA_S)
         return _own_reading("the Go client", said)
 
@@ -169,10 +181,9 @@ class CClient:
     program: Path
 
     def load(self, ask: Ask) -> Reading:
-        """See ``Peer``. Closed loop only."""
-        assert ask.rate_hz is None
-        command = [str(self.program), ask.address[0], str(ask.address[1]), LOOKUP, PAYLOAD.hex(), str(ask.connections)]
-        command += [f"{ask.warm_up_s:g}", f"{ask.duration_s:g}"]
+        """See ``Peer``."""
+        command = [str(self.program), ask.address[0], str(ask.address[1]), LOOKUP, PAYLOAD.hex(), str(TIMEOUT_MS)]
+        command += [str(ask.connections), f"{ask.warm_up_s:g}", f"{ask.duration_s:g}", f"{ask.rate_hz or 0:g}"]
         said = finished(command, load_cores(), ask.warm_up_s + ask.duration_s + EXTRA_S)
         return _own_reading("the C client", said)
 

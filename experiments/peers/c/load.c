@@ -1,11 +1,13 @@
 /* A load client for the sockets protocol, in C: as little between the clock and the wire as a program can have.
  *
- *     load HOST PORT METHOD PAYLOAD_HEX CONNECTIONS WARM_UP_S DURATION_S
+ *     load HOST PORT METHOD PAYLOAD_HEX TIMEOUT_MS CONNECTIONS WARM_UP_S DURATION_S RATE_HZ
  *
- * A closed loop on many connections in one thread with epoll: every connection has one request under way. Times are
- * from just before the write to just after the whole reply was read. One line of JSON comes out: requests in the
- * measured window, errors, throughput in 1/s, and times in µs. A lost connection, or bytes that are no reply, end it
- * with exit code 1; there are no retries. HOST is an IPv4 address.
+ * Many connections in one thread with epoll, each with one request under way at most. With RATE_HZ 0 it is a closed
+ * loop. With a rate, requests are due at a constant one, and whichever connection is free sends what is due; the thread
+ * never sleeps then. Times are from just before the write to just after the whole reply was read, whatever was due
+ * when. The server is told TIMEOUT_MS with every request; 0: none. One line of JSON comes out: requests in the measured
+ * window, errors, throughput in 1/s, and times in µs. A lost connection, or bytes that are no reply, end it with exit
+ * code 1; there are no retries. HOST is an IPv4 address.
  *
  * Built by: cc -O2 -o load load.c
  */
@@ -28,13 +30,15 @@ enum {
     REPLY_MAX = 4096,
     FRAME_MAX = 4096,
     CONNECTIONS_MAX = 4096,
-    EVENTS_MAX = 256
+    EVENTS_MAX = 256,
+    SILENT_MS = 10000 /* how long the server may say nothing */
 };
 
 struct connection {
     int descriptor;
     uint32_t call;
     int64_t sent_ns;
+    int busy; /* with a request under way */
     size_t held; /* bytes of the reply that have come */
     uint8_t reply[REPLY_MAX];
 };
@@ -75,14 +79,14 @@ static uint32_t get_u32(const uint8_t *at)
     return ntohl(value);
 }
 
-static void make_frame(const char *method, const char *payload)
+static void make_frame(const char *method, const char *payload, uint32_t timeout_ms)
 {
     size_t method_bytes = strlen(method), payload_bytes = strlen(payload) / 2;
     frame_bytes = REQUEST_HEAD + method_bytes + payload_bytes;
     if (method_bytes > 255 || strlen(payload) % 2 || frame_bytes > FRAME_MAX)
         fail("a method of 255 bytes at most and a payload of whole bytes in hexadecimal are needed");
     put_u32(frame, (uint32_t)frame_bytes - 4);
-    put_u32(frame + 8, 0); /* no timeout */
+    put_u32(frame + 8, timeout_ms);
     frame[12] = (uint8_t)method_bytes;
     memcpy(frame + REQUEST_HEAD, method, method_bytes);
     for (size_t place = 0; place < payload_bytes; place++) {
@@ -109,6 +113,7 @@ static void send_request(struct connection *c)
 {
     c->call = c->call == UINT32_MAX ? 1 : c->call + 1;
     c->held = 0;
+    c->busy = 1;
     put_u32(frame + 4, c->call);
     c->sent_ns = clock_ns();
     if (write(c->descriptor, frame, frame_bytes) != (ssize_t)frame_bytes)
@@ -141,6 +146,7 @@ static int receive(struct connection *c, int64_t from_ns, int64_t until_ns)
     if (c->held < whole)
         return 0;
     int64_t done_ns = clock_ns();
+    c->busy = 0;
     if (c->sent_ns >= from_ns && c->sent_ns < until_ns) {
         if (c->reply[8] == 0 && whole > REPLY_HEAD)
             note(done_ns - c->sent_ns);
@@ -150,25 +156,58 @@ static int receive(struct connection *c, int64_t from_ns, int64_t until_ns)
     return 1;
 }
 
-static void drive(struct connection *connections, int count, int64_t from_ns, int64_t until_ns)
+/* A constant rate: what is due next, and whose turn it is. */
+struct schedule {
+    int64_t began_ns, until_ns;
+    double gap_ns;
+    uint64_t number;
+    int turn;
+};
+
+/* Sends what is due by now on connections that are free, in turns. Says how many were sent; the others wait. */
+static int send_due(struct schedule *s, struct connection *connections, int count)
+{
+    int sent = 0;
+    for (int looked = 0; looked < count; looked++) {
+        struct connection *c = &connections[s->turn];
+        int64_t due_ns = s->began_ns + (int64_t)((double)s->number * s->gap_ns);
+        if (due_ns >= s->until_ns || due_ns > clock_ns())
+            break;
+        s->turn = (s->turn + 1) % count;
+        if (c->busy)
+            continue;
+        s->number++;
+        sent++;
+        send_request(c);
+    }
+    return sent;
+}
+
+static void drive(struct connection *connections, int count, int64_t from_ns, int64_t until_ns, double rate_hz)
 {
     struct epoll_event events[EVENTS_MAX];
-    int epoll = epoll_create1(0), under_way = count;
+    struct schedule schedule = {.began_ns = clock_ns(), .until_ns = until_ns, .gap_ns = 1e9 / rate_hz};
+    int epoll = epoll_create1(0), open_loop = rate_hz > 0, under_way = 0;
     for (int place = 0; place < count; place++) {
         struct epoll_event wanted = {.events = EPOLLIN, .data.ptr = &connections[place]};
         if (epoll_ctl(epoll, EPOLL_CTL_ADD, connections[place].descriptor, &wanted) < 0)
             fail("epoll takes no connection");
-        send_request(&connections[place]);
+        if (!open_loop) {
+            send_request(&connections[place]);
+            under_way++;
+        }
     }
-    while (under_way) {
-        int ready = epoll_wait(epoll, events, EVENTS_MAX, 10000);
-        if (ready <= 0)
-            fail("no reply within 10 s");
+    while (under_way || (open_loop && clock_ns() < until_ns)) {
+        if (open_loop)
+            under_way += send_due(&schedule, connections, count);
+        int ready = epoll_wait(epoll, events, EVENTS_MAX, open_loop ? 0 : SILENT_MS);
+        if (ready < 0 || (ready == 0 && !open_loop) || clock_ns() > until_ns + SILENT_MS * INT64_C(1000000))
+            fail("no reply within %d ms", SILENT_MS);
         for (int place = 0; place < ready; place++) {
             struct connection *c = events[place].data.ptr;
             if (!receive(c, from_ns, until_ns))
                 continue;
-            if (clock_ns() < until_ns)
+            if (!open_loop && clock_ns() < until_ns)
                 send_request(c);
             else
                 under_way--;
@@ -205,20 +244,22 @@ static void print_report(double duration_s)
 
 int main(int argc, char **argv)
 {
-    if (argc != 8)
-        fail("usage: load HOST PORT METHOD PAYLOAD_HEX CONNECTIONS WARM_UP_S DURATION_S");
-    int port = atoi(argv[2]), count = atoi(argv[5]);
-    double warm_up_s = atof(argv[6]), duration_s = atof(argv[7]);
+    if (argc != 10)
+        fail("usage: load HOST PORT METHOD PAYLOAD_HEX TIMEOUT_MS CONNECTIONS WARM_UP_S DURATION_S RATE_HZ");
+    int port = atoi(argv[2]), timeout_ms = atoi(argv[5]), count = atoi(argv[6]);
+    double warm_up_s = atof(argv[7]), duration_s = atof(argv[8]), rate_hz = atof(argv[9]);
     if (port < 1 || port > 65535 || count < 1 || count > CONNECTIONS_MAX || warm_up_s < 0 || duration_s <= 0)
         fail("a port of 1 to 65535, 1 to %d connections, and seconds over 0 are needed", CONNECTIONS_MAX);
-    make_frame(argv[3], argv[4]);
+    if (timeout_ms < 0 || rate_hz < 0)
+        fail("a timeout and a rate of 0 or more are needed");
+    make_frame(argv[3], argv[4], (uint32_t)timeout_ms);
     struct connection *connections = calloc((size_t)count, sizeof *connections);
     if (connections == NULL)
         fail("no memory for %d connections", count);
     for (int place = 0; place < count; place++)
         dial(&connections[place], argv[1], port);
     int64_t from_ns = clock_ns() + (int64_t)(warm_up_s * 1e9), until_ns = from_ns + (int64_t)(duration_s * 1e9);
-    drive(connections, count, from_ns, until_ns);
+    drive(connections, count, from_ns, until_ns, rate_hz);
     print_report(duration_s);
     for (int place = 0; place < count; place++)
         close(connections[place].descriptor);

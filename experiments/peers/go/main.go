@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net"
 	"os"
 	"runtime"
@@ -41,6 +42,7 @@ type options struct {
 	method      string
 	payload     []byte
 	connections int
+	timeout     time.Duration
 	rate        float64
 	warmUp      time.Duration
 	duration    time.Duration
@@ -111,9 +113,13 @@ func parse() (options, error) {
 	flag.StringVar(&payload, "payload", "", "the request message, in hexadecimal")
 	flag.IntVar(&given.connections, "connections", 1, "connections")
 	flag.Float64Var(&given.rate, "rate", 0, "requests a second, of all connections; 0: a closed loop")
+	flag.DurationVar(&given.timeout, "timeout", 0, "told to the server with every request; 0: none")
 	flag.DurationVar(&given.warmUp, "warm-up", 500*time.Millisecond, "not measured")
 	flag.DurationVar(&given.duration, "duration", 2*time.Second, "measured")
 	flag.Parse()
+	if given.timeout < 0 || given.timeout.Milliseconds() > math.MaxUint32 {
+		return given, errors.New("needed: -timeout of 0 to 2^32-1 ms")
+	}
 	if given.address == "" || len(given.method) == 0 || len(given.method) > 255 || given.connections < 1 {
 		return given, errors.New("needed: -address, -method of 1 to 255 bytes, -connections of 1 or more")
 	}
@@ -130,7 +136,7 @@ func connect(given options) (*connection, error) {
 	frame := make([]byte, 0, requestHead+len(given.method)+len(given.payload))
 	frame = binary.BigEndian.AppendUint32(frame, uint32(cap(frame)-4))
 	frame = binary.BigEndian.AppendUint32(frame, 0) // the call, put in for each request
-	frame = binary.BigEndian.AppendUint32(frame, 0) // no timeout
+	frame = binary.BigEndian.AppendUint32(frame, uint32(given.timeout.Milliseconds()))
 	frame = append(frame, byte(len(given.method)))
 	frame = append(frame, given.method...)
 	frame = append(frame, given.payload...)

@@ -90,13 +90,16 @@ def test_a_server_that_departs_from_the_recursion_is_found() -> None:
         compare(replace(log, departure_ns=wrong), records, OPTIONS)
 
 
-def judged(off_ms: list[float], moments: list[tuple[int, int]]) -> tuple[bool | None, str]:
+def judged(
+    off_ms: list[float], moments: list[tuple[int, int]], server_late_ms: list[float] | None = None
+) -> tuple[bool | None, str]:
     """The verdict on requests that are a second apart, each so far off, with moments of steal in seconds."""
     off_ns = np.array([int(each * 1e6) for each in off_ms])
     due_ns = np.arange(len(off_ms)) * 1_000_000_000
     watch = StealWatch()
     watch.moments += [(int(began * 1e9), int(ended * 1e9)) for began, ended in moments]
-    finding = judge("replay", Compared(off_ns, due_ns, due_ns + 1_000_000), watch, MINUTES)
+    late_ns = np.array([int(each * 1e6) for each in server_late_ms or [0.0] * len(off_ms)])
+    finding = judge("replay", Compared(off_ns, due_ns, due_ns + 1_000_000, late_ns), watch, MINUTES)
     return finding.passed, finding.shown
 
 
@@ -104,6 +107,13 @@ def test_one_in_a_thousand_may_be_off() -> None:
     """999 of 1,000 within 1 ms are enough, 998 are not."""
     assert judged([0.1] * 999 + [9.0], [])[0]
     assert not judged([0.1] * 998 + [9.0] * 2, [])[0]
+
+
+def test_what_the_server_did_late_is_said_and_not_excused() -> None:
+    """Two of three that are too far off were late at the server, by its own log; its other delays are nothing."""
+    passed, shown = judged([9.0] * 3 + [0.1] * 997, [], [8.0, 1.5, 0.5, 8.0] + [0.0] * 996)
+    assert passed is False
+    assert "of 3 that are farther off the server itself replied to 2 as late" in shown
 
 
 def test_the_median_must_be_within_150_us() -> None:
@@ -128,5 +138,6 @@ def test_too_much_steal_is_no_pass() -> None:
 
 def test_the_warm_up_is_not_judged() -> None:
     """Requests due in the first half second are left out."""
-    compared = Compared(np.array([5, 6, 7]), np.array([10**9, 12 * 10**8, 15 * 10**8]), np.array([0, 0, 0]))
+    nothing = np.array([0, 0, 0])
+    compared = Compared(np.array([5, 6, 7]), np.array([10**9, 12 * 10**8, 15 * 10**8]), nothing, nothing)
     assert compared.due_after(0.5).off_ns.tolist() == [7]
