@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,8 @@ from experiments.gates.evidence import Evidence, SentenceEvidence
 from experiments.gates.predicates import strong_words
 from experiments.gates.refusal import Refusal, Scope
 from tests.unit.experiments.gates.fixtures import FIXTURES, Fixture
+
+PAGE = Path(__file__).resolve().parents[4] / "experiments" / "README.md"
 
 
 def faults(fixture: Fixture, gates: Iterable[Gate] = GATES) -> list[str]:
@@ -50,6 +53,13 @@ def test_there_are_twenty_gates_and_forty_fixtures_in_order() -> None:
     assert [gate.number for gate in GATES] == list(range(1, 21))
     assert [fixture.gate for fixture in FIXTURES] == list(range(1, 21))
     assert len({gate.name for gate in GATES}) == 20
+
+
+def test_every_gate_is_in_the_instruments_page_by_its_number() -> None:
+    """A report that names a gate sends its reader there."""
+    text = PAGE.read_text(encoding="utf-8")
+    missing = [gate.number for gate in GATES if f"| {gate.number} | {gate.name} |" not in text]
+    assert missing == []
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: f"gate-{fixture.gate}")
