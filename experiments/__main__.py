@@ -166,7 +166,7 @@ def _run(options: argparse.Namespace) -> int:
 
     execute = bench(CATALOG, options.keep_records).execute
     try:
-        run_sweep(sweep, execute, options.resume, Watch(began, progress.ended, ended_block))
+        run_sweep(sweep, execute, options.resume, Watch(began, progress.ended, ended_block, progress.again))
     except (KeyboardInterrupt, RunInterrupted):
         what, code = "interrupted", INTERRUPTED_EXIT
     except (ProgramFailed, Fault) as failed:

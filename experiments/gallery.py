@@ -21,7 +21,7 @@ from experiments.gates.refusal import Conclusion, Refusal, forbidding
 from experiments.observation import Observation
 from experiments.percentiles import effective_count
 from experiments.results import ALL, RESULTS_FILE, Row, load_whole_runs
-from experiments.run_records import RUNS_FILE, RunRecord, load_records
+from experiments.run_records import RUNS_FILE, RunRecord, counting, load_records
 from experiments.stats import Estimate
 from experiments.studies.stock.comparisons import judge
 from experiments.studies.stock.declared import clients_text, families
@@ -38,7 +38,7 @@ class Results:
 
     rows: tuple[Row, ...]
     records: tuple[RunRecord, ...]
-    """None of them where the folder keeps none: then what needs them is not drawn."""
+    """Of the attempts that count; none where the folder keeps none: then what needs them is not drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Picture:
 
 def read(folder: Path) -> Results:
     """The results of a folder. UsageError."""
-    records = load_records(folder) if (folder / RUNS_FILE).exists() else []
+    records = counting(load_records(folder)) if (folder / RUNS_FILE).exists() else []
     return Results(tuple(load_whole_runs(folder)), tuple(records))
 
 

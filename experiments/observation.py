@@ -59,11 +59,17 @@ class Observation:
     floor: Floor | None = None
     machine: Machine | None = None
 
+    @property
+    def steal_share(self) -> float | None:
+        """Of all cores' time during the run, what the hypervisor gave to others; None where it was not counted."""
+        return None if self.machine is None else self.machine.steal_share
 
-def rows(study: str, run: Run, seen: Observation) -> list[Row]:
-    """The rows of a run: one for each request type of its mix, and that of all of them last."""
+
+def rows(study: str, run: Run, seen: Observation, attempt: int = 1) -> list[Row]:
+    """The rows of a run, of the attempt that counts: one for each request type of its mix, and that of all of them
+    last."""
     requests = [*(name for name, _ in run.setting.mix), ALL] if seen.load is not None else [ALL]
-    return [_row(study, run, seen, request) for request in requests]
+    return [_row(study, run, seen, request, attempt) for request in requests]
 
 
 def steadiness(load: LoadResult) -> SteadyState | None:
@@ -78,8 +84,8 @@ def _tenths(load: LoadResult) -> str:
     return " ".join(f"{share:.5g}" for share in tenths(means)) if len(means) >= SLICES_MIN else ""
 
 
-def _row(study: str, run: Run, seen: Observation, request: str) -> Row:
-    columns: Columns = {"study": study, "request": request}
+def _row(study: str, run: Run, seen: Observation, request: str, attempt: int) -> Row:
+    columns: Columns = {"study": study, "request": request, "attempt": attempt}
     columns |= _set(run) | _answered(seen, request)
     columns |= _told_by_client(seen) | _told_by_server(seen, run.setting, request)
     return Row(**columns)  # type: ignore[arg-type]  # every column is there, as tests/unit/experiments check
@@ -163,7 +169,7 @@ def _told_by_server(seen: Observation, setting: Setting, request: str) -> Column
         "stage_total_us_p99": None if stages is None else stages.total.p99_us,
         "stage_violation_share": None if stages is None else stages.violation_share,
         "calibration_us": None if seen.machine is None else seen.machine.calibration_us,
-        "steal_share": None if seen.machine is None else seen.machine.steal_share,
+        "steal_share": seen.steal_share,
     }
 
 

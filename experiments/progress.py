@@ -46,6 +46,10 @@ class Progress:
         remaining = "done" if last else f"{_duration(self.remaining_s())} left"
         self._tell(f"run {self._done} of {of}, {remaining} · block {run.block}: {describe(run)}", force=last)
 
+    def again(self, run: Run, steal_share: float) -> None:
+        """The run under way is done again, since this share of the cores' time was stolen from it."""
+        self.say(f"run {self._done + 1} again: {steal_share:.1%} stolen · block {run.block}: {describe(run)}")
+
     def say(self, text: str) -> None:
         """Something else, on a line of its own."""
         self._stream.write(f"\r\x1b[K{text}\n" if self._rewrites else f"{text}\n")

@@ -9,8 +9,10 @@ from experiments.evidence import machine_evidence, undisturbed_us
 from experiments.gates import GATES
 from experiments.gates.refusal import Refusal
 from experiments.gates.unchecked import unchecked
+from experiments.repetition import STEAL_SHARE_MAX
 from experiments.report_tables import markdown_table
 from experiments.results import Row
+from experiments.run_records import RUNS_FILE
 from experiments.studies.stock.comparisons import Judged, judge, same_settings
 from experiments.studies.stock.wording import number
 
@@ -34,7 +36,7 @@ def section(rows: Sequence[Row]) -> Iterator[str]:
         "INCONCLUSIVE, whatever the numbers."
     )
     yield _same(rows)
-    yield _disturbed(rows)
+    yield f"{_disturbed(rows)} {_done_again(rows)}".strip()
     yield _cross_checked([one for one in judged.values() if one.result.ratio.n >= CROSS_CHECKED_MIN])
     yield _unseen(judged.values())
     if not judged:
@@ -78,6 +80,21 @@ def _disturbed(rows: Sequence[Row]) -> str:
     )
     steal = f"; of the cores’ time in a run the hypervisor took up to {number(100 * max(stolen))} %" if stolen else ""
     return f"{text}{steal}. That is the neighbours’ noise, which the intervals have in them."
+
+
+def _done_again(rows: Sequence[Row]) -> str:
+    """Which runs the rule of ``repetition`` had done again; nothing where there were none."""
+    attempts = [attempt for attempt in {row.run_id: row.attempt for row in rows}.values() if attempt > 1]
+    if not attempts:
+        return ""
+    runs = "1 run was" if len(attempts) == 1 else f"{len(attempts)} runs were"
+    superseded = sum(attempts) - len(attempts)
+    left_out = "1 attempt was superseded" if superseded == 1 else f"{superseded} attempts were superseded"
+    return (
+        f"{runs} done again at once, since the hypervisor had taken over {100 * STEAL_SHARE_MAX:g} % of the "
+        f"cores’ time: {left_out}, by a rule fixed beforehand that looks at stolen time alone and lets the last one "
+        f"count, and every attempt’s record is in {RUNS_FILE}."
+    )
 
 
 def _cross_checked(judged: Sequence[Judged]) -> str:

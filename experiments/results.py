@@ -165,6 +165,8 @@ class Row:
     """What a fixed piece of work took on the server's core, before the run."""
     steal_share: float | None
     """Of the cores that were used, from the server's start to its end: what the hypervisor gave to others."""
+    attempt: int
+    """Which attempt of the run this is, from 1: the last one counts, and only that has rows. See ``repetition``."""
     server_memory_mib: float | None
     """The server's proportional set size at the end of the window."""
     pinned: bool

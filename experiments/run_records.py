@@ -1,11 +1,12 @@
-"""Runs as they are kept: ``runs.jsonl.gz``, beside the results, a line of JSON for each run with all that was seen.
+"""Runs as they are kept: ``runs.jsonl.gz``, beside the results, a line of JSON for each attempt with all that was seen.
 
 Every run is a gzip member of its own, appended and on the disk before the next begins; gzip reads members one after the
-other as one file. What a crash cut off is at the end, and is dropped when the sweep is resumed. Histograms are in
-HdrHistogram's compressed form, so that a run takes some kilobytes. Each line ends with a digest of all before it, and
-has one of the request's own times where they were kept, and those of the files that say what the sweep is: they say
-whether a record, and what it belongs to, is what was written. Left out: every request's own times, which
-``--keep-records`` puts beside it.
+other as one file. A run that was done again has a line for each attempt, and the last of them counts. What a crash cut
+off is at the end, and is dropped when the sweep is resumed. Histograms are in HdrHistogram's compressed form, so that a
+run takes some kilobytes. Each line ends with a digest of all before it, and has one of the request's own times where
+they were kept, and those of the files that say what the sweep is: they say whether a record, and what it belongs to, is
+what was written. Left out: every request's own times, which ``--keep-records`` puts beside it, of the attempt that
+counts.
 """
 
 import gzip
@@ -13,7 +14,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
@@ -42,17 +43,31 @@ _MEMBER = b"\x1f\x8b\x08"
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run and what was seen of it."""
+    """A run and what was seen of it in one attempt."""
 
     study: str
     run: Run
     seen: Observation
     raw_digest: str | None = None
-    """Of every request's own times; None where they were not kept."""
+    """Of every request's own times; None where they were not kept, as of an attempt that does not count."""
     belongs_to: Mapping[str, str] = field(default_factory=dict)
     """Digests, by the files' names, of what says what was to be run and on what; none in older records."""
     as_written: bool = True
     """Whether the record has the digest that it was written with."""
+    attempt: int = 1
+    """Which attempt of the run it was."""
+    attempts: int | None = None
+    """How many there were; None in older records, when every run had one, whatever was stolen from it."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is the attempt that the results have: the last."""
+        return self.attempts is None or self.attempt == self.attempts
+
+
+def counting(records: Iterable[RunRecord]) -> list[RunRecord]:
+    """Those that the results have, one for each run."""
+    return [record for record in records if record.counts]
 
 
 class RunRecordsWriter:
@@ -62,11 +77,11 @@ class RunRecordsWriter:
         """Opens the file, new or not. Raises OSError."""
         self._file = path.open("ab")
 
-    def append(self, record: RunRecord) -> None:
-        """Adds one run. Blocks until the disk has it."""
-        document = _document(record)
-        line = _text(document | {"digest": _digest(document)}) + "\n"
-        self._file.write(gzip.compress(line.encode(), mtime=0))
+    def append(self, *attempts: RunRecord) -> None:
+        """Adds one run, all its attempts or, after a crash, none of them. Blocks until the disk has it."""
+        documents = map(_document, attempts)
+        text = "".join(_text(document | {"digest": _digest(document)}) + "\n" for document in documents)
+        self._file.write(gzip.compress(text.encode(), mtime=0))
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -125,8 +140,8 @@ def raw_digest(raw: RawRecords) -> str:
 
 
 def load_records(folder: Path) -> list[RunRecord]:
-    """Every whole run that a folder keeps, in the order in which they were done. UsageError where it has no such file,
-    or one that is none; what a crash cut off is left out."""
+    """Every attempt of every whole run that a folder keeps, in the order in which they were done. UsageError where it
+    has no such file, or one that is none; what a crash cut off is left out."""
     path = folder / RUNS_FILE
     records: list[RunRecord] = []
     for line in _lines(path)[0]:
@@ -199,7 +214,7 @@ def _document(record: RunRecord) -> dict[str, object]:
         "floor": None if seen.floor is None else asdict(seen.floor),
         "machine": None if seen.machine is None else asdict(seen.machine),
     }
-    raw = None if seen.load is None else seen.load.raw
+    raw = seen.load.raw if seen.load is not None and record.counts else None
     return {
         "format": FORMAT,
         "study": record.study,
@@ -207,6 +222,8 @@ def _document(record: RunRecord) -> dict[str, object]:
         "seen": plain | parts,
         "raw_digest": record.raw_digest if raw is None else raw_digest(raw),
         "belongs_to": dict(record.belongs_to),
+        "attempt": record.attempt,
+        "attempts": record.attempts,
     }
 
 
@@ -237,7 +254,8 @@ def _record(document: dict[str, Any]) -> RunRecord:
     )
     run = Run(**(run | {"setting": Setting(**setting)}))
     belongs_to = {str(name): str(digest) for name, digest in document.get("belongs_to", {}).items()}
-    return RunRecord(document["study"], run, observation, document["raw_digest"], belongs_to, as_written)
+    attempts = document.get("attempt", 1), document.get("attempts")
+    return RunRecord(document["study"], run, observation, document["raw_digest"], belongs_to, as_written, *attempts)
 
 
 def _stages(document: dict[str, Any]) -> StageSummary:

@@ -3,8 +3,9 @@
 A sweep is a folder: ``design.json`` says what is to be run, ``environment.json`` on what; ``runs.jsonl.gz`` holds what
 was seen of each run, and ``results.csv`` the rows computed from it. Interrupted by a crash or by Ctrl-C it is resumed
 where it stopped, and loses the one run that was under way; it is not resumed with another design, other code, other
-versions of what it runs on, or on another machine, since its rows would then not compare. What one run is, is not known
-here: ``execute`` does it. One thread; nothing is drawn and nothing is judged here.
+versions of what it runs on, or on another machine, since its rows would then not compare. A run is done again by the
+rule of ``repetition`` alone; the last attempt counts, and all are kept. What one run is, is not known here: ``execute``
+does it. One thread; nothing is drawn and nothing is judged here.
 """
 
 import hashlib
@@ -18,14 +19,15 @@ from experiments import environment
 from experiments.design import Design, Run, Setting
 from experiments.environment import ENVIRONMENT_FILE, Environment
 from experiments.observation import Observation, rows
+from experiments.repetition import is_done_again, repetitions_max
 from experiments.results import COLUMNS, RESULTS_FILE, ResultsWriter, load_whole_runs
-from experiments.run_records import RUNS_FILE, RunRecord, RunRecordsWriter, drop_raw, load_records, save_raw
+from experiments.run_records import RUNS_FILE, RunRecord, RunRecordsWriter, counting, drop_raw, load_records, save_raw
 from stock_service.errors import UsageError
 
 DESIGN_FILE = "design.json"
 
 Execute = Callable[[Run], Observation]
-"""Does one run; gives what was seen of it."""
+"""Does one run, or one attempt of it; gives what was seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,15 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Who is told how a sweep goes on: before the first run, after each run, and after each block."""
+    """Who is told how a sweep goes on: before the first run, after each run, and after each block; and before a run is
+    done again."""
 
     began: Callable[[Sequence[Run]], None]
     """Called with the runs that are left to do."""
     ended_run: Callable[[Run], None]
     ended_block: Callable[[int], None]
+    again: Callable[[Run, float], None]
+    """Called with the share of the cores' time that was stolen."""
 
 
 def run_sweep(sweep: Sweep, execute: Execute, resume: bool, watch: Watch) -> None:
@@ -58,20 +63,29 @@ def run_sweep(sweep: Sweep, execute: Execute, resume: bool, watch: Watch) -> Non
     sweep.folder.mkdir(parents=True, exist_ok=True)
     file = sweep.folder / RESULTS_FILE
     begun = file.exists() or (sweep.folder / RUNS_FILE).exists()
-    done = _done_before(sweep, now, resume) if begun else set()
-    if not done:
+    kept = _done_before(sweep, now, resume) if begun else []
+    if not kept:
         environment.write_at_once(sweep.folder / DESIGN_FILE, _design_text(sweep))
         environment.save(now, sweep.folder)
-    left = [run for run in sweep.design.runs() if run.run_id not in done]
+    done = {record.run.run_id for record in counting(kept)}
+    runs = sweep.design.runs()
+    left = [run for run in runs if run.run_id not in done]
+    repetitions_left = repetitions_max(len(runs)) - (len(kept) - len(done))
     belongs_to = {DESIGN_FILE: design_digest(sweep.folder), ENVIRONMENT_FILE: environment.digest(sweep.folder)}
     watch.began(left)
     with ResultsWriter(file) as table, RunRecordsWriter(sweep.folder / RUNS_FILE) as records:
         for place, run in enumerate(left):
             drop_raw(sweep.folder, run.run_id)  # a crash may have left it, without the record that it belongs to
-            seen = execute(run)
-            save_raw(sweep.folder, run.run_id, seen)
-            records.append(RunRecord(sweep.study, run, seen, belongs_to=belongs_to))
-            table.append(rows(sweep.study, run, seen))
+            attempts = _attempts(run, execute, repetitions_left, watch)
+            repetitions_left -= len(attempts) - 1
+            save_raw(sweep.folder, run.run_id, attempts[-1])
+            records.append(
+                *(
+                    RunRecord(sweep.study, run, seen, belongs_to=belongs_to, attempt=number, attempts=len(attempts))
+                    for number, seen in enumerate(attempts, start=1)
+                )
+            )
+            table.append(rows(sweep.study, run, attempts[-1], len(attempts)))
             watch.ended_run(run)
             if place + 1 == len(left) or left[place + 1].block != run.block:
                 watch.ended_block(run.block)
@@ -79,8 +93,19 @@ def run_sweep(sweep: Sweep, execute: Execute, resume: bool, watch: Watch) -> Non
         environment.save(environment.finished(environment.load(sweep.folder)), sweep.folder)
 
 
-def _done_before(sweep: Sweep, now: Environment, resume: bool) -> set[str]:
-    """The runs that the folder holds, once it is sure that they belong to this sweep; drops what was cut off."""
+def _attempts(run: Run, execute: Execute, repetitions_left: int, watch: Watch) -> list[Observation]:
+    """What was seen of a run in every attempt; the last one counts. Blocks; raises what ``execute`` raises."""
+    attempts = [execute(run)]
+    while (share := attempts[-1].steal_share) is not None:
+        if not is_done_again(share, len(attempts), repetitions_left - len(attempts) + 1):
+            break
+        watch.again(run, share)
+        attempts.append(execute(run))
+    return attempts
+
+
+def _done_before(sweep: Sweep, now: Environment, resume: bool) -> list[RunRecord]:
+    """What the folder holds, once it is sure that it belongs to this sweep; drops what was cut off."""
     folder = sweep.folder
     if not resume:
         raise UsageError(f"--out {folder}", "a folder with results", "--resume to go on with them, or another folder")
@@ -88,7 +113,7 @@ def _done_before(sweep: Sweep, now: Environment, resume: bool) -> set[str]:
     if not kept:
         (folder / RUNS_FILE).unlink(missing_ok=True)  # first: rows alone are refused, torn records alone are none
         (folder / RESULTS_FILE).unlink(missing_ok=True)
-        return set()
+        return []
     if _design_in(folder) != _design_text(sweep):
         allowed = "the very options it was begun with: its rows would not compare (or another folder)"
         raise UsageError(f"--resume {folder}", "another design", allowed)
@@ -98,7 +123,7 @@ def _done_before(sweep: Sweep, now: Environment, resume: bool) -> set[str]:
             allowed = "the same code, versions and machine for all of a sweep's runs (or another folder)"
             raise UsageError(f"--resume {folder}", f"results of {before}, and this is {here}", allowed)
     _keep_only(kept, folder)
-    return {record.run.run_id for record in kept}
+    return kept
 
 
 def _whole(folder: Path) -> list[RunRecord]:
@@ -123,8 +148,9 @@ def _keep_only(kept: Sequence[RunRecord], folder: Path) -> None:
         repaired.unlink(missing_ok=True)
     with ResultsWriter(table) as rows_writer, RunRecordsWriter(records) as records_writer:
         for record in kept:
-            rows_writer.append(rows(record.study, record.run, record.seen))
             records_writer.append(record)
+            if record.counts:
+                rows_writer.append(rows(record.study, record.run, record.seen, record.attempt))
     records.replace(folder / RUNS_FILE)
     table.replace(folder / RESULTS_FILE)
 

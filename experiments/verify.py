@@ -34,8 +34,18 @@ from experiments.gallery import FOLDER
 from experiments.observation import rows
 from experiments.report_html import page
 from experiments.results import COLUMNS, RESULTS_FILE, rows_text
-from experiments.run_records import RAW_FOLDER, RUNS_FILE, RunRecord, load_raw, load_records, raw_digest, torn_bytes
+from experiments.run_records import (
+    RAW_FOLDER,
+    RUNS_FILE,
+    RunRecord,
+    counting,
+    load_raw,
+    load_records,
+    raw_digest,
+    torn_bytes,
+)
 from experiments.runner import DESIGN_FILE, design_digest, planned
+from experiments.verify_attempts import attempt_faults
 from experiments.verify_raw import refolded
 from stock_service.errors import UsageError
 
@@ -52,7 +62,7 @@ _CELLS_MAX = 4
 def differences(folder: Path) -> Iterator[str]:
     """Every difference, in a line each. Takes seconds. UsageError where there is nothing to verify."""
     records = load_records(folder)
-    if not records:
+    if not counting(records):
         raise UsageError(str(folder), "no whole run", "results of one run at least")
     torn = torn_bytes(folder)
     if torn:
@@ -60,9 +70,11 @@ def differences(folder: Path) -> Iterator[str]:
     yield from _design(folder, records)
     yield from _belongs(folder, records)
     for record in records:
-        yield from (f"run {record.run.run_id}{fault}" for fault in _record(folder, record))
+        which = "" if record.counts else f", attempt {record.attempt}"
+        yield from (f"run {record.run.run_id}{which}{fault}" for fault in _record(folder, record))
     yield from _unknown_raw(folder, records)
-    table = rows_text(row for record in records for row in rows(record.study, record.run, record.seen))
+    kept = counting(records)
+    table = rows_text(row for one in kept for row in rows(one.study, one.run, one.seen, one.attempt))
     yield from _table(folder, table)
     with TemporaryDirectory() as scratch:
         anew = Path(scratch)
@@ -85,7 +97,8 @@ def not_compared(folder: Path) -> str:
 
 
 def _design(folder: Path, records: Sequence[RunRecord]) -> Iterator[str]:
-    """Whether the runs are those of the design, each once, in its order; all of them, if the sweep has ended."""
+    """Whether the runs are those of the design, each once, in its order; all of them, if the sweep has ended; and each
+    done again when it had to be."""
     if not (folder / DESIGN_FILE).exists():
         yield f"{DESIGN_FILE}: not there, so that nothing says what should have been run"
         return
@@ -96,22 +109,24 @@ def _design(folder: Path, records: Sequence[RunRecord]) -> Iterator[str]:
         return
     runs = {run.run_id: run for run in sweep.design.runs()}
     places = {run_id: place for place, run_id in enumerate(runs)}
-    found = [record.run.run_id for record in records]
-    for number, record in enumerate(records, start=1):
+    numbered = [(number, record) for number, record in enumerate(records, start=1) if record.counts]
+    found = [record.run.run_id for _, record in numbered]
+    for place, (number, record) in enumerate(numbered):
         run_id, should = record.run.run_id, runs.get(record.run.run_id)
         if should is None or record.study != sweep.study:
             yield f"{RUNS_FILE} line {number}: run {run_id} of study {record.study} is none of {DESIGN_FILE}"
         elif record.run != should:
             yield f"{RUNS_FILE} line {number}: run {run_id} is not as {DESIGN_FILE} has it"
-        if run_id in found[: number - 1]:
+        if run_id in found[:place]:
             yield f"{RUNS_FILE} line {number}: run {run_id} is there twice"
-        elif number > 1 and places.get(run_id, 0) < places.get(found[number - 2], 0):
-            yield f"{RUNS_FILE} line {number}: run {run_id} comes after {found[number - 2]}, not before as planned"
+        elif place and places.get(run_id, 0) < places.get(found[place - 1], 0):
+            yield f"{RUNS_FILE} line {number}: run {run_id} comes after {found[place - 1]}, not before as planned"
     last = max((places.get(run_id, 0) for run_id in found), default=0)
     missing = [run_id for run_id in places if run_id not in set(found)]
     for run_id in missing:
         if _ended(folder) or places[run_id] < last:
             yield f"{RUNS_FILE}: run {run_id} of {DESIGN_FILE} is not there"
+    yield from attempt_faults(records, len(runs))
 
 
 def _belongs(folder: Path, records: Sequence[RunRecord]) -> Iterator[str]:
@@ -150,7 +165,8 @@ def _record(folder: Path, record: RunRecord) -> Iterator[str]:
     for kind in ("connects", "first_calls", "late", "think"):
         yield from (f", {kind}: {fault}" for fault in _times(getattr(load, kind)))
     yield from (f", slices: {fault}" for fault in _slices(load))
-    yield from (f", {RAW_FOLDER}: {fault}" for fault in _raw(folder, record, load))
+    if record.counts:
+        yield from (f", {RAW_FOLDER}: {fault}" for fault in _raw(folder, record, load))
 
 
 def _times(times: Times) -> Iterator[str]:

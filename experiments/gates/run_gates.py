@@ -12,6 +12,7 @@ from typing import Literal
 from experiments.gates.evidence import MachineEvidence, Percentile, RunEvidence
 from experiments.gates.law_gates import LAW_MARGIN, little_ratio
 from experiments.gates.refusal import Refusal, Scope
+from experiments.repetition import STEAL_SHARE_MAX
 
 IDLE_SHARE_MAX = LAW_MARGIN
 """Of a timed interval: as much as gate 6 leaves to its laws."""
@@ -21,9 +22,6 @@ ERROR_SHARE_MAX = 0.001
 
 BEYOND_MIN = 10
 """Independent samples that must lie beyond a percentile: then its rank is known to a third (1 ÷ √10)."""
-
-STEAL_SHARE_MAX = LAW_MARGIN
-"""Of the cores' time: as much as gate 6 leaves to its laws, since stolen time lengthens every time measured."""
 
 CALIBRATION_DRIFT_MAX = 0.05
 """Between before and after: the margin within which a difference counts as none."""

@@ -5,7 +5,8 @@ never measured. ``sweep`` runs a small design of every kind of part with them, i
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from clients.load.client_process import ClientReport
@@ -132,8 +133,48 @@ def _stages(rng: random.Random) -> StageSummary:
     return StageSummary(150, 150, 5, queue, preparation, lock, service, reply, total, violations=0, violation_share=0.0)
 
 
+def stolen_from(seen: Observation, share: float) -> Observation:
+    """The same, with so much of the cores' time stolen."""
+    assert seen.machine is not None
+    return replace(seen, machine=replace(seen.machine, steal_share=share))
+
+
+class Stolen:
+    """Does planted runs of which time is stolen: for each run's id, of its first attempt, its second and so on.
+
+    Of other runs and attempts, less than the limit.
+    """
+
+    def __init__(self, shares: Mapping[str, Sequence[float]], keep_records: bool = False, fail_at: int = 0) -> None:
+        """``fail_at``: the attempt, of all runs together and from 1, that is interrupted."""
+        self.executed: list[str] = []
+        self.said: list[tuple[str, float]] = []
+        self._shares = {run_id: iter(of) for run_id, of in shares.items()}
+        self._keep_records, self._fail_at = keep_records, fail_at
+
+    def execute(self, run: Run) -> Observation:
+        """Does one attempt."""
+        if len(self.executed) + 1 == self._fail_at:
+            raise KeyboardInterrupt
+        before = self.executed.count(run.run_id)
+        self.executed.append(run.run_id)
+        seen = observed(replace(run, seed=run.seed + before), self._keep_records)
+        seen = replace(seen, started_at=f"attempt {len(self.executed)} of the sweep")
+        share = next(self._shares.get(run.run_id, iter(())), None)
+        return seen if share is None else stolen_from(seen, share)
+
+    def again(self, run: Run, share: float) -> None:
+        """Told before a run is done again."""
+        self.said.append((run.run_id, share))
+
+    def sweep(self, folder: Path, design: Design, resume: bool = False) -> None:
+        """Runs a sweep."""
+        watch = Watch(lambda _: None, lambda _: None, lambda _: None, self.again)
+        run_sweep(Sweep("stock", design, folder), self.execute, resume, watch)
+
+
 def sweep(folder: Path, keep_records: bool = False, design: Design = DESIGN) -> Path:
     """A whole sweep of planted runs in a folder: its design, records, rows and environment, and no figures."""
-    watch = Watch(lambda _: None, lambda _: None, lambda _: None)
+    watch = Watch(lambda _: None, lambda _: None, lambda _: None, lambda *_: None)
     run_sweep(Sweep("stock", design, folder), lambda run: observed(run, keep_records), False, watch)
     return folder

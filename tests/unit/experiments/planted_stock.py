@@ -165,6 +165,7 @@ _ALIKE: dict[str, object] = {
     "stage_violation_share": None,
     "calibration_us": 2000.0,
     "steal_share": 0.0,
+    "attempt": 1,
     "server_memory_mib": 31.0,
     "pinned": True,
     "started_at": "2025-01-01T00:00:00+00:00",

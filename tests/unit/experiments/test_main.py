@@ -13,7 +13,7 @@ import pytest
 
 from experiments import report, results, verify
 from experiments.__main__ import DIFFERS_EXIT, INTERRUPTED_EXIT, ONE_NUMBER, UNREAD_EXIT, _folder, _parser, main
-from experiments.run_records import load_records
+from experiments.run_records import counting, load_records
 from experiments.studies import experiments
 from tests.unit.experiments.planted_stock import World, rows_of, write_results
 
@@ -79,7 +79,7 @@ def test_a_sweep_is_run_drawn_and_reported(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=50)
     assert done.returncode == 0, done.stderr
     assert "8 runs, about" in done.stderr
-    assert len({row.run_id for row in results.load_rows(tmp_path)}) == len(load_records(tmp_path)) == 8
+    assert len({row.run_id for row in results.load_rows(tmp_path)}) == len(counting(load_records(tmp_path))) == 8
     assert (tmp_path / "report.html").exists()
     assert list((tmp_path / "figures").glob("connection_policy.*"))
     assert main(["verify", str(tmp_path)]) == 0

@@ -200,7 +200,9 @@ def test_the_machine_the_floor_and_the_server_are_in_every_row() -> None:
     seen = dataclasses.replace(
         SEEN, server_threads=12, server_connections=2, floor=Floor(25.5, 61.0), machine=Machine(0.02, 1990.0)
     )
-    for row in rows("stock", RUN, seen):
+    assert {row.attempt for row in rows("stock", RUN, seen)} == {1}
+    for row in rows("stock", RUN, seen, attempt=3):
+        assert row.attempt == 3
         assert (row.server_threads, row.server_connections, row.floor_us_p50) == (12, 2, 25.5)
         assert (row.steal_share, row.calibration_us, row.warm_up_s) == (0.02, 1990.0, 0.1)
     for row in rows("stock", RUN, SEEN):

@@ -53,6 +53,19 @@ def test_drawing_between_blocks_is_no_runs_time() -> None:
     assert progress.remaining_s() == 1.5
 
 
+def test_a_run_that_is_done_again_is_named_with_what_was_stolen() -> None:
+    """On a line of its own; its time is that of the run."""
+    clock, planned, stream = Clock(), runs(1, 1), io.StringIO()
+    progress = Progress(stream, clock)
+    progress.began(planned)
+    clock.now_s += 1.5
+    progress.again(planned[0], 0.0314)
+    clock.now_s += 1.5
+    progress.ended(planned[0])
+    assert "run 1 again: 3.1% stolen · block 1: idle" in stream.getvalue()
+    assert progress.remaining_s() == 1 + 2
+
+
 def test_a_terminal_has_one_line_that_is_rewritten() -> None:
     """Every run rewrites it; the line ends once, when the sweep does."""
     clock, planned, stream = Clock(), runs(1, 1), Terminal()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.report_gates import section
+from experiments.report_gates import DISTURBED, section
 from experiments.results import Row
 from tests.unit.experiments.planted_stock import World, rows_of
 
@@ -28,6 +28,26 @@ def test_the_comparisons_in_which_the_bootstrap_disagrees_are_named() -> None:
         for row in rows
     ]
     assert name in cross_check(far_off)
+
+
+def noise(rows: list[Row]) -> str:
+    """The paragraph on the machine's noise."""
+    return next(paragraph for paragraph in section(rows) if f"took over {DISTURBED:g} times" in paragraph)
+
+
+def test_the_runs_that_were_done_again_are_counted_beside_the_machines_noise() -> None:
+    """Each once, whatever rows it has, and the attempts that do not count; nothing where there were none."""
+    rows = rows_of(World(blocks=2))
+    assert "again" not in noise(rows)
+    once = [replace(row, attempt=2) if row.run_id == "001-001" else row for row in rows]
+    rule = "by a rule fixed beforehand that looks at stolen time alone and lets the last one count"
+    assert (
+        "1 run was done again at once, since the hypervisor had taken over 2 % of the cores’ time: 1 attempt was "
+        f"superseded, {rule}, and every attempt’s record is in runs.jsonl.gz."
+    ) in noise(once)
+    twice = [replace(row, attempt=3) if row.run_id == "002-004" else row for row in once]
+    assert "2 runs were done again at once" in noise(twice)
+    assert f": 3 attempts were superseded, {rule}" in noise(twice)
 
 
 def test_from_two_blocks_nothing_is_said_of_the_cross_check() -> None:

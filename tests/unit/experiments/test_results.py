@@ -85,6 +85,7 @@ ALL = Row(
     server_connections=None,
     calibration_us=2050.5,
     steal_share=0.001,
+    attempt=2,
     server_memory_mib=31.5,
     pinned=True,
     started_at="2026-01-02T03:04:05+00:00",

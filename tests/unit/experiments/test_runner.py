@@ -34,6 +34,7 @@ class Recorder:
             began=lambda runs: self.left.append(len(runs)),
             ended_run=lambda run: self.ended.append(run.run_id),
             ended_block=self.blocks.append,
+            again=lambda *_: None,
         )
 
     def execute(self, run: Run) -> Observation:
