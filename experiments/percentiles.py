@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 CONFIDENCE = 0.95
 
@@ -98,7 +98,7 @@ def _ranks(share: float, n: int, effective: float, confidence: float) -> tuple[i
     whole = math.floor(effective)
     if whole < 1:
         return 0, n + 1
-    low = int(stats.binom.ppf((1 - confidence) / 2, whole, share))
-    high = int(stats.binom.ppf((1 + confidence) / 2, whole, share)) + 1
+    low = int(scipy.stats.binom.ppf((1 - confidence) / 2, whole, share))
+    high = int(scipy.stats.binom.ppf((1 + confidence) / 2, whole, share)) + 1
     spread = n / whole
     return math.floor(low * spread), n + 1 if high > whole else math.ceil(high * spread)

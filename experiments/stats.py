@@ -17,7 +17,8 @@ correction does not touch it: of many ratios that are all truly at a limit, up t
 
 numpy and scipy compute what they have; Holm's correction, which they do not have, is written here (Holm 1979, "A simple
 sequentially rejective multiple test procedure"), and the two one-sided tests on top of scipy's t distribution. All is
-pure; chance comes from the seed that is given.
+pure; chance comes from the seed that is given. A part of scipy is loaded when it is first named, a second or two for
+its statistics: so no module here imports one by name, and a command that judges nothing starts at once.
 """
 
 import math
@@ -28,7 +29,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 CONFIDENCE = 0.95
 EQUIVALENCE = (0.95, 1.05)
@@ -166,7 +167,7 @@ def equivalence_p(block_log_ratios: Sequence[float], limits: tuple[float, float]
     if not error:
         return 0.0 if low < mean < high else 1.0
     nearest = min(mean - low, high - mean)  # the larger p of the two is that of the nearer limit
-    return float(stats.t.sf(nearest / error, n - 1))
+    return float(scipy.stats.t.sf(nearest / error, n - 1))
 
 
 def sign_flip_p(values: Sequence[float], seed: int) -> float:
@@ -176,7 +177,7 @@ def sign_flip_p(values: Sequence[float], seed: int) -> float:
     """
     if len(values) < 2:
         return 1.0
-    result = stats.permutation_test(
+    result = scipy.stats.permutation_test(
         [list(values)],
         np.mean,
         permutation_type="samples",  # of one sample: every assignment of signs
@@ -265,7 +266,7 @@ def blocks_needed(block_log_ratios: Sequence[float], family_size: int) -> int | 
 
 def _half_width(deviation: float, n: int, confidence: float) -> float:
     """Half of Student's t interval of a mean of ``n`` values with this standard deviation."""
-    return float(stats.t.ppf((1 + confidence) / 2, n - 1)) * deviation / math.sqrt(n)
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1)) * deviation / math.sqrt(n)
 
 
 @lru_cache(maxsize=64)
@@ -273,7 +274,7 @@ def _half_widths(confidence: float) -> npt.NDArray[np.float64]:
     """``_half_width`` of deviation 1 by the number of values, up to the last that is looked at; 0 under 2."""
     n = np.arange(2, _BLOCKS_LOOKED_AT + 1)
     found = np.zeros(_BLOCKS_LOOKED_AT + 1)
-    found[2:] = stats.t.ppf((1 + confidence) / 2, n - 1) / np.sqrt(n)
+    found[2:] = scipy.stats.t.ppf((1 + confidence) / 2, n - 1) / np.sqrt(n)
     found.flags.writeable = False
     return found
 

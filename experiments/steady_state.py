@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtr
+import scipy
 
 SLICES_MIN = 20
 
@@ -182,7 +182,7 @@ def _batches(values: Series) -> Series:
 
 def _two_sided_p(value: float, error: float, freedom: int) -> float:
     """Of Student's t test that the value is 0."""
-    return 2 * float(stdtr(freedom, -abs(value) / error)) if error else float(value == 0)
+    return 2 * float(scipy.special.stdtr(freedom, -abs(value) / error)) if error else float(value == 0)
 
 
 def _pulled_in(values: Series) -> Series:

@@ -29,7 +29,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import lfilter
+import scipy
 
 MEAN_US = 100.0
 """Of the arm below."""
@@ -144,7 +144,7 @@ def autoregressive(
     """Each is its predecessor's deviation times the correlation, and something new; normal, in their steady state."""
     new = rng.standard_normal(shape, dtype=np.float32)
     new[..., 1:] *= np.float32(np.sqrt(1 - correlation**2))  # the first stands for all that went before
-    filtered = lfilter(np.ones(1, np.float32), np.array([1, -correlation], np.float32), new, axis=-1)
+    filtered = scipy.signal.lfilter(np.ones(1, np.float32), np.array([1, -correlation], np.float32), new, axis=-1)
     return np.asarray(1 + np.float32(deviation) * filtered, np.float32)
 
 

@@ -7,7 +7,7 @@ chance, so a round passes with as many as chance exceeds once in a hundred: 2 of
 import math
 from collections.abc import Iterator
 
-from scipy import stats
+import scipy
 
 from experiments.gates.evidence import AARecord, ComparisonEvidence, MachineEvidence
 from experiments.gates.refusal import Refusal, Scope
@@ -27,7 +27,7 @@ _BLOCKS = "run more blocks"
 
 def false_differences_allowed(comparisons: int) -> int:
     """False differences that a round of so many A/A comparisons may show: 2 of 4, 2 of 8, 6 of 40."""
-    return int(stats.binom.ppf(_PASSED_BY_CHANCE, comparisons, ALPHA))
+    return int(scipy.stats.binom.ppf(_PASSED_BY_CHANCE, comparisons, ALPHA))
 
 
 def passes(record: AARecord) -> bool:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from scipy.stats import t as student
+import scipy
 
 from experiments import stats
 from experiments.environment import write_at_once
@@ -147,7 +147,7 @@ def smallest_ratio(deviation: float, blocks: int) -> float:
     """
     if blocks < stats.BLOCKS_MIN:
         raise ValueError(f"{blocks} blocks, needed: {stats.BLOCKS_MIN}")
-    quantiles = float(student.ppf(1 - stats.ALPHA / 2, blocks - 1)) + float(student.ppf(POWER, blocks - 1))
+    quantiles = float(scipy.stats.t.ppf(1 - stats.ALPHA / 2, blocks - 1)) + float(scipy.stats.t.ppf(POWER, blocks - 1))
     return math.exp(quantiles * deviation / math.sqrt(blocks))
 
 

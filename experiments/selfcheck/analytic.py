@@ -22,8 +22,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
-from scipy import stats
 
 from clients.load.plan import LoadPlan
 from clients.load.times import DIGITS, HIGHEST_NS, LOWEST_NS
@@ -162,7 +162,7 @@ def cell(measured: float, replications: list[float], theory: float) -> Cell:
     """
     logs = np.log(replications)
     error = float(np.std(logs, ddof=1)) / len(logs) ** 0.5
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * error
+    half = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * error
     middle = float(np.mean(logs))
     return Cell(measured, math.exp(middle - half), math.exp(middle + half), theory)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from scipy.stats import binom, norm
+import scipy
 
 from clients.load.dependence import arrival_check, design_effect
 from experiments import percentiles, stats, steady_state, synthetic
@@ -225,7 +225,7 @@ def _percentiles(experiments: int, rng: np.random.Generator) -> Iterator[Finding
         _Sample(
             "autocorrelated",
             synthetic.autoregressive,
-            lambda share: 1 + 0.5 * float(norm.ppf(share)),
+            lambda share: 1 + 0.5 * float(scipy.stats.norm.ppf(share)),
         ),
     )
     for sample in samples:
@@ -324,12 +324,12 @@ def _share(outcomes: Iterable[bool]) -> float:
 def _band(share: float, n: int) -> tuple[float, float]:
     """Within what a share found in n trials lies, with 99 %, where the true one is that."""
     tail = (1 - _CHANCE) / 2
-    return float(binom.ppf(tail, n, share)) / n, float(binom.ppf(1 - tail, n, share)) / n
+    return float(scipy.stats.binom.ppf(tail, n, share)) / n, float(scipy.stats.binom.ppf(1 - tail, n, share)) / n
 
 
 def _at_most(share: float, n: int) -> float:
     """What a share found in n trials does not exceed, with 99 %, where the true one is at most that."""
-    return float(binom.ppf(_CHANCE, n, share)) / n
+    return float(scipy.stats.binom.ppf(_CHANCE, n, share)) / n
 
 
 def _no_more_than(name: str, what: str, wrong: Iterable[bool], level: float) -> Finding:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
+import scipy
 
 _SAME_RATE = 1e-9
 """Relative difference of two rates under which a formula would divide by nothing, and its limit is taken."""
@@ -64,7 +64,9 @@ class Mmc:
         longest_s = self.service_s
         while self.share_over(longest_s) > 1 - share:
             longest_s *= 2
-        return float(brentq(lambda time_s: self.share_over(time_s) - (1 - share), 0.0, longest_s, xtol=1e-12))
+        return float(
+            scipy.optimize.brentq(lambda time_s: self.share_over(time_s) - (1 - share), 0.0, longest_s, xtol=1e-12)
+        )
 
     @property
     def _leaving_hz(self) -> float:
