@@ -64,3 +64,11 @@ def test_every_contract_has_a_plant() -> None:
     """No contract is taken on trust."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     assert {contract["id"] for contract in contracts} == {contract for contract, _, _ in PLANTED}
+
+
+@pytest.mark.slow
+def test_a_command_that_judges_nothing_loads_no_statistics() -> None:
+    """scipy's take a second or two to load, which every ``--help`` would wait for."""
+    program = "import sys, experiments.__main__; print('scipy.stats' in sys.modules, 'scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False True\n"
