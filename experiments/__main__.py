@@ -19,6 +19,7 @@ from experiments.design import Design, Run
 from experiments.execution import RunInterrupted, bench
 from experiments.progress import Progress
 from experiments.results import RESULTS_FILE, load_whole_runs
+from experiments.run_records import RUNS_FILE
 from experiments.runner import Sweep, Watch, run_sweep
 from experiments.server_process import ProgramFailed
 from experiments.studies import STUDIES, Experiment, experiments
@@ -28,6 +29,9 @@ from stock_service.command_line import Parser, integer, refuse
 from stock_service.errors import Fault, UsageError
 
 PROGRAM = "python -m experiments"
+
+RESULTS = Path("results")
+"""Where the folders of results are, unless told."""
 
 PROFILES = ("smoke", "quick", "paper")
 
@@ -150,13 +154,15 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError(
             "--clients", " ".join(map(str, options.clients)), f"none, since {options.name} has its own numbers"
         )
-    folder = options.out or _folder(Path("results"), f"{options.name}-{options.profile}", options.resume)
+    folder = options.out or _folder(RESULTS, f"{options.name}-{options.profile}", options.resume)
     sweep = Sweep(experiment.study.name, _design(experiment, options), folder)
     progress = Progress(sys.stderr)
 
     def began(runs: Sequence[Run]) -> None:
         if options.clients is not None and len(set(options.clients)) == 1:
             progress.say(ONE_NUMBER)
+        if options.resume and len(runs) == len(sweep.design.runs()):
+            progress.say(f"--resume: nothing to go on with in {folder}, which is begun anew; Ctrl-C ends it")
         progress.began(runs)
 
     def ended_block(block: int) -> None:
@@ -192,7 +198,10 @@ def _numbered(name: str, number: int) -> str:
 
 
 def _design(experiment: Experiment, options: argparse.Namespace) -> Design:
-    profile = experiment.study.profiles[options.profile]
+    profiles = experiment.study.profiles
+    if options.profile not in profiles:
+        raise UsageError("--profile", options.profile, f"for {options.name}: {', '.join(profiles)}")
+    profile = profiles[options.profile]
     if options.blocks is not None:
         profile = replace(profile, blocks=options.blocks)
     scale = Scale(tuple(sorted(set(options.clients or CLIENTS))), profile)
@@ -212,10 +221,21 @@ def _command_to_resume(options: argparse.Namespace, folder: Path) -> str:
     return shlex.join(words)
 
 
+def _need(folder: Path, file: str) -> None:
+    """UsageError unless the folder has that file of a sweep; it names the folders here that have."""
+    if (folder / file).exists():
+        return
+    lack = f"this has no {file}" if folder.is_dir() else "there is no such folder"
+    found = sorted(path.parent for path in RESULTS.glob(f"*/{file}"))
+    here = ", ".join(map(str, found)) if found else f"none; '{PROGRAM} run NAME' makes one"
+    raise UsageError("RESULTS", str(folder), f"a folder of results, and {lack}; results here: {here}")
+
+
 def _plot(folder: Path) -> int:
     """Draws a folder's figures and says where they are."""
     from experiments import gallery
 
+    _need(folder, RESULTS_FILE)
     for path in gallery.draw(folder):
         print(path)
     return 0
@@ -237,6 +257,7 @@ def _verify(folder: Path) -> int:
     """Names every difference between a folder's results and what its runs' own records give."""
     from experiments import verify
 
+    _need(folder, RUNS_FILE)
     found = 0
     for difference in verify.differences(folder):
         found += 1
@@ -260,6 +281,7 @@ def _report(folder: Path) -> int:
     """Writes the report of a folder, and prints what its study concludes; the files come last."""
     from experiments import report
 
+    _need(folder, RESULTS_FILE)
     rows = load_whole_runs(folder)
     paths = report.write(folder)
     for name in sorted({row.study for row in rows}):

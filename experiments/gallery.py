@@ -23,7 +23,7 @@ from experiments.percentiles import effective_count
 from experiments.results import ALL, RESULTS_FILE, Row, load_whole_runs
 from experiments.run_records import RUNS_FILE, RunRecord, counting, load_records
 from experiments.stats import Estimate
-from experiments.studies.stock.comparisons import judge
+from experiments.studies.stock.comparisons import judge, runs_refused
 from experiments.studies.stock.declared import clients_text, families
 
 FOLDER = figures.FOLDER
@@ -114,7 +114,7 @@ def _ratios(results: Results) -> Iterator[Picture]:
             one.result.ratio,
             one.result.verdict,
             one.result.blocks_needed,
-            one.refused[0].gate if one.refused else None,
+            tuple(sorted({refusal.gate for refusal in one.refused})),
         )
         for one in found
     ]
@@ -160,6 +160,7 @@ def _stages(rows: Sequence[Row]) -> Iterator[Picture]:
             stages.Stages(
                 label=f"{look(transport).label}, {clients_text(clients)}",
                 transport=transport,
+                refused_by=tuple(sorted({refusal.gate for refusal in runs_refused(rows, [runs])})),
                 queue_wait_us=mean("stage_queue_us_mean"),
                 preparation_us=mean("stage_preparation_us_mean"),
                 lock_wait_us=mean("stage_lock_us_mean"),

@@ -40,7 +40,11 @@ def section(rows: Sequence[Row]) -> Iterator[str]:
     yield _cross_checked([one for one in judged.values() if one.result.ratio.n >= CROSS_CHECKED_MIN])
     yield _unseen(judged.values())
     if not judged:
-        yield "This report has no comparison for them to look at."
+        yield "No comparison is declared among these settings." + (
+            " What gates refuse of the runs of each offered load is marked in the figure and the table."
+            if any(row.loop == "open" for row in rows)
+            else ""
+        )
         return
     refused = {name: one for name, one in judged.items() if one.refused}
     if not refused:

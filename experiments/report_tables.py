@@ -1,19 +1,19 @@
 """The report's tables, as Markdown: what each setting measured, how each comparison was judged, what the lock cost.
 
 Rules: a number stands with its 95 % interval over runs where it is a mean of them; what was not measured is a dash; a
-latency that the load side limited is marked. Left out: sentences.
+latency that the load side limited is marked, and so is a line of which gates refuse some run. Left out: sentences.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from experiments import stats
 from experiments.figures.series import Point, p99_us, point, request_types
-from experiments.figures.style import look
+from experiments.figures.style import REFUSED_MARK, look
 from experiments.results import ALL, Row
 from experiments.stats import Verdict
-from experiments.studies.stock.comparisons import Judged
+from experiments.studies.stock.comparisons import MORE_BLOCKS_MEND, Judged, runs_refused
 from experiments.studies.stock.growth import violates_littles_law
 from experiments.studies.stock.questions import Answer, LockCost
 from experiments.studies.stock.wording import TOGETHER, ends_text, gates_text, number, unsound_text
@@ -27,6 +27,14 @@ LITTLE_MARK = "‡"
 LITTLE_NOTE = (
     f"{LITTLE_MARK} In some run Little’s law does not hold to within 2 %: clock or counting are in doubt there, and "
     "what is said of N ÷ throughput does not stand."
+)
+TYPES_NOTE = (
+    "Replies/s is of the line’s own request type, N/X of all types of its runs together: in each run, N ÷ the sum of "
+    "the types’ replies a second. Both are means over runs."
+)
+ARRIVED_NOTE = (
+    "Replies/s of an open loop: the replies that came within the window ÷ its length, which the figure calls achieved. "
+    "Both are means over runs."
 )
 
 Cells = tuple[str, ...]
@@ -92,10 +100,11 @@ def markdown_table(head: Cells, lines: Iterable[Cells], left: int = 1) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *lines))
 
 
-def measured_table(rows: Sequence[Row]) -> str:
+def measured_table(rows: Sequence[Row], sweep: Sequence[Row] = ()) -> str:
     """Every setting of a part: the factors that vary in it, and what was measured.
 
-    ValueError where two runs of one block would share a line: what tells them apart is no column.
+    ``sweep`` is every row of the sweep that they are of, by which the gates judge each line's runs; without it no gate
+    is asked. ValueError where two runs of one block would share a line: what tells them apart is no column.
     """
     types = request_types(rows) or [ALL]
     own = [row for row in rows if row.request in types]
@@ -106,14 +115,35 @@ def measured_table(rows: Sequence[Row]) -> str:
     for found in settings.values():
         _one_run_a_block(found)
     late = _LATE if any(row.late_us_p99 is not None for row in own) else ()
-    lines = [
-        (*(column.of(found[0]) for column in varied), *_measured(found), *(_late(found) for _ in late))
-        for _, found in sorted(settings.items())
-    ]
+    lines, gates = [], set()
+    for _, found in sorted(settings.items()):
+        refused = {refusal.gate for refusal in runs_refused(sweep, [found])} if sweep else set()
+        gates |= refused
+        factors = (column.of(found[0]) for column in varied)
+        lines.append((*factors, *_measured(found, bool(refused)), *(_late(found) for _ in late)))
     table = markdown_table((*(column.head for column in varied), *_MEASURES, *late), lines, len(varied))
-    notes = [LIMITED_NOTE] if any(row.load_limited for row in own) else []
-    notes += [LITTLE_NOTE] if any(map(violates_littles_law, own)) else []
-    return "\n\n".join((table, *notes))
+    return "\n\n".join((table, *_notes(own, gates)))
+
+
+def _notes(rows: Sequence[Row], gates: Collection[int]) -> Iterator[str]:
+    """What the marks of a table mean, and numbers that do not say it themselves."""
+    if any(row.load_limited for row in rows):
+        yield LIMITED_NOTE
+    if any(map(violates_littles_law, rows)):
+        yield LITTLE_NOTE
+    if gates:
+        yield _refused_note(gates)
+    if any("," in row.mix for row in rows):
+        yield TYPES_NOTE
+    if any(row.loop == "open" for row in rows):
+        yield ARRIVED_NOTE
+
+
+def _refused_note(gates: Collection[int]) -> str:
+    return (
+        f"{REFUSED_MARK} Refused by a gate (in this table gate {', '.join(map(str, sorted(gates)))}), for some run of "
+        "the line or for the whole sweep: no verdict rests on its numbers."
+    )
 
 
 def _one_run_a_block(rows: Sequence[Row]) -> None:
@@ -125,20 +155,26 @@ def _one_run_a_block(rows: Sequence[Row]) -> None:
             raise ValueError(f"{row.part}: runs {other.run_id} and {row.run_id} of block {row.block} on one line")
 
 
-def _measured(rows: Sequence[Row]) -> Cells:
+def _replies_hz(row: Row) -> float:
+    """Replies a second of the row's own type. In an open loop those that came within the window, of all types: of the
+    requests that were due in it, all may be answered, however late."""
+    return row.throughput_all_hz if row.loop == "open" else row.throughput_hz
+
+
+def _measured(rows: Sequence[Row], refused: bool) -> Cells:
     mean = point(rows, lambda row: row.response_us_mean, 0)
-    limited = MARK if any(row.load_limited for row in rows) else ""
+    marks = (MARK if any(row.load_limited for row in rows) else "") + (REFUSED_MARK if refused else "")
     errors = sum(row.errors for row in rows)
     starved = [row.starved_clients for row in rows]
     share = point(rows, lambda row: row.client_cpu_share, 0)
     return (
-        _ms(mean) + (limited if mean else ""),
+        _ms(mean) + (marks if mean else ""),
         _interval_ms(mean),
         _ms(point(rows, lambda row: row.response_us_p50, 0)),
         _ms(point(rows, p99_us, 0)),
         _ms(point(rows, lambda row: row.n_over_x_us, 0))
         + (LITTLE_MARK if any(map(violates_littles_law, rows)) else ""),
-        _plain(point(rows, lambda row: row.throughput_hz, 0)),
+        _plain(point(rows, _replies_hz, 0)),
         _plain(point(rows, lambda row: row.server_cpu_us_per_request, 0)),
         str(errors),
         f"{min(starved)}" if min(starved) == max(starved) else f"{min(starved)}–{max(starved)}",
@@ -193,7 +229,7 @@ def lock_table(costs: Sequence[LockCost]) -> str:
             cost.request.capitalize(),
             look(cost.transport).label,
             str(cost.clients),
-            number(cost.wait_us.value) if cost.wait_us else "no lock",
+            (number(cost.wait_us.value) if cost.wait_us else "no lock") + (REFUSED_MARK if cost.refused else ""),
             _ends(cost.wait_us) if cost.wait_us else NOTHING,
             number(cost.latency_us.value / 1000),
             f"{number(100 * cost.share.value)} %" if cost.share else NOTHING,
@@ -201,18 +237,20 @@ def lock_table(costs: Sequence[LockCost]) -> str:
         for cost in costs
     ]
     head = ("Strategy", "Request", "Server", "Clients", _TYPICAL, "95 % interval", "Mean latency, ms", "Typical share")
-    return markdown_table(head, lines, 3)
+    gates = {refusal.gate for cost in costs for refusal in cost.refused}
+    return "\n\n".join((markdown_table(head, lines, 3), *([_refused_note(gates)] if gates else [])))
 
 
 def _verdict(judged: Judged) -> str:
     verdict, needed = judged.result.verdict, judged.result.blocks_needed
     if verdict is not Verdict.INCONCLUSIVE:
         return f"**{verdict.value}**"
+    why = [gates_text(judged.refused)] if judged.refused else []
     if judged.unsound_blocks:
-        return f"**{verdict.value}**, {unsound_text(judged)}"
-    if gates_text(judged):
-        return f"**{verdict.value}**, {gates_text(judged)}"
-    return f"**{verdict.value}**, {f'about {needed} blocks would decide' if needed else 'blocks to decide unknown'}"
+        why.append(unsound_text(judged))
+    elif all(refusal.gate in MORE_BLOCKS_MEND for refusal in judged.refused):
+        why.append(f"about {needed} blocks would decide" if needed else "blocks to decide unknown")
+    return f"**{verdict.value}**, {'; '.join(why)}"
 
 
 def _ms(found: Point | None) -> str:

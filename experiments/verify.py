@@ -55,6 +55,9 @@ ROUNDING = 1e-9
 SHOWN_MAX = 20
 """Differences that are worth naming one by one."""
 
+_BEFORE = 40
+"""Characters of a line that are shown before it differs, at most."""
+
 _CELLS_MAX = 4
 """Cells of one line that are named."""
 
@@ -332,9 +335,11 @@ def _same(folder: Path, name: str, should: str) -> Iterator[str]:
 
 
 def _differs(one: str, new: str) -> str:
-    """Both lines, from a little before where they part."""
+    """Both lines, from the beginning of a word a little before where they part."""
     place = next((at for at, (a, b) in enumerate(zip(one, new, strict=False)) if a != b), min(len(one), len(new)))
-    start = max(0, place - 40)
+    start = max(0, place - _BEFORE)
+    if start:
+        start = one.find(" ", start - 1, place) + 1 or start
     return f"has {_short(one[start:])}, and {_short(new[start:])} by the results"
 
 

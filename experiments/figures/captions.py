@@ -176,9 +176,9 @@ def draw_caption(figure: Figure, lines: Sequence[str]) -> None:
     )
 
 
-def caption_lines(facets: Sequence[Facet]) -> list[str]:
-    """How the figure's data came about, wrapped to the figure's width."""
-    return textwrap.wrap(" ".join(_sentences(facets)), CAPTION_COLUMNS)
+def caption_lines(facets: Sequence[Facet], more: Iterable[str] = ()) -> list[str]:
+    """How the figure's data came about, and further sentences, wrapped to the figure's width."""
+    return textwrap.wrap(" ".join([*_sentences(facets), *more]), CAPTION_COLUMNS)
 
 
 def _sentences(facets: Sequence[Facet]) -> Iterable[str]:
@@ -202,7 +202,10 @@ def _sentences(facets: Sequence[Facet]) -> Iterable[str]:
     if any(point.low is None for point in points):
         yield "No bar: too few runs for an interval, or one that reaches below zero."
     if any(row.load_limited for row in rows):
-        yield "Hollow: in some run the clients took over 80 % of their core; latency of client and server together."
+        yield (
+            "Hollow: in some run the clients took over 80 % of their core, so latency of client and server together; "
+            "it is no gate’s refusal."
+        )
     starved = max((row.starved_clients for row in rows), default=0)
     if starved:
         yield f"Up to {starved} clients got no reply in the window; they are in no latency."

@@ -274,7 +274,10 @@ def _sentences(curves: Sequence[Curve]) -> Iterator[str]:
             f"{'; '.join(knees)}."
         )
     if any(load.hollow for curve in curves for load in curve.loads):
-        yield "Hollow: refused by a gate; no claim about the server."
+        yield (
+            "Hollow: refused by a gate (and not, as in figures over clients, that these were the limit); no claim "
+            "about the server."
+        )
 
 
 def text_alternative(title: str, curves: Sequence[Curve]) -> str:

@@ -6,7 +6,7 @@ throughput; a dotted line marks the pool where clients go past it. A bar wider t
 rather than allowed to flatten the lines. Left out: what is compared, which the table in ``figures`` says.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ CUT_AT = 2.0
 
 def draw_single(title: str, rows: Sequence[Row]) -> Figure:
     """One figure of the original: its axes on the left, the median and the 99th percentile beside it."""
-    caption = caption_lines([Facet("", tuple(rows))])
+    caption = caption_lines([Facet("", tuple(rows))], _without_p99(rows))
     foot_inches = 0.52 + 0.155 * len(caption)
     figure, height = _canvas(HEAD_INCHES + 2.15 + foot_inches)
     grid = figure.add_gridspec(
@@ -59,7 +59,7 @@ def draw_single(title: str, rows: Sequence[Row]) -> Figure:
 def draw_grid(title: str, facets: Sequence[Facet], statistics: Sequence[Statistic]) -> Figure:
     """A grid of panels: a column per facet, a row per statistic."""
     rows = [row for facet in facets for row in facet.rows]
-    caption = caption_lines(facets)
+    caption = caption_lines(facets, _without_p99(rows))
     foot_inches = 0.52 + 0.155 * len(caption)
     figure, height = _canvas(HEAD_INCHES + PANEL_INCHES * len(statistics) + foot_inches)
     grid = figure.add_gridspec(
@@ -89,6 +89,13 @@ def draw_grid(title: str, facets: Sequence[Facet], statistics: Sequence[Statisti
         panels[0].set_ylabel(_row_label(statistic))
     _finish(figure, title, rows, caption)
     return figure
+
+
+def _without_p99(rows: Sequence[Row]) -> Iterator[str]:
+    """Why some points of the 99th percentile are not there, where some are: a panel without any says it itself."""
+    means, found = (sum(len(line.points) for line in by_clients(rows, each.of)) for each in (MEAN, P99))
+    if 0 < found < means:
+        yield f"No point of the 99th percentile: under {P99_COUNT_MIN:,} independent replies in some run."
 
 
 def _canvas(height_inches: float) -> tuple[Figure, float]:

@@ -1,9 +1,9 @@
 """A family of comparisons as a forest: each ratio with its 95 % interval around 1, and its verdict in words.
 
 Rules: the axis is logarithmic, so that a half and a double lie as far from 1; the band is where a ratio counts as no
-difference; what is undecided is grey and says how many blocks would decide; what a gate refused has no number, only the
-gate's. An interval that reaches out of the picture ends in an arrow. Verdicts are read, not made, here: ``stats`` makes
-them.
+difference; what is undecided is grey and says how many blocks would decide; what gates refused is not drawn, and has
+their numbers alone. An interval that reaches out of the picture ends in an arrow. Verdicts are read, not made, here:
+``stats`` makes them.
 """
 
 import math
@@ -60,8 +60,8 @@ class Ratio:
     verdict: Verdict
     blocks_needed: int | None = None
     """For INCONCLUSIVE: blocks in all that would decide; None: over 1000, or unknown."""
-    refused_by: int | None = None
-    """The number of the gate that refused to conclude; None where none did."""
+    refused_by: tuple[int, ...] = ()
+    """The numbers of the gates that refused to conclude, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,9 @@ def _rows(ratios: Sequence[Ratio]) -> tuple[list[_Row], float]:
 
 def _columns(rows: Sequence[_Row]) -> _Columns:
     names = [text_inches(line, _LABEL_SIZE) for row in rows for line in row.name.split("\n")]
-    words = [text_inches(_verdict(row.ratio), _LABEL_SIZE, bold=True) for row in rows if row.ratio.refused_by is None]
+    words = [text_inches(_verdict(row.ratio), _LABEL_SIZE, bold=True) for row in rows if not row.ratio.refused_by]
     numbers = [text_inches(_numbers(row.ratio), _NUMBER_SIZE) for row in rows]
-    refusals = [text_inches(_verdict(row.ratio), _LABEL_SIZE) for row in rows if row.ratio.refused_by is not None]
+    refusals = [text_inches(_verdict(row.ratio), _LABEL_SIZE) for row in rows if row.ratio.refused_by]
     names_end = _EDGE_INCHES + max(names, default=0.0)
     after = max(max(words, default=0) + _GAP_INCHES + max(numbers, default=0), *refusals, 0.0)
     verdicts = WIDTH_INCHES - _EDGE_INCHES - after
@@ -141,7 +141,7 @@ def _columns(rows: Sequence[_Row]) -> _Columns:
 
 def span(ratios: Iterable[Ratio]) -> tuple[float, float]:
     """The ends of the axis: as far below 1 as above, every ratio in it, and the intervals unless they reach too far."""
-    shown = [ratio.estimate for ratio in ratios if ratio.refused_by is None]
+    shown = [ratio.estimate for ratio in ratios if not ratio.refused_by]
     farthest = max((abs(math.log(at.value)) for at in shown), default=0.0)
     ends = [abs(math.log(end)) for at in shown for end in (at.low, at.high) if 0 < end < math.inf]
     reach = min(max([farthest, *ends]), farthest + math.log(FARTHEST))
@@ -150,7 +150,7 @@ def span(ratios: Iterable[Ratio]) -> tuple[float, float]:
 
 
 def _draw_row(axes: Axes, row: _Row, limits: tuple[float, float]) -> None:
-    if row.ratio.refused_by is not None:
+    if row.ratio.refused_by:
         axes.hlines(row.y, *limits, color=QUIET, linewidth=0.9, linestyle=(0, (1, 3)), zorder=2)
         return
     axes.hlines(row.y, *limits, color=FAINT, linewidth=0.6, zorder=0.5)
@@ -167,8 +167,8 @@ def _draw_row(axes: Axes, row: _Row, limits: tuple[float, float]) -> None:
 
 def _write_row(figure: Figure, row: _Row, columns: _Columns, y: float) -> None:
     ratio = row.ratio
-    colour = INK if ratio.refused_by is None else QUIET
-    bold = ratio.refused_by is None and ratio.verdict is not Verdict.INCONCLUSIVE
+    colour = QUIET if ratio.refused_by else INK
+    bold = not ratio.refused_by and ratio.verdict is not Verdict.INCONCLUSIVE
     figure.text(
         columns.names_end / WIDTH_INCHES, y, row.name, ha="right", va="center", fontsize=_LABEL_SIZE, color=colour
     )
@@ -185,12 +185,12 @@ def _write_row(figure: Figure, row: _Row, columns: _Columns, y: float) -> None:
 
 
 def _verdict(ratio: Ratio) -> str:
-    return ratio.verdict.value if ratio.refused_by is None else f"refused by gate {ratio.refused_by}"
+    return f"refused by gate {', '.join(map(str, ratio.refused_by))}" if ratio.refused_by else ratio.verdict.value
 
 
 def _numbers(ratio: Ratio) -> str:
     """``0.231 (0.204–0.263)``, and the blocks that would decide; nothing for what a gate refused."""
-    if ratio.refused_by is not None:
+    if ratio.refused_by:
         return ""
     ends = _ends(ratio.estimate)
     text = measured(ratio.estimate.value) + (f" ({'–'.join(ends)})" if ends else "")
@@ -220,7 +220,7 @@ def _colour(verdict: Verdict) -> str:
 
 def _legend(ratios: Sequence[Ratio]) -> list[Line2D | Patch]:
     entries: list[Line2D | Patch] = []
-    shown = {_colour(ratio.verdict): ratio.verdict for ratio in ratios if ratio.refused_by is None}
+    shown = {_colour(ratio.verdict): ratio.verdict for ratio in ratios if not ratio.refused_by}
     for colour, label in ((DIFFERENT, "different"), (SAME, "equivalent"), (QUIET, "undecided")):
         if colour in shown:
             face = "white" if colour == QUIET else colour
@@ -234,11 +234,13 @@ def _sentences(ratios: Sequence[Ratio]) -> Iterator[str]:
     if not ratios:
         yield "No comparison of this family was run."
         return
-    shown = [ratio for ratio in ratios if ratio.refused_by is None]
+    shown = [ratio for ratio in ratios if not ratio.refused_by]
     if shown:
         yield from _about_numbers(shown)
     if len(shown) < len(ratios):
-        yield "Refused: the gate found a fault in how it was measured, so there is no number."
+        yield (
+            "Refused: a gate allows no verdict, so neither ratio nor interval is drawn; in tables they decide nothing."
+        )
 
 
 def _about_numbers(ratios: Sequence[Ratio]) -> Iterator[str]:
@@ -263,8 +265,8 @@ def text_alternative(title: str, ratios: Sequence[Ratio]) -> str:
 
 
 def _spoken(ratio: Ratio) -> str:
-    if ratio.refused_by is not None:
-        return f"{ratio.text}: refused by gate {ratio.refused_by}."
+    if ratio.refused_by:
+        return f"{ratio.text}: {_verdict(ratio)}."
     ends = _ends(ratio.estimate)
     interval = f" ({' to '.join(ends)})" if ends else ""
     undecided = ratio.verdict is Verdict.INCONCLUSIVE

@@ -1,9 +1,10 @@
 """Where a request's time goes: the server's stages one after another, and how far the slow ones are from the mean.
 
 Rules: a bar is one setting, and its segments are mean times, so that they add up; percentiles of stages do not, so
-those of the whole stand beside, on a logarithmic axis of their own. What the client waited beyond the server's stages
-(network, kernel, and its own work) is the last, hatched segment, where the client's mean is known. Segments differ in
-lightness, not in the servers' colours, which the marks have. Left out: how the stages are timed.
+those of the whole stand beside, on a logarithmic axis of their own. What gates refuse is marked. What the client waited
+beyond the server's stages (network, kernel, and its own work) is the last, hatched segment, where the client's mean is
+known. Segments differ in lightness, not in the servers' colours, which the marks have. Left out: how the stages are
+timed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +23,7 @@ from experiments.figures.style import (
     INK,
     QUIET,
     RAMP,
+    REFUSED_MARK,
     WIDTH_INCHES,
     log_ticks,
     look,
@@ -67,6 +69,8 @@ class Stages:
     total_us_p50: Estimate | None = None
     """Of the server's stages together, request by request."""
     total_us_p99: Estimate | None = None
+    refused_by: tuple[int, ...] = ()
+    """The numbers of the gates that refuse its runs, ascending."""
 
 
 _NAMES = ("queue wait", "preparation", "lock wait", "service", "reply")
@@ -90,7 +94,10 @@ def server_us(stages: Stages) -> float:
 
 def draw_stages(title: str, settings: Sequence[Stages]) -> Figure:
     """A row per setting, in the order given, from the top: its mean by stages, and its percentiles."""
-    names = [balanced(stages.label, _LABEL_INCHES, _LABEL_SIZE) for stages in settings]
+    names = [
+        balanced(stages.label + (f" {REFUSED_MARK}" if stages.refused_by else ""), _LABEL_INCHES, _LABEL_SIZE)
+        for stages in settings
+    ]
     heights = [_ROW_INCHES + _LINE_INCHES * (len(lines) - 1) for lines in names]
     body_inches = max(sum(heights), _ROW_INCHES)
     frame = framed(title, body_inches, _sentences(settings), _legend(settings))
@@ -243,6 +250,9 @@ def _sentences(settings: Sequence[Stages]) -> Iterator[str]:
         yield "No setting had its stages timed."
         return
     yield "Bars: mean times, one stage after another; the number is their sum."
+    refused = [f"{stages.label} by gate {_numbers(stages)}" for stages in settings if stages.refused_by]
+    if refused:
+        yield f"{REFUSED_MARK} Refused, so that nothing is concluded from its times: {'; '.join(refused)}."
     means = [stages.response_us_mean for stages in settings if stages.response_us_mean]
     if means:
         yield "Hatched: what the client’s mean response has beyond the server’s stages."
@@ -274,7 +284,14 @@ def _spoken(stages: Stages) -> str:
     for name, at in (("median", stages.total_us_p50), ("99th percentile", stages.total_us_p99)):
         if at is not None:
             texts.append(f"the server’s {name} {_time(at.value)}")
-    return f"{stages.label}: mean {_time(sum(time for _, time in parts_us(stages)))}, of it {', '.join(texts)}."
+    refused = f" (refused by gate {_numbers(stages)})" if stages.refused_by else ""
+    return (
+        f"{stages.label}{refused}: mean {_time(sum(time for _, time in parts_us(stages)))}, of it {', '.join(texts)}."
+    )
+
+
+def _numbers(stages: Stages) -> str:
+    return ", ".join(map(str, stages.refused_by))
 
 
 def _time(time_us: float) -> str:

@@ -2,7 +2,7 @@
 
 A row of panels per request type (a Lookup takes a reader's lock, a Trade a writer's), a column per statistic;
 strategies stand under each other, so that their names can be read. Rules as in ``panels``; values are printed beside
-their mark. A strategy whose readers take no lock has no wait, and the panel says so.
+their bar. A strategy whose readers take no lock has no wait, and the panel says so.
 """
 
 from collections.abc import Sequence
@@ -13,23 +13,24 @@ from matplotlib.lines import Line2D
 
 from experiments.figures.captions import caption_lines, draw_caption, draw_title, legend_above
 from experiments.figures.series import LOCK_WAIT, LOCK_WAIT_P99, MEAN, Facet, Point, Statistic, point
-from experiments.figures.style import FAINT, QUIET, WIDTH_INCHES, look
+from experiments.figures.style import FAINT, QUIET, WIDTH_INCHES, look, measured
 from experiments.results import Row
 
 STRATEGIES = ("mutex", "per-stock", "read-write", "two-level", "snapshot")
 """The order from top to bottom; strategies that are not named here follow."""
 
 _COLUMNS: tuple[Statistic, ...] = (LOCK_WAIT, LOCK_WAIT_P99, MEAN)
-_STEP_INCHES = 0.3
+_STEP_INCHES = 0.36
 CUT_AT = 2.0
-"""A bar is cut at this many times the value that it belongs to."""
+"""A bar is cut at this many times the value that it belongs to, and ends there in an arrow."""
 
 
 def draw_strategies(title: str, facets: Sequence[Facet]) -> Figure:
     """A row of panels per facet (a request type at a number of clients), three columns."""
     rows = [row for facet in facets for row in facet.rows]
     strategies = strategies_of(rows)
-    caption = [*caption_lines(facets), "Typical waits and their 99th percentiles: geometric means over runs."]
+    more = "Typical waits and their 99th percentiles: geometric means over runs. A bar that ends in an arrow goes on."
+    caption = [*caption_lines(facets), more]
     foot_inches = 0.42 + 0.155 * len(caption)
     panel_inches = 0.35 + _STEP_INCHES * len(strategies)
     height = 0.95 + (panel_inches + 0.2) * len(facets) + foot_inches
@@ -91,14 +92,14 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], statistic: Statistic, strategie
     for place, strategy in enumerate(strategies):
         for index, transport in enumerate(transports):
             own = [row for row in rows if row.locking == strategy and row.transport == transport]
-            y = place + 0.34 * (index - (len(transports) - 1) / 2)
+            y = place + 0.4 * (index - (len(transports) - 1) / 2)
             found = point(own, statistic.of, y, statistic.average)
             if found is not None:
                 _draw_point(axes, found, transport)
-                highest = max(highest, min(found.high or found.value, CUT_AT * found.value))
+                highest = max(highest, _end(found))
             elif own and statistic is not MEAN:
                 axes.text(0, y, " no lock taken", color=QUIET, fontsize=7, va="center")
-    axes.set_xlim(0, highest * 1.3 or 1)
+    axes.set_xlim(0, highest * 1.35 or 1)
     axes.set_ylim(len(strategies) - 0.5, -0.5)
     axes.set_yticks(range(len(strategies)), list(strategies))
     axes.grid(visible=True, axis="x", color=FAINT)
@@ -107,13 +108,16 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], statistic: Statistic, strategie
 
 def _draw_point(axes: Axes, at: Point, transport: str) -> None:
     style = look(transport)
+    end = _end(at)
     if at.low is not None and at.high is not None:
-        axes.hlines(at.x, at.low, at.high, color=style.colour, linewidth=1.2, alpha=0.75)
+        axes.hlines(at.x, at.low, end, color=style.colour, linewidth=1.2, alpha=0.75)
+        if end < at.high:
+            axes.plot([end], [at.x], marker=">", markersize=3.5, color=style.colour, linestyle="")
     face = "white" if at.load_limited else style.colour
     axes.plot([at.value], [at.x], marker=style.marker, color=style.colour, mfc=face, linestyle="")
     axes.annotate(
-        f"{at.value:.3g}",
-        (at.high if at.high is not None and at.high < 1.2 * at.value else at.value, at.x),
+        measured(at.value),
+        (end, at.x),
         xytext=(6, 0),
         textcoords="offset points",
         va="center",
@@ -121,6 +125,11 @@ def _draw_point(axes: Axes, at: Point, transport: str) -> None:
         color=QUIET,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
     )
+
+
+def _end(at: Point) -> float:
+    """Where what is drawn of a point ends."""
+    return at.value if at.high is None else min(at.high, CUT_AT * at.value)
 
 
 def _legend(rows: Sequence[Row]) -> list[Line2D]:

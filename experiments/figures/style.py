@@ -20,6 +20,9 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+REFUSED_MARK = "§"
+"""Beside what gates refuse, in tables and figures."""
+
 WIDTH_INCHES = 7.0
 INK = "#22262b"
 QUIET = "#6b7178"

@@ -106,7 +106,7 @@ def too_few_blocks(comparison: ComparisonEvidence) -> Iterator[Refusal]:
     blocks = len({run.block for run in comparison.above} & {run.block for run in comparison.below})
     blocks = min(blocks, len(comparison.log_ratios))
     if blocks < needed:
-        what = f"{blocks} blocks, and one of {comparison.family_size} comparisons needs {needed}"
+        what = f"{blocks} blocks, and a comparison that is one of a family of {comparison.family_size} needs {needed}"
         yield Refusal(9, comparison.name, what, f"run {needed} blocks", Scope.VERDICT)
     starts = min(len({run.process for run in arm}) for arm in (comparison.above, comparison.below))
     if starts < blocks:

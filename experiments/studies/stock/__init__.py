@@ -195,8 +195,12 @@ STOCK = Study(
         "figure_4": Part("Lookup on sockets, the pool larger than the clients", figure_4),
         "figure_5": Part("Lookup on sockets, a pool of 5, clients past it", figure_5),
         "locks": Part("Lookup and Trade on sockets under each locking strategy, lock waits timed", locks),
-        "same": Part("Figures 2 and 4 once more: what the instrument finds where there is no difference", same),
-        "same_again": Part("And once more, where the figures are not run", same_again),
+        "same": Part(
+            "Figures 2 and 4 once more, compared with themselves: what differences are found where there are none", same
+        ),
+        "same_again": Part(
+            "The same settings twice in each block: what differences are found where there are none", same_again
+        ),
         "stages": Part(
             "Where a Lookup's time goes in the server, pool of 5, up to it and past it", stages, varies_clients=False
         ),

@@ -214,7 +214,7 @@ def _lock_details(costs: Sequence[LockCost]) -> Iterator[str]:
                 continue
             yield (
                 f"{where}, a {kind} typically waits {interval_text(cost.wait_us, 'µs')} for the lock, "
-                f"{number(100 * cost.share.value)} % of its latency (geometric means)."
+                f"{number(100 * cost.share.value)} % of its latency (geometric means over runs of each run’s mean)."
             )
     waited = [(cost.share, cost) for cost in costs if cost.share is not None]
     kept = [(share, cost) for share, cost in waited if not cost.refused]

@@ -83,30 +83,30 @@ def verdict_text(judged: Judged) -> str:
 
 def blocks_text(judged: Judged) -> str:
     """How many blocks would decide, as far as these can tell; or why none of them does."""
+    by_gates = f"{gates_text(judged.refused)}: " if judged.refused else ""
     if judged.unsound_blocks:
-        return unsound_text(judged)
+        return by_gates + unsound_text(judged)
     refused = [refusal for refusal in judged.refused if refusal.gate not in MORE_BLOCKS_MEND]
     if refused:
-        return f"{gates_text(judged)}: {refused[0].what}"
+        return by_gates + refused[0].what
     have, needed = judged.result.ratio.n, judged.result.blocks_needed
     blocks = "1 block" if have == 1 else f"{have} blocks"
     if needed is None:
-        return f"{blocks}; how many would decide is unknown, or over 1000"
+        return f"{by_gates}{blocks}; how many would decide is unknown, or over 1000"
     guess = ", a guess from so few" if have < BLOCKS_MIN else ""
-    return f"{blocks}; about {needed} would decide{guess}"
+    return f"{by_gates}{blocks}; about {needed} would decide{guess}"
 
 
-def gates_text(judged: Judged) -> str:
-    """``refused by gate 7``, or nothing where more blocks would do."""
-    numbers = sorted({refusal.gate for refusal in judged.refused} - MORE_BLOCKS_MEND)
-    return f"refused by gate {', '.join(map(str, numbers))}" if numbers else ""
+def gates_text(refused: Sequence[Refusal]) -> str:
+    """``refused by gate 3, 5``: all of them, wherever they are named. ValueError for none."""
+    if not refused:
+        raise ValueError("no gate refuses")
+    return f"refused by gate {', '.join(map(str, sorted({refusal.gate for refusal in refused})))}"
 
 
 def refusal_text(refused: Sequence[Refusal]) -> str:
     """``refused by gate 3, 5: `` and what the first of them found. ValueError for none."""
-    first = min(refused, key=lambda refusal: refusal.gate)
-    gates = sorted({refusal.gate for refusal in refused})
-    return f"refused by gate {', '.join(map(str, gates))}: {first.what}"
+    return f"{gates_text(refused)}: {min(refused, key=lambda refusal: refusal.gate).what}"
 
 
 def unsound_text(judged: Judged) -> str:

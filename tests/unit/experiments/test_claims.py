@@ -40,6 +40,17 @@ def test_a_claim_turns_round_with_the_data(words: str, confirming: World, contra
     assert entry(rows_of(contradicting), words).status is Status.CONTRADICTED
 
 
+def test_the_claim_of_the_same_cost_says_what_counts_as_the_same() -> None:
+    """The margin, in the claim."""
+    assert entry(rows_of(World()), "costs Trade and Lookup").claim.endswith("differ by under 5 % of the latency.)")
+
+
+def test_a_mean_wait_says_which_mean_it_is() -> None:
+    """Beside the typical one, which the answers give."""
+    data = entry(rows_of(World(lock_wait_us=0.4)), "may be the reason").evidence
+    assert "as the arithmetic mean over runs of each run’s mean; their geometric mean, the typical run’s, is 0." in data
+
+
 def test_the_lock_is_ruled_out_by_a_short_wait_and_never_shown_to_be_the_reason() -> None:
     """That two servers with one lock take the same time does not say that a difference without it would be the lock."""
     assert entry(rows_of(World(lock_wait_us=0.4)), "may be the reason").status is Status.CONTRADICTED

@@ -4,7 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
+import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.transforms import Bbox
 from scipy import stats as reference
 
 from experiments import figures
@@ -14,7 +18,7 @@ from experiments.figures.series import Facet
 from experiments.figures.style import LOOKS, look
 from experiments.report_tables import measured_table
 from experiments.results import Row
-from tests.unit.experiments.figure_layout import layout_faults
+from tests.unit.experiments.figure_layout import layout_faults, words
 from tests.unit.experiments.planted_stock import EXTENSIONS, MAIN_PARTS, World, rows_of, write_results
 
 DRAWN = tuple(part for part in MAIN_PARTS if part != "same")
@@ -98,6 +102,9 @@ def test_a_99th_percentile_that_one_run_does_not_carry_has_no_mean() -> None:
         assert [point.x for point in line.points] == [1, 2, 4, 5]
     (line,) = series.by_clients(rows, series.MEAN.of)
     assert [point.x for point in line.points] == [1, 2, 3, 4, 5]
+    why = "No point of the 99th percentile: under 1,000 independent replies in some run."
+    assert why in words(figures.paint("figure_2", rows))
+    assert why not in words(figures.paint("figure_2", rows_of(World(blocks=3), ("figure_2",))))
 
 
 def test_too_few_runs_have_no_interval() -> None:
@@ -117,7 +124,7 @@ def test_the_caption_says_how_it_was_measured() -> None:
     text = " ".join(caption_lines([Facet("", tuple(limited))]))
     assert "3 blocks, one run of 2 s each" in text
     assert "on a core each" in text
-    assert "latency of client and server together" in text
+    assert "latency of client and server together; it is no gate’s refusal" in text
 
 
 def test_the_text_alternative_has_the_numbers(rows: list[Row]) -> None:
@@ -176,3 +183,38 @@ def test_no_word_is_cut_off_or_covered(times: float) -> None:
         planted = rows_of(World(blocks=3), (part,))
         scaled = [replace(row, **{name: times * getattr(row, name) for name in TIMES}) for row in planted]
         assert layout_faults(figures.paint(part, scaled)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.01, 0.1, 0.2, 0.45])
+def test_no_number_lies_on_a_mark_or_a_bar(spread: float) -> None:
+    """Of the locks, however far the waits lie apart from block to block."""
+    planted = rows_of(World(blocks=3), ("locks",))
+    spoiled = [
+        row
+        if row.lock_wait_us_mean is None
+        else replace(row, lock_wait_us_mean=row.lock_wait_us_mean * (1 + spread * (row.block - 2)))
+        for row in planted
+    ]
+    figure = figures.paint("locks", spoiled)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()  # type: ignore[no-untyped-call]
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+    numbers = 0
+    for axes in figure.axes:
+        marks = [(line.get_xydata(), line.get_markersize() / 2) for line in axes.lines]
+        bars = [
+            (ends, 0.6) for each in axes.collections if isinstance(each, LineCollection) for ends in each.get_segments()
+        ]
+        drawn = [
+            Bbox.null()
+            .union([Bbox([place, place]) for place in axes.transData.transform(np.asarray(ends))])
+            .padded(points * figure.dpi / 72)
+            for ends, points in (*marks, *bars)
+        ]
+        for text in axes.texts:
+            box = text.get_window_extent(renderer)
+            numbers += "lock" not in text.get_text()
+            assert not [each for each in drawn if box.overlaps(each)], text.get_text()
+            assert box.x1 <= axes.bbox.x1
+    assert numbers > 12

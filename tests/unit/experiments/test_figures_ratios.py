@@ -17,7 +17,7 @@ FASTER = Ratio("Lookup, 1 client: sockets ÷ gRPC", Estimate(0.231, 0.204, 0.263
 SAME_AS = Ratio("Trade ÷ Lookup, 1 client", Estimate(1.0, 0.98, 1.02, 9), Verdict.EQUIVALENT)
 OPEN = Ratio("Trade ÷ Lookup, 2 clients", Estimate(1.01, 0.916, 1.12, 9), Verdict.INCONCLUSIVE, 59)
 UNKNOWN = Ratio("Trade ÷ Lookup, 3 clients", Estimate(1.3, 0.4, 4.0, 9), Verdict.INCONCLUSIVE)
-REFUSED = Ratio("Trade ÷ Lookup, 4 clients", Estimate(3.33, 3, 4, 9), Verdict.SLOWER, refused_by=7)
+REFUSED = Ratio("Trade ÷ Lookup, 4 clients", Estimate(3.33, 3, 4, 9), Verdict.SLOWER, refused_by=(7, 9))
 
 
 def paint(ratios: list[Ratio], title: str = "A family") -> Figure:
@@ -68,11 +68,12 @@ def test_what_a_gate_refused_has_no_number() -> None:
     figure = paint([FASTER, REFUSED])
     assert len(intervals(figure)) == 1
     assert len([line for line in figure.axes[0].lines if line.get_marker() == "o"]) == 1
-    assert "refused by gate 7" in words(figure)
+    assert "refused by gate 7, 9" in words(figure)
+    assert "neither ratio nor interval is drawn" in words(figure)
     assert "SLOWER" not in words(figure)
     assert "3.33" not in words(figure)
     text = text_alternative("T", [REFUSED])
-    assert "Trade ÷ Lookup, 4 clients: refused by gate 7." in text
+    assert "Trade ÷ Lookup, 4 clients: refused by gate 7, 9." in text
     assert "3.33" not in text
 
 

@@ -109,6 +109,15 @@ def test_the_text_alternative_has_every_stage() -> None:
     )
 
 
+def test_what_gates_refuse_is_marked() -> None:
+    """The setting's name, and in the caption which gates."""
+    refused = replace(FIVE, label="gRPC, 1 client", refused_by=(5, 14))
+    said = words(paint([FIVE, refused]))
+    assert "gRPC, 1 client §" in said
+    assert "§ Refused, so that nothing is concluded from its times: gRPC, 1 client by gate 5, 14." in said
+    assert "§" not in words(paint([FIVE]))
+
+
 @pytest.mark.slow
 def test_no_word_is_cut_off_or_covered() -> None:
     """With nothing, one setting, or twenty with long names and long times, under a long title."""

@@ -13,9 +13,12 @@ from matplotlib.figure import Figure
 
 from experiments import gallery
 from experiments.gallery import Picture, Results
+from experiments.report_tables import summary_table
 from experiments.results import RESULTS_FILE, Row
 from experiments.run_records import RUNS_FILE, load_records
 from experiments.studies import STUDIES
+from experiments.studies.stock.comparisons import judge
+from experiments.studies.stock.questions import answers
 from tests.unit.experiments.planted_stock import MAIN_PARTS, World, rows_of
 
 IN_FOLDER = ["answers", "figure_2", "figure_4", "locks", "stages", "offered_load", "distributions"]
@@ -105,6 +108,34 @@ def test_the_answers_are_drawn_as_they_were_judged() -> None:
     refused = named(Results(tuple(rows_of(World(blocks=2))), ()), "answers").alternative
     assert "FASTER" not in refused
     assert "refused by gate 9" in refused
+
+
+def test_the_same_gates_are_named_in_figure_table_and_sentence() -> None:
+    """All that refuse a comparison, want of blocks among them."""
+    rows = [replace(row, steal_share=0.1) for row in rows_of(World(blocks=2))]
+    refused = "refused by gate " + ", ".join(
+        map(str, sorted({refusal.gate for refusal in judge(rows)["sockets_to_grpc_1"].refused}))
+    )
+    assert {"9", "14"} <= set(re.findall(r"\d+", refused))
+    first = answers(rows)[0]
+    spoken = named(Results(tuple(rows), ()), "answers").alternative
+    assert f"Lookup, 1 client: sockets ÷ gRPC: {refused}." in spoken
+    assert f"| Lookup, 1 client: sockets ÷ gRPC | **INCONCLUSIVE**, {refused} |" in summary_table([first])
+    assert f"({refused}: " in first.headline
+
+
+def test_stages_that_gates_refuse_are_marked() -> None:
+    """As the answer on the wait for a thread leaves them undecided."""
+    rows = [
+        replace(row, part="stages", timeline=True, stage_total_us_mean=400.0, steal_share=0.1 * (row.clients == 10))
+        if row.part == "figure_5"
+        else row
+        for row in rows_of(World(), ("figure_5", "same", "same_again"))
+        if row.part != "figure_5" or row.clients in (1, 10)
+    ]
+    spoken = named(Results(tuple(rows), ()), "stages").alternative
+    assert "sockets, 1 client: mean" in spoken
+    assert "sockets, 10 clients (refused by gate 14): mean" in spoken
 
 
 def test_another_studys_results_have_no_answers() -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -13,8 +14,9 @@ import pytest
 
 from experiments import report, results, verify
 from experiments.__main__ import DIFFERS_EXIT, INTERRUPTED_EXIT, ONE_NUMBER, UNREAD_EXIT, _folder, _parser, main
-from experiments.run_records import counting, load_records
-from experiments.studies import experiments
+from experiments.run_records import RUNS_FILE, counting, load_records
+from experiments.runner import Sweep, Watch
+from experiments.studies import STUDIES, experiments
 from tests.unit.experiments.planted_stock import World, rows_of, write_results
 
 COMMAND = (sys.executable, "-m", "experiments")
@@ -38,6 +40,8 @@ def test_every_experiment_is_listed_with_what_it_is(capsys: pytest.CaptureFixtur
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(experiments())
     assert all(len(line.split()) > 3 for line in lines)
+    (again,) = (line for line in lines if line.startswith("same_again"))
+    assert "The same settings twice in each block" in again
 
 
 @pytest.mark.parametrize(
@@ -64,6 +68,52 @@ def test_a_folder_without_results_is_neither_drawn_nor_reported_nor_verified(
     for command in ("plot", "report"):
         assert "results.csv" in refused(capsys, command, str(tmp_path))
     assert "runs.jsonl.gz" in refused(capsys, "verify", str(tmp_path))
+
+
+def test_a_folder_that_is_not_there_is_said_with_those_that_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In words; a folder of folders is none of results either."""
+    monkeypatch.chdir(tmp_path)
+    for command in ("plot", "report", "verify"):
+        said = refused(capsys, command, "/nope")
+        assert "RESULTS: got '/nope', allowed: a folder of results, and there is no such folder; " in said
+        assert "results here: none; " in said
+    made = tmp_path / "results" / "stock-smoke"
+    made.mkdir(parents=True)
+    for file in (results.RESULTS_FILE, RUNS_FILE):
+        (made / file).touch()
+    for command in ("plot", "report", "verify"):
+        assert "has no r" in (said := refused(capsys, command, "results"))
+        assert "results here: results/stock-smoke" in said
+
+
+def test_a_profile_that_a_study_lacks_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With those that it has."""
+    smoke = {"smoke": STUDIES["stock"].profiles["smoke"]}
+    monkeypatch.setitem(STUDIES, "workers", replace(STUDIES["stock"], name="workers", profiles=smoke))
+    assert "--profile: got 'quick', allowed: for workers: smoke" in refused(capsys, "run", "workers")
+
+
+def test_a_sweep_with_nothing_to_resume_says_that_it_begins_anew(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In one line, before its first run; where some runs are done it goes on without it."""
+
+    def planned(done: int) -> str:
+        def began_and_interrupted(sweep: Sweep, _: object, __: bool, watch: Watch) -> None:
+            watch.began(sweep.design.runs()[done:])
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("experiments.__main__.run_sweep", began_and_interrupted)
+        assert main([*EIGHT_RUNS, "--resume", "--out", str(tmp_path)]) == INTERRUPTED_EXIT
+        return capsys.readouterr().err
+
+    said = f"--resume: nothing to go on with in {tmp_path}, which is begun anew"
+    assert said in planned(0)
+    assert said not in planned(1)
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -53,3 +53,11 @@ def test_the_runs_that_were_done_again_are_counted_beside_the_machines_noise() -
 def test_from_two_blocks_nothing_is_said_of_the_cross_check() -> None:
     """They are always even."""
     assert cross_check(rows_of(World(blocks=2))) == ""
+
+
+def test_offered_loads_are_judged_without_a_comparison() -> None:
+    """No comparison is declared, and it is said where what gates refuse is seen."""
+    closed = rows_of(World(blocks=2), ("figure_2",))
+    due = [replace(row, part="offered_load", loop="open", rate_hz=500.0) for row in closed]
+    said = "What gates refuse of the runs of each offered load is marked in the figure and the table."
+    assert list(section(due))[-1] == f"No comparison is declared among these settings. {said}"

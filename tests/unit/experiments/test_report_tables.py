@@ -77,3 +77,38 @@ def test_two_runs_of_a_block_on_one_line_are_refused() -> None:
     own = [row for row in rows_of(World(blocks=2), ("figure_2",)) if row.clients == 1]
     with pytest.raises(ValueError, match=r"figure_2: runs .* of block 1 on one line"):
         measured_table([*own, *(replace(row, run_id="other", warm_up_s=9.0) for row in own)])
+
+
+def test_an_open_loops_replies_are_those_of_the_window() -> None:
+    """What the figure calls achieved: of requests due in the window all may be answered, however late."""
+    due = [
+        replace(row, loop="open", rate_hz=500.0, throughput_hz=500.0, throughput_all_hz=123.0)
+        for row in rows_of(World(blocks=3), ("figure_2",))
+        if row.clients == 1
+    ]
+    head, line = lines(measured_table(due))
+    assert line[head.index("Replies/s")] == "123"
+    assert "which the figure calls achieved" in measured_table(due)
+
+
+def test_a_line_whose_runs_gates_refuse_is_marked() -> None:
+    """Where the hypervisor took too much, and nowhere else; below stands what the mark means, with the gate."""
+    rows = [
+        replace(row, steal_share=0.1 * (row.clients == 3 and row.part == "figure_2"))
+        for row in rows_of(World(), ("figure_2", "figure_4", "same"))
+    ]
+    own = [row for row in rows if row.part == "figure_2"]
+    table = measured_table(own, rows)
+    assert [line[0] for line in lines(table)[1:] if line[1].endswith("§")] == ["3"]
+    assert "§ Refused by a gate (in this table gate 14)" in table
+    assert "§" not in measured_table(own)
+
+
+def test_replies_of_one_type_beside_the_law_of_all_are_explained() -> None:
+    """Only where a run has several types."""
+    rows = rows_of(World(blocks=2), ("figure_1", "figure_2"))
+    told = [
+        "N ÷ the sum of" in measured_table([row for row in rows if row.part == part])
+        for part in ("figure_1", "figure_2")
+    ]
+    assert told == [True, False]

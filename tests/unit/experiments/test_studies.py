@@ -1,7 +1,10 @@
 """The studies' designs: what each part varies, and what it must not."""
 
 import dataclasses
+import re
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -203,3 +206,15 @@ def test_the_idle_servers_stand_alone_and_the_rest_is_compared() -> None:
     for one, other in zip(lookup, echo, strict=False):
         assert varied([one, other]) == {"part", "service", "mix"}
     assert varied(lookup) == {"transport", "executor"}
+
+
+def test_the_example_of_a_study_has_the_profile_that_run_takes_unless_told() -> None:
+    """As CONTRIBUTING has it: its settings can be made, in the smoke profile and in the quick one."""
+    text = (Path(__file__).resolve().parents[3] / ".github" / "CONTRIBUTING.md").read_text()
+    (example,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "WORKERS = Study" in block)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    workers: Study = names["WORKERS"]
+    for profile in ("smoke", "quick"):
+        scale = Scale((1, 2), workers.profiles[profile])
+        assert len(workers.design(workers.main, scale, seed=1).settings) == 8

@@ -302,3 +302,11 @@ def test_missing_files_are_a_line_each(folder: Path) -> None:
     differences = found(folder)
     for name in (RESULTS_FILE, ENVIRONMENT_FILE, report.MARKDOWN, DESIGN_FILE, "figures/figure_2.svg"):
         assert sum(line.startswith(f"{name}: not there") for line in differences) == 1
+
+
+def test_a_line_that_differs_is_quoted_from_the_beginning_of_a_word() -> None:
+    """Where it has words; and the place itself is in what is quoted."""
+    line = "| Lookup, 1 client: sockets ÷ gRPC | **INCONCLUSIVE**, refused by gate 14 |"
+    said = verify._differs(line, line.replace("14", "15"))
+    assert said.startswith('has "| **INCONCLUSIVE**, refused by gate 14 |", and "')
+    assert verify._differs("x" * 300 + "a", "x" * 300 + "b") == f'has "{"x" * 40}a", and "{"x" * 40}b" by the results'

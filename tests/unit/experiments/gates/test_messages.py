@@ -59,7 +59,7 @@ def lines(evidence: Evidence) -> list[str]:
         (sent(20_000), "20,000 requests were sent, 20.0% under the 25,000 due"),
         (sent(30_000), "30,000 requests were sent, 20.0% over the 25,000 due"),
         (arrivals(open_run(), gap_us_mean=5000.0), "the mean gap is 5,000 µs, and the declared one 4,000 µs"),
-        (blocks(4, 12), "4 blocks, and one of 12 comparisons needs 9. run 9 blocks"),
+        (blocks(4, 12), "4 blocks, and a comparison that is one of a family of 12 needs 9. run 9 blocks"),
         (starts(1), "9 blocks from 1 process start per arm"),
         (starts(2), "9 blocks from 2 process starts per arm"),
         (first(0, 9), "the arm below the line came first in 9 of 9 blocks"),
