@@ -64,7 +64,8 @@ def explained(fault: Fault, transport: str) -> str:
     """A fault in one line that ends with what to do about it."""
     if fault.code is FaultCode.UNAVAILABLE:
         module = _SERVER_MODULES.get(transport, f"stock_service serve --transport {transport}")
-        advice = f"check --address, or start a server: python -m {module}"
+        other = "what listens there may speak another protocol"
+        advice = f"check --address and --transport ({other}), or start a server: python -m {module}"
     else:
         advice = _ADVICE[fault.code]
     return f"{' '.join(str(fault).split())}; {advice}"

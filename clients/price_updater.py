@@ -21,11 +21,22 @@ from dataclasses import dataclass
 from clients.connecting import FAULT_EXIT, add_options, connect, explained, server_address
 from clients.remote_exchange import RemoteExchange
 from stock_service.catalog_file import DEFAULT_STOCKS
-from stock_service.command_line import Parser, integer, seconds
+from stock_service.command_line import USAGE_EXIT, Parser, integer, seconds
 from stock_service.errors import Fault
 from stock_service.model import NAME_LENGTH_MAX, Status
 
 PROGRAM = "python -m clients.price_updater"
+
+OTHER_EXIT = 1
+"""For an outcome that is not OK."""
+
+EXITS = {
+    0: "every update was OK",
+    OTHER_EXIT: "some other outcome",
+    USAGE_EXIT: "bad usage",
+    FAULT_EXIT: "an update, or connecting, got no reply",
+}
+"""What each exit code is for."""
 
 PRICE_CENTS = (1_00, 200_00)
 """The range of prices it sets, in cents, both ends included."""
@@ -76,15 +87,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with closing(connect(options)) as connection:
             updates = Updates(tuple(options.stocks), options.interval_s, options.duration_s)
             host, port = server_address(options)
-            number = len(updates.stocks)
-            print(f"updating {number} stocks at {host}:{port} every {updates.interval_s:g} s on average", flush=True)
+            stocks = "1 stock" if len(updates.stocks) == 1 else f"{len(updates.stocks)} stocks"
+            print(f"updating {stocks} at {host}:{port} every {updates.interval_s:g} s on average", flush=True)
             exchange = RemoteExchange(connection, options.timeout_s)
             run(exchange, updates, random.Random(options.seed), _wait_for_signal, outcomes)
     except Fault as fault:
         print(f"{PROGRAM}: {explained(fault, options.transport)}", file=sys.stderr)
         code = FAULT_EXIT
     print(said(outcomes), flush=True)
-    return code or int(outcomes.total() > outcomes[Status.OK])
+    return code or (OTHER_EXIT if outcomes.total() > outcomes[Status.OK] else 0)
 
 
 def _wait_for_signal(timeout_s: float) -> bool:
@@ -92,7 +103,7 @@ def _wait_for_signal(timeout_s: float) -> bool:
 
 
 def _parser() -> Parser:
-    parser = Parser(PROGRAM, "Sets random prices at random times until stopped.")
+    parser = Parser(PROGRAM, "Sets random prices at random times until stopped.", EXITS)
     add_options(parser)
     stocks = [stock.name for stock in DEFAULT_STOCKS]
     parser.add_argument("--interval-s", type=seconds(0.0001, 3600), default=0.1, help="mean time between updates")

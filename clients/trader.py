@@ -19,9 +19,19 @@ from decimal import Decimal, InvalidOperation
 from clients.connecting import FAULT_EXIT, add_options, connect, explained
 from clients.remote_exchange import RemoteExchange
 from stock_service.catalog_file import DEFAULT_STOCKS
-from stock_service.command_line import Parser, integer
+from stock_service.command_line import USAGE_EXIT, Parser, integer
 from stock_service.errors import Fault
-from stock_service.model import INT64_MAX, LookupReply, Side, Status, TradeReply, UpdateReply, cents, dollars
+from stock_service.model import (
+    INT64_MAX,
+    QUANTITY_MAX,
+    LookupReply,
+    Side,
+    Status,
+    TradeReply,
+    UpdateReply,
+    cents,
+    dollars,
+)
 
 PROGRAM = "python -m clients.trader"
 
@@ -30,7 +40,23 @@ Answer = tuple[Status, str]
 
 Request = Callable[[RemoteExchange], Answer]
 
+OTHER_EXIT = 1
+"""For an outcome that is not OK."""
+
+EXITS = {
+    0: "every reply was OK",
+    OTHER_EXIT: "some other outcome",
+    USAGE_EXIT: "bad usage",
+    FAULT_EXIT: "no reply",
+}
+"""What each exit code is for."""
+
 _SIDES = {"buy": Side.BUY, "sell": Side.SELL}
+
+_QUANTITIES = f"1 to {QUANTITY_MAX} shares"
+_PRICES = f"$0.00 to {dollars(INT64_MAX)}"
+_ALLOWED = {Status.INVALID_QUANTITY: _QUANTITIES, Status.INVALID_PRICE: _PRICES}
+"""What the service takes, by the outcome that refuses anything else."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(PROGRAM, "Sends one request, or without a command trades a little.")
+    parser = Parser(PROGRAM, "Sends one request, or without a command trades a little.", EXITS)
     add_options(parser)
     parser.add_argument("--seed", type=integer(0, 2**63 - 1), default=0, help="chooses what the session trades")
     parser.add_argument("--requests", type=integer(1, 10_000), default=12, help="requests in the session")
@@ -59,11 +85,13 @@ def _parser() -> Parser:
 
     command("lookup", "Shows a stock's price and volume.")
     trade = command("trade", "Buys or sells.")
-    trade.add_argument("quantity", type=integer(-INT64_MAX, INT64_MAX), metavar="QUANTITY", help="shares")
+    trade.add_argument("quantity", type=_quantity, metavar="QUANTITY", help=f"the service takes {_QUANTITIES}")
     trade.add_argument("side", choices=_SIDES, help="which way")
     trade.add_argument("--request-id", type=_text, default="", help="makes the trade safe to send again")
     update = command("update", "Sets a stock's price.")
-    update.add_argument("price_cents", type=_price_cents, metavar="DOLLARS", help="the new price")
+    update.add_argument(
+        "price_cents", type=_price_cents, metavar="DOLLARS", help="the new price, with at most two decimals"
+    )
     return parser
 
 
@@ -112,7 +140,7 @@ def _send(requests: Sequence[Request], options: argparse.Namespace) -> int:
         for request in requests:
             status, line = request(exchange)
             print(line, flush=True)
-            code = code if status is Status.OK else 1
+            code = code if status is Status.OK else OTHER_EXIT
     return code
 
 
@@ -143,7 +171,8 @@ def update_line(name: str, price_cents: int, reply: UpdateReply) -> Answer:
 
 
 def _line(status: Status, *words: str) -> str:
-    return " ".join((f"{status.name} ({status.assignment_code})", *words))
+    allowed = f"; allowed: {_ALLOWED[status]}" if status in _ALLOWED else ""
+    return " ".join((f"{status.name} ({status.assignment_code})", *words)) + allowed
 
 
 def _text(text: str) -> str:
@@ -155,18 +184,29 @@ def _text(text: str) -> str:
     return text
 
 
+def _quantity(text: str) -> int:
+    """An argument's type: a whole number that the wire can carry; whether it is a quantity is the service's to say."""
+    try:
+        return integer(-INT64_MAX, INT64_MAX)(text)
+    except argparse.ArgumentTypeError as error:
+        allowed = f"a whole number of at most 64 bits, of which the service takes {_QUANTITIES}"
+        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}") from error
+
+
 def _price_cents(text: str) -> int | None:
     """An argument's type: dollars as cents; None for NaN and infinity, which are numbers but no price."""
+    exact = None
     try:
-        return cents(text)
-    except ValueError as error:
-        try:
-            if not Decimal(text.strip().removeprefix("$")).is_finite():
-                return None
-        except InvalidOperation:
-            pass
-        allowed = f"dollars, such as 15.99, up to {dollars(INT64_MAX)}"
-        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}") from error
+        exact = Decimal(text.strip().removeprefix("$"))
+        if not exact.is_finite():
+            return None
+        price_cents = cents(text)
+    except (InvalidOperation, ValueError):
+        price_cents = None
+    if exact is None or price_cents is None or exact != Decimal(price_cents).scaleb(-2):
+        allowed = f"dollars with at most two decimals, such as 15.99, up to {dollars(INT64_MAX)}"
+        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
+    return price_cents
 
 
 if __name__ == "__main__":

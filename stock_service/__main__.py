@@ -18,7 +18,8 @@ CHOICES: dict[str, Mapping[str, object]] = {"transport": TRANSPORTS, "executor":
 def main(arguments: Sequence[str]) -> None:
     """Serves, which does not return, or lists."""
     parser = Parser(PROGRAM, "The stock service on any of its transports; every option: serve --transport NAME --help.")
-    parser.add_argument("command", choices=("serve", "list"), help="serve on a transport, or list what can be chosen")
+    commands, help_text = ("serve", "list"), "serve on a transport, or list what can be chosen"
+    parser.add_argument("command", choices=commands, metavar="serve|list", help=help_text)
     parser.add_argument("--transport", choices=TRANSPORTS, help="what carries the requests; serve needs it")
     chosen, rest = parser.parse_known_args([a for a in arguments if a not in ("-h", "--help")] or arguments)
     if chosen.command == "serve":

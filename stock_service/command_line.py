@@ -4,8 +4,9 @@ An error names the option, what was given and what is allowed, on standard error
 """
 
 import argparse
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -17,18 +18,28 @@ USAGE_EXIT = 2
 """The exit code for a bad option, argument or file."""
 
 
+_CHOICE = re.compile(r"invalid choice: (.*) \(choose from (.*)\)\Z", re.DOTALL)
+"""argparse's words for a choice that there is none of, which it has no other place to change."""
+
+
 class Parser(argparse.ArgumentParser):
     """argparse, saying what is wrong in one line instead of a page; options cannot be abbreviated."""
 
-    def __init__(self, prog: str, description: str) -> None:
+    def __init__(self, prog: str, description: str, exits: Mapping[int, str] | None = None) -> None:
+        """``exits``: what each exit code is for, said at the end of the help."""
+        codes = "; ".join(f"{code}: {meaning}" for code, meaning in (exits or {}).items())
         super().__init__(
             prog=prog,
             description=description,
+            epilog=f"Exit codes: {codes}." if codes else None,
             allow_abbrev=False,
             formatter_class=_HelpFormatter,
         )
 
     def error(self, message: str) -> NoReturn:
+        choice = _CHOICE.search(message)
+        if choice:
+            message = f"{message[: choice.start()]}got {choice[1]}, allowed: {choice[2].replace(chr(39), '')}"
         refuse(self.prog, short(message.removeprefix("argument ")))
 
 

@@ -6,6 +6,7 @@ if that was too short); a second signal ends the process at once, exit 1. A bad 
 """
 
 import argparse
+import errno
 import gc
 import ipaddress
 import logging
@@ -101,8 +102,7 @@ def run(
         server = load(transport).serve(service, executor, serve_options)
     except (OSError, UnicodeError) as error:  # UnicodeError: a host that is no name at all
         executor.stop(0)
-        said = getattr(error, "strerror", None) or error
-        refuse(program, f"--host {options.host} --port {options.port}: {said}; allowed: one to bind to")
+        refuse(program, _unbound(error, options.host, options.port))
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     host, port = server.address
     print(f"ready {host}:{port}", flush=True)
@@ -116,6 +116,14 @@ def run(
         _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)
     written = timeline is None or _write(timeline, options.timeline)
     return 0 if finished and written else 1
+
+
+def _unbound(error: Exception, host: str, port: int) -> str:
+    """Why nothing listens there, and what to do, in a line."""
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is taken; stop the server that has it, or give --port N (0: any free one)"
+    said = str(getattr(error, "strerror", None) or error).partition(" (while attempting")[0]
+    return f"--host {host} --port {port}: {said}; allowed: one to bind to"
 
 
 def leave(code: int) -> NoReturn:

@@ -1,12 +1,12 @@
 """The load client's program: a load run for each number of clients, or a search for the highest rate.
 
-Exit codes: 0; 1 where requests ended in errors; 2 for a bad option; 3 where no client could connect; 4 where a
-``--fail-if`` holds, or ``--find-rate`` found no rate; 130 after Ctrl-C or SIGTERM, when what was measured until then is
-still shown and written. Files are written anew after every run, each whole or not at all.
+Its exit codes are ``EXITS``. After Ctrl-C or SIGTERM what was measured until then is still shown and written. Files are
+written anew after every run, each whole or not at all.
 """
 
 import argparse
 import signal
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,28 +19,25 @@ from clients.connecting import FAULT_EXIT, explained
 from clients.load import fleet, output
 from clients.load.floor import Floor, floor
 from clients.load.live import live
-from clients.load.options import check, parser, plan
+from clients.load.options import BROKEN_EXIT, ERROR_EXIT, INTERRUPTED_EXIT, check, parser, plan
 from clients.load.output import Measured
 from clients.load.plan import LoadPlan
 from clients.load.result import ALL
-from clients.load.search import Found, Trial, find_rate
-from clients.load.summary import show, span
+from clients.load.search import HALVINGS_MAX, TRIALS_MAX, Found, Trial, find_rate
+from clients.load.summary import show, span, told
 from clients.load.thresholds import Condition, broken, parse, replies_needed
 from stock_service.command_line import USAGE_EXIT, refuse
-from stock_service.errors import Fault, UsageError
+from stock_service.errors import Fault, Unavailable, UsageError
 
 PROGRAM = "python -m clients.load"
-
-ERROR_EXIT = 1
-BROKEN_EXIT = 4
-"""For a limit that was not kept."""
-INTERRUPTED_EXIT = 130
-"""What shells give for a program that Ctrl-C ended."""
 
 SEARCH_FROM_HZ, SEARCH_TO_HZ = 10.0, 1_000_000.0
 
 ENOUGH = 1.2
-"""A search begins where a trial has so many times the replies that its percentiles need: arrivals are random."""
+"""A trial lasts until it has so many times the replies that its percentiles need: arrivals are random."""
+
+PROBE_S = 1.0
+"""How long the first connection may take; one that is not refused until then is left to the clients."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
 """A trial whose sends are later than this at their 99th percentile, or than this share of the median, fails. Why they
@@ -51,10 +48,13 @@ KEPT_UP = 0.99
 
 
 LATE_WHY = (
-    "the client may be too slow (give it --clients, or --cpus of its own), "
+    "the client may be too slow (give it --clients, --cpus of its own, or a quieter machine), "
     "or the server had no room for more calls (--connections-per-client)"
 )
 """What late sends may come from, and what to try."""
+
+UNKEPT_WHY = "allow more with --p99-ms, even out single pauses with --duration-s, or use a quieter machine"
+"""What to try where the server itself kept no limit."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     session = _Session(options)
     with session.interrupts.listened_to():
         try:
+            _knock(plans[0])
             code = _search(session, plans[0]) if options.find_rate else _measure(session, plans)
         except KeyboardInterrupt:
             print(f"{PROGRAM}: interrupted", file=sys.stderr)
@@ -141,12 +142,32 @@ class _Session:
         self.runs: list[Measured] = []
 
     def run(self, asked: LoadPlan, floor_said: Floor | None) -> Measured:
-        """One run, watched, and kept. Ctrl-C ends it early. To be called while interrupts are held."""
+        """One run, watched, and kept. Ctrl-C ends it early. To be called while interrupts are held.
+
+        Blocks for as long as the run does. Raises a Fault where nothing answered in it.
+        """
         started_at = output.now()
         with live(Console(stderr=True), asked) as watch:
             result = fleet.run(asked, watch)
         self.runs.append(Measured(asked, result, floor_said, started_at))
+        if result.unheard and not result.interrupted:
+            host, port = asked.address
+            raise Unavailable(f"nothing that speaks {asked.transport} answered at {host}:{port}")
         return self.runs[-1]
+
+
+def _knock(asked: LoadPlan) -> None:
+    """Connects once, and closes again, before anything is measured: raises Unavailable where nobody listens.
+
+    Blocks for ``PROBE_S`` at most. A server that is slow to accept is no error, here or later.
+    """
+    host, port = asked.address
+    try:
+        socket.create_connection(asked.address, PROBE_S).close()
+    except (ConnectionRefusedError, socket.gaierror) as error:
+        raise Unavailable(f"no connection to {host}:{port}: {error.strerror}") from error
+    except OSError:
+        pass  # slow, or for the moment full: the clients say so if it stays so
 
 
 def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
@@ -168,26 +189,33 @@ def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
 
 
 def _search(session: _Session, base: LoadPlan) -> int:
-    """Trials of rising rates."""
+    """Trials of rising rates, or of falling ones where the first fails."""
     options = session.options
     limits = _limits(options)
+    first_hz = first_rate_hz(limits, base.duration_s)
+    least_hz = max(SEARCH_FROM_HZ, first_hz / 2**HALVINGS_MAX)
 
     def trial(rate_hz: float) -> Trial:
         with session.interrupts.held():
-            run = session.run(replace(base, rate_hz=rate_hz), None)
+            duration_s = max(base.duration_s, ENOUGH * replies_needed(limits) / rate_hz)
+            run = session.run(replace(base, rate_hz=rate_hz, duration_s=duration_s), None)
             tried = _judged(rate_hz, run, limits)
             print(f"{rate_hz:10,.0f}/s  {tried.said}", file=sys.stderr)
         if run.result.interrupted:
             raise KeyboardInterrupt
         return tried
 
-    lowest_hz = lowest_rate_hz(limits, base.duration_s)
-    found = find_rate(trial, lowest_hz, SEARCH_TO_HZ)
-    print(_conclusion(found, lowest_hz, options.p99_ms))
+    said = (
+        f"first rate {first_hz:,.0f}/s, at which {base.duration_s:g} s have the {replies_needed(limits):,} replies "
+        f"that a trial needs; none under {least_hz:,.0f}/s is tried, and at most {TRIALS_MAX} trials are made"
+    )
+    print(said, file=sys.stderr)
+    found = find_rate(trial, least_hz, first_hz, SEARCH_TO_HZ)
+    print(_conclusion(found, options.p99_ms))
     return BROKEN_EXIT if found.rate_hz is None else 0
 
 
-def lowest_rate_hz(limits: Sequence[Condition], duration_s: float) -> float:
+def first_rate_hz(limits: Sequence[Condition], duration_s: float) -> float:
     """The rate that a search begins with: one at which a trial can tell whether the limits are kept."""
     return max(SEARCH_FROM_HZ, ENOUGH * replies_needed(limits) / duration_s)
 
@@ -198,20 +226,27 @@ def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial
     faults = list(broken(limits, run.result))
     late_us = (late.p99_us or 0.0) if late else 0.0
     late_sends = late_us > max(LATE_US, LATE_SHARE * (every.p50_us or 0.0))
+    off_schedule = any(check.faults for check in run.result.arrivals)
     due = every.count + sum(every.errors.values())
     if run.result.completed < KEPT_UP * due:
         faults.append(f"{run.result.completed:,} replies in time, of {due:,} due")
-    said = f"p99 {span(every.p99_us)}, {'; '.join(faults) or 'kept'}{', sent late' if late_sends else ''}"
-    return Trial(rate_hz, not faults and not late_sends, said, late_sends)
+    kept = not faults and not late_sends
+    generator = ", sent late" if late_sends else ", sent off its schedule" if off_schedule and not kept else ""
+    said = f"p99 {span(told(every.p99_us, every.count, 0.01))}, {'; '.join(faults) or 'kept'}{generator}"
+    return Trial(rate_hz, kept, said, bool(generator))
 
 
-def _conclusion(found: Found, lowest_hz: float, p99_ms: float) -> str:
-    """What a search found, in a line."""
-    none = found.rate_hz is None
-    why = f"; {'there' if none else 'above it'} requests were sent late: {LATE_WHY}" if found.late_sends else ""
-    if none:
-        return f"no rate from {lowest_hz:.0f}/s on was shown to keep a p99 of {p99_ms:g} ms{why}"
-    return f"highest rate with a p99 of at most {p99_ms:g} ms: {found.rate_hz:.0f}/s, within 5 %{why}"
+def _conclusion(found: Found, p99_ms: float) -> str:
+    """What a search found, in a line; and what to do where that is nothing."""
+    late = f"requests were sent late: {LATE_WHY}"
+    if found.rate_hz is not None:
+        above = f"; above it {late}" if found.late_sends else ""
+        return f"highest rate with a p99 of at most {p99_ms:g} ms: {found.rate_hz:.0f}/s, within 5 %{above}"
+    rates_hz = [tried.rate_hz for tried in found.trials]
+    return (
+        f"no rate was shown to keep a p99 of {p99_ms:g} ms in {len(rates_hz)} trials, from {min(rates_hz):,.0f}/s to "
+        f"{max(rates_hz):,.0f}/s; {late if found.late_sends else UNKEPT_WHY}"
+    )
 
 
 def _floor(asked: LoadPlan) -> Floor | None:
@@ -231,16 +266,17 @@ def _check_search(options: argparse.Namespace) -> None:
         raise UsageError("--find-rate", f"--rate-hz {options.rate_hz:g}", "one of the two: it looks for the rate")
     if len(options.clients) > 1:
         raise UsageError("--find-rate", "several numbers of clients", "one: --clients N")
-    lowest_hz = lowest_rate_hz(_limits(options), options.duration_s)
-    if lowest_hz > SEARCH_TO_HZ:
-        least_s = options.duration_s * lowest_hz / SEARCH_TO_HZ
+    first_hz = first_rate_hz(_limits(options), options.duration_s)
+    if first_hz > SEARCH_TO_HZ:
+        least_s = options.duration_s * first_hz / SEARCH_TO_HZ
         allowed = f"{least_s:.3g} or more: a trial at {SEARCH_TO_HZ:g}/s must have replies enough for every percentile"
         raise UsageError("--duration-s", options.duration_s, allowed)
 
 
 def _limits(options: argparse.Namespace) -> list[Condition]:
     """What every trial of a search must keep."""
-    return [parse(f"p99>{options.p99_ms * 1000:f}us"), parse("errors>0.1%"), *(options.fail_if or ())]
+    p99_ms = f"{options.p99_ms:.6f}".rstrip("0").rstrip(".")
+    return [parse(f"p99 > {p99_ms} ms"), parse("errors > 0.1 %"), *(options.fail_if or ())]
 
 
 _TEXTS = (("json", output.json_text), ("csv", output.csv_text), ("hlog", output.hlog_text))

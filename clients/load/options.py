@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from clients.connecting import add_options, server_address
+from clients.connecting import FAULT_EXIT, add_options, server_address
 from clients.load.output import is_stream
 from clients.load.plan import (
     CHOICES,
@@ -23,20 +23,46 @@ from clients.load.plan import (
     LoadPlan,
 )
 from clients.load.result import ALL
-from clients.load.schedule import ARRIVALS
+from clients.load.schedule import ARRIVALS, Arrivals
+from clients.load.search import HALVINGS_MAX, TRIALS_MAX
 from clients.load.thresholds import Condition, parse
 from clients.price_updater import stock_name
 from stock_service.catalog_file import DEFAULT_STOCKS
-from stock_service.command_line import Parser, integer, number, seconds
+from stock_service.command_line import USAGE_EXIT, Parser, integer, number, seconds
 from stock_service.errors import UsageError
 from stock_service.model import QUANTITY_MAX
+
+POISSON: Arrivals = "poisson"
+"""How requests are due unless told otherwise."""
+
+ZIPF_S = 1.0
+"""The exponent of zipf unless told otherwise."""
+
+ERROR_EXIT = 1
+"""For requests that ended in errors."""
+
+BROKEN_EXIT = 4
+"""For a limit that was not kept."""
+
+INTERRUPTED_EXIT = 130
+"""What shells give for a program that Ctrl-C ended."""
+
+EXITS = {
+    0: "every request was answered and every limit kept",
+    ERROR_EXIT: "requests ended in errors",
+    USAGE_EXIT: "a bad option, or a file that cannot be written",
+    FAULT_EXIT: "no client could connect, or nothing there speaks the transport",
+    BROKEN_EXIT: "a --fail-if holds, or --find-rate found no rate",
+    INTERRUPTED_EXIT: "Ctrl-C or SIGTERM; what was measured until then is shown and written",
+}
+"""What each exit code is for."""
 
 DESCRIPTION = "Sends requests in a closed loop, or with --rate-hz in an open one, and measures them."
 
 
 def parser(program: str) -> Parser:
     """Reads the command line of the program of that name."""
-    made = Parser(program, DESCRIPTION)
+    made = Parser(program, DESCRIPTION, EXITS)
     add_options(made)
     _add_load(made)
     _add_requests(made)
@@ -55,7 +81,7 @@ def _add_load(made: Parser) -> None:
     add("--client", choices=CLIENT_KINDS, default="lean", help="our own on a plain socket, or the transport's own")
     add("--connection", choices=CONNECTION_POLICIES, default="kept-alive", help="what a request uses")
     add("--rate-hz", type=number(RATE_HZ_MIN, RATE_HZ_MAX), metavar="R", help="open loop: requests due in a second")
-    add("--arrivals", choices=ARRIVALS, default="poisson", help="how they are due, with --rate-hz")
+    add("--arrivals", choices=ARRIVALS, help=f"how they are due, with --rate-hz or --find-rate (default: {POISSON})")
 
 
 def _add_requests(made: Parser) -> None:
@@ -65,7 +91,8 @@ def _add_requests(made: Parser) -> None:
     stocks = [stock.name for stock in DEFAULT_STOCKS]
     add("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="to choose from")
     add("--choice", choices=CHOICES, default="uniform", help="how a stock is chosen; zipf favours the first named")
-    add("--zipf-s", type=number(ZIPF_S_MIN, ZIPF_S_MAX), default=1.0, metavar="S", help="zipf's exponent")
+    exponent = number(ZIPF_S_MIN, ZIPF_S_MAX)
+    add("--zipf-s", type=exponent, metavar="S", help=f"the exponent, with --choice zipf (default: {ZIPF_S:g})")
     add("--quantity", type=integer(1, QUANTITY_MAX), default=1, metavar="N", help="shares in one trade")
     add("--seed", type=integer(0, 2**63 - 1), default=0, metavar="N", help="chooses requests, stocks and arrivals")
 
@@ -77,7 +104,11 @@ def _add_measuring(made: Parser) -> None:
     add("--duration-s", type=seconds(0.01, DURATION_S_MAX), default=10.0, metavar="S", help="measured")
     add("--cpus", nargs="+", type=cpu, metavar="CPU", help="cores for the clients (default: any)")
     add("--no-floor", action="store_true", help="do not measure first what the client itself adds (1 s)")
-    add("--find-rate", action="store_true", help="search the highest rate that keeps --p99-ms and every --fail-if")
+    trials = (
+        f"search the highest rate that keeps --p99-ms and every --fail-if: at most {TRIALS_MAX} trials, each of "
+        f"--warm-up-s and --duration-s, of which the latter is up to {2**HALVINGS_MAX} times as long at low rates"
+    )
+    add("--find-rate", action="store_true", help=trials)
     add("--p99-ms", type=number(0.001, 60_000), metavar="MS", help="the limit that --find-rate keeps")
 
 
@@ -97,7 +128,11 @@ def _add_results(made: Parser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raises UsageError where two options do not go together."""
+    """Raises UsageError where two options do not go together, or one does nothing without another."""
+    if options.arrivals is not None and options.rate_hz is None and not options.find_rate:
+        raise UsageError("--arrivals", options.arrivals, "beside --rate-hz R or --find-rate: a closed loop has none")
+    if options.zipf_s is not None and options.choice != "zipf":
+        raise UsageError("--zipf-s", options.zipf_s, f"beside --choice zipf: {options.choice} has no exponent")
     for limit in options.fail_if or ():
         if limit.request != ALL and limit.request not in options.mix:
             raise UsageError("--fail-if", limit.text, f"requests that --mix has: {', '.join(options.mix)}")
@@ -129,9 +164,9 @@ def plan(options: argparse.Namespace, clients: int) -> LoadPlan:
         quantity=options.quantity,
         client=options.client,
         rate_hz=options.rate_hz,
-        arrivals=options.arrivals,
+        arrivals=options.arrivals or POISSON,
         choice=options.choice,
-        zipf_s=options.zipf_s,
+        zipf_s=options.zipf_s or ZIPF_S,
     )
 
 

@@ -1,8 +1,12 @@
 """A load run as a file: JSON with everything, CSV with a line for each request type, ``.hlog`` for other tools.
 
 JSON has what was counted and timed (``counted``, which ``result.from_json`` reads) and, beside it, the numbers computed
-from that. A file is written beside its place and then put there, so that a reader never sees half of it; what is no
-ordinary file (``/dev/stdout``, a pipe) is written to.
+from that. ``throughput_hz`` of a run counts the replies that came within the window; that of a request type (CSV has
+only this one) the answered requests that were due in it, which in an open loop may be more: some are answered later.
+``counted.parts`` has the first count by type too (``completed``).
+
+A file is written beside its place and then put there, so that a reader never sees half of it; what is no ordinary file
+(``/dev/stdout``, a pipe) is written to.
 """
 
 import csv

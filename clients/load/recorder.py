@@ -88,6 +88,8 @@ class RequestReport:
     response: Times
     service: Times
     """In a closed loop the very same as ``response``."""
+    completed: int | None = None
+    """Replies that came within the window, whenever they were due; None where an older document does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +135,14 @@ class Recorder:
     _late: Times = field(default_factory=Times)
     _think: Times = field(default_factory=Times)
     _slices: Slices = field(default_factory=Slices)
-    _completed: int = 0
+    _completed: list[int] = field(default_factory=list)  # by request type
     _sends: list[Nanoseconds] = field(default_factory=list)  # an open loop's, in the window and before …
     _sends_until_ns: int = 2**62
     _raw: list[RawRecords] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._response = [Times() for _ in self.plan.mix]
+        self._completed = [0] * len(self.plan.mix)
         self._service = self._response if self.plan.rate_hz is None else [Times() for _ in self.plan.mix]
 
     def new_span(self, number: int) -> Span:
@@ -179,6 +182,7 @@ class Recorder:
                 dict(by_name(self._counts, place * TYPE_STEP, ERROR_KINDS)),
                 self._response[place],
                 self._service[place],
+                self._completed[place],
             )
             for place, name in enumerate(names)
         }
@@ -194,7 +198,7 @@ class Recorder:
             tuple(self._spans),
             merged([*by_type, dict(by_name(self._unconnected, 0, ERROR_KINDS))]),
             sum(every),
-            self._completed,
+            sum(self._completed),
             self._arrivals(),
             joined(self._raw) if self.plan.keep_records else None,
         )
@@ -218,7 +222,9 @@ class Recorder:
         if self.plan.keep_records:
             self._raw.append(part)
         answered = (part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST
-        self._completed += int((answered & ~part.first & self._inside(part.done_ns)).sum())
+        came = part.outcomes[answered & ~part.first & self._inside(part.done_ns)]
+        for place, replies in enumerate(np.bincount(came // TYPE_STEP, minlength=len(self._completed)).tolist()):
+            self._completed[place] += replies
         span.heard = span.heard or bool((answered & (part.done_ns < self.window.end_ns)).any())
         # a starved client may be served when the others have left, which is no first call of this run
         self._first_calls.record((part.done_ns - part.sent_ns)[part.first & (part.done_ns < self.window.end_ns)])

@@ -44,7 +44,7 @@ class RequestResult:
     errors: Mapping[str, int]
     """Requests that got no valid answer, by kind; their times, up to that end, are in those below."""
     throughput_hz: float
-    """Answers a second."""
+    """Answers to these requests, whenever they came, for each second of the window; see ``LoadResult.answered_hz``."""
     response: HdrHistogram
     """In nanoseconds, as is ``service``."""
     service: HdrHistogram
@@ -132,12 +132,27 @@ class LoadResult:
         return self.started_clients * self.connections_per_client - self.sending_connections
 
     @property
+    def unheard(self) -> bool:
+        """Whether connections were made and lost, or refused, and no client got a reply on any: nothing that speaks
+        the transport is there. A server that is only slow, or full, is none of this."""
+        replies = self.served_clients or self.first_calls.count
+        return not replies and "unavailable" in self.errors and self.errors.keys() <= {"unavailable", "never_sent"}
+
+    @property
     def throughput_hz(self) -> float:
         """Answers a second, of all types. In an open loop those that came within the window: of the requests that were
         due in it, all may be answered, however far behind the server was."""
         if self.loop == "open" and self.duration_s:
             return self.completed / self.duration_s
         return self.requests[ALL].throughput_hz
+
+    def answered_hz(self, name: str) -> float:
+        """What is called throughput on the screen and in ``--fail-if``, of one request type or of ``all``: replies that
+        came within the window, a second. A closed loop counts, as ever, the replies to what was sent in it."""
+        if name == ALL or self.loop == "closed" or not self.duration_s:
+            return self.throughput_hz if name == ALL else self.requests[name].throughput_hz
+        completed = self.parts[name].completed
+        return self.requests[name].throughput_hz if completed is None else completed / self.duration_s
 
     @property
     def connect_us(self) -> Distribution | None:
@@ -279,6 +294,7 @@ def to_json(result: LoadResult) -> dict[str, object]:
             "errors": dict(part.errors),
             "response": part.response.to_json(),
             "service": None if part.service is part.response else part.service.to_json(),
+            "completed": part.completed,
         }
         for name, part in result.parts.items()
     }
@@ -294,7 +310,10 @@ def from_json(document: dict[str, Any]) -> LoadResult:
     for name, part in document["parts"].items():
         response = Times.from_json(part["response"])
         service = response if part["service"] is None else Times.from_json(part["service"])
-        parts[name] = RequestReport(part["outcomes"], part["errors"], response, service)
+        parts[name] = RequestReport(part["outcomes"], part["errors"], response, service, part.get("completed"))
+    by_type = [part.completed for part in parts.values() if part.completed is not None]
+    if by_type and sum(by_type) != values["completed"]:
+        raise ValueError(f"{sum(by_type)} replies in the window by type, {values['completed']} in all")
     checks = tuple(ArrivalCheck(**(check | {"faults": tuple(check["faults"])})) for check in document["arrivals"])
     return LoadResult(
         **values,
@@ -315,7 +334,7 @@ def _merged(reports: Sequence[RequestReport], loop: str) -> RequestReport:
     response = _sum([report.response for report in reports])
     service = response if loop == "closed" else _sum([report.service for report in reports])
     outcomes, errors = merged(report.outcomes for report in reports), merged(report.errors for report in reports)
-    return RequestReport(outcomes, errors, response, service)
+    return RequestReport(outcomes, errors, response, service, sum(report.completed or 0 for report in reports))
 
 
 def _result(reports: Sequence[RequestReport], duration_s: float) -> RequestResult:

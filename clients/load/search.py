@@ -1,9 +1,12 @@
 """The highest rate at which a server still keeps a limit on its 99th percentile, by trial.
 
-Doubles the rate from a low one until a trial fails, then halves the interval (on the logarithm) until it is 5 % wide,
-and then has the rate found pass a second trial, stepping down by 5 % until one has passed twice: what passes once may
-have been lucky. Left out: what a trial is, which the caller measures, in an open loop, since a closed one slows down
-with the server and shows no limit.
+Doubles the rate from a low one until a trial fails, or halves it until one passes where the first has failed; then
+halves the interval (on the logarithm) until it is 5 % wide, and has the rate found pass a second trial, stepping down
+by 5 % until one has passed twice: what passes once may have been lucky. A trial that failed while the generator itself
+was late says little of the server, and is repeated once before it counts.
+
+Left out: what a trial is, which the caller measures, in an open loop, since a closed one slows down with the server and
+shows no limit.
 """
 
 import math
@@ -14,7 +17,10 @@ STEP = 1.05
 """How close the answer is: within 5 %."""
 
 TRIALS_MAX = 40
-"""From 10/s by doubling to a million takes 18, halving 4, proving some more."""
+"""From 10/s by doubling to a million takes 18, halving the interval 4, proving some more; repeated ones count too."""
+
+HALVINGS_MAX = 4
+"""How often the first rate is halved, at most, where it fails: trials must last the longer, to have as many replies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,7 @@ class Trial:
     said: str
     """What was seen, in a few words."""
     late_sends: bool = False
-    """Requests were sent late: what was seen may not be the server's limit."""
+    """Requests were sent late, or off their schedule: what was seen may not be the server's limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +41,32 @@ class Found:
     """What the search ended with."""
 
     rate_hz: float | None
-    """None: no rate, from the lowest on, kept the limit twice."""
+    """None: no rate, from the least on, kept the limit twice."""
     trials: tuple[Trial, ...]
     late_sends: bool
-    """Above this rate requests were sent late: the client, and not the server, may have been the limit."""
+    """Where it failed requests were sent late: the client, and not the server, may have been the limit."""
 
 
-def find_rate(trial: Callable[[float], Trial], low_hz: float, high_hz: float) -> Found:
-    """Searches from ``low_hz`` up to ``high_hz`` at most. Blocks for as long as the trials do."""
+def find_rate(trial: Callable[[float], Trial], least_hz: float, first_hz: float, high_hz: float) -> Found:
+    """Searches from ``first_hz`` up to ``high_hz`` and down to ``least_hz``, at most. Blocks for as long as the trials
+    do, of which there are ``TRIALS_MAX`` at most."""
     trials: list[Trial] = []
 
     def attempt(rate_hz: float) -> Trial:
         trials.append(trial(rate_hz))
+        if trials[-1].late_sends and not trials[-1].kept and len(trials) < TRIALS_MAX:
+            trials.append(trial(rate_hz))
         return trials[-1]
 
     best_hz, failed = 0.0, None
     while failed is None and best_hz < high_hz:
-        tried = attempt(min(2 * best_hz, high_hz) if best_hz else low_hz)
+        tried = attempt(min(2 * best_hz, high_hz) if best_hz else first_hz)
+        if tried.kept:
+            best_hz = tried.rate_hz
+        else:
+            failed = tried
+    while failed is not None and not best_hz and failed.rate_hz > least_hz:
+        tried = attempt(max(failed.rate_hz / 2, least_hz))
         if tried.kept:
             best_hz = tried.rate_hz
         else:
@@ -63,7 +78,7 @@ def find_rate(trial: Callable[[float], Trial], low_hz: float, high_hz: float) ->
         else:
             failed = tried
     late = failed is not None and failed.late_sends
-    while best_hz >= low_hz and len(trials) < TRIALS_MAX:
+    while best_hz >= least_hz and len(trials) < TRIALS_MAX:
         if not attempt(best_hz).kept:
             best_hz /= STEP
         elif sum(tried.kept for tried in trials if tried.rate_hz == best_hz) > 1:

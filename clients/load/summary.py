@@ -1,7 +1,8 @@
 """One load run for people: a table and a few lines, within one screen of 80 columns.
 
 Times are in µs up to 9999, above it in ms, then in s. A percentile is shown where at least ten requests lie beyond it;
-one that the run is too short for is a dash. What makes a number doubtful is said in words below the table.
+one that the run is too short for is a dash, as are times where no request was answered. What makes a number doubtful
+is said in words below the table.
 """
 
 import re
@@ -58,6 +59,7 @@ def title(plan: LoadPlan, result: LoadResult) -> str:
 def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[str]:
     """What belongs beside the numbers in any case."""
     every = result.requests[ALL]
+    count = every.count
     if result.n_over_x_us is not None and result.think_us is not None and result.little_ratio is not None:
         yield (
             f"N/X {span(result.n_over_x_us)} (N {result.sending_connections}); mean response + think "
@@ -65,13 +67,14 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
         )
     if result.late_us is not None:
         yield (
-            f"times count from due; service time, from the send: p50 {span(every.service_us_p50)}, "
-            f"p99 {span(every.service_us_p99)}"
+            f"times count from due; service time, from the send: p50 {span(told(every.service_us_p50, count, 0.5))}, "
+            f"p99 {span(told(every.service_us_p99, count, 0.01))}"
         )
         late = result.late_us
         yield (
-            f"sent late: p50 {span(late.p50_us)}, p99 {span(late.p99_us)}, max {span(late.max_us)}; "
-            f"answered in time: {result.throughput_hz:.0f}/s"
+            f"sent late: p50 {span(told(late.p50_us, late.count, 0.5))}, "
+            f"p99 {span(told(late.p99_us, late.count, 0.01))}, max {span(late.max_us)}; "
+            "per s: replies within the window"
         )
     waiting = ", waiting awake included" if result.loop == "open" else ""
     yield (
@@ -93,11 +96,10 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
 def warnings(result: LoadResult) -> Iterator[str]:
     """What makes the numbers doubtful."""
     if result.interrupted:
-        left_out = f"{result.unanswered:,} under way or due when interrupted, in no latency"
-        yield f"interrupted: this is what was measured until then; {left_out}"
+        yield f"interrupted: {result.unanswered:,} under way or due when interrupted, in no latency"
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
-        yield f"ERRORS (warm-up included): {counts}"
+        yield f"ERRORS (warm-up and attempts to connect included; table: the window's requests): {counts}"
     unknown = result.requests[ALL].outcomes.get(Status.UNKNOWN_STOCK.name, 0)
     if unknown:
         yield f"UNKNOWN_STOCK {unknown:,} times: the server does not have these stocks; give its own with --stocks"
@@ -112,7 +114,10 @@ def warnings(result: LoadResult) -> Iterator[str]:
         yield f"{abs(result.began - result.recorded):,} requests are not accounted for: do not trust this run"
     for check in result.arrivals:
         if check.faults:
-            yield f"the sends did not follow the schedule: {check.faults[0]}"
+            yield (
+                f"the sends did not follow the schedule ({check.faults[0]}): these times are not of the load asked "
+                "for; lower --rate-hz, pin the clients with --cpus, or use a quieter machine"
+            )
             break
     if result.requests[ALL].out_of_range:
         yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; in no latency"
@@ -124,6 +129,11 @@ def _busy(result: LoadResult) -> str:
         return f"a client used over {CLIENT_CPU_LIMIT:.0%} of a core"
     cores = "core" if result.cores == 1 else f"{result.cores} cores"
     return f"the clients used over {CLIENT_CPU_LIMIT:.0%} of their {cores}"
+
+
+def told(percentile_us: float | None, count: int, beyond: float) -> float | None:
+    """A percentile, where enough of ``count`` requests lie beyond it, as the share ``beyond`` of them does; or None."""
+    return percentile_us if round(count * beyond, 6) >= BEYOND_MIN else None
 
 
 def span(time_us: float | None) -> str:
@@ -143,23 +153,24 @@ def _table(result: LoadResult) -> Table:
         table.add_column(column, justify="left" if column == "request" else "right", no_wrap=True)
     names = [*result.parts, ALL] if len(result.parts) > 1 else [*result.parts]
     for name in names:
-        table.add_row(name, *_cells(result.requests[name]))
+        table.add_row(name, *_cells(result.requests[name], result.answered_hz(name)))
     return table
 
 
-def _cells(request: RequestResult) -> Iterator[str]:
+def _cells(request: RequestResult, answered_hz: float) -> Iterator[str]:
+    """Of a row. Times of failed requests alone are left out: they say nothing of the server's."""
     yield f"{request.count}"
     yield f"{sum(request.errors.values())}"
-    yield f"{request.throughput_hz:.0f}"
-    yield _short(request.mean_us)
+    yield f"{answered_hz:.0f}"
+    yield _short(request.mean_us if request.count else None)
     for value, beyond in (
         (request.p50_us, 0.5),
         (request.p90_us, 0.1),
         (request.p99_us, 0.01),
         (request.p999_us, 0.001),
     ):
-        yield _short(value) if request.count * beyond >= BEYOND_MIN else "–"
-    yield _short(request.max_us)
+        yield _short(told(value, request.count, beyond))
+    yield _short(request.max_us if request.count else None)
 
 
 def _short(time_us: float | None) -> str:

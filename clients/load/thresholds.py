@@ -1,7 +1,8 @@
 """Limits that a run must keep, for scripts: ``p99>20ms``, ``errors>0.1%``, ``lookup.p50>=1ms``, ``throughput<5000``.
 
 A condition names what must not be: where it holds, the run has failed. A percentile that the run is too short for (ten
-replies at least must lie beyond it) cannot be shown to be kept, and so fails too.
+replies at least must lie beyond it) cannot be shown to be kept, and so fails too. Throughput is the replies that came
+within the window, a second: what the summary has under ``per s``.
 """
 
 import operator
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from clients.load.result import ALL, LoadResult, RequestResult
-from clients.load.summary import BEYOND_MIN, span
+from clients.load.summary import BEYOND_MIN, span, told
 
 _PERCENTILES = {"p50": (50.0, "p50_us"), "p90": (90.0, "p90_us"), "p99": (99.0, "p99_us"), "p99.9": (99.9, "p999_us")}
 _TIMES = {"mean": "mean_us", "max": "max_us"} | {name: field for name, (_, field) in _PERCENTILES.items()}
@@ -83,14 +84,15 @@ def _said(condition: Condition, request: RequestResult, result: LoadResult) -> s
     """What speaks against a run; None where it keeps the limit."""
     what, holds = condition.what, _OPERATORS[condition.operator]
     if what in _TIMES:
-        beyond = request.count * (1 - _PERCENTILES[what][0] / 100) if what in _PERCENTILES else float("inf")
         value = getattr(request, _TIMES[what])
-        if value is None or round(beyond, 6) < BEYOND_MIN:
+        if what in _PERCENTILES:
+            value = told(value, request.count, 1 - _PERCENTILES[what][0] / 100)
+        if value is None:
             return f"cannot be told from {request.count:,} replies"
         return f"it was {span(value)}" if holds(value, condition.value) else None
     if what == "throughput":
-        seen_hz = result.throughput_hz if condition.request == ALL else request.throughput_hz
-        return f"it was {seen_hz:.1f}/s" if holds(seen_hz, condition.value) else None
+        seen_hz = result.answered_hz(condition.request)
+        return f"it was {seen_hz:.1f} replies/s within the window" if holds(seen_hz, condition.value) else None
     if what == "starved":
         starved = result.starved_connections
         return f"{starved:,} connections were" if holds(starved, condition.value) else None

@@ -75,7 +75,8 @@ class GrpcServer:
         reflection.enable_server_reflection(reflected, self._server, _Descriptors())
         try:
             port = self._server.add_insecure_port(f"{options.host}:{options.port}")
-        except RuntimeError as error:
+        except RuntimeError as error:  # which does not say why; a socket of our own does
+            socket.create_server((options.host, options.port)).close()
             raise OSError(f"cannot listen on {options.host}:{options.port}") from error
         self.address: Address = (options.host, port)
         self._server.start()

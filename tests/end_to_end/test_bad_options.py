@@ -26,8 +26,8 @@ BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
     (["--pipeline-max", "0"], "--pipeline-max", "'0'", "from 1 to 65536"),
     (["--connections-max", "0"], "--connections-max", "'0'", "from 1 to 1000000"),
     (["--connections-max", "1000000"], "--connections-max", "1000000", "allowed: up to"),
-    (["--locking", "none"], "--locking", "'none'", "'per-stock'"),
-    (["--executor", ""], "--executor", "''", "'static-pool'"),
+    (["--locking", "none"], "--locking", "'none'", "allowed: mutex, per-stock"),
+    (["--executor", ""], "--executor", "''", "allowed: static-pool"),
     (["--host", "0.0.0.0"], "--host", "'0.0.0.0'", "loopback address"),
     (["--host", "192.0.2.1"], "--host", "'192.0.2.1'", "loopback address"),
     (["--host", "example.com"], "--host", "'example.com'", "loopback address"),
@@ -46,7 +46,7 @@ BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
 
 ON_SOCKETS: list[tuple[list[str], str, str, str]] = [
     (["--read-s", "0.01"], "--read-s", "'0.01'", "seconds, from 0.05 to 3600"),
-    (["--dispatch", "both"], "--dispatch", "'both'", "'connection'"),
+    (["--dispatch", "both"], "--dispatch", "'both'", "allowed: request, connection"),
 ]
 
 STOCK = 'name = "A"\nprice = 1.00\nvolume_limit = 5\n'
@@ -127,8 +127,8 @@ def test_a_bad_option_on_grpc(options: list[str], option: str, given: str, allow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "the following arguments are required: command"),
-        (["run"], "'run'"),
+        ([], "the following arguments are required: serve|list"),
+        (["run"], "serve|list: got 'run', allowed: serve, list"),
         (["serve"], "--transport: missing, allowed: grpc, sockets"),
         (["serve", "--transport", "http"], "'http'"),
         (["serve", "--transport", "sockets", "--port", "x"], "--port: got 'x'"),
@@ -166,12 +166,11 @@ def test_a_catalog_that_may_not_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("start", STARTS)
 def test_a_port_in_use(start: str) -> None:
-    """Exit code 2; the line names the address. The one that holds the port is not disturbed."""
+    """Exit code 2; the line names the port and says what to do. The one that holds the port is not disturbed."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = refused(*STARTS[start], "--port", str(port))
-        assert f"--host 127.0.0.1 --port {port}: " in line
-        assert "allowed" in line
+        assert f": port {port} of 127.0.0.1 is taken; stop the server that has it, or give --port N (0: any" in line
 
 
 @pytest.mark.parametrize("start", ["socket_server", "grpc_server"])

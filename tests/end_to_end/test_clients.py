@@ -50,9 +50,13 @@ REQUESTS: list[tuple[list[str], int, str]] = [
     (["lookup", "GameStart"], 0, "OK (1) GameStart $16.50 volume 12 sequence 2"),
     (["trade", "GameStart", "1000000", "sell"], 1, "SUSPENDED (0) GameStart volume 12"),
     (["lookup", "None"], 1, "UNKNOWN_STOCK (-1) None"),
-    (["trade", "GameStart", "0", "sell"], 1, "INVALID_QUANTITY (-2) GameStart"),
-    (["update", "GameStart", "--", "-0.01"], 1, "INVALID_PRICE (-2) GameStart"),
-    (["update", "GameStart", "nan"], 1, "INVALID_PRICE (-2) GameStart"),
+    (["trade", "GameStart", "0", "sell"], 1, "INVALID_QUANTITY (-2) GameStart; allowed: 1 to 2147483647 shares"),
+    (
+        ["update", "GameStart", "--", "-0.01"],
+        1,
+        "INVALID_PRICE (-2) GameStart; allowed: $0.00 to $92233720368547758.07",
+    ),
+    (["update", "GameStart", "nan"], 1, "INVALID_PRICE (-2) GameStart; allowed: $0.00 to $92233720368547758.07"),
 ]
 """What the trader is asked, its exit code, and what it prints: one after the other on a fresh server."""
 
@@ -103,6 +107,7 @@ def test_no_server_is_one_line_and_exit_code_3(program: str, transport: str) -> 
         (["clients.trader", "trade", "A", "many", "buy"], "'many'"),
         (["clients.trader", "update", "A", "cheap"], "'cheap'"),
         (["clients.trader", "update", "A", "1e999999"], "'1e999999'"),
+        (["clients.trader", "update", "A", "1.234"], "'1.234', allowed: dollars with at most two decimals"),
         (["clients.trader", "--address", "here"], "'here'"),
         (["clients.trader", "--transport", "http"], "'http'"),
         (["clients.trader", "--requests", "0"], "'0'"),
@@ -143,7 +148,7 @@ def test_a_session_is_the_same_on_both_transports(capsys: pytest.CaptureFixture[
 def test_the_price_updater_updates_until_it_is_stopped(served: Served, number: signal.Signals) -> None:
     """It says what it does, then how many updates it did, which is how many the server committed; exit code 0."""
     with Running("clients.price_updater", *served.options, "--interval-s", "0.001", "--stocks", "FishCo") as updater:
-        assert updater.line() == f"updating 1 stocks at {served.options[-1]} every 0.001 s on average"
+        assert updater.line() == f"updating 1 stock at {served.options[-1]} every 0.001 s on average"
         until(lambda: served.exchange.lookup("FishCo").sequence > 5, "the prices change")
         updater.signal(number)
         ended = updater.ended()

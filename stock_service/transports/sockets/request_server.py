@@ -306,7 +306,9 @@ class RequestServer:
 
     def _close(self, connection: ServedConnection) -> None:
         del self._connections[connection.fd]
-        connection.close()  # which takes it out of the epoll set too
+        if connection.events >= 0:  # closing alone would not, while a process forked just now still has it open
+            self._epoll.unregister(connection.fd)
+        connection.close()
         if not self._draining:
             self._set_accepting(True)
 

@@ -98,17 +98,19 @@ def test_errors_are_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     """Said aloud; a limit that was not kept counts for more."""
     with wrong_server() as server:
         assert run(server) == 1
-        assert "ERRORS (warm-up included): invalid_reply" in capsys.readouterr().out
+        assert "ERRORS (warm-up and attempts to connect included" in capsys.readouterr().out
         assert run(server, "--fail-if", "errors>0") == 4
 
 
 def test_a_server_that_is_not_there_is_one_line(server: str, capsys: pytest.CaptureFixture[str]) -> None:
     """On standard error, saying what to do; exit code 3."""
     host, _, _ = server.partition(":")
-    assert run(f"{host}:1") == 3
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("python -m clients.load: UNAVAILABLE: ")
-    assert last.endswith("start a server: python -m stock_service.socket_server")
+    times = ["--warm-up-s", "30", "--duration-s", "30"]
+    assert command.main(["--transport", "sockets", "--address", f"{host}:1", *times]) == 3  # at once, without a floor
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith("python -m clients.load: UNAVAILABLE: ")
+    assert said.err.endswith("start a server: python -m stock_service.socket_server\n")
 
 
 def test_a_limit_that_is_not_kept_is_exit_code_4(server: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,7 +155,8 @@ def test_the_highest_rate_is_found(
     limit = ["--find-rate", "--p99-ms", "60000", "--json", str(file)]
     assert run(server, *limit, "--fail-if", "starved>0") == 4  # too few replies for a percentile
     said = capsys.readouterr()
-    assert "no rate from 10/s on was shown to keep a p99 of 60000 ms" in said.out
+    assert "no rate was shown to keep a p99 of 60000 ms in 1 trials, from 10/s to 10/s; allow more" in said.out
+    assert said.err.startswith("first rate 10/s, at which 0.2 s have the 1,000 replies")
     assert "cannot be told from" in said.err
     monkeypatch.setattr(command, "SEARCH_FROM_HZ", 1200.0)
     monkeypatch.setattr(command, "SEARCH_TO_HZ", 1200.0)

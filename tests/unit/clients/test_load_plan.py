@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from clients.connecting import FAULT_EXIT
 from clients.load import command, options
+from clients.load.options import BROKEN_EXIT, ERROR_EXIT, INTERRUPTED_EXIT
 from clients.load.plan import CLIENTS_MAX, CONNECTIONS_MAX, LoadPlan
+from clients.load.search import TRIALS_MAX
+from stock_service.command_line import USAGE_EXIT
 from stock_service.errors import UsageError
 
 PLAN = LoadPlan("sockets", ("127.0.0.1", 1), 1, {"lookup": 1.0}, ("GameStart",), 0.0, 1.0)
@@ -80,20 +84,23 @@ def test_memory_for_records_is_bounded(connections: int) -> None:
         ("--warm-up-s -1", "--warm-up-s"),
         ("--timeout-s 100", "--timeout-s: got '100'"),
         ("--connections-per-client 4096 --clients 1 2", "--connections-per-client: got 4096"),
-        ("--connection never", "--connection: invalid choice: 'never'"),
-        ("--transport pigeon", "--transport: invalid choice: 'pigeon'"),
+        ("--connection never", "--connection: got 'never', allowed: kept-alive, per-request"),
+        ("--transport pigeon", "--transport: got 'pigeon', allowed: grpc, sockets"),
         ("--address localhost", "--address: got 'localhost'"),
         ("--quantity 0", "--quantity: got '0'"),
         ("--seed 1.5", "--seed: got '1.5'"),
         ("--stocks a\tb", "--stocks"),
         ("--durations 5", "unrecognized arguments"),
-        ("--client fastest", "--client: invalid choice: 'fastest'"),
+        ("--client fastest", "--client: got 'fastest', allowed: lean, library"),
         ("--rate-hz 0", "--rate-hz: got '0', allowed: a number from 0.1 to 1e+06"),
         ("--rate-hz nan", "--rate-hz: got 'nan'"),
         ("--rate-hz 1e9", "--rate-hz: got '1e9'"),
         ("--rate-hz fast", "--rate-hz: got 'fast'"),
-        ("--arrivals bursts", "--arrivals: invalid choice: 'bursts'"),
-        ("--choice pareto", "--choice: invalid choice: 'pareto'"),
+        ("--arrivals bursts", "--arrivals: got 'bursts', allowed: constant, poisson"),
+        ("--choice pareto", "--choice: got 'pareto', allowed: uniform, zipf"),
+        ("--arrivals constant", "--arrivals: got 'constant', allowed: beside --rate-hz R or --find-rate"),
+        ("--zipf-s 2", "--zipf-s: got 2.0, allowed: beside --choice zipf"),
+        ("--zipf-s 2 --choice uniform", "--zipf-s: got 2.0, allowed: beside --choice zipf"),
         ("--zipf-s 0", "--zipf-s: got '0'"),
         ("--zipf-s 11", "--zipf-s: got '11'"),
         ("--csv /no/such/folder/file.csv", "--csv: got '/no/such/folder/file.csv'"),
@@ -136,6 +143,7 @@ def test_the_options_make_the_plan() -> None:
     parser = options.parser(command.PROGRAM)
     plain = options.plan(parser.parse_args([]), 1)
     assert (plain.loop, plain.client, plain.choice, plain.connections) == ("closed", "lean", "uniform", 1)
+    assert (plain.arrivals, plain.zipf_s) == ("poisson", 1.0)
     words = "--rate-hz 2500 --arrivals constant --client library --choice zipf --zipf-s 0.8 --seed 7 --timeout-s 2"
     full = options.plan(parser.parse_args(words.split()), 3)
     assert (full.loop, full.rate_hz, full.arrivals, full.client) == ("open", 2500.0, "constant", "library")
@@ -168,6 +176,16 @@ def test_what_cannot_be_written_is_refused_before_anything_is_measured(tmp_path:
         options.output_file(str(tmp_path / name))
 
 
+def test_options_that_go_together_are_taken() -> None:
+    """A search has arrivals too, though no rate is given."""
+    for words in (
+        "--find-rate --p99-ms 5 --arrivals constant",
+        "--rate-hz 5 --arrivals poisson",
+        "--choice zipf --zipf-s 2",
+    ):
+        options.check(options.parser(command.PROGRAM).parse_args(words.split()))
+
+
 def test_streams_may_be_given_twice_and_requests_of_the_mix_limited() -> None:
     """What is written to, and not in the place of, holds both."""
     words = "--json /dev/null --csv /dev/null --mix lookup,trade --fail-if trade.p99>1s --fail-if errors>0"
@@ -188,3 +206,8 @@ def test_the_help_says_everything_in_80_columns(
         assert f"\n{group}\n" in text
     assert "(default: )" not in text
     assert "errors>0.1%'" in text
+    said = " ".join(text.split())
+    constants = (0, ERROR_EXIT, USAGE_EXIT, FAULT_EXIT, BROKEN_EXIT, INTERRUPTED_EXIT)
+    assert [code for code in constants if f" {code}: {options.EXITS[code]}" not in said] == []
+    assert options.EXITS.keys() == set(constants)
+    assert f"at most {TRIALS_MAX} trials" in said

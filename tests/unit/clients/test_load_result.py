@@ -264,3 +264,15 @@ def test_what_is_not_whole_is_refused(missing: str) -> None:
     del document[missing]
     with pytest.raises(KeyError):
         from_json(document)
+
+
+def test_replies_by_type_that_do_not_add_up_are_refused() -> None:
+    """A document that was changed by hand; one that is older and has none by type is taken."""
+    document = to_json(open_run())
+    parts = json.loads(json.dumps(document))
+    parts["parts"]["trade"]["completed"] += 1
+    with pytest.raises(ValueError, match="replies in the window by type"):
+        from_json(parts)
+    for part in parts["parts"].values():
+        del part["completed"]
+    assert from_json(parts).answered_hz("all") == open_run().throughput_hz

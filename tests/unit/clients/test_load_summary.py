@@ -118,14 +118,18 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
     [
         ({"interrupted": True}, "interrupted"),
         ({"interrupted": True, "unanswered": 1234}, "1,234 under way or due when interrupted, in no latency"),
-        ({"errors": {"unavailable": 3}}, "ERRORS (warm-up included): unavailable 3"),
+        (
+            {"errors": {"unavailable": 3}},
+            "attempts to connect included; table: the window's requests): unavailable 3",
+        ),
         ({"started_clients": 3}, "starved: 2 of 3 clients got no reply"),
         ({"connections_per_client": 2}, "starved: 1 of 2 connections got no reply"),
         ({"client_cpu_each_s": (1.7,)}, "a client used over 80% of a core"),
         ({"client_cpu_each_s": (0.85, 0.85), "cores": 1}, "the clients used over 80% of their core: latency"),
         ({"client_cpu_each_s": (1.2, 1.1, 1.1), "cores": 2}, "the clients used over 80% of their 2 cores: latency"),
         ({"began": 0}, "requests are not accounted for: do not trust this run"),
-        ({"arrivals": (bad_arrivals(),)}, "the sends did not follow the schedule"),
+        ({"arrivals": (bad_arrivals(),)}, "the sends did not follow the schedule (rate ÷ declared"),
+        ({"arrivals": (bad_arrivals(),)}, "not of the load asked for; lower --rate-hz, pin the clients with --cpus"),
     ],
 )
 def test_what_makes_a_number_doubtful_is_said(change: dict[str, object], said: str) -> None:
@@ -138,6 +142,34 @@ def test_a_percentile_needs_ten_requests_beyond_it() -> None:
     """p99.9 of 2,000 requests is a dash; of 10,000 it is a number."""
     assert printed(open_run(count=2000), OPEN).count("–") >= 3
     assert "–" not in printed(open_run(count=20_000), OPEN)
+
+
+def test_a_percentile_below_the_table_needs_as_many() -> None:
+    """Of service times and of late sends too: what the table withholds, no line gives."""
+    text = one_line(printed(open_run(count=990), OPEN))
+    assert "from the send: p50 197 µs, p99 –" in text
+    assert "sent late: p50 3 µs, p99 –, max 3 µs" in text
+    text = one_line(printed(open_run(count=18), OPEN))
+    assert "from the send: p50 –, p99 –" in text
+    assert "sent late: p50 –, p99 –, max" in text
+
+
+def row(result: LoadResult, name: str) -> list[str]:
+    """A row of the table."""
+    (line,) = [line for line in printed(result, OPEN).splitlines() if line.startswith(f"{name} ")]
+    return line.split()
+
+
+def test_the_table_and_a_threshold_have_one_throughput() -> None:
+    """Replies that came within the window, a second: of a server that fell behind, fewer than were answered."""
+    behind = open_run(times_us=(1_000_000,), count=2000)
+    assert [row(behind, name)[3] for name in ("lookup", "trade", "all")] == ["250", "250", "500"]
+    assert "per s: replies within the window" in one_line(printed(behind, OPEN))
+
+
+def test_times_of_failed_requests_alone_are_withheld() -> None:
+    """They would pass for the server's."""
+    assert row(open_run(failed=2000), "all") == ["all", "0", "2000", "0", *["–"] * 6]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ RUN = open_run(times_us=[5000] + [200] * 99, count=20_000)
         ("lookup.max>5001us", "lookup.max>4999us"),
         ("trade.max>201us", "trade.max>199us"),
         ("throughput<9999", "throughput<10001"),
-        ("lookup.throughput<5000", "lookup.throughput<5001"),
+        ("lookup.throughput<4999", "lookup.throughput<5000"),  # the last lookup comes after the window
         ("starved>0", "starved>=0"),
         ("errors>0", "errors>=0"),
         ("errors>0%", "errors>=0%"),
@@ -99,6 +99,15 @@ def test_each_limit_has_two_sides(kept: str, broken_by: str) -> None:
     assert said(RUN, kept) == []
     (line,) = said(RUN, broken_by)
     assert line.startswith(f"{broken_by}: ")
+
+
+def test_throughput_is_what_came_within_the_window() -> None:
+    """Of a server that fell behind: not what was answered in the end; of the parts as of the whole."""
+    behind = open_run(times_us=(1_000_000,), count=2000)  # each takes 1 s of a window of 2 s
+    assert behind.requests["all"].count == 2000
+    assert said(behind, "throughput<501") == ["throughput<501: it was 500.0 replies/s within the window"]
+    assert said(behind, "throughput<500") == said(behind, "trade.throughput<250") == []
+    assert said(behind, "trade.throughput<251") == ["trade.throughput<251: it was 250.0 replies/s within the window"]
 
 
 def test_errors_are_a_number_or_a_share() -> None:

@@ -3,15 +3,20 @@
 import random
 from collections.abc import Iterator
 from contextlib import closing
+from types import ModuleType
 
 import pytest
 
-from clients import connecting, trader
+from clients import connecting, price_updater, trader
 from clients.remote_exchange import RemoteExchange
+from stock_service.command_line import USAGE_EXIT
 from stock_service.errors import FAULTS, Fault, FaultCode
 from stock_service.model import Status
 from stock_service.transports import Connection
 from tests.unit.clients.fakes import FakeConnection, service
+
+BAD_QUANTITY = "INVALID_QUANTITY (-2) GameStart; allowed: 1 to 2147483647 shares"
+BAD_PRICE = "INVALID_PRICE (-2) GameStart; allowed: $0.00 to $92233720368547758.07"
 
 
 @pytest.fixture
@@ -30,14 +35,15 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeConnection]:
         ("trade GameStart 10 buy", "OK (1) GameStart volume 10 sequence 1", 0),
         ("trade GameStart 10 sell --request-id a", "OK (1) GameStart volume 10 sequence 1", 0),
         ("trade GameStart 1000001 buy", "SUSPENDED (0) GameStart volume 0", 1),
-        ("trade GameStart -3 buy", "INVALID_QUANTITY (-2) GameStart", 1),
-        ("trade GameStart 99999999999 buy", "INVALID_QUANTITY (-2) GameStart", 1),
+        ("trade GameStart -3 buy", BAD_QUANTITY, 1),
+        ("trade GameStart 99999999999 buy", BAD_QUANTITY, 1),
         ("update GameStart 16.50", "OK (1) GameStart $16.50 sequence 1", 0),
+        ("update GameStart 2.500", "OK (1) GameStart $2.50 sequence 1", 0),
         ("update GameStart $0", "OK (1) GameStart $0.00 sequence 1", 0),
-        ("update GameStart -1", "INVALID_PRICE (-2) GameStart", 1),
-        ("update GameStart nan", "INVALID_PRICE (-2) GameStart", 1),
-        ("update GameStart inf", "INVALID_PRICE (-2) GameStart", 1),
-        ("update GameStart -- -inf", "INVALID_PRICE (-2) GameStart", 1),
+        ("update GameStart -1", BAD_PRICE, 1),
+        ("update GameStart nan", BAD_PRICE, 1),
+        ("update GameStart inf", BAD_PRICE, 1),
+        ("update GameStart -- -inf", BAD_PRICE, 1),
         ("--transport sockets lookup FishCo", "OK (1) FishCo $42.50 volume 0 sequence 0", 0),
     ],
 )
@@ -52,12 +58,15 @@ def test_a_reply_is_one_line(arguments: str, line: str, code: int, capsys: pytes
     ("arguments", "option"),
     [
         ("lookup", "NAME"),
-        ("sell GameStart", "invalid choice"),
-        ("trade GameStart 1.5 buy", "QUANTITY"),
-        ("trade GameStart 1 hold", "side"),
+        ("sell GameStart", "got 'sell', allowed: lookup, trade, update"),
+        ("trade GameStart 1.5 buy", "QUANTITY: got '1.5', allowed: a whole number of at most 64 bits, of which the"),
+        ("trade GameStart 1.5 buy", "the service takes 1 to 2147483647 shares"),
+        ("trade GameStart 1 hold", "side: got 'hold', allowed: buy, sell"),
         ("trade GameStart 1", "side"),
         ("update GameStart abc", "DOLLARS"),
         ("update GameStart 1e30", "DOLLARS"),
+        ("update GameStart 1.234", "DOLLARS: got '1.234', allowed: dollars with at most two decimals"),
+        ("update GameStart 0.005", "DOLLARS: got '0.005', allowed: dollars with at most two decimals"),
         ("lookup GameStart --transport pigeon", "--transport"),
         ("lookup GameStart --address localhost", "--address"),
         ("lookup GameStart --timeout-s 0", "--timeout-s"),
@@ -124,3 +133,16 @@ def test_who_cannot_be_reached_is_to_be_started() -> None:
     fault: Fault = FAULTS[FaultCode.UNAVAILABLE]("nobody")
     assert connecting.explained(fault, "sockets").endswith("python -m stock_service.socket_server")
     assert connecting.explained(fault, "grpc").endswith("python -m stock_service.grpc_server")
+    assert "check --address and --transport (what listens there may speak another" in connecting.explained(
+        fault, "grpc"
+    )
+
+
+@pytest.mark.parametrize("program", [trader, price_updater])
+def test_the_help_has_every_exit_code(program: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the code has them."""
+    with pytest.raises(SystemExit):
+        program.main(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert program.EXITS.keys() == {0, program.OTHER_EXIT, USAGE_EXIT, connecting.FAULT_EXIT}
+    assert [code for code, meaning in program.EXITS.items() if f" {code}: {meaning}" not in said] == []

@@ -38,7 +38,7 @@ def test_good_options_are_values() -> None:
         (["--grace-s", "nan"], ["--grace-s", "'nan'", "from 0 to 60"]),
         (["--grace-s", "inf"], ["--grace-s", "'inf'", "from 0 to 60"]),
         (["--grace-s", "-0.1"], ["--grace-s", "'-0.1'", "from 0 to 60"]),
-        (["--locking", "none"], ["--locking", "'none'", "mutex", "snapshot"]),
+        (["--locking", "none"], ["--locking", "got 'none', allowed: mutex, snapshot"]),
         (["--address", "localhost"], ["--address", "'localhost'", "HOST:PORT"]),
         (["--po", "1"], ["--po"]),
         (["extra"], ["extra"]),
