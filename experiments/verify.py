@@ -135,13 +135,15 @@ def _design(folder: Path, records: Sequence[RunRecord]) -> Iterator[str]:
 def _belongs(folder: Path, records: Sequence[RunRecord]) -> Iterator[str]:
     """Whether the design and the environment are those that the runs were done with, where their records say it."""
     for name, digest in ((DESIGN_FILE, design_digest), (ENVIRONMENT_FILE, environment.digest)):
-        noted = [record.belongs_to[name] for record in records if name in record.belongs_to]
+        noted = [record for record in records if name in record.belongs_to]
         try:
-            others = sum(each != digest(folder) for each in noted)
+            should = digest(folder)
         except UsageError:  # not there or not to be read, which is said elsewhere
             continue
+        others = [record.run.run_id for record in noted if record.belongs_to[name] != should]
         if others:
-            yield f"{name}: not the one that was written: {others} of {len(records)} runs have another's digest"
+            have = f"{len(others)} of {len(records)} runs have another's digest"
+            yield f"{name}: not the one that was written: {have}{f' ({others[0]})' if len(others) == 1 else ''}"
 
 
 def _ended(folder: Path) -> bool:

@@ -16,12 +16,14 @@ from clients.load.recorder import RawRecords
 from clients.load.times import Times
 from experiments import verify
 from experiments.run_records import RAW_FOLDER, load_raw, raw_digest
+from experiments.runner import DESIGN_FILE
 from tests.unit.experiments.edited_folder import (
     RUN_IDS,
     Document,
     documents_of,
     edit,
     first,
+    found,
     keep,
     other,
     run_of,
@@ -64,6 +66,17 @@ def test_one_changed_value_of_a_record_is_found_whichever_it_is(
         difference = first(folder)
         assert difference, (number, path)
         assert str(number) in difference or RUN_IDS[number - 1] in difference
+
+
+def test_a_run_that_belongs_to_another_design_is_named(folder: Path) -> None:
+    """One run with another's digest is named; where all have it, they are counted."""
+
+    def change(document: Any) -> None:
+        document["belongs_to"][DESIGN_FILE] = "0" * 64
+
+    edit(folder, 2, change, seal=True)
+    have = f"1 of {len(RUN_IDS)} runs have another's digest ({RUN_IDS[1]})"
+    assert f"{DESIGN_FILE}: not the one that was written: {have}" in found(folder)
 
 
 def moved(times: Times, by: int) -> Times:
