@@ -1,9 +1,9 @@
 """A/A and A/B on this machine: how often equal arms are called different, and whether a known difference is found.
 
-What is measured comes from outside: ``measure(arm, block)`` does one whole run, with a server process of its own, and
-gives microseconds per request (any unit will do, as only ratios count). ``PLAIN`` and ``SLOWED`` are its arms; the
-slowed one's server computes longer on every request, by ``extra_us`` of what the plain one showed. It must compute
-and not sleep, as a sleep ends some 60 µs late.
+What is measured comes from outside: ``measure(arms, block)`` does one whole block, with a server process of its own for
+either arm, and gives microseconds per request of each (any unit will do, as only ratios count). ``PLAIN`` and
+``SLOWED`` are the arms; the slowed one's server computes longer on every request, by ``extra_us`` of what the plain one
+showed. It must compute and not sleep, as a sleep ends some 60 µs late.
 
 A/A: both arms are plain. The number of blocks is fixed beforehand, as it is in the studies, so nothing needs
 correcting. A/B: an arm is slowed by 10 %. Looking after every block from 6 to 20, and stopping at the first p under
@@ -42,8 +42,9 @@ FOUND_SHARE_MIN = 0.9
 POWER = 0.9
 """How often the smallest ratio that can be told apart is found."""
 
-Measure = Callable[[str, int], float]
-"""One run of an arm in a block (each block has a number of its own, from 1): microseconds per request. Blocks."""
+Measure = Callable[[tuple[str, str], int], tuple[float, ...]]
+"""Both arms in a block (each block has a number of its own, from 1), that which is to begin being named first:
+microseconds per request of each, in the order named. Blocks."""
 
 Announce = Callable[[str], object]
 """Is told, in a line, how far things are."""
@@ -51,7 +52,7 @@ Announce = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much is run. At most 2 × (``aa`` × ``aa_blocks`` + ``ab`` × last look) runs."""
+    """How much is run. At most ``aa`` × ``aa_blocks`` + ``ab`` × last look blocks."""
 
     aa: int
     """A/A experiments."""
@@ -73,10 +74,10 @@ class Plan:
 
 
 MINUTES = Plan(aa=8, ab=4)
-"""At most 288 runs, mostly some 200: for six minutes a run may take 1.2 to 1.8 s, its server's start included."""
+"""At most 144 blocks, mostly some 100: for ten minutes a block may take 4 to 6 s, its servers' start included."""
 
 OVERNIGHT = Plan(aa=40, ab=40, aa_blocks=12)
-"""At most 2,560 runs."""
+"""At most 1,280 blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,13 +241,12 @@ def save(record: AaRecord, file: Path) -> None:
 
 
 def _log_ratio(measure: Measure, arms: tuple[str, str], block: int, rng: random.Random) -> float:
-    """Both arms of a block, in random order. ValueError for a time not over 0."""
-    seen = [0.0, 0.0]
-    for place in rng.sample((0, 1), 2):
-        seen[place] = measure(arms[place], block)
-        if not 0 < seen[place] < math.inf:
-            raise ValueError(f"{seen[place]:g} µs per request in block {block}, allowed: over 0")
-    return math.log(seen[0] / seen[1])
+    """Both arms of a block; chance says which begins. ValueError for a time not over 0."""
+    first, second = rng.sample((0, 1), 2)
+    seen = measure((arms[first], arms[second]), block)
+    if not all(0 < each < math.inf for each in seen):
+        raise ValueError(f"{seen} µs per request in block {block}, allowed: over 0")
+    return math.log(seen[first] / seen[second])  # where the second begins, seen is the other way round
 
 
 def _parted(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], list[Outcome]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from experiments.selfcheck import analytic, replay, stalls
+from experiments.selfcheck import analytic, pairs, replay, stalls
 from experiments.selfcheck.finding import Finding
 
 CHECKS: dict[str, Callable[..., list[Finding]]] = {
@@ -25,3 +25,12 @@ def test_a_check_passes(name: str) -> None:
     findings = CHECKS[name](seconds=True)
     assert findings
     assert [finding for finding in findings if not finding.passed] == []
+
+
+@pytest.mark.slow
+def test_a_slowed_server_is_slower_in_a_block_whichever_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what it computes longer, 5 ms here; the other one is not held up by it."""
+    monkeypatch.setattr(pairs, "SLICES", 2)
+    for slowed, extra_us in ((1, (0.0, 5000.0)), (0, (5000.0, 0.0))):
+        seen_us = pairs.measure(*extra_us)
+        assert seen_us[slowed] > 5000 > seen_us[1 - slowed]
