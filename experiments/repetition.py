@@ -13,8 +13,8 @@ STEAL_SHARE_MAX = 0.02
 ATTEMPTS_MAX = 3
 """Of one run: a neighbour that stays is not waited for."""
 
-RUNS_FOR_ONE = 10
-"""One run in so many may be done again, which lengthens a sweep by a tenth at most."""
+RUNS_FOR_ONE = 20
+"""One run in so many may be done again, which lengthens a sweep by a twentieth at most."""
 
 
 def repetitions_max(runs: int) -> int:

@@ -16,8 +16,8 @@ from tests.unit.experiments import planted_runs
 from tests.unit.experiments.edited_folder import Document, documents_of, edit, first, found, keep, sealed
 from tests.unit.experiments.planted_runs import Stolen
 
-DESIGN = Design(cross(Setting("idle", 0.01, 0.02, clients=0), Factor("connections", (1, 2, 3))), blocks=5, seed=4)
-"""15 runs, so that 2 repetitions are allowed, of a server that nobody calls, which take no time."""
+DESIGN = Design(cross(Setting("idle", 0.01, 0.02, clients=0), Factor("connections", (1, 2, 3))), blocks=10, seed=4)
+"""30 runs, so that 2 repetitions are allowed, of a server that nobody calls, which take no time."""
 
 IDS = [run.run_id for run in DESIGN.runs()]
 
@@ -124,7 +124,7 @@ def test_a_sweep_in_which_runs_were_done_again_verifies(tmp_path: Path) -> None:
         (instead(AGAIN, 2, 0.05, 0.03), AGAIN, r"was not done again after attempt 2, of which 3\.00% were stolen"),
         (instead(1, 1, 0.0201), 1, r"was not done again after attempt 1, of which 2\.01% were stolen"),
         (instead(AGAIN, 2, 0.05, 0.05, 0.05, 0.05), AGAIN, r"has 4 attempts \(allowed 3\)"),
-        (two_before, 5, "was done again, beyond the 2 times in a sweep of 15 runs"),
+        (two_before, 5, "was done again, beyond the 2 times in a sweep of 30 runs"),
     ],
 )
 def test_attempts_that_the_rule_does_not_give_are_named(
