@@ -45,7 +45,7 @@ CHECKS: dict[str, Check] = {
         lambda overnight, _: stalls.check(overnight),
     ),
     "agreement": Check(
-        "Service times against those of ghz and h2load (gRPC), and of a Go and a C client (sockets)",
+        "Service times against those of ghz (gRPC), and of a Go and a C client (sockets)",
         lambda overnight, _: agreement.check(overnight),
     ),
     "clients": Check(

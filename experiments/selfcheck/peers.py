@@ -4,7 +4,7 @@
 name       speaks    loops  what it is
 =========  ========  =====  ==================================================================================
 ``ghz``    gRPC      both   ghz 0.121.0, on grpc-go; a worker sends when it is free and a request is due
-``h2load`` gRPC      both   nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
+``h2load`` gRPC      closed nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
 ``go``     sockets   both   ``experiments/peers/go``, built here; as ghz, a worker for each connection
 ``c``      sockets   both   ``experiments/peers/c``, built here; one thread with epoll; it spins where it has a rate
 =========  ========  =====  ==================================================================================
@@ -132,15 +132,14 @@ class H2load:
     program: Path
 
     def load(self, ask: Ask) -> Reading:
-        """See ``Peer``."""
+        """See ``Peer``. Closed loop only: with a rate, its connections would all send at the same moments."""
+        assert ask.rate_hz is None
         with tempfile.TemporaryDirectory() as scratch:
             body, log = Path(scratch) / "body", Path(scratch) / "log"
             body.write_bytes(b"\0" + len(PAYLOAD).to_bytes(4, "big") + PAYLOAD)
             command = [str(self.program), "--clients", str(ask.connections), "--max-concurrent-streams", "1"]
             command += ["--threads", "1", "--duration", f"{1000 * (ask.warm_up_s + ask.duration_s):.0f}ms"]
             command += ["--data", str(body), "--log-file", str(log)]
-            if ask.rate_hz is not None:
-                command += ["--rps", f"{ask.rate_hz / ask.connections:g}"]
             command += ["--header", "content-type: application/grpc", "--header", "te: trailers"]
             command += ["--header", f"grpc-timeout: {TIMEOUT_MS}m"]
             command.append(f"http://{ask.address[0]}:{ask.address[1]}{LOOKUP}")
