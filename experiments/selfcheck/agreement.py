@@ -1,12 +1,12 @@
 """Agreement: the load client reads what clients that are none of ours read of the same server.
 
-ghz for gRPC, the Go client and the C client for sockets (``peers.py``), taking turns with our own on one server process:
-the same requests on the same number of connections at the same constant rate, a quarter of what the server can do with
-this load beside it. ghz and the Go client sleep until a request is due or a reply comes; the C client and our own never
-do, so that waking up is in no time of theirs. Compared are the medians over the turns of the
-50th and the 99th percentile; of the service time, from the send, since these clients know no other. What each client
-reads of a server that does nothing, at the same rate, is shown beside it: a difference that is there too is the
-clients' own, and no error of either. ``clients.py`` has the loads at full speed.
+ghz for gRPC, the Go client and the C client for sockets (``peers.py``), taking turns with our own on one server
+process: the same requests on the same number of connections at the same constant rate, a quarter of what the server can
+do with this load beside it. ghz and the Go client sleep until a request is due or a reply comes; the C client and our
+own never do, so that waking up is in no time of theirs. Compared are the medians over the turns of the 50th and the
+99th percentile; of the service time, from the send, since these clients know no other. What each client reads of a
+server that does nothing, at the same rate, is shown beside it: a difference that is there too is the clients' own, and
+no error of either. ``clients.py`` has the loads at full speed.
 """
 
 from collections.abc import Callable, Mapping
