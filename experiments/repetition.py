@@ -1,4 +1,4 @@
-"""When a run is done again: the rule, fixed before anything is measured, and its limits.
+"""When a run is done again: the rule, the same for every run of a sweep, and its limits.
 
 A run from which the hypervisor stole more than gate 14 allows is done again at once, and the last attempt counts, also
 where an earlier one lost less. The rule looks at stolen time alone, and never at what was measured. It is bounded, so

@@ -142,7 +142,8 @@ def _belongs(folder: Path, records: Sequence[RunRecord]) -> Iterator[str]:
             continue
         others = [record.run.run_id for record in noted if record.belongs_to[name] != should]
         if others:
-            have = f"{len(others)} of {len(records)} runs have another's digest"
+            others = list(dict.fromkeys(others))  # a run may have several attempts
+            have = f"{len(others)} of {len(counting(records))} runs have another's digest"
             yield f"{name}: not the one that was written: {have}{f' ({others[0]})' if len(others) == 1 else ''}"
 
 

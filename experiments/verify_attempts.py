@@ -1,7 +1,8 @@
 """Whether the attempts in a sweep's records are those that the rule of ``repetition`` gives: it is gone through again.
 
-So no attempt can be left out, nor chosen to count instead of the last. Older records do not say how many attempts there
-were, since every run had one; nothing is said of them.
+So no attempt that was written can be left out, nor chosen to count instead of the last. A run's attempts are written
+when the last has ended: what an interruption cuts off is not there, and --resume begins that run anew. Older records do
+not say how many attempts there were, since every run had one; nothing is said of them.
 """
 
 from collections.abc import Iterator, Sequence

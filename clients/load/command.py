@@ -159,7 +159,8 @@ class _Session:
 def _knock(asked: LoadPlan) -> None:
     """Connects once, and closes again, before anything is measured: raises Unavailable where nobody listens.
 
-    Blocks for ``PROBE_S`` at most. A server that is slow to accept is no error, here or later.
+    Blocks for ``PROBE_S`` at most for each of its addresses, once its name is resolved. A server that is slow to accept
+    is no error, here or later.
     """
     host, port = asked.address
     try:
@@ -231,7 +232,7 @@ def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial
     if run.result.completed < KEPT_UP * due:
         faults.append(f"{run.result.completed:,} replies in time, of {due:,} due")
     kept = not faults and not late_sends
-    generator = ", sent late" if late_sends else ", sent off its schedule" if off_schedule and not kept else ""
+    generator = ", sent late" if late_sends else ", sent off its schedule" if off_schedule else ""
     said = f"p99 {span(told(every.p99_us, every.count, 0.01))}, {'; '.join(faults) or 'kept'}{generator}"
     return Trial(rate_hz, kept, said, bool(generator))
 
@@ -241,6 +242,8 @@ def _conclusion(found: Found, p99_ms: float) -> str:
     late = f"requests were sent late: {LATE_WHY}"
     if found.rate_hz is not None:
         above = f"; above it {late}" if found.late_sends else ""
+        if any(tried.late_sends for tried in found.trials if tried.rate_hz == found.rate_hz):
+            above += "; at it requests were sent off their schedule, so that it is the rate of another load"
         return f"highest rate with a p99 of at most {p99_ms:g} ms: {found.rate_hz:.0f}/s, within 5 %{above}"
     rates_hz = [tried.rate_hz for tried in found.trials]
     return (

@@ -48,7 +48,7 @@ INTERRUPTED_EXIT = 130
 """What shells give for a program that Ctrl-C ended."""
 
 EXITS = {
-    0: "every request was answered and every limit kept",
+    0: "every request was answered and every limit kept, or a rate was found",
     ERROR_EXIT: "requests ended in errors",
     USAGE_EXIT: "a bad option, or a file that cannot be written",
     FAULT_EXIT: "no client could connect, or nothing there speaks the transport",

@@ -3,7 +3,8 @@
 Doubles the rate from a low one until a trial fails, or halves it until one passes where the first has failed; then
 halves the interval (on the logarithm) until it is 5 % wide, and has the rate found pass a second trial, stepping down
 by 5 % until one has passed twice: what passes once may have been lucky. A trial that failed while the generator itself
-was late says little of the server, and is repeated once before it counts.
+was late says little of the server, and is repeated once before it counts; not so in the proof, where a second chance
+would be luck's.
 
 Left out: what a trial is, which the caller measures, in an open loop, since a closed one slows down with the server and
 shows no limit.
@@ -77,10 +78,11 @@ def find_rate(trial: Callable[[float], Trial], least_hz: float, first_hz: float,
             best_hz = tried.rate_hz
         else:
             failed = tried
-    late = failed is not None and failed.late_sends
     while best_hz >= least_hz and len(trials) < TRIALS_MAX:
-        if not attempt(best_hz).kept:
+        trials.append(trial(best_hz))  # once only, whatever it fails by: this is the proof
+        if not trials[-1].kept:
+            failed = trials[-1]
             best_hz /= STEP
         elif sum(tried.kept for tried in trials if tried.rate_hz == best_hz) > 1:
-            return Found(best_hz, tuple(trials), late)
-    return Found(None, tuple(trials), late)
+            return Found(best_hz, tuple(trials), failed is not None and failed.late_sends)
+    return Found(None, tuple(trials), failed is not None and failed.late_sends)

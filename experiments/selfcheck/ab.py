@@ -9,7 +9,7 @@ A/A: both arms are plain. The number of blocks is fixed beforehand, as it is in 
 correcting. A/B: an arm is slowed by 10 %. Looking after every block from 6 to 20, and stopping at the first p under
 0.05, would call equal arms different in 17 of 100 experiments; so there are three looks, declared beforehand, each at a
 third of the level (Bonferroni; simulated, 3 of 100 remain). An experiment ends at the first look that decides. The
-first is at 8 blocks: with 6, no p is under 0.05 ÷ 3. The arms of a block run in random order, and A/A and A/B
+first is at 8 blocks: with 6, no p is under 0.05 ÷ 3. Chance says which arm of a block begins, and A/A and A/B
 experiments in one random order, so that the time of day is no arm's.
 
 The spread that A/A shows gives the smallest ratio that can be told apart here. That is kept in an ``AaRecord`` for
@@ -74,7 +74,7 @@ class Plan:
 
 
 MINUTES = Plan(aa=8, ab=4)
-"""At most 144 blocks, mostly some 100: for ten minutes a block may take 4 to 6 s, its servers' start included."""
+"""At most 144 blocks, mostly some 100: some 3 s each, its servers' start included: five minutes or six."""
 
 OVERNIGHT = Plan(aa=40, ab=40, aa_blocks=12)
 """At most 1,280 blocks."""

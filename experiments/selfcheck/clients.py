@@ -164,7 +164,8 @@ def judge(
     pairs = zip(read[LEAN], read[goal.than], strict=True)
     ratio = median(getattr(ours, goal.metric) / getattr(theirs, goal.metric) for ours, theirs in pairs)
     met = ratio >= goal.bound if goal.at_least else ratio <= goal.bound
+    of_medians = values[LEAN] / values[goal.than]
     unit = "1/s" if goal.at_least else "µs"
     beside = ", ".join(f"{name} {value:,.0f}" for name, value in values.items())
-    shown = f"{ratio:.2f}; {beside} {unit}; medians of {scale.turns} turns"
+    shown = f"{ratio:.2f}, the median of {scale.turns} turns' ratios; of the medians {of_medians:.2f}: {beside} {unit}"
     return Finding(goal.name, shown, goal.must if scale.judged else "a reading", met or not scale.judged)

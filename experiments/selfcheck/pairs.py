@@ -33,7 +33,10 @@ LOAD = f"an echo on sockets, one lean connection, closed loop, {SLICES} x {DURAT
 
 
 def check(overnight: bool = False, record_to: Path | None = None) -> list[Finding]:
-    """Runs the pairs: some 10 minutes, hours with ``overnight``. Raises OSError where the record cannot be written."""
+    """Runs the pairs: some 6 minutes, an hour or more with ``overnight``.
+
+    Raises OSError where the record cannot be written.
+    """
     plan = ab.OVERNIGHT if overnight else ab.MINUTES
     return found("A/A and A/B", "equal arms equal, a slowed one slower", lambda: _check(plan, record_to))
 

@@ -12,8 +12,8 @@ from experiments.run_records import RUNS_FILE, counting, load_raw, load_records,
 from tests.unit.experiments.planted_runs import Stolen
 
 IDLE = Setting("idle", 0.01, 0.02, clients=0)
-DESIGN = Design(cross(IDLE, Factor("connections", (1, 2, 3))), blocks=7, seed=4)
-"""21 runs, so that 3 repetitions are allowed, of a server that nobody calls, which take no time."""
+DESIGN = Design(cross(IDLE, Factor("connections", (1, 2, 3))), blocks=14, seed=4)
+"""42 runs, so that 3 repetitions are allowed, of a server that nobody calls, which take no time."""
 
 IDS = [run.run_id for run in DESIGN.runs()]
 
@@ -63,8 +63,8 @@ def test_a_run_is_attempted_three_times_and_the_last_counts(tmp_path: Path) -> N
     assert (row.attempt, row.steal_share) == (3, 0.05)
 
 
-def test_a_sweep_repeats_one_run_in_ten(tmp_path: Path) -> None:
-    """Here 3 of 21: when they are spent, within a run or between two, an attempt counts as it is."""
+def test_a_sweep_repeats_one_run_in_twenty(tmp_path: Path) -> None:
+    """Here 3 of 42: when they are spent, within a run or between two, an attempt counts as it is."""
     stolen = Stolen({IDS[0]: [0.05, 0.0], IDS[2]: [0.05, 0.0], IDS[5]: [0.05, 0.04, 0.0], IDS[9]: [0.06, 0.0]})
     stolen.sweep(tmp_path, DESIGN)
     repeated = [(run_id, attempts) for run_id, _, attempts in numbered(tmp_path) if attempts != 1]

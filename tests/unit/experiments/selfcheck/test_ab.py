@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments import stats
-from experiments.selfcheck import ab
+from experiments.selfcheck import ab, pairs
 from experiments.selfcheck.ab import PLAIN, SLOWED, AaRecord, Plan
 from experiments.stats import Verdict
 
@@ -191,3 +191,14 @@ def test_a_record_is_written_as_json(tmp_path: Path, deviation: float) -> None:
     endless = {"effect_min": None} if math.isinf(record.effect_min) else {}
     assert math.isinf(record.effect_min) is (deviation > 0.1)
     assert json.loads((tmp_path / "aa.json").read_text()) == asdict(record) | endless
+
+
+def test_the_check_slows_the_arm_that_it_calls_slowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a tenth of the plain response, whichever begins; and all of it is found."""
+    noise = random.Random(1)
+
+    def measure(*extra_us: float) -> tuple[float, ...]:
+        return tuple((200.0 + each) * math.exp(noise.gauss(0, 0.02)) for each in extra_us)
+
+    monkeypatch.setattr(pairs, "measure", measure)
+    assert [finding.passed for finding in pairs.check()] == [True, True, True]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments.selfcheck import peers
-from experiments.selfcheck.load import LoadFailed, finished, kept_to
+from experiments.selfcheck.load import LoadFailed, finished, kept_to, lookups
 from experiments.selfcheck.peers import Absent, Ask, CClient, Ghz, GoClient, H2load, Reading
 
 ASK = Ask(("127.0.0.1", 1), connections=2, duration_s=1.0, warm_up_s=0.5)
@@ -152,3 +152,8 @@ def test_what_is_absent_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.M
     assert lines["h2load"] == "h2load is absent: install nghttp2-client"
     assert lines["go"] == "the Go client cannot be built: install Go, see https://go.dev/doc/install"
     assert lines["c"] == "the C client cannot be built: install a C compiler as cc"
+
+
+def test_every_client_tells_the_server_our_own_timeout() -> None:
+    """Or servers would have other work to do for us."""
+    assert lookups("grpc", ASK.address).timeout_s * 1000 == peers.TIMEOUT_MS
