@@ -131,7 +131,15 @@ def test_lock_waits_come_in_microseconds_and_are_zero_where_no_lock_is_needed(tm
 def test_a_run_is_measured_on_either_transport(transport: str) -> None:
     """Latency, throughput, processor time and memory are there, agree, and nothing failed."""
     lookup, trade, everything = execute(
-        dataclasses.replace(SETTING, transport=transport, clients=2, mix=LOOKUP_AND_TRADE, lock_waits=True)
+        dataclasses.replace(
+            SETTING,
+            transport=transport,
+            clients=2,
+            mix=LOOKUP_AND_TRADE,
+            lock_waits=True,
+            warm_up_s=1.0,
+            duration_s=0.5,
+        )
     )
     assert everything.errors == everything.starved_clients == 0
     assert everything.count == lookup.count + trade.count > 50
@@ -139,7 +147,7 @@ def test_a_run_is_measured_on_either_transport(transport: str) -> None:
     assert everything.response_us_mean is not None
     assert everything.n_over_x_us == pytest.approx(everything.response_us_mean, rel=0.5)
     assert everything.server_cpu_s is not None
-    assert 0 < everything.server_cpu_s < 0.2 * len(cores()) + 0.05
+    assert 0 < everything.server_cpu_s < 0.5 * len(cores()) + 0.05
     assert everything.server_memory_mib is not None
     assert everything.server_memory_mib > 5
     assert everything.pinned is (len(cores()) > 1)
