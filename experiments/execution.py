@@ -10,7 +10,6 @@ Left out: retries. A run whose server or updater fails ends the sweep, which can
 """
 
 import json
-import os
 import resource
 import sys
 import tempfile
@@ -33,7 +32,7 @@ from experiments import timeline
 from experiments.design import Run, Setting
 from experiments.environment import cores
 from experiments.observation import LockWait, Machine, Observation
-from experiments.server_process import READY_S, Program
+from experiments.server_process import READY_S, Program, kept_to
 from experiments.services.workloads import REQUEST_TYPES
 from stock_service import transports
 from stock_service.catalog_file import load as load_catalog
@@ -218,14 +217,8 @@ def calibrate(on: tuple[int, ...] | None) -> float:
 
     On these cores, as this thread then is for so long; None, or where the system pins nothing: on any. Raises OSError.
     """
-    if on is None or not hasattr(os, "sched_setaffinity"):
+    with kept_to(on):
         return _calibrated_us()
-    before = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, on)
-        return _calibrated_us()
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def _calibrated_us() -> float:

@@ -16,7 +16,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -66,25 +67,25 @@ class Program:
         """Starts it, on the cores ``cpus`` only (None: on any). Raises ProgramFailed where there is no such program."""
         self._command = tuple(command)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
-        try:
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=self._stderr,
-                start_new_session=True,
-            )
-        except OSError as error:
-            self._stderr.close()
-            raise ProgramFailed(command, f"did not start: {error}", "") from error
-        if cpus is not None:
+        with ExitStack() as kept:
             try:
-                pin(self._process.pid, cpus)  # before it has a second thread: it is still loading its interpreter
+                kept.enter_context(kept_to(cpus))
             except OSError as error:
-                failed = self._failed(f"cannot be kept to cores {', '.join(map(str, cpus))}: {error}")
-                self._kill()
-                self._close()
-                raise failed from error
+                self._stderr.close()
+                assert cpus is not None
+                where = ", ".join(map(str, cpus))
+                raise ProgramFailed(command, f"cannot be kept to cores {where}: {error}", "") from error
+            try:
+                self._process = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=self._stderr,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self._stderr.close()
+                raise ProgramFailed(command, f"did not start: {error}", "") from error
 
     @property
     def pid(self) -> int:
@@ -199,7 +200,18 @@ class Program:
         return ProgramFailed(self._command, what, said.decode("utf-8", "replace"))
 
 
-def pin(pid: int, cpus: tuple[int, ...]) -> None:
-    """Keeps a process of one thread, and the threads it starts from now on, to these cores; where the system can."""
-    if _LINUX:
-        os.sched_setaffinity(pid, cpus)
+@contextmanager
+def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
+    """Keeps this thread, and so what it starts, to these cores meanwhile: a program's threads, from its first on.
+
+    None, or where the system pins nothing: on any. Raises OSError for cores that are not there.
+    """
+    if cpus is None or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -20,7 +20,7 @@ from clients.load.result import ALL, LoadResult, RequestResult
 from experiments.environment import cores
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.queue_server import Options
-from experiments.server_process import Program, ProgramFailed
+from experiments.server_process import Program, ProgramFailed, kept_to
 from stock_service.errors import Fault, StockServiceError
 from stock_service.transports import Address
 
@@ -155,20 +155,6 @@ def finished(
             words = stderr.read().decode("utf-8", "replace").strip().splitlines() or ["nothing"]
             raise LoadFailed(f"{name}: exit code {process.returncode}; it said: {words[-1]}")
     return said.decode("utf-8", "replace")
-
-
-@contextmanager
-def kept_to(cpus: Cores) -> Iterator[None]:
-    """Keeps this thread, and so what it starts, to these cores meanwhile: a program's threads, from its first on."""
-    if cpus is None or not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def found(name: str, must: str, look: Callable[[], list[Finding]]) -> list[Finding]:

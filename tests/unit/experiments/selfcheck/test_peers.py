@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from experiments.selfcheck import peers
-from experiments.selfcheck.load import LoadFailed, finished, kept_to, lookups
+from experiments.selfcheck.load import LoadFailed, finished, lookups
 from experiments.selfcheck.peers import Absent, Ask, CClient, Ghz, GoClient, H2load, Reading
+from experiments.server_process import kept_to
 
 ASK = Ask(("127.0.0.1", 1), connections=2, duration_s=1.0, warm_up_s=0.5)
 
