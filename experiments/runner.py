@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -147,10 +148,11 @@ def _keep_only(kept: Sequence[RunRecord], folder: Path) -> None:
     for repaired in (table, records):
         repaired.unlink(missing_ok=True)
     with ResultsWriter(table) as rows_writer, RunRecordsWriter(records) as records_writer:
-        for record in kept:
-            records_writer.append(record)
-            if record.counts:
-                rows_writer.append(rows(record.study, record.run, record.seen, record.attempt))
+        for _, attempts in groupby(kept, key=lambda record: record.run.run_id):
+            *superseded, last = attempts
+            records_writer.append(*superseded, last)
+            if last.counts:
+                rows_writer.append(rows(last.study, last.run, last.seen, last.attempt))
     records.replace(folder / RUNS_FILE)
     table.replace(folder / RESULTS_FILE)
 

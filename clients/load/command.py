@@ -151,8 +151,9 @@ class _Session:
             result = fleet.run(asked, watch)
         self.runs.append(Measured(asked, result, floor_said, started_at))
         if result.unheard and not result.interrupted:
-            host, port = asked.address
-            raise Unavailable(f"nothing that speaks {asked.transport} answered at {host}:{port}")
+            first, (host, port) = len(self.runs) == 1, asked.address
+            was = f"nothing that speaks {asked.transport} answered" if first else "nothing answers any more"
+            raise Unavailable(f"{was} at {host}:{port}")
         return self.runs[-1]
 
 

@@ -1,6 +1,6 @@
 """Agreement: the load client reads what clients that are none of ours read of the same server.
 
-ghz for gRPC, the Go client and the C client for sockets (``peers.py``), taking turns with our own on one server
+ghz for gRPC, the Go client and the C client for sockets (``peers.py``), each taking turns with our own on a server
 process: the same requests on the same number of connections at the same constant rate, a quarter of what the server can
 do with this load beside it. ghz and the Go client sleep until a request is due or a reply comes; the C client and our
 own never do, so that waking up is in no time of theirs. Compared are the medians over the turns of the 50th and the
@@ -9,14 +9,14 @@ server that does nothing, at the same rate, is shown beside it: a difference tha
 no error of either. ``clients.py`` has the loads at full speed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import median
 
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import found, known, lookups, null_server, run, stock_server, times
 from experiments.selfcheck.peers import Absent, Ask, Peer, Reading, peers
+from stock_service.transports import Address
 
 CONNECTIONS = 8
 
@@ -32,14 +32,8 @@ WITHIN: Mapping[str, tuple[float, float]] = {"p50": (0.05, 50.0), "p99": (0.10, 
 PACE = 0.02
 """How far a client may be off the rate that it is asked for."""
 
-WITH: Mapping[str, tuple[str, ...]] = {"grpc": ("ghz",), "sockets": ("go", "c")}
-"""Whom we are compared with, on each transport."""
-
-
-OURS = "ours"
-
-Loader = Callable[[Ask], Reading]
-"""Any client."""
+WITH: tuple[tuple[str, str], ...] = (("grpc", "ghz"), ("sockets", "go"), ("sockets", "c"))
+"""Transports, and whom we are compared with there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,43 +58,44 @@ def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
     scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
     findings = []
     with peers() as all_peers:
-        for transport, names in WITH.items():
-            there = {name: all_peers[name] for name in names}
-            present = {name: peer for name, peer in there.items() if not isinstance(peer, Absent)}
-            findings += [
-                Finding(f"agreement, {transport} with {name}", str(peer), _must(scale), None)
-                for name, peer in there.items()
-                if isinstance(peer, Absent)
-            ]
+        for transport, name in WITH:
+            peer = all_peers[name]
+            title = f"agreement, {transport} with {name}"
+            if isinstance(peer, Absent):
+                findings.append(Finding(title, str(peer), _must(scale), None))
+                continue
 
-            def look(transport: str = transport, present: Mapping[str, Peer] = present) -> list[Finding]:
-                return _compare(transport, present, scale)
+            def look(title: str = title, transport: str = transport, peer: Peer = peer) -> list[Finding]:
+                return _compare(title, transport, peer, scale)
 
-            findings += found(f"agreement, {transport}", _must(scale), look) if present else []
+            findings += found(title, _must(scale), look)
     return findings
 
 
-def _compare(transport: str, others: Mapping[str, Peer], scale: Scale) -> list[Finding]:
-    loaders: dict[str, Loader] = {OURS: partial(_own, transport)} | {name: peer.load for name, peer in others.items()}
-    read: dict[str, list[Reading]] = {name: [] for name in loaders}
+def _compare(title: str, transport: str, peer: Peer, scale: Scale) -> list[Finding]:
+    ours, theirs = [], []
     with stock_server(transport) as (_, address):
         plan = replace(lookups(transport, address), connections_per_client=CONNECTIONS)
         capacity_hz = run(replace(plan, duration_s=scale.capacity_s)).throughput_hz
         rate_hz = float(round(min(RATE_HZ_MAX, CAPACITY_SHARE * capacity_hz)))
         ask = Ask(address, CONNECTIONS, scale.duration_s, scale.warm_up_s, rate_hz)
-        for turn in range(scale.turns):  # whoever is first has the server as the last one left it
-            for name in list(loaders)[:: -1 if turn % 2 else 1]:
-                read[name].append(loaders[name](ask))
+        for turn in range(scale.turns):
+            if turn % 2:  # whoever is first has the server as the other left it
+                theirs.append(peer.load(ask))
+                ours.append(_own(transport, address, ask))
+            else:
+                ours.append(_own(transport, address, ask))
+                theirs.append(peer.load(ask))
     with null_server(transport) as (_, address):
-        floors = {name: load(replace(ask, address=address)) for name, load in loaders.items()}
-    findings = []
-    for name in others:
-        title, both = f"agreement, {transport} with {name}", (read[OURS], read[name])
-        findings.append(pace(f"{title}, pace", rate_hz, both, scale))
-        for percentile in WITHIN:
-            at = f"{title}, {percentile} at {rate_hz:.0f}/s"
-            findings.append(judge(at, percentile, both, (floors[OURS], floors[name]), scale))
-    return findings
+        ask = replace(ask, address=address)
+        floors = (_own(transport, address, ask), peer.load(ask))
+    return [
+        pace(f"{title}, pace", rate_hz, (ours, theirs), scale),
+        *(
+            judge(f"{title}, {percentile} at {rate_hz:.0f}/s", percentile, (ours, theirs), floors, scale)
+            for percentile in WITHIN
+        ),
+    ]
 
 
 def pace(name: str, rate_hz: float, turns: tuple[list[Reading], list[Reading]], scale: Scale) -> Finding:
@@ -134,10 +129,10 @@ def judge(
     return Finding(name, shown, must, agree or not scale.judged)
 
 
-def _own(transport: str, ask: Ask) -> Reading:
+def _own(transport: str, address: Address, ask: Ask) -> Reading:
     """The same load by the project's own client."""
     plan = replace(
-        lookups(transport, ask.address),
+        lookups(transport, address),
         connections_per_client=ask.connections,
         rate_hz=ask.rate_hz,
         arrivals="constant",

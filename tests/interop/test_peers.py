@@ -158,7 +158,7 @@ def test_the_clients_agree(peer: Callable[[str], Peer]) -> None:
         peer(name)
     findings = agreement.check(seconds=True)
     assert [finding for finding in findings if not finding.passed] == []
-    assert len(findings) == 3 * len(others)
+    assert len(findings) == 3 * len(agreement.WITH)
 
 
 def test_the_c_client_is_compiled_without_a_warning() -> None:

@@ -1,12 +1,17 @@
 """What the load client says where nothing answers it, or something of another protocol."""
 
 import socket
+from argparse import Namespace
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
 from clients.load import command, fleet
 from clients.load.plan import LoadPlan
+from clients.load.records import Records
+from stock_service.errors import Unavailable
+from tests.unit.clients.reports import PLAN, closed_records, closed_run
 
 pytestmark = pytest.mark.slow
 
@@ -46,3 +51,16 @@ def test_a_server_of_another_protocol_is_one_line(
     assert "check --address and --transport (what listens there may speak another protocol)" in last
     if client == "lean":
         assert f"nothing that speaks grpc answered at {server}" in last
+
+
+def test_a_server_that_dies_between_two_runs_is_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answered before, so that its protocol is none of the causes; both runs are kept."""
+    heard = closed_run(closed_records())
+    unheard = replace(closed_run(Records()), errors={"unavailable": 3})
+    results = iter([heard, unheard])
+    monkeypatch.setattr(fleet, "run", lambda *_: next(results))
+    session = command._Session(Namespace())
+    session.run(PLAN, None)
+    with pytest.raises(Unavailable, match=r"^UNAVAILABLE: nothing answers any more at 127\.0\.0\.1:50052$"):
+        session.run(PLAN, None)
+    assert [run.result for run in session.runs] == [heard, unheard]

@@ -128,7 +128,7 @@ def test_a_trial_run_decides_nothing_and_says_so(tmp_path: Path) -> None:
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "**This is a trial run.**" in text
     assert "below 6 blocks no comparison" in text
-    assert "of a family of 6, as the four answers’ is, 8." in text
+    assert "one of a larger family needs more, as its refusal says." in text
     assert not any(f"| **{verdict}**" in text for verdict in DECIDED)
     assert " inf" not in text
     assert " nan" not in text

@@ -79,8 +79,10 @@ def test_what_was_repeated_before_an_interruption_is_counted_when_it_is_resumed(
     with pytest.raises(KeyboardInterrupt):
         Stolen(shares, fail_at=6).sweep(tmp_path, DESIGN)
     assert numbered(tmp_path) == [(IDS[0], n, 3) for n in (1, 2, 3)] + [(IDS[1], 1, 1), (IDS[2], 1, 1)]
+    before = (tmp_path / RUNS_FILE).read_bytes()
     rest = Stolen(shares)
     rest.sweep(tmp_path, DESIGN, resume=True)
+    assert (tmp_path / RUNS_FILE).read_bytes().startswith(before), "attempts of a run are no longer written as one"
     assert rest.executed == [*IDS[3:7], IDS[6], *IDS[7:]]
     assert (table(tmp_path)[IDS[6]].attempt, table(tmp_path)[IDS[7]].steal_share) == (2, 0.07)
     kept = load_records(tmp_path)

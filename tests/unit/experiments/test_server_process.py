@@ -3,7 +3,9 @@
 import contextlib
 import os
 import socket
+import subprocess
 import sys
+from typing import Any
 
 import psutil
 import pytest
@@ -123,6 +125,23 @@ def test_a_program_is_pinned_before_it_has_threads() -> None:
             assert os.sched_getaffinity(thread.id) == {core}
         with pytest.raises(ProgramFailed):  # its timer keeps it from exiting
             program.stop(timeout_s=0.05)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
+def test_a_program_has_its_cores_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It inherits them: there is no moment in which a thread of its own could begin on another."""
+    core, before, began = cores()[-1], os.sched_getaffinity(0), []
+    start = subprocess.Popen
+
+    def starting(*arguments: Any, **options: Any) -> Any:
+        began.append(os.sched_getaffinity(0))
+        return start(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", starting)
+    with python(GOOD + WAIT, (core,)) as program:
+        program.ready()
+    assert began == [{core}]
+    assert os.sched_getaffinity(0) == before
 
 
 def test_threads_and_open_connections_are_counted() -> None:
