@@ -15,7 +15,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator, MutableSequence
+from collections.abc import Callable, Iterator, MutableSequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from typing import Protocol
 
+from clients.load import priority
 from clients.load.driver import Driver, KeptAlive, PerRequest, Surroundings
 from clients.load.lanes import Lanes
 from clients.load.lean import lean_codec, lean_connect
@@ -175,6 +176,8 @@ def _settle(plan: LoadPlan) -> None:
     """Sets the process up: its cores, its descriptors, no garbage collection."""
     if plan.cpus is not None and sys.platform == "linux":
         os.sched_setaffinity(0, plan.cpus)
+    if plan.real_time:
+        priority.take_real_time()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard and soft < 4 * plan.connections_per_client + 64:  # grpcio has several for each
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -190,12 +193,11 @@ _SPIN_NS = 150_000
 def _load(plan: LoadPlan, client: int, stopping: Stopping, progress: MutableSequence[int]) -> Load:
     """The connections that the plan gives a client."""
     deadline = stopping.deadline
-    workload = Workload(plan)
-    numbers = range(plan.connections_per_client)
+    workload, numbers = Workload(plan), range(plan.connections_per_client)
     if plan.client == "lean" and plan.connection == "kept-alive" and (len(numbers) > 1 or plan.rate_hz is not None):
         around = _around(plan, client, 0, deadline, progress)
         drawn = [workload.drawn(client, number) for number in numbers]
-        due_ns = None if plan.rate_hz is None else _schedule(plan, client, plan.clients).due_ns
+        due_ns = _due_ns(plan, client, plan.clients)
         codec = partial(lean_codec, plan.transport, plan.address, plan.timeout_s)
         return _Multiplexed(Lanes(plan.address, codec, workload, drawn, around, due_ns), stopping)
     kind = KeptAlive if plan.connection == "kept-alive" else PerRequest
@@ -215,7 +217,6 @@ def _around(
     else:
         connect = partial(load(plan.transport).connect, plan.address)
     part = number * plan.clients + client  # so that each client's parts together are constant where the whole is
-    schedule = None if plan.rate_hz is None else _schedule(plan, part, plan.connections)
     return Surroundings(
         connect,
         deadline,
@@ -223,14 +224,14 @@ def _around(
         plan.records_max,
         progress,
         place,
-        due_ns=None if schedule is None else schedule.due_ns,
+        due_ns=_due_ns(plan, part, plan.connections),
         spin_ns=_SPIN_NS if plan.connections_per_client == 1 else 0,
     )
 
 
-def _schedule(plan: LoadPlan, part: int, parts: int) -> Schedule:
-    assert plan.rate_hz is not None
-    return Schedule(plan.rate_hz, plan.arrivals, part, parts, plan.seed)
+def _due_ns(plan: LoadPlan, part: int, parts: int) -> Callable[[int], Iterator[int]] | None:
+    """When the requests of a part of the load are due, from a beginning on; None in a closed loop."""
+    return None if plan.rate_hz is None else Schedule(plan.rate_hz, plan.arrivals, part, parts, plan.seed).due_ns
 
 
 class _Alone:

@@ -119,6 +119,8 @@ class LoadPlan:
     """The exponent of ``zipf``."""
     keep_records: bool = False
     """Whether the result has every request's raw times: 33 bytes each."""
+    real_time: bool = False
+    """Whether the client processes run at real-time priority, to which there must be a right; see ``priority.py``."""
 
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:

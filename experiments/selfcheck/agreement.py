@@ -104,6 +104,8 @@ def pace(name: str, rate_hz: float, turns: tuple[list[Reading], list[Reading]], 
     kept = all(abs(each - rate_hz) <= PACE * rate_hz for each in rates_hz)
     must = f"within {PACE:.0%} of {rate_hz:,.0f}/s" if scale.judged else "a reading"
     shown = f"ours {rates_hz[0]:,.0f}/s, theirs {rates_hz[1]:,.0f}/s"
+    close = [each.close_share for each in turns[1] if each.close_share is not None]
+    shown += f", {median(close):.0%} of theirs less than half as far apart as they should be" if close else ""
     return Finding(name, shown, must, kept or not scale.judged)
 
 

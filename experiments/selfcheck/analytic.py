@@ -136,7 +136,7 @@ def measure(row: Row, replications: int, seed: int) -> list[Cell]:
     whole = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
     values, means, counts = [], [], []
     for replication in range(1, replications + 1):
-        options = Options(row.queue.servers, row.side_by_side, row.queue.service_s, seed=seed + replication)
+        options = Options(row.queue.servers, row.side_by_side, row.queue.service_s, seed=seed + replication, spin=True)
         with queue_server(options) as (_, address):
             measured = times(run(_plan(row, address, seed + replication)))
         histogram = measured.response
@@ -170,7 +170,7 @@ def cell(measured: float, replications: list[float], theory: float) -> Cell:
 def _null_ms(row: Row, seed: int) -> float:
     """What a request takes besides its service and waiting: the mean, with the same load and a service of no time.
 
-    The server spins, as it does under the load to come, where some reply is always due within the millisecond.
+    The server spins, as it does under the load to come.
     """
     options = Options(row.queue.servers, row.side_by_side, 0.0, "constant", seed, spin=True)
     with queue_server(options) as (_, address):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from clients.load import fleet
+from clients.load import fleet, priority
 from clients.load.plan import LoadPlan
 from clients.load.result import ALL, LoadResult, RequestResult
 from experiments.environment import cores
@@ -45,6 +45,11 @@ def load_cores() -> Cores:
     """The load's core; None where there is only one."""
     own = cores()
     return own[1:2] if len(own) > 1 else None
+
+
+def real_time() -> bool:
+    """Whether load and server can both have real-time priority: a core each, and the right to it."""
+    return server_cores() is not None and priority.allowed()
 
 
 def lookups(transport: str, address: Address) -> LoadPlan:
@@ -92,6 +97,7 @@ def queue_server(options: Options) -> Iterator[tuple[Program, Address]]:
     command += ["--servers", str(options.servers), "--queues", str(options.queues), "--mean-s", repr(options.mean_s)]
     command += ["--distribution", options.distribution, "--seed", str(options.seed)]
     command += ["--spin"] if options.spin and server_cores() is not None else []
+    command += ["--real-time"] if options.real_time else []
     command += [] if options.log is None else ["--log", str(options.log)]
     with Program(command, server_cores()) as server:
         yield server, server.ready()

@@ -77,6 +77,9 @@ class Reading:
     throughput_hz: float
     p50_us: float
     p99_us: float
+    close_share: float | None = None
+    """Of the requests that another was sent before by less than half of the time that a constant rate leaves between
+    two; None: not known, or no rate."""
 
 
 class Peer(Protocol):
@@ -222,7 +225,10 @@ def _reading(name: str, began_s: "np.ndarray[Any, Any]", took_s: "np.ndarray[Any
     window_s = float((began_s + took_s)[late].max() - began_s[late].min())
     took_us = took_s[late] * 1e6
     p50_us, p99_us = (float(value) for value in np.percentile(took_us, [50, 99]))
-    return Reading(int(late.sum()), int(late.sum()) / window_s, p50_us, p99_us)
+    close_share = None
+    if ask.rate_hz is not None and late.sum() > 1:
+        close_share = float((np.diff(np.sort(began_s[late])) < 0.5 / ask.rate_hz).mean())
+    return Reading(int(late.sum()), int(late.sum()) / window_s, p50_us, p99_us, close_share)
 
 
 def _own_reading(name: str, said: str) -> Reading:

@@ -10,7 +10,8 @@ With ``--queues`` there are several such stations side by side, and a seeded coi
 parts of a Poisson process are independent Poisson processes, so that one run sees as many independent queues.
 
 The log is written at the end: six numbers for every request in order of arrival, see ``Log``. With ``--spin`` the
-thread never sleeps, for a core of its own; otherwise it spins for the last millisecond before a departure.
+thread never sleeps, for a core of its own; otherwise it sleeps until shortly before a departure, and with
+``--real-time`` no other program keeps it from its core when it wakes (``clients/load/priority.py``).
 
 Stalls are not its own: whoever checks them stops the process from outside (SIGSTOP), which is what a pause of a whole
 machine does, needs no word from the server, and so can be done to any server.
@@ -37,6 +38,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from clients.load.priority import take_real_time
 from stock_service.command_line import Parser, integer, seconds
 from stock_service.model import Status
 from stock_service.v1 import stock_pb2
@@ -50,8 +52,8 @@ DISTRIBUTIONS: tuple[Distribution, ...] = ("exponential", "constant")
 
 READ_BYTES = 65536
 
-SPIN_NS = 1_100_000
-"""Before a departure: epoll's timeout is in whole milliseconds, rounded up."""
+SPIN_NS = 150_000
+"""Before a departure it waits awake: a sleep may end 0.1 ms late."""
 
 GRACE_S = 5.0
 """How long, after SIGTERM, departures that are still to come are waited for."""
@@ -107,6 +109,7 @@ class Options:
     distribution: Distribution = "exponential"
     seed: int = 1
     spin: bool = False
+    real_time: bool = False
     log: Path | None = None
 
 
@@ -155,7 +158,7 @@ class QueueServer:
 
     def serve(self) -> None:
         """Serves until it is stopped and what arrived has departed; then writes the log. Blocks; raises OSError."""
-        poll, clock_ns, to_come, clients = self._epoll.poll, time.perf_counter_ns, self._to_come, self._clients
+        clock_ns, to_come, clients = time.perf_counter_ns, self._to_come, self._clients
         listener, stopping = self._listener.fileno(), self._stopping.fileno()
         until_ns = 0
         while True:
@@ -163,7 +166,7 @@ class QueueServer:
                 self._depart()
             if until_ns and (not to_come or clock_ns() >= until_ns):
                 break
-            for descriptor, _ in poll(self._patience_s()):
+            for descriptor, _ in self._events():
                 client = clients.get(descriptor)
                 if client is not None:
                     self._read(client)
@@ -183,13 +186,15 @@ class QueueServer:
         for closing in (self._listener, self._stopping, self._stop, self._epoll):
             closing.close()
 
-    def _patience_s(self) -> float:
-        """How long epoll may wait; -1: for ever."""
-        if self._options.spin:
-            return 0.0
-        if not self._to_come:
-            return -1.0
-        return max(0, self._to_come[0][0] - time.perf_counter_ns() - SPIN_NS) / 1e9
+    def _events(self) -> list[tuple[int, int]]:
+        """What has come; without ``spin`` waits for it, until shortly before the next departure."""
+        if not self._options.spin:
+            if not self._to_come:
+                return self._epoll.poll()
+            left_ns = self._to_come[0][0] - time.perf_counter_ns() - SPIN_NS
+            if left_ns > 0:
+                select.select([self._epoll], [], [], left_ns / 1e9)  # epoll's own timeout is in whole milliseconds
+        return self._epoll.poll(0)
 
     def _read(self, client: Client) -> None:
         """Takes what has come; computes every request's departure."""
@@ -248,7 +253,10 @@ class QueueServer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serves until a signal comes; gives the exit code."""
-    server = QueueServer(_options(arguments))
+    options = _options(arguments)
+    if options.real_time:
+        take_real_time()
+    server = QueueServer(options)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # what ends it is the byte that the interpreter writes
     signal.set_wakeup_fd(server.stop_descriptor)
@@ -269,7 +277,9 @@ def _options(arguments: Sequence[str] | None) -> Options:
     add("--mean-s", type=seconds(0, 10), default=0.002, help="mean service time")
     add("--distribution", choices=DISTRIBUTIONS, default="exponential", help="of service times")
     add("--seed", type=integer(0, 2**31 - 1), default=1, help="of service times and of the coin")
-    add("--spin", action="store_true", help="never sleep")
+    waiting = parser.add_mutually_exclusive_group()  # who never sleeps at real-time priority has the core for good
+    waiting.add_argument("--spin", action="store_true", help="never sleep")
+    waiting.add_argument("--real-time", action="store_true", help="no other program keeps it from its core")
     add("--log", type=Path, metavar="FILE", help="where to write every request's times, at the end")
     given: argparse.Namespace = parser.parse_args(arguments)
     return Options(
@@ -279,6 +289,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         distribution=given.distribution,
         seed=given.seed,
         spin=given.spin,
+        real_time=given.real_time,
         log=given.log,
     )
 

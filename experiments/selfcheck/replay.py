@@ -3,8 +3,11 @@
 An open loop with Poisson arrivals loads a queue server to 0.7 of its capacity. The server logs when each request's
 bytes were read; from these moments and the seeded service times, and nothing else of the server's, ``theory.lindley``
 says when every reply was due to leave. A request is the n-th that was sent on its connection, on either side; its
-response time in the client's records must be what the recursion says, but for the time on the wire, the client's own
-and the server's lateness. How many of those too far off the server replied to as late, by its own log, is said too.
+response time in the client's records must be what the recursion says, but for the time on the wire and both sides'
+lateness. Where those that are too far off were late, by either side's clock readings, is said too.
+
+Server and client have real-time priority where they may. Otherwise whatever else wakes on this machine takes one of
+their cores for some milliseconds, the kernel's own work too, and the check says more of that than of the records.
 
 The warm-up, in which connections are made, is replayed but not judged. Moments in which the hypervisor took a core away
 (``steal.py``) are left out whole, good and bad alike, and counted; if they take more than a tenth of the requests, the
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 
 from clients.load.recorder import RawRecords
 from experiments.selfcheck.finding import Finding
-from experiments.selfcheck.load import LoadFailed, found, lookups, queue_server, run
+from experiments.selfcheck.load import LoadFailed, found, lookups, queue_server, real_time, run
 from experiments.selfcheck.queue_server import Log, Options, read_log, service_times_ns
 from experiments.selfcheck.steal import StealWatch
 from experiments.selfcheck.theory import Mmc, lindley
@@ -33,6 +36,9 @@ SERVICE_S = 0.001
 CONNECTIONS = 64
 
 WARM_UP_S = 0.5
+
+PARTS = ("sent", "read by the server", "answered by it", "seen by the client")
+"""Where a request can be late: against when it was due, was sent, was to be answered, was answered."""
 
 Times = NDArray[np.int64]
 
@@ -61,17 +67,20 @@ SECONDS = Scale(700, within_share=0.9, off_ms=50.0, median_us=20_000.0, left_out
 class Compared:
     """Every request of a run, in order of arrival."""
 
-    off_ns: Times
-    """The client's response time less the one known."""
     due_ns: Times
     done_ns: Times
-    server_late_ns: Times
-    """From when the server was to reply to when it did, by its own log."""
+    late_ns: Times
+    """Lateness by ``PARTS``, one row each."""
+
+    @property
+    def off_ns(self) -> Times:
+        """The client's response times less those known: what is in them besides waiting and service."""
+        return np.asarray(self.late_ns.sum(axis=0))
 
     def due_after(self, passed_s: float) -> "Compared":
         """Those that were due so long after the first or later."""
         late = self.due_ns >= self.due_ns.min(initial=2**62) + int(passed_s * 1e9)
-        return Compared(*(column[late] for column in (self.off_ns, self.due_ns, self.done_ns, self.server_late_ns)))
+        return Compared(self.due_ns[late], self.done_ns[late], self.late_ns[:, late])
 
 
 def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
@@ -82,14 +91,21 @@ def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
 
 def _check(servers: int, scale: Scale) -> list[Finding]:
     name = f"replay, {servers} server{'s' if servers > 1 else ''}"
-    return found(name, must(scale), lambda: [judge(name, *_replay(servers, scale), scale)])
+
+    def look() -> list[Finding]:
+        finding = judge(name, *_replay(servers, scale), scale)
+        how = "at real-time priority" if real_time() else "without real-time priority, to which there is no right here"
+        return [replace(finding, shown=f"{finding.shown}; {how}")]
+
+    return found(name, must(scale), look)
 
 
 def _replay(servers: int, scale: Scale) -> tuple[Compared, StealWatch]:
     """Loads a server, and compares."""
     rate_hz = Mmc(servers, UTILISATION, SERVICE_S).rate_hz
     with tempfile.TemporaryDirectory() as scratch, StealWatch() as steal:
-        options = Options(servers=servers, mean_s=SERVICE_S, seed=servers, log=Path(scratch) / "log")
+        log_file = Path(scratch) / "log"
+        options = Options(servers=servers, mean_s=SERVICE_S, seed=servers, real_time=real_time(), log=log_file)
         with queue_server(options) as (_, address):
             result = run(
                 replace(
@@ -100,10 +116,10 @@ def _replay(servers: int, scale: Scale) -> tuple[Compared, StealWatch]:
                     duration_s=scale.requests / rate_hz,
                     seed=100 + servers,
                     keep_records=True,
+                    real_time=options.real_time,
                 )
             )
-        assert options.log is not None
-        log = read_log(options.log)
+        log = read_log(log_file)
     assert result.raw is not None
     return compare(log, result.raw, options).due_after(WARM_UP_S), steal
 
@@ -128,7 +144,8 @@ def compare(log: Log, records: RawRecords, options: Options) -> Compared:
         raise LoadFailed(f"{impossible} requests arrived before they were sent, or were sent before they were due")
     if not np.array_equal(log.departure_ns - log.arrival_ns, responses_ns):
         raise LoadFailed("the server's departures are not those of the recursion")
-    return Compared(done_ns - due_ns - responses_ns, due_ns, done_ns, log.sent_ns - log.departure_ns)
+    late_ns = [sent_ns - due_ns, log.arrival_ns - sent_ns, log.sent_ns - log.departure_ns, done_ns - log.sent_ns]
+    return Compared(due_ns, done_ns, np.array(late_ns))
 
 
 def must(scale: Scale) -> str:
@@ -141,7 +158,7 @@ def judge(name: str, compared: Compared, steal: StealWatch, scale: Scale) -> Fin
     left_out = steal.overlaps(compared.due_ns, compared.done_ns)
     off_us = np.abs(compared.off_ns[~left_out]) / 1000
     far = off_us > scale.off_ms * 1000
-    servers = far & (compared.server_late_ns[~left_out] / 1000 > scale.off_ms * 1000)
+    most = np.bincount(compared.late_ns[:, ~left_out][:, far].argmax(axis=0), minlength=len(PARTS))
     requests, left = len(left_out), int(left_out.sum())
     if left > scale.left_out_max * requests:
         shown = f"{left:,} of {requests:,} requests fell into {steal.stolen_s:.2f} s of steal: too many to go by"
@@ -150,7 +167,7 @@ def judge(name: str, compared: Compared, steal: StealWatch, scale: Scale) -> Fin
     shown = (
         f"{within:.2%} of {requests - left:,} within {scale.off_ms:g} ms, median off {median_us:.0f} µs, "
         f"p99.9 {np.percentile(off_us, 99.9):.0f} µs; of {int(far.sum()):,} that are farther off "
-        f"the server itself replied to {int(servers.sum()):,} as late; "
+        f"{', '.join(f'{count:,} were {part} late' for part, count in zip(PARTS, most, strict=True))}; "
         f"{left:,} left out, in {steal.stolen_s:.2f} s of steal"
     )
     return Finding(name, shown, must(scale), within >= scale.within_share and median_us <= scale.median_us)

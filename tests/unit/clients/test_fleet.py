@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
-from clients.load import fleet
+from clients.load import fleet, priority
 from clients.load.fleet import Progress
 from clients.load.plan import CLIENT_KINDS, ClientKind, ConnectionPolicy, LoadPlan
 from clients.load.result import ALL, CLIENT_LOST, LoadResult
@@ -124,6 +124,25 @@ def test_an_open_loop_offers_its_rate(client: ClientKind, connections: int, arri
         for mine, gap_ns in ((True, 10**9 / 300), (raw.connection < connections, 10**9 / 150)):
             due = np.sort(raw.due_ns[scheduled & mine])
             assert np.abs(np.diff(due) - gap_ns).max() <= 1
+
+
+@pytest.mark.skipif(not priority.allowed(), reason="no right to real-time priority here: run as root")
+def test_a_client_has_real_time_priority_where_it_is_asked_for() -> None:
+    """All of its threads, from before it sends; this process, and a client that is not asked to, do not."""
+    seen: set[int] = set()
+
+    def watch(progress: Progress) -> None:
+        if progress.phase == "measuring":
+            threads = (thread.id for pid in client_pids() for thread in psutil.Process(pid).threads())
+            seen.update(map(os.sched_getscheduler, threads))
+
+    for real_time, policy in ((True, os.SCHED_FIFO), (False, os.SCHED_OTHER)):
+        seen.clear()
+        with serving("sockets") as where:
+            plan = _plan("sockets", where, clients=1, client="library", connections_per_client=2, real_time=real_time)
+            assert_accounted(fleet.run(plan, watch))
+        assert seen == {policy}
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
 def test_raw_records_are_kept_where_they_are_asked_for() -> None:

@@ -86,3 +86,12 @@ def test_clients_that_agree_were_asked_for_one_rate_and_kept_it(theirs_hz: float
     ours, theirs = ([Reading(4000, hz, 200.0, 400.0)] for hz in (1000.0, theirs_hz))
     assert agreement.pace("agreement", 1000.0, (ours, theirs), agreement.MINUTES).passed is passed
     assert agreement.pace("agreement", 1000.0, (theirs, ours), agreement.MINUTES).passed is passed
+
+
+def test_how_evenly_the_others_sent_is_said_where_it_is_known() -> None:
+    """The median over the turns; nothing where the program does not say when it sent."""
+    ours = [Reading(4000, 1000.0, 200.0, 400.0)] * 3
+    theirs = [Reading(4000, 1000.0, 200.0, 400.0, share) for share in (0.1, 0.4, 0.43)]
+    shown = agreement.pace("agreement", 1000.0, (ours, theirs), agreement.MINUTES).shown
+    assert shown.endswith("theirs 1,000/s, 40% of theirs less than half as far apart as they should be")
+    assert agreement.pace("agreement", 1000.0, (ours, ours), agreement.MINUTES).shown.endswith("theirs 1,000/s")

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,13 @@ def test_ghz_is_read_after_its_warm_up(tmp_path: Path) -> None:
     assert reading.throughput_hz == pytest.approx(10 / 0.91)
     assert reading.p50_us == pytest.approx(5500.0)
     assert reading.p99_us == pytest.approx(9910.0)
+
+
+def test_how_evenly_ghz_sent_is_read_where_it_has_a_rate(tmp_path: Path) -> None:
+    """Ten a second leave 100 ms between two: of four gaps one is under 50 ms."""
+    sent = ghz(tmp_path, [detail(second, 1) for second in (1.0, 1.1, 1.3, 1.14, 1.2)])
+    assert sent.load(replace(ASK, warm_up_s=0.0, rate_hz=10.0)).close_share == 0.25
+    assert sent.load(replace(ASK, warm_up_s=0.0)).close_share is None
 
 
 def test_a_failure_in_ghz_is_no_reading(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The queue server: known service times, departures by computation, a log that says so."""
 
 import itertools
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.selfcheck.queue_server import Log, Options, QueueServer, read_log, service_times_ns
+from clients.load import priority
+from experiments.selfcheck.load import queue_server
+from experiments.selfcheck.queue_server import Log, Options, QueueServer, main, read_log, service_times_ns
 from experiments.selfcheck.theory import lindley
 from stock_service.service import LOOKUP
 from stock_service.wire.framing import ReplyFrame, encode_request, reply_decoder
@@ -135,3 +138,18 @@ def test_a_client_that_leaves_is_forgotten(tmp_path: Path) -> None:
         with socket.create_connection(address, 10) as connected:
             connected.sendall(encode_request(2, 0, LOOKUP.encode(), b""))
             assert [reply.call for reply in replies(connected, 1)] == [2]
+
+
+@pytest.mark.skipif(not priority.allowed(), reason="no right to real-time priority here: run as root")
+@pytest.mark.parametrize("real_time", [True, False])
+def test_it_has_real_time_priority_where_it_is_asked_for(real_time: bool) -> None:
+    """From before it says that it is ready."""
+    with queue_server(Options(real_time=real_time)) as (program, _):
+        assert os.sched_getscheduler(program.pid) == (os.SCHED_FIFO if real_time else os.SCHED_OTHER)
+
+
+def test_who_never_sleeps_gets_no_real_time_priority(capsys: pytest.CaptureFixture[str]) -> None:
+    """It would keep the core for good."""
+    with pytest.raises(SystemExit):
+        main(["--spin", "--real-time"])
+    assert "--real-time: not allowed with argument --spin" in capsys.readouterr().err

@@ -1,0 +1,33 @@
+"""Real-time priority: while a process has it, no program without it may take its core (SCHED_FIFO, sched(7)).
+
+A client that waits awake for the next moment at which a request is due is otherwise a program like any other: whatever
+else wakes on its core, the kernel's own work too, is given some milliseconds of it, in which requests are sent late and
+replies seen late. The priority is Linux's, and asks for the right to it: root, or CAP_SYS_NICE.
+
+Not for high rates: a process that never sleeps keeps the kernel's own network thread off such a core, and from some
+thousand requests a second on that was seen to delay packets by tens of milliseconds. And one core must be left to all
+else. So it is for who knows cores and rate (``experiments/selfcheck/replay.py``), and no option.
+"""
+
+import os
+
+PRIORITY = 1
+"""The lowest of them: higher than all programs without."""
+
+
+def take_real_time() -> None:
+    """Gives it to this thread, and to all threads and processes that it starts. Raises OSError without the right."""
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+
+
+def allowed() -> bool:
+    """Whether this process has the right to it, seen by taking it for a moment."""
+    if not hasattr(os, "sched_setscheduler"):
+        return False
+    before, parameter = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        take_real_time()
+        os.sched_setscheduler(0, before, parameter)
+    except OSError:
+        return False
+    return True
