@@ -210,8 +210,8 @@ def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
         yield
         return
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
     try:
+        os.sched_setaffinity(0, cpus)  # may block until a core is free, so that Ctrl-C is often heard right behind it
         yield
     finally:
         os.sched_setaffinity(0, before)

@@ -5,13 +5,14 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import psutil
 import pytest
 
 from experiments.environment import cores
-from experiments.server_process import Program, ProgramFailed
+from experiments.server_process import Program, ProgramFailed, kept_to
 
 GOOD = "import signal,sys; signal.signal(15, lambda *_: sys.exit(0)); print('ready 127.0.0.1:5', flush=True)"
 WAIT = "; signal.pause()"
@@ -141,6 +142,22 @@ def test_a_program_has_its_cores_when_it_begins(monkeypatch: pytest.MonkeyPatch)
     with python(GOOD + WAIT, (core,)) as program:
         program.ready()
     assert began == [{core}]
+    assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
+def test_a_signal_right_behind_the_pinning_leaves_the_thread_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pinning may wait for a core: what came meanwhile is heard as soon as it has."""
+    before, pin = os.sched_getaffinity(0), os.sched_setaffinity
+
+    def pin_and_hear(process: int, cpus: Iterable[int]) -> None:
+        pin(process, cpus)
+        if set(cpus) != before:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "sched_setaffinity", pin_and_hear)
+    with pytest.raises(KeyboardInterrupt), kept_to(cores()[-1:]):
+        pass
     assert os.sched_getaffinity(0) == before
 
 
