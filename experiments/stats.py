@@ -54,6 +54,9 @@ DISAGREEMENT = 0.37
 """The two intervals disagree if their middles lie this ÷ √n of the bootstrap's half-width apart. Normal log-ratios do
 so in 5 of 100 experiments of 6 blocks and in 2 of 100 of 12, simulated; with one block 6 deviations off, in over 60."""
 
+_ROUNDING = 1e-12
+"""Of the values' sum of magnitudes: by how much two sums may differ and be equal."""
+
 _BLOCKS_LOOKED_AT = 1000
 """The search for the number of blocks that would decide ends here."""
 
@@ -177,16 +180,32 @@ def sign_flip_p(values: Sequence[float], seed: int) -> float:
     """
     if len(values) < 2:
         return 1.0
+    if len(values) <= EXACT_MAX:
+        return _exact_sign_flip_p(np.asarray(values, dtype=np.float64))
     result = scipy.stats.permutation_test(
         [list(values)],
         np.mean,
-        permutation_type="samples",  # of one sample: every assignment of signs
-        n_resamples=2**EXACT_MAX,  # exact where there are no more assignments than this
+        permutation_type="samples",  # of one sample: signs
+        n_resamples=2**EXACT_MAX,
         vectorized=True,
         batch=4096,
         rng=np.random.default_rng(seed),
     )
     return float(result.pvalue)
+
+
+def _exact_sign_flip_p(values: npt.NDArray[np.float64]) -> float:
+    """The share of all assignments of signs whose sum is as far from 0 as the one seen (Fisher, "The Design of
+    Experiments", 1935, section 21). scipy's, in a hundredth of its time; sums that differ by rounding are equal here.
+    """
+    as_far = abs(values.sum()) - _ROUNDING * np.abs(values).sum()
+    return float((np.abs(_signs(len(values)) @ values) >= as_far).mean())
+
+
+@lru_cache(4)
+def _signs(n: int) -> npt.NDArray[np.float64]:
+    """Every assignment of signs to n values, a row each: 8 MB for the most there are."""
+    return np.where(np.arange(2**n)[:, np.newaxis] >> np.arange(n) & 1, -1.0, 1.0)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

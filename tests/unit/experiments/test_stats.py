@@ -86,11 +86,23 @@ def exact_p(values: list[float]) -> float:
     return float(np.mean([mean >= abs(np.mean(values)) - 1e-12 for mean in means]))
 
 
-@pytest.mark.parametrize("n", [2, 5, 9])
+@pytest.mark.parametrize("n", [2, 5, 9, 11])
 def test_the_sign_flip_test_is_exact_up_to_16_blocks(n: int) -> None:
-    """Its p is the one counted over every assignment of signs."""
+    """Its p is the one counted over every assignment of signs; also where sums are equal but for rounding."""
     values = gauss(random.Random(n), 0.1, 0.2, n)
-    assert stats.sign_flip_p(values, seed=1) == pytest.approx(exact_p(values))
+    assert stats.sign_flip_p(values, seed=1) == exact_p(values)
+    tied = [random.Random(n + place).choice((-0.3, 0.1, 0.2)) for place in range(n)]
+    assert stats.sign_flip_p(tied, seed=1) == exact_p(tied)
+
+
+@pytest.mark.parametrize("n", [6, 12, 16])
+def test_the_exact_sign_flip_test_is_scipys(n: int) -> None:
+    """Of values without ties."""
+    values = gauss(random.Random(n), 0.03, 0.1, n)
+    theirs = scipy_stats.permutation_test(
+        [values], np.mean, permutation_type="samples", n_resamples=2**16, vectorized=True
+    )
+    assert stats.sign_flip_p(values, seed=1) == theirs.pvalue
 
 
 def test_the_least_p_of_nine_blocks_survives_holm_over_twelve_comparisons() -> None:
