@@ -148,9 +148,10 @@ def _keep_only(kept: Sequence[RunRecord], folder: Path) -> None:
     for repaired in (table, records):
         repaired.unlink(missing_ok=True)
     with ResultsWriter(table) as rows_writer, RunRecordsWriter(records) as records_writer:
-        for _, attempts in groupby(kept, key=lambda record: record.run.run_id):
-            *superseded, last = attempts
-            records_writer.append(*superseded, last)
+        for _, each in groupby(kept, key=lambda record: record.run.run_id):
+            attempts = list(each)
+            records_writer.append(*attempts)
+            last = attempts[-1]
             if last.counts:
                 rows_writer.append(rows(last.study, last.run, last.seen, last.attempt))
     records.replace(folder / RUNS_FILE)

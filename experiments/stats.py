@@ -196,16 +196,20 @@ def sign_flip_p(values: Sequence[float], seed: int) -> float:
 
 def _exact_sign_flip_p(values: npt.NDArray[np.float64]) -> float:
     """The share of all assignments of signs whose sum is as far from 0 as the one seen (Fisher, "The Design of
-    Experiments", 1935, section 21). scipy's, in a hundredth of its time; sums that differ by rounding are equal here.
+    Experiments", 1935, section 21). As scipy's, and much faster; sums that differ by rounding alone are equal here.
+
+    1 where a value is no number: nothing is less than that.
     """
     as_far = abs(values.sum()) - _ROUNDING * np.abs(values).sum()
-    return float((np.abs(_signs(len(values)) @ values) >= as_far).mean())
+    return 1.0 - float((np.abs(_signs(len(values)) @ values) < as_far).mean())
 
 
 @lru_cache(4)
 def _signs(n: int) -> npt.NDArray[np.float64]:
     """Every assignment of signs to n values, a row each: 8 MB for the most there are."""
-    return np.where(np.arange(2**n)[:, np.newaxis] >> np.arange(n) & 1, -1.0, 1.0)
+    signs = np.where(np.arange(2**n)[:, np.newaxis] >> np.arange(n) & 1, -1.0, 1.0)
+    signs.setflags(write=False)
+    return signs
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

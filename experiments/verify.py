@@ -70,12 +70,30 @@ def differences(folder: Path) -> Iterator[str]:
     torn = torn_bytes(folder)
     if torn:
         yield f"{RUNS_FILE}: its last {torn:,} bytes are no whole run, as after a crash; --resume drops them"
+    edited = False
+    for fault in _of_runs(folder, records):
+        edited = True
+        yield fault
+    try:
+        yield from _of_what_they_give(folder, records)
+    except (ArithmeticError, LookupError, ValueError) as error:
+        if not edited:
+            raise
+        yield f"the rest cannot be made of such runs: {error}"
+
+
+def _of_runs(folder: Path, records: Sequence[RunRecord]) -> Iterator[str]:
+    """What is wrong with the runs themselves."""
     yield from _design(folder, records)
     yield from _belongs(folder, records)
     for record in records:
         which = "" if record.counts else f", attempt {record.attempt}"
         yield from (f"run {record.run.run_id}{which}{fault}" for fault in _record(folder, record))
     yield from _unknown_raw(folder, records)
+
+
+def _of_what_they_give(folder: Path, records: Sequence[RunRecord]) -> Iterator[str]:
+    """What differs from the rows, figures and report that the runs give."""
     kept = counting(records)
     table = rows_text(row for one in kept for row in rows(one.study, one.run, one.seen, one.attempt))
     yield from _table(folder, table)

@@ -1,9 +1,12 @@
 """A load run as a file: JSON with everything, CSV with a line for each request type, ``.hlog`` for other tools.
 
 JSON has what was counted and timed (``counted``, which ``result.from_json`` reads) and, beside it, the numbers computed
-from that. ``throughput_hz`` of a run counts the replies that came within the window; that of a request type (CSV has
-only this one) the answered requests that were due in it, which in an open loop may be more: some are answered later.
-``counted.parts`` has the first count by type too (``completed``).
+from that. ``throughput_hz`` of a run counts the replies that came within the window; that of a request type the
+answered requests that were due in it, which in an open loop may be more: some are answered later. ``counted.parts`` has
+the first count by type too (``completed``).
+
+CSV says what the screen says: throughput is of replies within the window, and a percentile that too few requests lie
+beyond is left empty.
 
 A file is written beside its place and then put there, so that a reader never sees half of it; what is no ordinary file
 (``/dev/stdout``, a pipe) is written to.
@@ -25,6 +28,7 @@ from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 from clients.load.floor import Floor
 from clients.load.plan import LoadPlan
 from clients.load.result import LoadResult, RequestResult, to_json
+from clients.load.summary import told
 from clients.load.times import Distribution
 
 JSON_FORMAT = 2
@@ -68,9 +72,13 @@ def csv_text(runs: Sequence[Measured]) -> str:
     columns = ("started_at", "duration_s", *plan_columns, "request", "errors", *(_column(name) for name in numbers))
     writer.writerow(columns)
     for run in runs:
-        plan = [getattr(run.plan, name) for name in plan_columns]
+        of_plan = {name: getattr(run.plan, name) for name in plan_columns}
+        plan = (of_plan if run.plan.rate_hz is not None else of_plan | {"arrivals": None}).values()
         for name, request in run.result.requests.items():
-            values = [getattr(request, number) for number in numbers]
+            said = {number: getattr(request, number) for number in numbers}
+            said["throughput_hz"] = run.result.answered_hz(name)
+            said |= {number: told(said[number], request.count, beyond) for number, beyond in _BEYOND.items()}
+            values = said.values()
             label = (run.started_at.isoformat(), run.result.duration_s)
             cells = (*label, *plan, name, sum(request.errors.values()), *values)
             writer.writerow("" if cell is None else cell for cell in cells)
@@ -128,6 +136,16 @@ def _umask() -> int:
 
 
 _NO_NUMBERS = ("outcomes", "errors", "response", "service")
+
+_BEYOND = {
+    "p50_us": 0.5,
+    "p90_us": 0.1,
+    "p99_us": 0.01,
+    "p999_us": 0.001,
+    "service_us_p50": 0.5,
+    "service_us_p99": 0.01,
+}
+"""The share of requests beyond each percentile."""
 
 
 def _column(name: str) -> str:

@@ -47,9 +47,11 @@ def load_cores() -> Cores:
     return own[1:2] if len(own) > 1 else None
 
 
-def real_time() -> bool:
-    """Whether load and server can both have real-time priority: a core each, and the right to it."""
-    return server_cores() is not None and priority.allowed()
+def no_real_time() -> str:
+    """Why load and server cannot both have real-time priority, and what to do; empty where they can."""
+    if server_cores() is None:
+        return "no second core here, for a load at real-time priority beside a server: use a machine with two"
+    return "" if priority.allowed() else "no right to real-time priority here: run it on Linux as root"
 
 
 def lookups(transport: str, address: Address) -> LoadPlan:

@@ -224,13 +224,13 @@ class QueueServer:
     def _depart(self) -> None:
         """Sends the reply that is next."""
         _, number, client, reply = heapq.heappop(self._to_come)
+        if self._log:  # before it is sent: this thread may lose its core while it sends, and the client have it already
+            self._log[number * _COLUMNS + _COLUMNS - 1] = time.perf_counter_ns()
         if client.socket.fileno() >= 0:
             try:
                 client.socket.send(reply)
             except OSError:  # the client has gone, or does not read
                 self._drop(client)
-        if self._log:
-            self._log[number * _COLUMNS + _COLUMNS - 1] = time.perf_counter_ns()
 
     def _accept(self) -> None:
         """Takes every connection that waits, in order."""

@@ -69,6 +69,19 @@ def test_csv_has_a_line_for_each_run_and_request_type() -> None:
     assert float(opened["service_us_mean"]) == pytest.approx(497)
     assert (nothing["response_us_p50"], nothing["response_us_max"], nothing["count"]) == ("", "", "0")
     assert all(None not in row and None not in row.values() for row in rows)
+    assert [row["arrivals"] for row in rows[::3]] == ["", "constant", ""]
+
+
+def test_csv_says_what_the_screen_says() -> None:
+    """Throughput is of replies within the window, and no percentile that too few requests lie beyond is there."""
+    late = Measured(replace(OPEN, clients=1), open_run(times_us=(500_000,)), None, AT)
+    lookup, _, every = csv.DictReader(io.StringIO(csv_text([late])))
+    assert float(every["throughput_hz"]) == late.result.throughput_hz == late.result.completed / 2 < 1000
+    assert float(lookup["throughput_hz"]) == late.result.answered_hz("lookup") < 500
+    assert (every["response_us_p99"], every["response_us_p999"]) == (f"{late.result.requests[ALL].p99_us}", "")
+    assert lookup["service_us_p99"] == every["service_us_p99"] != ""
+    (*_, few) = csv.DictReader(io.StringIO(csv_text([replace(late, result=open_run(count=200))])))
+    assert (few["response_us_p90"] != "", few["response_us_p99"], few["service_us_p99"]) == (True, "", "")
 
 
 def test_the_log_is_read_by_the_histograms_own_tools(tmp_path: Path) -> None:

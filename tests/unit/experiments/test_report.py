@@ -1,5 +1,6 @@
 """The report: one page that needs nothing else, a text for every figure, honest from few blocks, whole from many."""
 
+import re
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -129,6 +130,7 @@ def test_a_trial_run_decides_nothing_and_says_so(tmp_path: Path) -> None:
     assert "**This is a trial run.**" in text
     assert "below 6 blocks no comparison" in text
     assert "one of a larger family needs more, as its refusal says." in text
+    assert re.search(r"2 blocks, and a comparison that is one of a family of \d+ needs \d", text)
     assert not any(f"| **{verdict}**" in text for verdict in DECIDED)
     assert " inf" not in text
     assert " nan" not in text

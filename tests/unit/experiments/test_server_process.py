@@ -128,7 +128,9 @@ def test_a_program_is_pinned_before_it_has_threads() -> None:
             program.stop(timeout_s=0.05)
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(cores()) < 2, reason="this system pins nothing, or has one core"
+)
 def test_a_program_has_its_cores_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """It inherits them: there is no moment in which a thread of its own could begin on another."""
     core, before, began = cores()[-1], os.sched_getaffinity(0), []
@@ -145,7 +147,9 @@ def test_a_program_has_its_cores_when_it_begins(monkeypatch: pytest.MonkeyPatch)
     assert os.sched_getaffinity(0) == before
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(cores()) < 2, reason="this system pins nothing, or has one core"
+)
 def test_a_signal_right_behind_the_pinning_leaves_the_thread_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pinning may wait for a core: what came meanwhile is heard as soon as it has."""
     before, pin = os.sched_getaffinity(0), os.sched_setaffinity

@@ -95,6 +95,11 @@ def test_the_sign_flip_test_is_exact_up_to_16_blocks(n: int) -> None:
     assert stats.sign_flip_p(tied, seed=1) == exact_p(tied)
 
 
+def test_what_is_no_number_is_no_difference() -> None:
+    """The least p there is would be a verdict."""
+    assert stats.sign_flip_p([math.nan, 1.0, 2.0, 0.3, 0.4, 0.5], seed=1) == 1.0
+
+
 @pytest.mark.parametrize("n", [6, 12, 16])
 def test_the_exact_sign_flip_test_is_scipys(n: int) -> None:
     """Of values without ties."""

@@ -68,6 +68,48 @@ def test_one_changed_value_of_a_record_is_found_whichever_it_is(
         assert str(number) in difference or RUN_IDS[number - 1] in difference
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["connects", "first_calls", "think"])
+def test_a_count_that_is_not_its_histograms_is_named_and_the_rest_is_looked_at(folder: Path, kind: str) -> None:
+    """Whatever the count: percentiles are the histogram's, so that rows can be computed and compared."""
+    number = run_of("figure_4", clients=1)
+    for count in (7, 10**9):
+
+        def change(document: Any, count: int = count) -> None:
+            document["seen"]["load"][kind]["count"] = count
+
+        edit(folder, number, change)
+        differences = found(folder)
+        named = f"run {RUN_IDS[number - 1]}, {kind}: {count} times, and "
+        assert sum(difference.startswith(named) for difference in differences) == 1
+
+
+@pytest.mark.slow
+def test_runs_of_which_no_report_can_be_made_are_differences_and_no_traceback(folder: Path) -> None:
+    """Two runs of one setting in one block, by an edit; what is found before is said all the same."""
+    number = run_of("figure_4", clients=1)
+
+    def change(document: Any) -> None:
+        document["run"]["block"] = 3 - document["run"]["block"]
+
+    edit(folder, number, change)
+    differences = found(folder)
+    assert any(RUN_IDS[number - 1] in difference for difference in differences[:-1])
+    assert differences[-1].startswith("the rest cannot be made of such runs: ")
+
+
+@pytest.mark.slow
+def test_a_fault_of_the_tools_own_is_no_difference(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of runs that nobody touched everything can be made."""
+
+    def rows_text(_: object) -> str:
+        raise IndexError
+
+    monkeypatch.setattr(verify, "rows_text", rows_text)
+    with pytest.raises(IndexError):
+        found(folder)
+
+
 def test_a_run_that_belongs_to_another_design_is_named(folder: Path) -> None:
     """One run with another's digest is named; where all have it, they are counted."""
 

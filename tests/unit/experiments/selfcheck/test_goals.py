@@ -1,10 +1,17 @@
 """Verdicts of the checks that compare clients: medians over turns, ratios, bounds."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+
 import pytest
 
 from experiments.selfcheck import agreement, clients
 from experiments.selfcheck.clients import GOALS, Cell, Goal
-from experiments.selfcheck.peers import Absent, Reading
+from experiments.selfcheck.load import LoadFailed
+from experiments.selfcheck.peers import Absent, Ask, Reading
+from stock_service.transports import Address
 
 CELL = Cell("grpc", "stock", 1)
 SLOW = Goal(CELL, "p50_us", "c", 1.05)
@@ -36,10 +43,20 @@ def test_a_time_must_stay_under_its_bound(
     assert finding.must == "at most 1.05"
 
 
-@pytest.mark.parametrize(("theirs", "passed"), [(151.0, True), (149.0, False)])
-def test_a_throughput_must_reach_its_bound(theirs: float, passed: bool) -> None:
-    """1.5 times theirs, or more."""
-    read = {"ours": readings(100.0), "ghz": readings(theirs)}
+@pytest.mark.parametrize(
+    ("ours", "theirs", "passed"),
+    [
+        ((100.0,), (151.0,), True),
+        ((100.0,), (149.0,), False),
+        ((100.0, 100.0, 200.0), (160.0, 110.0, 320.0), True),
+        ((100.0, 110.0, 300.0), (160.0, 160.0, 480.0), False),
+        ((100.0, 100.0, 300.0), (160.0, 140.0, 430.0), False),
+    ],
+    ids=["reached", "missed", "both reached", "medians missed", "turns missed"],
+)
+def test_a_throughput_must_reach_its_bound(ours: tuple[float, ...], theirs: tuple[float, ...], passed: bool) -> None:
+    """1.5 times theirs, or more, by both ratios."""
+    read = {"ours": readings(*ours), "ghz": readings(*theirs)}
     assert clients.judge(FAST, read, {}, clients.MINUTES).passed is passed
 
 
@@ -95,3 +112,43 @@ def test_how_evenly_the_others_sent_is_said_where_it_is_known() -> None:
     shown = agreement.pace("agreement", 1000.0, (ours, theirs), agreement.MINUTES).shown
     assert shown.endswith("theirs 1,000/s, 40% of theirs less than half as far apart as they should be")
     assert agreement.pace("agreement", 1000.0, (ours, ours), agreement.MINUTES).shown.endswith("theirs 1,000/s")
+
+
+def test_one_clients_failure_keeps_what_the_others_showed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a server of its own, where it takes turns with ours, in another order every time."""
+    loads: list[str] = []
+
+    @dataclass
+    class Peer:
+        name: str
+
+        def load(self, _: Ask) -> Reading:
+            loads.append(self.name)
+            if self.name == "go":
+                raise LoadFailed("the Go client: exit code 1")
+            return Reading(4000, 1000.0, 200.0, 400.0)
+
+    def own(*_: object) -> Reading:
+        loads.append("ours")
+        return Reading(4000, 1000.0, 200.0, 400.0)
+
+    @contextmanager
+    def server(_: str) -> Iterator[tuple[None, Address]]:
+        yield None, ("127.0.0.1", 1)
+
+    @contextmanager
+    def peers() -> Iterator[dict[str, Peer | Absent]]:
+        yield {"ghz": Absent("ghz is absent"), "go": Peer("go"), "c": Peer("c")}
+
+    for name, fake in (("peers", peers), ("stock_server", server), ("null_server", server), ("_own", own)):
+        monkeypatch.setattr(agreement, name, fake)
+    monkeypatch.setattr(agreement, "run", lambda _: SimpleNamespace(throughput_hz=8000.0))
+    passed = {finding.name: finding.passed for finding in agreement.check()}
+    assert passed == {
+        "agreement, grpc with ghz": None,
+        "agreement, sockets with go": False,
+        "agreement, sockets with c, pace": True,
+        "agreement, sockets with c, p50 at 1000/s": True,
+        "agreement, sockets with c, p99 at 1000/s": True,
+    }
+    assert loads[2:] == [*(["ours", "c", "c", "ours"] * 5)[:18], "ours", "c"]

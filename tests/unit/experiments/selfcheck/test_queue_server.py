@@ -4,6 +4,7 @@ import itertools
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 
 from clients.load import priority
 from experiments.selfcheck.load import queue_server
-from experiments.selfcheck.queue_server import Log, Options, QueueServer, main, read_log, service_times_ns
+from experiments.selfcheck.queue_server import Log, Options, QueueServer, read_log, service_times_ns
+from experiments.selfcheck.queue_server import _options as options_of
 from experiments.selfcheck.theory import lindley
 from stock_service.service import LOOKUP
 from stock_service.wire.framing import ReplyFrame, encode_request, reply_decoder
@@ -149,7 +151,22 @@ def test_it_has_real_time_priority_where_it_is_asked_for(real_time: bool) -> Non
 
 
 def test_who_never_sleeps_gets_no_real_time_priority(capsys: pytest.CaptureFixture[str]) -> None:
-    """It would keep the core for good."""
+    """It would keep all else off its core."""
     with pytest.raises(SystemExit):
-        main(["--spin", "--real-time"])
+        options_of(["--spin", "--real-time"])
     assert "--real-time: not allowed with argument --spin" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("waits", [False, True], ids=["idle", "before a departure"])
+def test_it_sleeps_unless_it_is_to_spin(waits: bool) -> None:
+    """With nothing to do, and until shortly before a departure, it takes no processor time to speak of."""
+    with queue_server(Options(mean_s=0.5, distribution="constant")) as (program, address):
+        with socket.create_connection(address, 10) as connected:
+            began_s, before_s = time.monotonic(), program.cpu_s()
+            if waits:
+                connected.sendall(encode_request(1, 0, LOOKUP.encode(), b""))
+            connected.settimeout(0.4)
+            with pytest.raises(TimeoutError):
+                connected.recv(1)
+            assert program.cpu_s() - before_s < 0.25 * (time.monotonic() - began_s)

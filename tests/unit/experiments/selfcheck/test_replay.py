@@ -1,11 +1,15 @@
 """Replay finds what is wrong with a client's clock, its schedule or its records, and nothing in a right one."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
+from clients.load.plan import LoadPlan
 from clients.load.recorder import RawRecords
+from experiments.selfcheck import replay
 from experiments.selfcheck.load import LoadFailed
 from experiments.selfcheck.queue_server import Log, Options, service_times_ns
 from experiments.selfcheck.replay import MINUTES, PARTS, Compared, compare, judge
@@ -115,10 +119,55 @@ def test_where_requests_were_late_is_said_and_nothing_excused_by_it() -> None:
     """Each that is too far off where it was late most; others are not counted."""
     passed, shown = judged([9.0] * 6 + [0.1] * 994, [], [2, 0, 2, 1, 3, 2] + [0] * 994)
     assert passed is False
+    assert "; of those farther off sent late 1, read late by the server 1, answered late by it 3, seen late by" in shown
+    assert " by the client 1, too short 0; " in shown
+
+
+def test_a_time_that_is_too_short_was_late_nowhere() -> None:
+    """It is an error of the client's clock, and as far off as one that is too long."""
+    passed, shown = judged([-5.0] * 2 + [9.0] + [0.1] * 997, [])
+    assert passed is False
     assert (
-        "of 6 that are farther off 1 were sent late, 1 were read by the server late, 3 were answered by it late, "
-        "1 were seen by the client late; "
-    ) in shown
+        "sent late 0, read late by the server 1, answered late by it 0, seen late by the client 0, too short 2; "
+        in shown
+    )
+
+
+def test_every_part_of_a_lateness_is_told_from_the_others() -> None:
+    """Sent 1 ms late, read 2 ms later than that, answered 3 ms late, seen 4 ms after: 10 ms in all."""
+    log, records = planted()
+    ms = 1_000_000
+    late_log = replace(log, arrival_ns=log.arrival_ns, sent_ns=log.departure_ns + 3 * ms)
+    sent_ns = records.sent_ns + WIRE_NS - 2 * ms
+    done_ns = records.done_ns - WIRE_NS + 7 * ms
+    compared = compare(late_log, replace(records, due_ns=sent_ns - ms, sent_ns=sent_ns, done_ns=done_ns), OPTIONS)
+    assert compared.late_ns.tolist() == [[ms] * REQUESTS, [2 * ms] * REQUESTS, [3 * ms] * REQUESTS, [4 * ms] * REQUESTS]
+    assert compared.off_ns.tolist() == [10 * ms] * REQUESTS
+
+
+@pytest.mark.parametrize("why", ["", "no second core"])
+def test_a_server_is_replayed_both_ways(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    """Server and client alike; what cannot be had is skipped, and says why."""
+    had: list[tuple[bool, bool]] = []
+
+    @contextmanager
+    def queue_server(options: Options) -> Iterator[tuple[None, tuple[str, int]]]:
+        had.append((options.real_time, options.real_time))
+        yield None, ("127.0.0.1", 1)
+
+    def run(plan: LoadPlan) -> None:
+        had[-1] = (had[-1][0], plan.real_time)
+        raise LoadFailed("enough")
+
+    monkeypatch.setattr(replay, "queue_server", queue_server)
+    monkeypatch.setattr(replay, "run", run)
+    monkeypatch.setattr(replay, "no_real_time", lambda: why)
+    findings = replay.check()
+    assert had == [(False, False)] * 2 + [(True, True)] * (0 if why else 2)
+    names = ["replay, 1 server", "replay, 4 servers"]
+    assert [finding.name for finding in findings] == names + [f"{name}, at real-time priority" for name in names]
+    assert [finding.passed for finding in findings] == [False, False] + [None if why else False] * 2
+    assert [finding.shown for finding in findings[2:]] == [why or "enough"] * 2
 
 
 def test_the_median_must_be_within_150_us() -> None:
