@@ -168,6 +168,7 @@ def test_a_server_is_replayed_both_ways(monkeypatch: pytest.MonkeyPatch, why: st
     assert [finding.name for finding in findings] == names + [f"{name}, at real-time priority" for name in names]
     assert [finding.passed for finding in findings] == [False, False] + [None if why else False] * 2
     assert [finding.shown for finding in findings[2:]] == [why or "enough"] * 2
+    assert [finding.name for finding in replay.check(seconds=True)] == names
 
 
 def test_the_median_must_be_within_150_us() -> None:
