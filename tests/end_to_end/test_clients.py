@@ -164,7 +164,7 @@ def test_the_price_updater_says_what_was_not_done(served: Served) -> None:
     assert "UNKNOWN_STOCK" in ended.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("loop", [(), ("--rate-hz", "200")], ids=["closed", "open"])
+@pytest.mark.parametrize("loop", [(), ("--rate-hz", "60")], ids=["closed", "open"])
 @pytest.mark.parametrize("client", ["lean", "library"])
 @pytest.mark.parametrize("connection", ["kept-alive", "per-request"])
 def test_the_load_client_runs_and_reports(
