@@ -16,9 +16,10 @@ approach", 1987), each at 2.5 %: a ratio that is truly 0.95 or 1.05, or farther 
 correction does not touch it: of many ratios that are all truly at a limit, up to 2.5 % would be called EQUIVALENT.
 
 numpy and scipy compute what they have; Holm's correction, which they do not have, is written here (Holm 1979, "A simple
-sequentially rejective multiple test procedure"), and the two one-sided tests on top of scipy's t distribution. All is
-pure; chance comes from the seed that is given. A part of scipy is loaded when it is first named, a second or two for
-its statistics: so no module here imports one by name, and a command that judges nothing starts at once.
+sequentially rejective multiple test procedure"), the two one-sided tests on top of scipy's t distribution, and the
+exact sign-flip test, which scipy has and takes much longer for. All is pure; chance comes from the seed that is given.
+A part of scipy is loaded when it is first named, a second or two for its statistics: so no module here imports one by
+name, and a command that judges nothing starts at once.
 """
 
 import math

@@ -112,18 +112,14 @@ class Times:
         return times
 
     def distribution(self) -> "Distribution":
-        """Its moments and percentiles.
-
-        These are of the histogram, also where an edited file says another count: its last times, or none.
-        """
-        _, highest, counts = self.buckets()  # HdrHistogram's own percentiles, which take five times as long
-        if not self.count or not len(counts):
+        """Its moments and percentiles."""
+        if not self.count:
             return Distribution(0, self.out_of_range)
         mean_ns = self.sum_ns / self.count
         variance = max(0.0, self.squares / self.count - mean_ns**2)
+        _, highest, counts = self.buckets()  # HdrHistogram's own percentiles, which take five times as long
         wanted = [max(1, int(percent / 100 * self.count + 0.5)) for percent in (50, 90, 99, 99.9)]
-        places = np.searchsorted(np.cumsum(counts), wanted)
-        found = highest[np.minimum(places, len(counts) - 1)].tolist()
+        found = highest[np.searchsorted(np.cumsum(counts), wanted)].tolist()
         p50, p90, p99, p999 = (min(value, self.max_ns) / 1000 for value in found)
         return Distribution(
             count=self.count,

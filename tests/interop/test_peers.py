@@ -65,7 +65,7 @@ def test_a_closed_loop(name: str, connections: int, server: str, peer: Callable[
     assert reading.throughput_hz * reading.p50_us / 1e6 < 3 * connections, "more than Little's law allows"
 
 
-@pytest.mark.parametrize("name", ["ghz", "go", "c"])
+@pytest.mark.parametrize("name", [name for _, name in agreement.WITH])
 def test_a_constant_rate(name: str, peer: Callable[[str], Peer]) -> None:
     """As many requests as are due in the window, or nearly: the end of ghz's is not to the millisecond."""
     client = peer(name)
@@ -153,8 +153,7 @@ def test_the_clients_side_by_side(peer: Callable[[str], Peer]) -> None:
 
 def test_the_clients_agree(peer: Callable[[str], Peer]) -> None:
     """At a low rate each of the others gets its readings, and so do we."""
-    others = ["ghz", "go", "c"]
-    for name in others:
+    for _, name in agreement.WITH:
         peer(name)
     findings = agreement.check(seconds=True)
     assert [finding for finding in findings if not finding.passed] == []

@@ -70,8 +70,8 @@ def test_one_changed_value_of_a_record_is_found_whichever_it_is(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["connects", "first_calls", "think"])
-def test_a_count_that_is_not_its_histograms_is_named_and_the_rest_is_looked_at(folder: Path, kind: str) -> None:
-    """Whatever the count: percentiles are the histogram's, so that rows can be computed and compared."""
+def test_a_count_that_is_not_its_histograms_is_named(folder: Path, kind: str) -> None:
+    """Whatever the count, and though no percentile can then be computed: no traceback."""
     number = run_of("figure_4", clients=1)
     for count in (7, 10**9):
 
