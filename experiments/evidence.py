@@ -13,7 +13,7 @@ them, and a median would jump to and fro with it.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -144,12 +144,21 @@ def machine_evidence(
 
     A pair is an A/A comparison. What the instrument can tell apart is half the width of their intervals, the median.
     """
-    logs = [stats.log_ratios(_by_block(pair.above, measure), _by_block(pair.below, measure)) for pair in pairs]
-    judged = [stats.compare({"aa": values}, seed=1)[0] for values in logs if len(values) > 1]
+    judged = [comparison for _, comparison in compared_with_itself(pairs, measure)]
     false = sum(comparison.verdict in (Verdict.FASTER, Verdict.SLOWER) for comparison in judged)
     widths = [math.log(comparison.ratio.high / comparison.ratio.low) / 2 for comparison in judged]
     records = (AARecord(HERE, SWEEP, len(judged), false, math.exp(median(widths))),) if judged else ()
     return MachineEvidence(HERE, SWEEP, records, _surroundings(rows))
+
+
+def compared_with_itself(
+    pairs: Iterable[Arms], measure: Callable[[Row], float | None]
+) -> Iterator[tuple[Arms, Comparison]]:
+    """Each pair that at least two blocks have, and what the instrument makes of it."""
+    for pair in pairs:
+        values = stats.log_ratios(_by_block(pair.above, measure), _by_block(pair.below, measure))
+        if len(values) > 1:
+            yield pair, stats.compare({"aa": values}, seed=1)[0]
 
 
 def arm_steady(arm: Sequence[Row]) -> bool | None:

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from experiments import figures, stats
 from experiments.evidence import arm_evidence
 from experiments.figures import distributions, heat_map, offered_load, ratios, stages
+from experiments.figures.series import NONE_REFUSED, Refused
 from experiments.figures.style import house_style, look, save, svg_text
 from experiments.gates import refusals
 from experiments.gates.refusal import Conclusion, Refusal, forbidding
@@ -23,10 +24,10 @@ from experiments.percentiles import effective_count
 from experiments.results import ALL, RESULTS_FILE, Row, load_whole_runs
 from experiments.run_records import RUNS_FILE, RunRecord, counting, load_records
 from experiments.stats import Estimate
-from experiments.studies.stock.comparisons import judge, runs_refused
+from experiments.studies.stock.comparisons import judge, refused_rows, runs_refused
 from experiments.studies.stock.declared import clients_text, families
 
-FOLDER = figures.FOLDER
+FOLDER = "figures"
 """Where the files are, inside the results folder."""
 
 STOCK = "stock"
@@ -63,12 +64,13 @@ def read(folder: Path) -> Results:
 def pictures(results: Results) -> Iterator[Picture]:
     """Every picture for which there are runs, in the order in which they are shown."""
     yield from _ratios(results)
+    refused = refused_rows(results.rows) if figures.drawings(results.rows) else NONE_REFUSED
     for drawing in figures.drawings(results.rows):
-        alternative = figures.alternative(drawing.part, results.rows)
-        paint = _painter(drawing.part, results.rows)
+        alternative = figures.alternative(drawing.part, results.rows, refused)
+        paint = _painter(drawing.part, results.rows, refused)
         yield Picture(drawing.part, drawing.part, drawing.title, paint, alternative)
         if drawing.part == "pool_by_clients":
-            yield _heat_map(results.rows)
+            yield _heat_map(results.rows, refused)
     yield from _stages(results.rows)
     yield from _offered(results.rows)
     yield from _distributions(results)
@@ -98,8 +100,8 @@ def draw_if_older(folder: Path) -> None:
         draw(folder)
 
 
-def _painter(part: str, rows: Sequence[Row]) -> Callable[[], Figure]:
-    return lambda: figures.paint(part, rows)
+def _painter(part: str, rows: Sequence[Row], refused: Refused) -> Callable[[], Figure]:
+    return lambda: figures.paint(part, rows, refused)
 
 
 def _ratios(results: Results) -> Iterator[Picture]:
@@ -124,7 +126,7 @@ def _ratios(results: Results) -> Iterator[Picture]:
         yield Picture("answers", "answers", title, lambda: ratios.draw_ratios(title, shown), speech)
 
 
-def _heat_map(rows: Sequence[Row]) -> Picture:
+def _heat_map(rows: Sequence[Row], refused: Refused) -> Picture:
     """The median of each pool with each number of clients."""
     own = [row for row in rows if row.part == "pool_by_clients" and row.request != ALL]
     cells = []
@@ -133,7 +135,8 @@ def _heat_map(rows: Sequence[Row]) -> Picture:
         medians = [row.response_us_p50 for row in found if row.response_us_p50 is not None]
         if medians:
             limited = any(row.load_limited for row in found)
-            cells.append(heat_map.Cell(workers, clients, stats.mean_interval(medians), limited))
+            doubted = any((row.run_id, row.request) in refused for row in found)
+            cells.append(heat_map.Cell(workers, clients, stats.mean_interval(medians), limited, doubted))
     fields = [heat_map.Field("sockets", tuple(cells))]
     title = "Pool × clients: median latency of Lookup on sockets"
     speech = heat_map.text_alternative(title, fields)

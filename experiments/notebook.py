@@ -12,6 +12,7 @@ from pathlib import Path
 from experiments import figures, report
 from experiments.figures.style import svg_text
 from experiments.results import Row, load_whole_runs
+from experiments.studies.stock.comparisons import refused_rows
 from experiments.studies.stock.questions import answers
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -58,7 +59,8 @@ def about(rows: Sequence[Row]) -> Text:
 
 def figure(part: str, rows: Sequence[Row]) -> Picture:
     """One figure. ValueError if it was not run."""
-    return Picture(svg_text(figures.paint(part, rows)), figures.alternative(part, rows))
+    refused = refused_rows(rows)
+    return Picture(svg_text(figures.paint(part, rows, refused)), figures.alternative(part, rows, refused))
 
 
 def answer(number: int, rows: Sequence[Row]) -> Text:

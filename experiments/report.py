@@ -149,8 +149,9 @@ def _stock(results: Results, results_dir: Path) -> Iterator[str]:
 
 
 def _extensions(rows: Sequence[Row]) -> list[str]:
-    """The parts that the original did not measure, in the study's order."""
-    return [part for part in EXTENSIONS if any(row.part == part for row in rows)]
+    """The parts that the original did not measure, in the study's order; where there is none, all that was run."""
+    found = [part for part in EXTENSIONS if any(row.part == part for row in rows)]
+    return found or [part for part in STUDIES[STOCK].parts if any(row.part == part for row in rows)]
 
 
 def _beyond(rows: Sequence[Row], shown: Sequence[Picture]) -> Iterator[str]:

@@ -5,7 +5,8 @@ Beside them the cross-check of the intervals, which refuses nothing.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from experiments.evidence import machine_evidence, undisturbed_us
+from experiments.evidence import compared_with_itself, machine_evidence, undisturbed_us
+from experiments.figures.style import look
 from experiments.gates import GATES
 from experiments.gates.refusal import Refusal
 from experiments.gates.unchecked import unchecked
@@ -13,8 +14,9 @@ from experiments.repetition import STEAL_SHARE_MAX
 from experiments.report_tables import markdown_table
 from experiments.results import Row
 from experiments.run_records import RUNS_FILE
-from experiments.studies.stock.comparisons import Judged, judge, same_settings
-from experiments.studies.stock.wording import number
+from experiments.studies.stock.comparisons import Judged, judge, mean_latency_us, same_settings
+from experiments.studies.stock.declared import clients_text
+from experiments.studies.stock.wording import ends_text, number
 
 CROSS_CHECKED_MIN = 3
 """Blocks; two are always even."""
@@ -35,7 +37,7 @@ def section(rows: Sequence[Row]) -> Iterator[str]:
         "clocks, counts, Little’s law, load, arrivals, order, errors, steadiness and more. What one of them refuses is "
         "INCONCLUSIVE, whatever the numbers."
     )
-    yield _same(rows)
+    yield from _same(rows)
     yield f"{_disturbed(rows)} {_done_again(rows)}".strip()
     yield _cross_checked([one for one in judged.values() if one.result.ratio.n >= CROSS_CHECKED_MIN])
     yield _unseen(judged.values())
@@ -54,20 +56,32 @@ def section(rows: Sequence[Row]) -> Iterator[str]:
     yield _table(refused)
 
 
-def _same(rows: Sequence[Row]) -> str:
-    """The A/A run of the sweep."""
-    records = machine_evidence(rows, same_settings(rows), lambda row: row.response_us_mean).aa
+def _same(rows: Sequence[Row]) -> Iterator[str]:
+    """The A/A run of the sweep, and what it showed of each setting."""
+    pairs = sorted(same_settings(rows), key=lambda pair: (pair.above[0].transport, pair.above[0].clients))
+    records = machine_evidence(rows, pairs, mean_latency_us).aa
     if not records:
-        return (
+        yield (
             "No setting was run twice in each block, so that nothing tells what this machine makes of no difference at "
             "all: no comparison can be concluded."
         )
+        return
     (record,) = records
-    return (
+    yield (
         f"{record.comparisons} settings were run twice in each block. Of these comparisons of a setting with itself "
         f"{record.false_differences} showed a difference, which is false; half of their intervals are narrower than "
         f"{number(100 * (record.effect_min - 1))} % either way, and no smaller difference is concluded here."
     )
+    lines = [
+        (_setting(pair.above[0]), number(found.ratio.value), ends_text(found.ratio), str(found.ratio.n))
+        for pair, found in compared_with_itself(pairs, mean_latency_us)
+    ]
+    head = ("A setting’s runs ÷ the same setting’s runs", "Ratio of mean latencies", "95 % interval", "Blocks")
+    yield markdown_table(head, lines)
+
+
+def _setting(row: Row) -> str:
+    return f"{row.request.capitalize()} on {look(row.transport).label}, {clients_text(row.clients)}"
 
 
 def _disturbed(rows: Sequence[Row]) -> str:

@@ -10,7 +10,7 @@ from statistics import median
 
 from experiments import stats
 from experiments.figures.series import Point, p99_us, point, request_types
-from experiments.figures.style import REFUSED_MARK, look
+from experiments.figures.style import LIMITED_MARK, REFUSED_MARK, look
 from experiments.results import ALL, Row
 from experiments.stats import Verdict
 from experiments.studies.stock.comparisons import MORE_BLOCKS_MEND, Judged, runs_refused
@@ -19,9 +19,9 @@ from experiments.studies.stock.questions import Answer, LockCost
 from experiments.studies.stock.wording import TOGETHER, ends_text, gates_text, number, unsound_text
 
 NOTHING = "–"
-MARK = "†"
 LIMITED_NOTE = (
-    f"{MARK} In some run the clients took over 80 % of their core: {TOGETHER}. No claim about the server’s capacity."
+    f"{LIMITED_MARK} In some run the clients took over 80 % of their core: {TOGETHER}. No claim about the server’s "
+    "capacity."
 )
 LITTLE_MARK = "‡"
 LITTLE_NOTE = (
@@ -163,7 +163,7 @@ def _replies_hz(row: Row) -> float:
 
 def _measured(rows: Sequence[Row], refused: bool) -> Cells:
     mean = point(rows, lambda row: row.response_us_mean, 0)
-    marks = (MARK if any(row.load_limited for row in rows) else "") + (REFUSED_MARK if refused else "")
+    marks = (LIMITED_MARK if any(row.load_limited for row in rows) else "") + (REFUSED_MARK if refused else "")
     errors = sum(row.errors for row in rows)
     starved = [row.starved_clients for row in rows]
     share = point(rows, lambda row: row.client_cpu_share, 0)
@@ -192,7 +192,7 @@ def verdict_table(compared: Sequence[Judged]) -> str:
     """How each comparison was judged."""
     lines = [
         (
-            judged.contrast.text + (f" {MARK}" if judged.load_limited else ""),
+            judged.contrast.text + (f" {LIMITED_MARK}" if judged.load_limited else ""),
             _verdict(judged),
             number(judged.result.ratio.value),
             _ends(judged.result.ratio),
@@ -213,7 +213,7 @@ def summary_table(found: Sequence[Answer]) -> str:
         if not answer.deciding:
             lines.append((str(answer.number), answer.question, "not run here", NOTHING, NOTHING))
         for judged in answer.deciding:
-            name = judged.contrast.text + (f" {MARK}" if judged.load_limited else "")
+            name = judged.contrast.text + (f" {LIMITED_MARK}" if judged.load_limited else "")
             ratio = judged.result.ratio
             lines.append((str(answer.number), name, _verdict(judged), number(ratio.value), _ends(ratio)))
     table = markdown_table(("", "Ratio of mean latencies", "Verdict", "Ratio", "95 % interval"), lines, 3)
@@ -231,14 +231,16 @@ def lock_table(costs: Sequence[LockCost]) -> str:
             str(cost.clients),
             (number(cost.wait_us.value) if cost.wait_us else "no lock") + (REFUSED_MARK if cost.refused else ""),
             _ends(cost.wait_us) if cost.wait_us else NOTHING,
-            number(cost.latency_us.value / 1000),
+            number(cost.latency_us.value / 1000) + (LIMITED_MARK if cost.load_limited else ""),
             f"{number(100 * cost.share.value)} %" if cost.share else NOTHING,
         )
         for cost in costs
     ]
     head = ("Strategy", "Request", "Server", "Clients", _TYPICAL, "95 % interval", "Mean latency, ms", "Typical share")
+    limited = [LIMITED_NOTE] if any(cost.load_limited for cost in costs) else []
     gates = {refusal.gate for cost in costs for refusal in cost.refused}
-    return "\n\n".join((markdown_table(head, lines, 3), *([_refused_note(gates)] if gates else [])))
+    refused = [_refused_note(gates)] if gates else []
+    return "\n\n".join((markdown_table(head, lines, 3), *limited, *refused))
 
 
 def _verdict(judged: Judged) -> str:

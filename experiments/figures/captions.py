@@ -16,7 +16,7 @@ from matplotlib.font_manager import FontProperties, fontManager, get_font
 from matplotlib.lines import Line2D
 
 from experiments.figures.series import MEAN, P99, Facet, Series, by_clients
-from experiments.figures.style import INK, QUIET, WIDTH_INCHES, look
+from experiments.figures.style import INK, LIMITED_MARK, QUIET, REFUSED_MARK, WIDTH_INCHES, look
 
 CAPTION_COLUMNS = 128
 """Characters in a line of a caption, at the width of a figure."""
@@ -195,28 +195,28 @@ def _sentences(facets: Sequence[Facet]) -> Iterable[str]:
     else:
         yield "Some runs pinned to cores, some not: do not compare them."
     measures = (MEAN.of, P99.of)
-    lines = [line for facet in facets for measure in measures for line in by_clients(facet.rows, measure)]
+    lines = [line for facet in facets for each in measures for line in by_clients(facet.rows, each, facet.refused)]
     points = [point for line in lines for point in line.points]
     if any(point.low is not None for point in points):
         yield "Bars: 95 % interval of the mean over runs (Student’s t)."
     if any(point.low is None for point in points):
         yield "No bar: too few runs for an interval, or one that reaches below zero."
-    if any(row.load_limited for row in rows):
-        yield (
-            "Hollow: in some run the clients took over 80 % of their core, so latency of client and server together; "
-            "it is no gate’s refusal."
-        )
+    limited = "in some run the clients took over 80 % of their core, so latency of client and server together"
+    why = [f"{limited} ({LIMITED_MARK} in the table)"] if any(point.load_limited for point in points) else []
+    why += [f"refused by a gate ({REFUSED_MARK} in the table)"] if any(point.refused for point in points) else []
+    if why:
+        yield f"Hollow: {', or '.join(why)}."
     starved = max((row.starved_clients for row in rows), default=0)
     if starved:
         yield f"Up to {starved} clients got no reply in the window; they are in no latency."
 
 
 def text_alternative(title: str, facets: Sequence[Facet]) -> str:
-    """What the picture shows: for every line its mean latency at both ends."""
+    """What the picture shows: for every line its mean latency at both ends, and where its points are hollow."""
     spoken = (
         (f"{facet.title}: " if facet.title else "") + _spoken(line)
         for facet in facets
-        for line in by_clients(facet.rows, MEAN.of)
+        for line in by_clients(facet.rows, MEAN.of, facet.refused)
     )
     return f"{title}. " + " ".join(spoken)
 
@@ -226,7 +226,10 @@ def _spoken(line: Series) -> str:
     text = (
         f"{look(line.transport).label}, {line.request.capitalize()}, mean {first.value:.3g} ms at {_clients(first.x)}"
     )
-    return f"{text}." if first is last else f"{text}, {last.value:.3g} ms at {_clients(last.x)}."
+    if first is not last:
+        text += f", {last.value:.3g} ms at {_clients(last.x)}"
+    hollow = [f"{point.x:g}" for point in line.points if point.hollow]
+    return f"{text}; hollow at {', '.join(hollow)}." if hollow else f"{text}."
 
 
 def _clients(number: float) -> str:

@@ -2,8 +2,8 @@
 
 Rules: every cell prints its number, so that the colour only helps to find it; panels share one logarithmic scale, from
 light for quick to dark for slow, in even steps of lightness; a pair without data is hatched; a stepped line parts the
-pairs whose clients outnumber the pool. A dagger marks a cell whose load side was the limit. Left out: intervals cell by
-cell, of which the caption gives the widest.
+pairs whose clients outnumber the pool. Marks say that the load side was the limit, or that a gate refuses the runs.
+Left out: intervals cell by cell, of which the caption gives the widest.
 """
 
 import math
@@ -24,8 +24,10 @@ from experiments.figures.captions import Frame, framed
 from experiments.figures.style import (
     FAINT,
     INK,
+    LIMITED_MARK,
     QUIET,
     RAMP,
+    REFUSED_MARK,
     WIDTH_INCHES,
     log_ticks,
     look,
@@ -35,8 +37,6 @@ from experiments.figures.style import (
     three_digits,
 )
 from experiments.stats import Estimate
-
-MARK = "†"
 
 _LEFT, _RIGHT = 0.085, 0.985
 _CELL_WIDE_INCHES = 0.4
@@ -61,6 +61,13 @@ class Cell:
     response_us: Estimate
     """Over runs, over 0: of the statistic that the figure is drawn for."""
     load_limited: bool = False
+    refused: bool = False
+    """By a gate."""
+
+    @property
+    def marks(self) -> str:
+        """What stands behind its number."""
+        return (LIMITED_MARK if self.load_limited else "") + (REFUSED_MARK if self.refused else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +178,7 @@ def _draw_cell(axes: Axes, at: tuple[int, int], cell: Cell, scale: ScalarMappabl
     )
     light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
     ink = "black" if light > 0.18 else "white"  # where either has the same contrast, by WCAG's formula
-    text = measured(time) + (MARK if cell.load_limited else "")
-    axes.text(x, y, text, ha="center", va="center", fontsize=7, color=ink, zorder=2)
+    axes.text(x, y, measured(time) + cell.marks, ha="center", va="center", fontsize=7, color=ink, zorder=2)
 
 
 def _stairs(pools: Sequence[int], clients: Sequence[int]) -> list[list[tuple[float, float]]]:
@@ -225,7 +231,10 @@ def _sentences(cells: Sequence[Cell], statistic: str) -> Iterator[str]:
         "server is saturated, a row grows in proportion to its clients by that alone."
     )
     if any(cell.load_limited for cell in cells):
-        yield f"{MARK} In some run the clients took over 80 % of their core: time of client and server together."
+        limited = "In some run the clients took over 80 % of their core: time of client and server together."
+        yield f"{LIMITED_MARK} {limited}"
+    if any(cell.refused for cell in cells):
+        yield f"{REFUSED_MARK} Refused by a gate."
 
 
 def _middle(values: Sequence[float]) -> float:

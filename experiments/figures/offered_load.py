@@ -20,6 +20,7 @@ from experiments.figures.captions import framed
 from experiments.figures.style import (
     INK,
     QUIET,
+    REFUSED_MARK,
     Stroke,
     log_ticks,
     set_even_ticks,
@@ -274,10 +275,7 @@ def _sentences(curves: Sequence[Curve]) -> Iterator[str]:
             f"{'; '.join(knees)}."
         )
     if any(load.hollow for curve in curves for load in curve.loads):
-        yield (
-            "Hollow: refused by a gate (and not, as in figures over clients, that these were the limit); no claim "
-            "about the server."
-        )
+        yield f"Hollow: refused by a gate ({REFUSED_MARK} in the table)."
 
 
 def text_alternative(title: str, curves: Sequence[Curve]) -> str:

@@ -1,9 +1,10 @@
 """Figures whose x axis is the number of clients: one panel per statistic, and per facet where there are several.
 
 Rules: y starts at 0; panels of one statistic share their scale; a bar is the 95 % interval over runs; a hollow marker
-means that the load side was the limit, so the latency is that of client and server together; grey ticks are N ÷
-throughput; a dotted line marks the pool where clients go past it. A bar wider than its panel is cut at the panel's edge
-rather than allowed to flatten the lines. Left out: what is compared, which the table in ``figures`` says.
+means that the load side was the limit, so the latency is that of client and server together, or that a gate refuses
+the runs; grey ticks are N ÷ throughput; a dotted line marks the pool where clients go past it. A bar wider than its
+panel is cut at the panel's edge rather than allowed to flatten the lines. Left out: what is compared, which the table
+in ``figures`` says.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, Locator, MaxNLocator
 
 from experiments.figures.captions import caption_lines, draw_caption, draw_title, legend_above
 from experiments.figures.series import MEAN, MEDIAN, N_OVER_X, P99, P99_COUNT_MIN, Facet, Series, Statistic, by_clients
@@ -26,11 +27,12 @@ SHIFT = 0.09
 """Between lines, in clients, so that bars at the same number of clients stand side by side."""
 CUT_AT = 2.0
 """A panel ends at this many times its highest point, however far the bars reach."""
+TICKS_MAX = 10
 
 
-def draw_single(title: str, rows: Sequence[Row]) -> Figure:
+def draw_single(title: str, facet: Facet) -> Figure:
     """One figure of the original: its axes on the left, the median and the 99th percentile beside it."""
-    caption = caption_lines([Facet("", tuple(rows))], _without_p99(rows))
+    caption = caption_lines([facet], _without_p99([facet]))
     foot_inches = 0.52 + 0.155 * len(caption)
     figure, height = _canvas(HEAD_INCHES + 2.15 + foot_inches)
     grid = figure.add_gridspec(
@@ -45,21 +47,21 @@ def draw_single(title: str, rows: Sequence[Row]) -> Figure:
     )
     mean, median, p99 = (figure.add_subplot(grid[0, column]) for column in range(3))
     for axes, statistic in ((mean, MEAN), (median, MEDIAN), (p99, P99)):
-        _draw_panel(axes, rows, statistic)
+        _draw_panel(axes, facet, statistic)
         axes.set_title(statistic.title)
         axes.set_xlabel("Clients")
     mean.set_ylabel(MEAN.axis)
     top = max(mean.get_ylim()[1], median.get_ylim()[1])
     mean.set_ylim(0, top)
     median.set_ylim(0, top)
-    _finish(figure, title, rows, caption)
+    _finish(figure, title, facet.rows, caption)
     return figure
 
 
 def draw_grid(title: str, facets: Sequence[Facet], statistics: Sequence[Statistic]) -> Figure:
     """A grid of panels: a column per facet, a row per statistic."""
     rows = [row for facet in facets for row in facet.rows]
-    caption = caption_lines(facets, _without_p99(rows))
+    caption = caption_lines(facets, _without_p99(facets))
     foot_inches = 0.52 + 0.155 * len(caption)
     figure, height = _canvas(HEAD_INCHES + PANEL_INCHES * len(statistics) + foot_inches)
     grid = figure.add_gridspec(
@@ -75,7 +77,7 @@ def draw_grid(title: str, facets: Sequence[Facet], statistics: Sequence[Statisti
     for line, statistic in enumerate(statistics):
         panels = [figure.add_subplot(grid[line, column]) for column in range(len(facets))]
         for axes, facet in zip(panels, facets, strict=True):
-            _draw_panel(axes, facet.rows, statistic)
+            _draw_panel(axes, facet, statistic)
             if line == 0:
                 axes.set_title(facet.title)
             if line == len(statistics) - 1:
@@ -91,10 +93,10 @@ def draw_grid(title: str, facets: Sequence[Facet], statistics: Sequence[Statisti
     return figure
 
 
-def _without_p99(rows: Sequence[Row]) -> Iterator[str]:
+def _without_p99(facets: Sequence[Facet]) -> Iterator[str]:
     """Why some points of the 99th percentile are not there, where some are: a panel without any says it itself."""
-    means, found = (sum(len(line.points) for line in by_clients(rows, each.of)) for each in (MEAN, P99))
-    if 0 < found < means:
+    counts = [[sum(len(line.points) for line in by_clients(at.rows, each.of)) for each in (MEAN, P99)] for at in facets]
+    if any(0 < found < means for means, found in counts):
         yield f"No point of the 99th percentile: under {P99_COUNT_MIN:,} independent replies in some run."
 
 
@@ -108,8 +110,9 @@ def _row_label(statistic: Statistic) -> str:
     return statistic.axis
 
 
-def _draw_panel(axes: Axes, rows: Sequence[Row], statistic: Statistic) -> None:
-    lines = by_clients(rows, statistic.of)
+def _draw_panel(axes: Axes, facet: Facet, statistic: Statistic) -> None:
+    rows = facet.rows
+    lines = by_clients(rows, statistic.of, facet.refused)
     shifts = [SHIFT * (index - (len(lines) - 1) / 2) for index in range(len(lines))]
     for line, shift in zip(lines, shifts, strict=True):
         _draw_line(axes, line, shift)
@@ -125,10 +128,22 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], statistic: Statistic) -> None:
         axes.text(0.5, 0.5, note, transform=axes.transAxes, color=QUIET, fontsize=7, ha="center")
     clients = sorted({row.clients for row in rows})
     axes.set_xlim(clients[0] - 0.5, clients[-1] + 0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))
+    axes.xaxis.set_major_locator(_ticks(clients))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, min_n_ticks=2, steps=[1, 2, 2.5, 5, 10]))
     for workers in _pools_passed(rows):
         axes.axvline(workers, color=QUIET, linewidth=1, linestyle=(0, (1, 2)), zorder=1)
+
+
+def _ticks(clients: list[int]) -> Locator:
+    """Where something was measured, as far as numbers have room beside each other."""
+    span = clients[-1] - clients[0]
+    if span == len(clients) - 1:  # each number in turn
+        return MaxNLocator(nbins=TICKS_MAX, integer=True, min_n_ticks=1)
+    shown = clients[:1]
+    for number in clients[1:]:
+        if number - shown[-1] >= span / TICKS_MAX:
+            shown.append(number)
+    return FixedLocator(shown)
 
 
 def _draw_line(axes: Axes, line: Series, shift: float) -> None:
@@ -138,7 +153,7 @@ def _draw_line(axes: Axes, line: Series, shift: float) -> None:
     for x, point in zip(xs, line.points, strict=True):
         if point.low is not None and point.high is not None:
             axes.vlines(x, max(point.low, 0), point.high, color=style.colour, linewidth=1, alpha=0.75, zorder=2)
-        face = "white" if point.load_limited else style.colour
+        face = "white" if point.hollow else style.colour
         axes.plot([x], [point.value], linestyle="", marker=style.marker, color=style.colour, mfc=face, zorder=4)
 
 

@@ -17,6 +17,11 @@ Measure = Callable[[Row], float | None]
 
 Average = Callable[[Sequence[float]], stats.Estimate]
 
+Refused = frozenset[tuple[str, str]]
+"""Rows, by their run and request type, of which no verdict may be made since a gate refuses them."""
+
+NONE_REFUSED: Refused = frozenset()
+
 P99_COUNT_MIN = 1000
 """Fewer replies of a run than this carry no 99th percentile: not ten of them are beyond it. Replies that depend on each
 other count for fewer (``effective_count``)."""
@@ -47,6 +52,13 @@ class Point:
     runs: int
     load_limited: bool
     """In any of its runs."""
+    refused: bool = False
+    """Any of its runs, by a gate."""
+
+    @property
+    def hollow(self) -> bool:
+        """Whether it says nothing of the server alone."""
+        return self.load_limited or self.refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,8 @@ class Facet:
 
     title: str
     rows: tuple[Row, ...]
+    refused: Refused = NONE_REFUSED
+    """Which of the rows gates refuse."""
 
 
 def _milliseconds(measure: Measure) -> Measure:
@@ -107,7 +121,13 @@ def request_types(rows: Iterable[Row]) -> list[str]:
     return sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
-def point(rows: Sequence[Row], measure: Measure, x: float, average: Average = stats.mean_interval) -> Point | None:
+def point(
+    rows: Sequence[Row],
+    measure: Measure,
+    x: float,
+    average: Average = stats.mean_interval,
+    refused: Refused = NONE_REFUSED,
+) -> Point | None:
     """The mean over the rows, each of another run; None if none of them measured it.
 
     A 99th percentile that one of them does not carry has no mean: those that carry it are the faster runs.
@@ -119,17 +139,18 @@ def point(rows: Sequence[Row], measure: Measure, x: float, average: Average = st
     mean = average(values)
     sure = mean.low > 0 or mean.low == mean.high
     low, high = (mean.low, mean.high) if sure else (None, None)
-    return Point(x, mean.value, low, high, mean.n, any(row.load_limited for row in rows))
+    limited = any(row.load_limited for row in rows)
+    return Point(x, mean.value, low, high, mean.n, limited, any((row.run_id, row.request) in refused for row in rows))
 
 
-def by_clients(rows: Sequence[Row], measure: Measure) -> list[Series]:
+def by_clients(rows: Sequence[Row], measure: Measure, refused: Refused = NONE_REFUSED) -> list[Series]:
     """One series per server and request type, its points by number of clients."""
     found = []
     for transport in sorted({row.transport for row in rows}):
         for request in request_types(rows):
             own = [row for row in rows if row.transport == transport and row.request == request]
             points = (
-                point([row for row in own if row.clients == clients], measure, clients)
+                point([row for row in own if row.clients == clients], measure, clients, refused=refused)
                 for clients in sorted({row.clients for row in own})
             )
             series = Series(transport, request, tuple(p for p in points if p is not None))

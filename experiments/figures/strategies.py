@@ -48,7 +48,7 @@ def draw_strategies(title: str, facets: Sequence[Facet]) -> Figure:
     for line, facet in enumerate(facets):
         for column, statistic in enumerate(_COLUMNS):
             axes = figure.add_subplot(grid[line, column])
-            _draw_panel(axes, facet.rows, statistic, strategies)
+            _draw_panel(axes, facet, statistic, strategies)
             shown = "mean latency, ms" if statistic is MEAN else statistic.title
             axes.set_title(f"{facet.title}: {shown}" if column == 0 else shown)
             axes.tick_params(labelleft=column == 0)
@@ -61,22 +61,23 @@ def draw_strategies(title: str, facets: Sequence[Facet]) -> Figure:
 def text_alternative(title: str, facets: Sequence[Facet]) -> str:
     """What the picture shows: for every strategy its typical wait and the latency beside it."""
     return f"{title}. " + " ".join(
-        f"{facet.title}: {'; '.join(_spoken(facet.rows, name) for name in strategies_of(facet.rows))}."
-        for facet in facets
+        f"{facet.title}: {'; '.join(_spoken(facet, name) for name in strategies_of(facet.rows))}." for facet in facets
     )
 
 
-def _spoken(rows: Sequence[Row], strategy: str) -> str:
+def _spoken(facet: Facet, strategy: str) -> str:
     texts = []
-    for transport in sorted({row.transport for row in rows}):
-        own = [row for row in rows if (row.locking, row.transport) == (strategy, transport)]
+    for transport in sorted({row.transport for row in facet.rows}):
+        own = [row for row in facet.rows if (row.locking, row.transport) == (strategy, transport)]
         if not own:
             continue
-        wait, latency = point(own, LOCK_WAIT.of, 0, LOCK_WAIT.average), point(own, MEAN.of, 0)
+        wait = point(own, LOCK_WAIT.of, 0, LOCK_WAIT.average)
+        latency = point(own, MEAN.of, 0, refused=facet.refused)
         waited = f"typically waits {wait.value:.3g} µs" if wait else "takes no lock"
-        texts.append(
-            f"{strategy} on {look(transport).label} {waited}" + (f" of {latency.value:.3g} ms" if latency else "")
-        )
+        text = f"{strategy} on {look(transport).label} {waited}"
+        if latency:
+            text += f" of {latency.value:.3g} ms" + (" (hollow)" if latency.hollow else "")
+        texts.append(text)
     return ", ".join(texts)
 
 
@@ -86,14 +87,14 @@ def strategies_of(rows: Sequence[Row]) -> list[str]:
     return [name for name in STRATEGIES if name in found] + sorted(found - set(STRATEGIES))
 
 
-def _draw_panel(axes: Axes, rows: Sequence[Row], statistic: Statistic, strategies: Sequence[str]) -> None:
-    transports = sorted({row.transport for row in rows})
+def _draw_panel(axes: Axes, facet: Facet, statistic: Statistic, strategies: Sequence[str]) -> None:
+    transports = sorted({row.transport for row in facet.rows})
     highest = 0.0
     for place, strategy in enumerate(strategies):
         for index, transport in enumerate(transports):
-            own = [row for row in rows if row.locking == strategy and row.transport == transport]
+            own = [row for row in facet.rows if row.locking == strategy and row.transport == transport]
             y = place + 0.4 * (index - (len(transports) - 1) / 2)
-            found = point(own, statistic.of, y, statistic.average)
+            found = point(own, statistic.of, y, statistic.average, facet.refused)
             if found is not None:
                 _draw_point(axes, found, transport)
                 highest = max(highest, _end(found))
@@ -113,7 +114,7 @@ def _draw_point(axes: Axes, at: Point, transport: str) -> None:
         axes.hlines(at.x, at.low, end, color=style.colour, linewidth=1.2, alpha=0.75)
         if end < at.high:
             axes.plot([end], [at.x], marker=">", markersize=3.5, color=style.colour, linestyle="")
-    face = "white" if at.load_limited else style.colour
+    face = "white" if at.hollow else style.colour
     axes.plot([at.value], [at.x], marker=style.marker, color=style.colour, mfc=face, linestyle="")
     axes.annotate(
         measured(at.value),

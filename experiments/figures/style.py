@@ -20,6 +20,8 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+LIMITED_MARK = "†"
+"""Beside times of runs whose clients were near their own limit, in tables and figures."""
 REFUSED_MARK = "§"
 """Beside what gates refuse, in tables and figures."""
 

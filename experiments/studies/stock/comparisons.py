@@ -117,6 +117,16 @@ def runs_refused(rows: Sequence[Row], arms: Iterable[Sequence[Row]], basis: Kind
     return tuple(dict.fromkeys(forbidding(found, Conclusion("verdict", "", rests_on, basis))))
 
 
+def refused_rows(rows: Sequence[Row]) -> frozenset[tuple[str, str]]:
+    """The rows, by run and request type, of every setting of which gates refuse some run, or the whole sweep."""
+    settings: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        if row.request != ALL:
+            settings.setdefault((row.part, *(getattr(row, name) for name in FACTORS)), []).append(row)
+    refused = (arm for arm in settings.values() if runs_refused(rows, [arm]))
+    return frozenset((row.run_id, row.request) for arm in refused for row in arm)
+
+
 @lru_cache(maxsize=4)
 def _machine(rows: tuple[Row, ...], measure: Measure) -> MachineEvidence:
     return machine_evidence(rows, same_settings(rows), measure)

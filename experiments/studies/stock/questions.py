@@ -56,6 +56,8 @@ class LockCost:
     share: stats.Estimate | None
     refused: tuple[Refusal, ...]
     """What gates have against these runs."""
+    load_limited: bool
+    """In any of them the load side was the limit."""
 
 
 def answers(rows: Sequence[Row]) -> tuple[Answer, ...]:
@@ -184,8 +186,9 @@ def lock_costs(rows: Sequence[Row], part: str = "locks") -> tuple[LockCost, ...]
     found = []
     for transport, request, clients, locking in cells:
         cell = Cell(part, request, clients, transport=transport, locking=locking)
-        waits = by_block(rows, cell, lambda row: row.lock_wait_us_mean or None)
-        latencies = latency_by_block(rows, cell)
+        own = [row for row in rows if cell.holds(row)]
+        waits = by_block(own, cell, lambda row: row.lock_wait_us_mean or None)
+        latencies = latency_by_block(own, cell)
         if not latencies:
             continue
         shares = [waits[block] / latencies[block] for block in waits.keys() & latencies.keys()]
@@ -198,7 +201,8 @@ def lock_costs(rows: Sequence[Row], part: str = "locks") -> tuple[LockCost, ...]
                 stats.geometric_interval(list(waits.values())) if waits else None,
                 stats.mean_interval(list(latencies.values())),
                 stats.geometric_interval(shares) if shares else None,
-                runs_refused(rows, [[row for row in rows if cell.holds(row)]]),
+                runs_refused(rows, [own]),
+                any(row.load_limited for row in own),
             )
         )
     return tuple(found)

@@ -1,7 +1,6 @@
 """The figures: their data is the rows' data, their look is one, and they are written for whatever was run."""
 
 from dataclasses import replace
-from pathlib import Path
 from statistics import mean
 
 import numpy as np
@@ -19,14 +18,12 @@ from experiments.figures.style import LOOKS, look
 from experiments.report_tables import measured_table
 from experiments.results import Row
 from tests.unit.experiments.figure_layout import layout_faults, words
-from tests.unit.experiments.planted_stock import EXTENSIONS, MAIN_PARTS, World, rows_of, write_results
+from tests.unit.experiments.planted_stock import EXTENSIONS, MAIN_PARTS, World, rows_of
 
 DRAWN = tuple(part for part in MAIN_PARTS if part != "same")
 """All but what is run only to be compared with itself."""
 
 TIMES = ("response_us_mean", "response_us_p50", "response_us_p99", "n_over_x_us")
-
-SVG = {f"{part}.svg" for part in DRAWN}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +121,31 @@ def test_the_caption_says_how_it_was_measured() -> None:
     text = " ".join(caption_lines([Facet("", tuple(limited))]))
     assert "3 blocks, one run of 2 s each" in text
     assert "on a core each" in text
-    assert "latency of client and server together; it is no gate’s refusal" in text
+    assert "Hollow: in some run the clients took over 80 % of their core, so latency of client and server" in text
+    assert "together († in the table)." in text
+
+
+def test_what_a_gate_refuses_is_hollow() -> None:
+    """The refused setting's point alone, in the picture, its caption and its text."""
+    rows = rows_of(World(blocks=3), ("figure_2",))
+    refused = frozenset((row.run_id, row.request) for row in rows if row.clients == 3)
+    axes = figures.paint("figure_2", rows, refused).axes[0]
+    markers = [line for line in axes.lines if line.get_marker() == "o"]
+    faces = {float(np.asarray(line.get_xdata())[0]): line.get_markerfacecolor() for line in markers}
+    assert [x for x, face in sorted(faces.items()) if face == "white"] == [3.0]
+    assert len(faces) == 5
+    assert "Hollow: refused by a gate (§ in the table)." in words(figures.paint("figure_2", rows, refused))
+    assert "; hollow at 3." in figures.alternative("figure_2", rows, refused)
+    assert "ollow" not in words(figures.paint("figure_2", rows)) + figures.alternative("figure_2", rows)
+
+
+def test_ticks_stand_where_something_was_measured() -> None:
+    """Numbers of clients between which others are missing; none so near another that they overlap."""
+    rows = rows_of(World(blocks=2), ("figure_2",))
+    few = [row for row in rows if row.clients in (1, 5)]
+    assert list(figures.paint("figure_2", few).axes[0].get_xticks()) == [1, 5]
+    spread = [replace(row, clients={3: 40, 4: 80, 5: 100}.get(row.clients, row.clients)) for row in rows]
+    assert list(figures.paint("figure_2", spread).axes[0].get_xticks()) == [1, 40, 80, 100]
 
 
 def test_the_text_alternative_has_the_numbers(rows: list[Row]) -> None:
@@ -148,31 +169,6 @@ def test_a_figure_that_was_not_run_is_refused(rows: list[Row]) -> None:
     """The message names what there is."""
     with pytest.raises(ValueError, match="figure_1"):
         figures.paint("dispatch", rows)
-
-
-def test_a_folder_without_figures_of_ours_draws_nothing(tmp_path: Path) -> None:
-    """Another study's results are no error."""
-    write_results(tmp_path, [])
-    assert figures.draw(tmp_path) == []
-
-
-@pytest.mark.slow
-def test_draw_writes_both_formats_and_the_same_bytes_again(tmp_path: Path) -> None:
-    """Each figure is an SVG and a PNG, and drawing twice changes nothing."""
-    folder = write_results(tmp_path, rows_of(World(blocks=2)))
-    paths = figures.draw(folder)
-    assert {path.name for path in paths if path.suffix == ".svg"} == SVG
-    assert {path.with_suffix(".svg").name for path in paths if path.suffix == ".png"} == SVG
-    before = {path: path.read_bytes() for path in paths}
-    assert {path: path.read_bytes() for path in figures.draw(folder)} == before
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", EXTENSIONS)
-def test_every_extension_has_a_figure(part: str, tmp_path: Path) -> None:
-    """A folder with one extension alone is drawn."""
-    folder = write_results(tmp_path, rows_of(World(blocks=2), (part,)))
-    assert {path.name for path in figures.draw(folder)} == {f"{part}.svg", f"{part}.png"}
 
 
 @pytest.mark.slow

@@ -66,7 +66,7 @@ def test_what_was_refused_is_hollow_and_said() -> None:
         hollow = [line for line in axes.lines if line.get_marker() == "s" and line.get_markerfacecolor() == "white"]
         assert [list(np.asarray(line.get_xdata())) for line in hollow] == [[2.0]]
     assert "refused (gate 7: sends late)" in text_alternative("T", [curve])
-    assert "Hollow: refused by a gate (and not, as in figures over clients," in words(figure)
+    assert "Hollow: refused by a gate (§ in the table)." in words(figure)
 
 
 def test_a_refusal_of_the_times_leaves_the_throughput() -> None:

@@ -12,8 +12,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from experiments import gallery
+from experiments.figures.style import REFUSED_MARK
 from experiments.gallery import Picture, Results
-from experiments.report_tables import summary_table
+from experiments.report_tables import measured_table, summary_table
 from experiments.results import RESULTS_FILE, Row
 from experiments.run_records import RUNS_FILE, load_records
 from experiments.studies import STUDIES
@@ -136,6 +137,33 @@ def test_stages_that_gates_refuse_are_marked() -> None:
     spoken = named(Results(tuple(rows), ()), "stages").alternative
     assert "sockets, 1 client: mean" in spoken
     assert "sockets, 10 clients (refused by gate 14): mean" in spoken
+
+
+def stolen_from(part: str, clients: int) -> tuple[Row, ...]:
+    """A planted part, from the runs of one number of clients in which time was stolen."""
+    return tuple(
+        replace(row, steal_share=0.1) if (row.part, row.clients) == (part, clients) else row
+        for row in rows_of(World(), (part, "same", "same_again"))
+    )
+
+
+def test_a_point_that_gates_refuse_is_hollow_where_the_table_marks_it() -> None:
+    """The setting from which time was stolen, and no other."""
+    rows = stolen_from("figure_2", 3)
+    table = measured_table([row for row in rows if row.part == "figure_2"], rows)
+    (line,) = (line for line in table.splitlines() if line.startswith("|") and REFUSED_MARK in line)
+    assert line.startswith("| 3 |")
+    assert "; hollow at 3." in named(Results(rows, ()), "figure_2").alternative
+
+
+def test_a_cell_of_the_map_that_gates_refuse_is_marked() -> None:
+    """At every pool that was run with that number of clients."""
+    rows = stolen_from("pool_by_clients", 5)
+    figure = named(Results(rows, ()), "pool_map").paint()
+    cells = [text.get_text() for text in figure.axes[0].texts]
+    assert len(cells) > len({row.workers for row in rows})
+    assert sum(REFUSED_MARK in cell for cell in cells) == len({r.workers for r in rows if r.part == "pool_by_clients"})
+    assert f"{REFUSED_MARK} Refused by a gate." in words(figure)
 
 
 def test_another_studys_results_have_no_answers() -> None:

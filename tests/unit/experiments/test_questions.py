@@ -196,6 +196,9 @@ def test_typical_waits_are_geometric_means_and_say_so() -> None:
     rows += [row for row in every if row.part != "locks"]
     assert "Typical wait (geometric mean), µs" in lock_table(lock_costs(rows))
     assert "| 0.500 |" in lock_table(lock_costs(rows))
+    assert "†" not in lock_table(lock_costs(rows))
+    limited = [replace(row, load_limited=True) for row in rows]
+    assert "† In some run the clients took over 80 %" in lock_table(lock_costs(limited))
     assert "typically waits 0.500 µs" in " ".join(answers(rows)[2].details)
     assert "typically waits 0.5 µs" in figures.alternative("locks", rows)
 
