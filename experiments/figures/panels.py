@@ -7,6 +7,7 @@ panel is cut at the panel's edge rather than allowed to flatten the lines. Left 
 in ``figures`` says.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
@@ -54,6 +55,8 @@ def draw_single(title: str, facet: Facet) -> Figure:
     top = max(mean.get_ylim()[1], median.get_ylim()[1])
     mean.set_ylim(0, top)
     median.set_ylim(0, top)
+    if not by_clients(facet.rows, P99.of):
+        p99.set_yticks([])  # a scale of nothing
     _finish(figure, title, facet.rows, caption)
     return figure
 
@@ -113,9 +116,10 @@ def _row_label(statistic: Statistic) -> str:
 def _draw_panel(axes: Axes, facet: Facet, statistic: Statistic) -> None:
     rows = facet.rows
     lines = by_clients(rows, statistic.of, facet.refused)
+    clients = sorted({row.clients for row in rows})
     shifts = [SHIFT * (index - (len(lines) - 1) / 2) for index in range(len(lines))]
     for line, shift in zip(lines, shifts, strict=True):
-        _draw_line(axes, line, shift)
+        _draw_line(axes, line, shift, clients)
     if statistic is MEAN:
         laws = by_clients(rows, N_OVER_X.of)
         for law, shift in zip(laws, shifts, strict=False):
@@ -126,7 +130,6 @@ def _draw_panel(axes: Axes, facet: Facet, statistic: Statistic) -> None:
     if not lines and statistic is P99:
         note = f"under {P99_COUNT_MIN:,} independent\nreplies in some run"
         axes.text(0.5, 0.5, note, transform=axes.transAxes, color=QUIET, fontsize=7, ha="center")
-    clients = sorted({row.clients for row in rows})
     axes.set_xlim(clients[0] - 0.5, clients[-1] + 0.5)
     axes.xaxis.set_major_locator(_ticks(clients))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, min_n_ticks=2, steps=[1, 2, 2.5, 5, 10]))
@@ -146,11 +149,14 @@ def _ticks(clients: list[int]) -> Locator:
     return FixedLocator(shown)
 
 
-def _draw_line(axes: Axes, line: Series, shift: float) -> None:
+def _draw_line(axes: Axes, line: Series, shift: float, clients: Sequence[int]) -> None:
+    """From point to point, but not across a number of ``clients`` where a point is missing."""
     style = look(line.transport)
-    xs = [point.x + shift for point in line.points]
-    axes.plot(xs, [p.value for p in line.points], color=style.colour, linestyle=LINES.get(line.request, "-"), zorder=3)
-    for x, point in zip(xs, line.points, strict=True):
+    values = {point.x: point.value for point in line.points}
+    xs, ys = [number + shift for number in clients], [values.get(number, math.nan) for number in clients]
+    axes.plot(xs, ys, color=style.colour, linestyle=LINES.get(line.request, "-"), zorder=3)
+    for point in line.points:
+        x = point.x + shift
         if point.low is not None and point.high is not None:
             axes.vlines(x, max(point.low, 0), point.high, color=style.colour, linewidth=1, alpha=0.75, zorder=2)
         face = "white" if point.hollow else style.colour

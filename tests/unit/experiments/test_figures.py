@@ -81,7 +81,9 @@ def test_a_99th_percentile_needs_a_thousand_independent_replies() -> None:
     """With fewer there is none, in the figure or in the table; the panel says why it is empty."""
     rows = [replace(row, effective_count=999.0) for row in rows_of(World(blocks=2), ("figure_2",))]
     assert series.by_clients(rows, series.P99.of) == []
-    assert "under 1,000 independent" in figures.paint("figure_2", rows).axes[2].texts[0].get_text()
+    empty = figures.paint("figure_2", rows).axes[2]
+    assert "under 1,000 independent" in empty.texts[0].get_text()
+    assert list(empty.get_yticks()) == []
     enough = [replace(row, effective_count=1000.0) for row in rows]
     assert len(series.by_clients(enough, series.P99.of)[0].points) == 5
     cells = [table.splitlines()[2].split(" | ")[4] for table in map(measured_table, (rows, enough))]
@@ -101,6 +103,8 @@ def test_a_99th_percentile_that_one_run_does_not_carry_has_no_mean() -> None:
     assert [point.x for point in line.points] == [1, 2, 3, 4, 5]
     why = "No point of the 99th percentile: under 1,000 independent replies in some run."
     assert why in words(figures.paint("figure_2", rows))
+    drawn = max((np.asarray(line.get_ydata()) for line in figures.paint("figure_2", rows).axes[2].lines), key=len)
+    assert [bool(np.isnan(y)) for y in drawn] == [False, False, True, False, False]
     assert why not in words(figures.paint("figure_2", rows_of(World(blocks=3), ("figure_2",))))
 
 
