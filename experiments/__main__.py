@@ -25,7 +25,7 @@ from experiments.server_process import ProgramFailed
 from experiments.studies import STUDIES, Experiment, experiments
 from experiments.studies.stock import CATALOG
 from experiments.study import Scale
-from stock_service.command_line import Parser, integer, refuse
+from stock_service.command_line import USAGE_EXIT, Parser, integer, refuse
 from stock_service.errors import Fault, UsageError
 
 PROGRAM = "python -m experiments"
@@ -57,6 +57,15 @@ DIFFERS_EXIT = 1
 
 FAILED_EXIT = 1
 """A server, an updater or all clients of a run failed."""
+
+EXITS = {
+    0: "done, and all that was checked is as it should be",
+    DIFFERS_EXIT: "a run failed; or verify found a difference, or selfcheck a check that does not pass",
+    USAGE_EXIT: "bad usage, or a folder that has no results or cannot be read and written",
+    INTERRUPTED_EXIT: "Ctrl-C, SIGTERM or SIGHUP; run says how to go on",
+    UNREAD_EXIT: "whoever read the output has gone",
+}
+"""What each exit code is for."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -106,7 +115,7 @@ def _interrupt(number: int, _: FrameType | None) -> None:
 
 
 def _parser() -> Parser:
-    parser = Parser(PROGRAM, "Runs the studies' experiments, draws their figures, writes their reports.")
+    parser = Parser(PROGRAM, "Runs the studies' experiments, draws their figures, writes their reports.", EXITS)
     commands = parser.add_subparsers(dest="command", required=True, metavar="list|run|plot|report|verify|selfcheck")
     commands.add_parser("list", prog=f"{PROGRAM} list", description="Prints every experiment.")
     run = commands.add_parser("run", prog=f"{PROGRAM} run", description="Runs an experiment; 'list' prints them.")
@@ -236,6 +245,8 @@ def _plot(folder: Path) -> int:
     from experiments import gallery
 
     _need(folder, RESULTS_FILE)
+    if not load_whole_runs(folder):
+        raise UsageError(str(folder), "no whole run", "results of one run at least")
     for path in gallery.draw(folder):
         print(path)
     return 0

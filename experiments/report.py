@@ -73,7 +73,7 @@ _JUDGED = (
     "The family of the four answers is six comparisons: sockets ÷ gRPC, growth on each server, Trade ÷ Lookup, and two "
     "at the pool. The other families stand under “All other comparisons”.",
     "**EQUIVALENT**: the interval lies inside 0.95 to 1.05. **FASTER**, **SLOWER**: it excludes 1, and the corrected p "
-    "is under 0.05; what stands above the ÷ is faster or slower. **INCONCLUSIVE**: neither.",
+    "is under 0.05; in A ÷ B, FASTER means that A takes less time than B. **INCONCLUSIVE**: neither.",
 )
 
 _AVOIDED = (

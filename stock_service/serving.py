@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, get_args
 
-from stock_service.command_line import Parser, check_writable, integer, refuse, seconds
+from stock_service.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.concurrency import EXECUTORS
 from stock_service.errors import UsageError
 from stock_service.service import Service
@@ -33,6 +33,16 @@ _DEFAULTS = ServeOptions()
 DISPATCHES = get_args(Dispatch)
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+FAILED_EXIT = 1
+"""For a server that did not end as it should."""
+
+EXITS = {
+    0: "a signal stopped it, and what had been accepted was finished",
+    FAILED_EXIT: "--grace-s was too short, a second signal came, a file could not be written in the end, or it failed",
+    USAGE_EXIT: "a bad option or file, or a port that is taken",
+}
+"""What each exit code of a server is for."""
 
 _ENDING_S = 0.25
 """The least grace: what a server with nothing to finish takes to end its threads."""
@@ -85,7 +95,8 @@ def timeline_for(program: str, options: argparse.Namespace) -> Timeline | None:
 def run(
     program: str, transport: str, service: Service, options: argparse.Namespace, timeline: Timeline | None = None
 ) -> int:
-    """Serves until a signal comes; gives the process's exit code. Blocks. For the main thread of its own process.
+    """Serves until a signal comes; gives the process's exit code. Blocks. For the main thread of its own process, which
+    must then ``leave``: after a failure, which is logged, threads may still run.
 
     ``timeline`` is the one that the service itself notes its locks in, from ``timeline_for``; None where it has none.
     """
@@ -93,6 +104,17 @@ def run(
     _check_host(program, options.host, options.insecure)
     timeline = timeline or timeline_for(program, options)
     serve_options = _serve_options(program, options, timeline)
+    try:
+        return _run(program, transport, service, options, serve_options)
+    except Exception:
+        _log.exception("the server failed")
+        return FAILED_EXIT
+
+
+def _run(
+    program: str, transport: str, service: Service, options: argparse.Namespace, serve_options: ServeOptions
+) -> int:
+    """See ``run``."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before there are threads, which then leave them to this one
     try:
         executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
@@ -114,8 +136,8 @@ def run(
     finished = executor.stop(max(0.0, deadline_s - time.monotonic())) and finished
     if not finished:
         _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)
-    written = timeline is None or _write(timeline, options.timeline)
-    return 0 if finished and written else 1
+    written = serve_options.timeline is None or _write(serve_options.timeline, options.timeline)
+    return 0 if finished and written else FAILED_EXIT
 
 
 def _unbound(error: Exception, host: str, port: int) -> str:
@@ -193,7 +215,7 @@ def _end_at_next_signal() -> None:
     """From now on SIGTERM and SIGINT end the process at once."""
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
-        os._exit(1)
+        os._exit(FAILED_EXIT)
 
     for number in _STOPPING:
         signal.signal(number, on_signal)

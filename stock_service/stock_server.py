@@ -19,12 +19,13 @@ from stock_service.exchange import Exchange
 from stock_service.locking import LOCKINGS, Locking, Measured, Stamped
 from stock_service.service import stock_service
 
+_log = logging.getLogger(__name__)
+
 
 def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
     """Serves the stock service on a transport until a signal comes, and ends the process."""
-    parser = Parser(
-        program, f"The stock service on the transport {transport!r}. Prints 'ready HOST:PORT' once it serves."
-    )
+    description = f"The stock service on the transport {transport!r}. Prints 'ready HOST:PORT' once it serves."
+    parser = Parser(program, description, serving.EXITS)
     serving.add_server_options(parser, transport)
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
@@ -52,14 +53,20 @@ def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
         return chosen if timeline is None else Stamped(chosen, names, timeline)
 
     service = stock_service(Exchange(MemoryCatalog(stocks, locking)))
+    code = serving.run(program, transport, service, options, timeline)
+    if measured and not _write(measured[0], options.stats):
+        code = serving.FAILED_EXIT
+    serving.leave(code)  # with its threads, which may keep the process alive
+
+
+def _write(measured: Measured, file: Path) -> bool:
+    """Writes the summary of the waits; says whether it could be."""
     try:
-        code = serving.run(program, transport, service, options, timeline)
-    except Exception:
-        logging.getLogger(__name__).exception("the server failed")
-        serving.leave(1)  # with its threads, which would keep the process alive
-    if measured:
-        options.stats.write_text(json.dumps({"lock_waits_ns": _summary(measured[0])}, indent=2) + "\n")
-    serving.leave(code)
+        file.write_text(json.dumps({"lock_waits_ns": _summary(measured)}, indent=2) + "\n")
+    except OSError as error:
+        _log.error("--stats %s could not be written: %s", file, error.strerror)
+        return False
+    return True
 
 
 def _summary(measured: Measured) -> dict[str, dict[str, float]]:

@@ -32,6 +32,26 @@ def test_the_study_is_recorded() -> None:
     assert STUDY in RECORDED
 
 
+def refused(report_text: str) -> str:
+    """How many of a report's comparisons gates refuse, as the README has it."""
+    some = re.search(r"They refuse (\d+) of the (\d+) comparisons of this report", report_text)
+    if some:
+        return f"{some[1]} of {some[2]}"
+    none = re.search(r"None of them refuses any of the (\d+) comparisons", report_text)
+    assert none or "No comparison is declared" in report_text
+    return f"0 of {none[1]}" if none else "none declared"
+
+
+def test_the_readme_says_how_much_gates_refuse() -> None:
+    """Of the comparisons of each recorded report, in the line that leads to it; and of the study's, in a sentence."""
+    readme = (ROOT / "README.md").read_text()
+    lines = re.findall(r"\[`quick`\]\(experiments/recorded/([\w-]+)/report\.md\) \| ([^|;]*?)(?:;[^|]*)? \|", readme)
+    reports = {folder.name: (folder / report.MARKDOWN).read_text(encoding="utf-8") for folder in RECORDED}
+    assert dict(lines) == {folder: refused(text) for folder, text in reports.items()}
+    some, every = refused(reports[STUDY.name]).split(" of ")
+    assert f"Gates refuse {some} of its {every} comparisons" in readme
+
+
 def test_the_readme_has_the_recorded_answers() -> None:
     """The table of the four answers is the recorded report's."""
     readme = (ROOT / "README.md").read_text()

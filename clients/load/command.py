@@ -22,9 +22,9 @@ from clients.load.live import live
 from clients.load.options import BROKEN_EXIT, ERROR_EXIT, INTERRUPTED_EXIT, check, parser, plan
 from clients.load.output import Measured
 from clients.load.plan import LoadPlan
-from clients.load.result import ALL
+from clients.load.result import ALL, LoadResult
 from clients.load.search import HALVINGS_MAX, TRIALS_MAX, Found, Trial, find_rate
-from clients.load.summary import show, span, told
+from clients.load.summary import off_schedule, show, span, told
 from clients.load.thresholds import Condition, broken, parse, replies_needed
 from stock_service.command_line import USAGE_EXIT, refuse
 from stock_service.errors import Fault, Unavailable, UsageError
@@ -180,14 +180,23 @@ def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
         with session.interrupts.held():
             run = session.run(each, floor_said)
             show(run.plan, run.result, run.floor, Console())
-            for line in broken(options.fail_if or (), run.result):
-                print(f"{PROGRAM}: --fail-if {line}", file=sys.stderr)
+            for line in unkept(options.fail_if or (), run.result):
+                print(f"{PROGRAM}: {line}", file=sys.stderr)
                 code = BROKEN_EXIT
             code = code or (ERROR_EXIT if run.result.errors else 0)
             _write(options, session.runs, streams=False)
         if run.result.interrupted:
             return INTERRUPTED_EXIT
     return code
+
+
+def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
+    """For every limit that a run did not keep a line; and one where its load was not the one asked for: what is kept
+    under another load is not shown to be kept under this one, whether the client or the server made it another."""
+    for line in broken(limits, result):
+        yield f"--fail-if {line}"
+    if limits and result.off_schedule is not None:
+        yield f"--fail-if: no limit is shown to be kept, since {off_schedule(result.off_schedule)}"
 
 
 def _search(session: _Session, base: LoadPlan) -> int:
@@ -228,12 +237,11 @@ def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial
     faults = list(broken(limits, run.result))
     late_us = (late.p99_us or 0.0) if late else 0.0
     late_sends = late_us > max(LATE_US, LATE_SHARE * (every.p50_us or 0.0))
-    off_schedule = any(check.faults for check in run.result.arrivals)
     due = every.count + sum(every.errors.values())
     if run.result.completed < KEPT_UP * due:
         faults.append(f"{run.result.completed:,} replies in time, of {due:,} due")
     kept = not faults and not late_sends
-    generator = ", sent late" if late_sends else ", sent off its schedule" if off_schedule else ""
+    generator = ", sent late" if late_sends else ", sent off its schedule" if run.result.off_schedule else ""
     said = f"p99 {span(told(every.p99_us, every.count, 0.01))}, {'; '.join(faults) or 'kept'}{generator}"
     return Trial(rate_hz, kept, said, bool(generator))
 

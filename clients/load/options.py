@@ -42,7 +42,7 @@ ERROR_EXIT = 1
 """For requests that ended in errors."""
 
 BROKEN_EXIT = 4
-"""For a limit that was not kept."""
+"""For a limit that was not kept, or not shown to be."""
 
 INTERRUPTED_EXIT = 130
 """What shells give for a program that Ctrl-C ended."""
@@ -52,7 +52,8 @@ EXITS = {
     ERROR_EXIT: "requests ended in errors",
     USAGE_EXIT: "a bad option, or a file that cannot be written",
     FAULT_EXIT: "no client could connect, nothing there speaks the transport, or it answers no more",
-    BROKEN_EXIT: "a --fail-if holds, or --find-rate found no rate",
+    BROKEN_EXIT: "a --fail-if holds, or is not shown to be kept as requests were sent off their schedule; or "
+    "--find-rate found no rate",
     INTERRUPTED_EXIT: "Ctrl-C or SIGTERM; what was measured until then is shown and written",
 }
 """What each exit code is for."""
@@ -123,7 +124,8 @@ def _add_results(made: Parser) -> None:
         action="append",
         type=condition,
         metavar="COND",
-        help="exit with 4 if it holds, such as 'p99>20ms' or 'errors>0.1%%'; may be repeated",
+        help="exit with 4 if it holds, such as 'p99>20ms' or 'errors>0.1%%', or if the sends were off their schedule; "
+        "may be repeated",
     )
 
 

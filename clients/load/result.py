@@ -212,6 +212,12 @@ class LoadResult:
         return (response_us + self.think_us) / n_over_x_us
 
     @property
+    def off_schedule(self) -> str | None:
+        """In an open loop: how some client's sends differed from the declared process; None where none did, as far as
+        can be seen. The client may have been too slow, or the server without room for more calls."""
+        return next((check.faults[0] for check in self.arrivals if check.faults), None)
+
+    @property
     def load_limited(self) -> bool:
         """Whether clients of a closed loop, one of them or all on their cores together, were so busy that the latency
         is that of client and server together.

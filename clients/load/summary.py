@@ -18,6 +18,15 @@ from clients.load.result import ALL, CLIENT_CPU_LIMIT, LoadResult, RequestResult
 from clients.load.times import Distribution
 from stock_service.model import Status
 
+NO_STOCK = "the server does not have these stocks; give its own with --stocks"
+
+ADVICE = {
+    Status.UNKNOWN_STOCK.name: f": {NO_STOCK}",
+    Status.SUSPENDED.name: ": no more shares fit under the volume limits; start the server anew, or with a --catalog "
+    "of higher ones",
+}
+"""What to do about replies of which none is OK, by what they all are."""
+
 BEYOND_MIN = 10
 """Requests that must lie beyond a percentile for it to be shown."""
 
@@ -100,9 +109,7 @@ def warnings(result: LoadResult) -> Iterator[str]:
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
         yield f"ERRORS (warm-up and attempts to connect included; table: the window's requests): {counts}"
-    unknown = result.requests[ALL].outcomes.get(Status.UNKNOWN_STOCK.name, 0)
-    if unknown:
-        yield f"UNKNOWN_STOCK {unknown:,} times: the server does not have these stocks; give its own with --stocks"
+    yield from _not_ok(result)
     if result.starved_clients:
         yield f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; in no latency"
     elif result.starved_connections:
@@ -112,15 +119,36 @@ def warnings(result: LoadResult) -> Iterator[str]:
         yield f"{_busy(result)}: latency is that of client and server together"
     if result.began != result.recorded:
         yield f"{abs(result.began - result.recorded):,} requests are not accounted for: do not trust this run"
-    for check in result.arrivals:
-        if check.faults:
-            yield (
-                f"the sends did not follow the schedule ({check.faults[0]}): these times are not of the load asked "
-                "for; lower --rate-hz, pin the clients with --cpus, or use a quieter machine"
-            )
-            break
+    if result.off_schedule is not None:
+        yield off_schedule(result.off_schedule)
     if result.requests[ALL].out_of_range:
         yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; in no latency"
+
+
+def off_schedule(fault: str) -> str:
+    """That requests were not sent as asked, why that may be, and what to do; ``fault`` is ``LoadResult``'s."""
+    return (
+        f"the sends did not follow the schedule ({fault}): these times are not of the load asked for; lower --rate-hz, "
+        "or try --cpus (a slow client) or more --connections-per-client (a full server)"
+    )
+
+
+def _not_ok(result: LoadResult) -> Iterator[str]:
+    """Request types of which no reply was OK, a line each, or one for all; and stocks that the server lacks."""
+    asked = {name: request.outcomes for name, request in result.requests.items() if request.count}
+    refused = [name for name, outcomes in asked.items() if not outcomes.get(Status.OK.name)]
+    for name in [ALL] if ALL in refused else refused:
+        count, to = result.requests[name].count, "" if name == ALL else f" to {name}"
+        kinds = [outcome for outcome, times in asked[name].items() if times]
+        if len(kinds) > 1:
+            yield f"none of the {count:,} replies{to} was OK"
+        else:
+            said = f"all {count:,} replies{to} were" if count > 1 else f"the only reply{to} was"
+            yield f"{said} {kinds[0]}{ADVICE.get(kinds[0], '')}"
+    some = (outcomes for name, outcomes in asked.items() if name not in (*refused, ALL))
+    unknown = sum(outcomes.get(Status.UNKNOWN_STOCK.name, 0) for outcomes in some)
+    if unknown:
+        yield f"UNKNOWN_STOCK {unknown:,} times: {NO_STOCK}"
 
 
 def _busy(result: LoadResult) -> str:

@@ -20,7 +20,8 @@ def main(arguments: Sequence[str]) -> None:
     if list(arguments) == ["list"]:
         print("\n".join(SERVICES))
         return
-    parser = Parser(PROGRAM, "A study's service on any transport. Prints 'ready HOST:PORT' once it serves.")
+    description = "A study's service on any transport. Prints 'ready HOST:PORT' once it serves."
+    parser = Parser(PROGRAM, description, serving.EXITS)
     parser.add_argument("command", choices=("serve", "list"), help="serve a service, or list them (and nothing else)")
     parser.add_argument("service", choices=SERVICES, help="which service")
     parser.add_argument("--transport", choices=TRANSPORTS, required=True, help="what carries the requests")

@@ -2,6 +2,7 @@
 
 import json
 import resource
+import shutil
 import signal
 import socket
 from contextlib import ExitStack
@@ -97,6 +98,16 @@ def test_stats_are_written_when_the_server_stops(tmp_path: Path, start: str) -> 
     assert waits["read"]["count"] + waits["write"]["count"] == 40
     for kind in ("read", "write"):
         assert 0 < waits[kind]["p50"] <= waits[kind]["p99"] <= waits[kind]["max"]
+
+
+def test_stats_that_cannot_be_written_any_more_are_said(tmp_path: Path) -> None:
+    """Their folder is gone when the server stops: one line in the log, exit code 1."""
+    (tmp_path / "folder").mkdir()
+    with Server(STARTS["socket_server"], "--stats", str(tmp_path / "folder" / "stats.json")) as server:
+        shutil.rmtree(tmp_path / "folder")
+        ended = server.stopped()
+    assert ended.code == 1
+    assert "stats.json could not be written: No such file or directory" in ended.error
 
 
 @pytest.mark.parametrize("dispatch", ["request", "connection"])

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.slow
 SOCKETS = ("stock_service.socket_server",)
 GRPC = ("stock_service.grpc_server",)
 CONNECTION = (*SOCKETS, "--dispatch", "connection")
+GREETER = ("experiments.services", "serve", "greeter", "--transport", "sockets")
 SERVERS = {"request": SOCKETS, "connection": CONNECTION, "grpc": GRPC}
 every = pytest.mark.parametrize("start", SERVERS.values(), ids=SERVERS)
 on_sockets = pytest.mark.parametrize("start", [SOCKETS, CONNECTION], ids=["request", "connection"])
@@ -203,7 +204,7 @@ def test_idle_clients_do_not_hold_up_the_stop(start: tuple[str, ...]) -> None:
         assert (ended.code, ended.stderr) == (0, "")
 
 
-@on_sockets
+@pytest.mark.parametrize("start", [SOCKETS, CONNECTION, GREETER], ids=["request", "connection", "another service"])
 def test_a_server_that_cannot_say_it_is_ready_ends(start: tuple[str, ...]) -> None:
     """With nobody to read its ready line it exits with 1, threads and all, instead of serving unknown to anyone."""
     reading, writing = os.pipe()

@@ -79,7 +79,8 @@ def test_the_floor_is_said_unless_it_is_not_wanted(server: str, capsys: pytest.C
 def test_unknown_stocks_are_outcomes_said_aloud(server: str, capsys: pytest.CaptureFixture[str]) -> None:
     """No errors, exit code 0; but nobody should take the numbers for those of a stock that is there."""
     assert run(server, "--stocks", "Nope") == 0
-    assert "UNKNOWN_STOCK" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert " replies were UNKNOWN_STOCK: the server does not have these stocks; give its own with --stocks" in said
 
 
 @contextmanager

@@ -129,13 +129,51 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
         ({"client_cpu_each_s": (1.2, 1.1, 1.1), "cores": 2}, "the clients used over 80% of their 2 cores: latency"),
         ({"began": 0}, "requests are not accounted for: do not trust this run"),
         ({"arrivals": (bad_arrivals(),)}, "the sends did not follow the schedule (rate ÷ declared"),
-        ({"arrivals": (bad_arrivals(),)}, "not of the load asked for; lower --rate-hz, pin the clients with --cpus"),
+        ({"arrivals": (bad_arrivals(),)}, "not of the load asked for; lower --rate-hz, or try"),
+        ({"arrivals": (bad_arrivals(),)}, "--cpus (a slow client) or more --connections-per-client (a full"),
     ],
 )
 def test_what_makes_a_number_doubtful_is_said(change: dict[str, object], said: str) -> None:
     """One line for each."""
     (line,) = warnings(replace(closed_run(closed_records()), **change))  # type: ignore[arg-type]
     assert said in line
+
+
+LACKS = "the server does not have these stocks; give its own with --stocks"
+
+
+@pytest.mark.parametrize(
+    ("lookup", "trade", "said"),
+    [
+        ({"OK": 5}, {"OK": 4, "SUSPENDED": 9}, []),
+        ({"OK": 5}, {}, []),
+        ({"UNKNOWN_STOCK": 1000}, {"UNKNOWN_STOCK": 234}, [f"all 1,234 replies were UNKNOWN_STOCK: {LACKS}"]),
+        ({"UNKNOWN_STOCK": 1234}, {"OK": 9}, [f"all 1,234 replies to lookup were UNKNOWN_STOCK: {LACKS}"]),
+        ({"UNKNOWN_STOCK": 1}, {"OK": 9}, [f"the only reply to lookup was UNKNOWN_STOCK: {LACKS}"]),
+        ({"UNKNOWN_STOCK": 3, "OK": 1}, {"UNKNOWN_STOCK": 4, "OK": 1}, [f"UNKNOWN_STOCK 7 times: {LACKS}"]),
+        (
+            {"OK": 5},
+            {"SUSPENDED": 20},
+            [
+                "all 20 replies to trade were SUSPENDED: no more shares fit under the volume limits; start the server "
+                "anew, or with a --catalog of higher ones"
+            ],
+        ),
+        ({"OK": 5}, {"INVALID_QUANTITY": 20}, ["all 20 replies to trade were INVALID_QUANTITY"]),
+        ({"OK": 5}, {"SUSPENDED": 20, "UNKNOWN_STOCK": 3}, ["none of the 23 replies to trade was OK"]),
+    ],
+    ids=str,
+)
+def test_replies_of_which_none_is_ok_are_one_line(
+    lookup: dict[str, int], trade: dict[str, int], said: list[str]
+) -> None:
+    """Of a request type, or of all at once; where some are OK, only stocks that the server lacks are worth a line."""
+    base = closed_run(closed_records())
+    parts = {
+        "lookup": replace(base.parts["lookup"], outcomes=lookup),
+        "trade": replace(base.parts["trade"], outcomes=trade),
+    }
+    assert list(warnings(replace(base, parts=parts))) == said
 
 
 def test_a_percentile_needs_ten_requests_beyond_it() -> None:

@@ -70,6 +70,16 @@ def test_a_folder_without_results_is_neither_drawn_nor_reported_nor_verified(
     assert "runs.jsonl.gz" in refused(capsys, "verify", str(tmp_path))
 
 
+def test_a_folder_without_a_whole_run_is_neither_drawn_nor_reported(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As a sweep leaves it that was interrupted in its first run: nothing was drawn is no success."""
+    file = write_results(tmp_path, rows_of(World(blocks=1), ("figure_2",))) / results.RESULTS_FILE
+    file.write_text(file.read_text().splitlines(keepends=True)[0])
+    for command in ("plot", "report"):
+        assert "got 'no whole run', allowed: results of one run at least" in refused(capsys, command, str(tmp_path))
+
+
 def test_a_folder_that_is_not_there_is_said_with_those_that_are(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
