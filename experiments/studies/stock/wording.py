@@ -63,13 +63,13 @@ def percent(estimate: Estimate) -> Estimate:
 
 
 def number(value: float) -> str:
-    """Three significant digits, without an exponent where people would not write one."""
+    """Three significant digits, without an exponent from 0.00001 to under a million."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if abs(value) >= 1000:
         return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2e}"
-    if abs(value) < 0.001:
-        return f"{value:.1e}"
+    if abs(value) < 0.00001:
+        return f"{value:.2e}"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
