@@ -248,6 +248,19 @@ def test_an_attempt_to_connect_that_fails_is_no_request_of_the_schedule() -> Non
             assert list(lane.records.outcomes) == [OK]
 
 
+def test_an_idle_connection_answers_the_servers_pings() -> None:
+    """With nothing under way and nothing due for an hour: a server that heard nothing would close it."""
+    with Peer() as peer, closing(lanes(peer.address, 2, codec=LineCodec, due_ns=[HOUR_NS])) as some:
+        some.open()
+        for accepted in (peer.accept(), peer.accept()):
+            accepted.socket.sendall(b"ok 1\n")
+        drive(some, lambda: recorded(some) == 2)
+        for accepted in peer.connections:
+            accepted.socket.sendall(b"ping\nping\n")
+        drive(some, lambda: all(each.read() == b"hello\ncall 1\npong\npong\n" for each in peer.connections))
+        assert all(lane.connected and not lane.waiting for lane in some.lanes)
+
+
 def test_what_is_due_after_a_first_call_that_failed_is_the_schedules() -> None:
     """It is not marked as first, as that one is, and is given up in time like any other."""
     with (
