@@ -16,7 +16,7 @@ from experiments.stats import Verdict
 from experiments.studies.stock.comparisons import MORE_BLOCKS_MEND, Judged, runs_refused
 from experiments.studies.stock.growth import violates_littles_law
 from experiments.studies.stock.questions import Answer, LockCost
-from experiments.studies.stock.wording import TOGETHER, ends_text, gates_text, number, unsound_text
+from experiments.studies.stock.wording import TOGETHER, ends_text, gates_text, number, starved_text
 
 NOTHING = "–"
 LIMITED_NOTE = (
@@ -248,8 +248,8 @@ def _verdict(judged: Judged) -> str:
     if verdict is not Verdict.INCONCLUSIVE:
         return f"**{verdict.value}**"
     why = [gates_text(judged.refused)] if judged.refused else []
-    if judged.unsound_blocks:
-        why.append(unsound_text(judged))
+    if judged.starved_blocks:
+        why.append(starved_text(judged))
     elif all(refusal.gate in MORE_BLOCKS_MEND for refusal in judged.refused):
         why.append(f"about {needed} blocks would decide" if needed else "blocks to decide unknown")
     return f"**{verdict.value}**, {'; '.join(why)}"

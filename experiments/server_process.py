@@ -3,7 +3,8 @@
 Any program that keeps the process contract (the first line on standard output is ``ready HOST:PORT``, SIGTERM drains
 and exits 0) can be measured, whatever it is written in. A ``Program`` is in a session of its own, so that Ctrl-C in the
 terminal reaches the experiment alone, which then stops what it started. Its standard error goes to a file, kept for the
-message if the program fails; no thread is needed to read it.
+message if the program fails; no thread is needed to read it. It ends with the experiment, were that killed
+(``clients/lifeline.py``): start it from the main thread.
 
 Processor time is read from the process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's own account of the
 process's threads, dead ones included, in nanoseconds, where ``/proc/PID/stat`` counts ticks of 10 ms.
@@ -23,6 +24,7 @@ from typing import Self
 
 import psutil
 
+from clients.lifeline import tied
 from stock_service.command_line import address
 from stock_service.errors import StockServiceError
 from stock_service.transports import Address
@@ -77,7 +79,7 @@ class Program:
                 raise ProgramFailed(command, f"cannot be kept to cores {where}: {error}", "") from error
             try:
                 self._process = subprocess.Popen(
-                    self._command,
+                    tied(self._command),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=self._stderr,

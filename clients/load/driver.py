@@ -9,8 +9,9 @@ than that makes the next send late, and its response time counts from when it wa
 
 A fault is recorded and never retried: the next request is a new one, on a connection made anew outside its time. The
 first call on each kept connection is marked; the very first waits until the run ends, since a client that the server
-keeps waiting is starved, and that is no error. In an open loop the very first is none of the schedule's, and the only
-one that is marked: what is due after a fault is the schedule's, on a connection made anew too.
+keeps waiting is starved, and that is no error. In an open loop the very first, and those in its place where it fails,
+are none of the schedule's, and all that is marked: what is due after a fault is the schedule's, on a connection made
+anew too.
 
 A signal may cut a loop through between any two lines: a request counts as recorded once its outcome is there, which
 is written down last.
@@ -77,7 +78,7 @@ class Driver(Protocol):
     def first_call(self, end_ns: int) -> bool:
         """Makes the first call, waiting for the reply until ``end_ns``; whether there was one.
 
-        A first call that ends in a fault is recorded, and the next call is the first.
+        A first call that ends in a fault is recorded, in an open loop marked as such, and the next call is the first.
         """
 
     def drive(self) -> bool:
@@ -166,7 +167,7 @@ class KeptAlive:
             except Fault as fault:
                 if is_starved(fault, clock_ns(), end_ns):
                     return False
-                self._give_up(sent_ns, sent_ns, request, fault)
+                self._give_up(sent_ns, sent_ns, request, fault, first=True)
             else:
                 self._note(sent_ns, clock_ns(), request.known.get(reply) or request.check(reply), sent_ns)
                 self.records.note_first()
@@ -233,9 +234,11 @@ class KeptAlive:
         self.records.started += 1
         self.records.note(sent_ns, done_ns, outcome, None if self._pace is None else due_ns)
 
-    def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault) -> None:
+    def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault, first: bool = False) -> None:
         """Records a fault, leaves its connection, and the server alone for a moment."""
         self._note(sent_ns, self._around.clock_ns(), request.first + fault_outcome(fault), due_ns)
+        if first and self._pace is not None:
+            self.records.note_first()
         self.close()
         self._around.pause(PAUSE_S)
 
@@ -284,7 +287,7 @@ class PerRequest:
                 self.records.note_first()
                 return True
             if not is_starved(fault, self._around.clock_ns(), end_ns):
-                self._give_up(sent_ns, sent_ns, request, fault)
+                self._give_up(sent_ns, sent_ns, request, fault, first=True)
         return False
 
     def drive(self) -> bool:
@@ -340,12 +343,14 @@ class PerRequest:
         records.note(sent_ns, done_ns, outcome, None if self._pace is None else due_ns)
         return None
 
-    def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault) -> None:
+    def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault, first: bool = False) -> None:
         """Records a fault, and leaves the server alone for a moment."""
         records, now_ns = self.records, self._around.clock_ns()
         records.started += 1
         outcome = request.first + fault_outcome(fault)
         records.note(sent_ns, now_ns, outcome, None if self._pace is None else due_ns)
+        if first and self._pace is not None:
+            records.note_first()
         self._around.pause(PAUSE_S)
 
 

@@ -5,8 +5,9 @@ when it stands at the barrier; only then is the window set, on a clock that all 
 at once. The barrier stands before connecting, so that a client which the server keeps waiting cannot stop the run.
 
 Ctrl-C ends the run early and keeps what was measured, as often as it comes: ``LoadResult.interrupted``. A terminal
-sends it to the clients too, which never get it. The fork server stays for the next run and ends with this process.
-Programs that call ``run`` need the usual ``if __name__ == "__main__"`` guard.
+sends it to the clients too, which never get it. The fork server stays for the next run and ends with this process, as
+clients do where that was killed (``forked.py``). Programs that call ``run`` need the usual ``if __name__ ==
+"__main__"`` guard.
 """
 
 import multiprocessing
@@ -26,14 +27,15 @@ from multiprocessing.context import ForkServerProcess
 from multiprocessing.sharedctypes import RawArray
 from typing import Literal
 
-from clients.load.client_process import READY, ClientReport, run_client
+from clients.load.client_process import READY, ClientReport
+from clients.load.forked import run_forked
 from clients.load.plan import CLIENTS_MAX, CONNECTIONS_MAX, LoadPlan
 from clients.load.records import Window
 from clients.load.result import LoadResult, combine
 from stock_service.errors import UsageError
 from stock_service.transports import TRANSPORTS
 
-PRELOADED = ("clients.load.client_process", *TRANSPORTS.values())
+PRELOADED = ("clients.load.forked", *TRANSPORTS.values())
 """Modules that the fork server loads before the first client."""
 
 LEAD_NS = 5_000_000
@@ -222,7 +224,7 @@ class _Fleet:
             self._look_for_interrupt()
             mine, its = context.Pipe()
             process = context.Process(
-                target=run_client, args=(self._plan, client, its, self._counts), name=f"load-client-{client}"
+                target=run_forked, args=(self._plan, client, its, self._counts), name=f"load-client-{client}"
             )
             process.start()
             its.close()

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from clients.lifeline import tied
 from clients.load import fleet
 from clients.load.plan import ClientKind, LoadPlan
 from clients.load.result import ALL
@@ -82,10 +83,17 @@ def _once(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> F
 
 @contextmanager
 def null_server(transport: str, not_on: Collection[int] | None = None) -> Iterator[Address]:
-    """A null server in a process of its own: where it listens. It is gone after the block. Raises Unavailable."""
+    """A null server in a process of its own: where it listens. It is gone after the block, and with this process.
+
+    Raises Unavailable.
+    """
     command = [sys.executable, "-m", "clients.load.null_server", "--transport", transport]
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        tied(command),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     assert process.stdout is not None
     try:

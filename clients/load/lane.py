@@ -5,8 +5,8 @@ up among those known to be valid. A call that has begun ends in exactly one reco
 fault, its time being up, or the connection lost; only a first call that is never answered leaves none.
 
 A connection's first call is marked, as it pays for what comes once; until it is answered it may take as long as the run
-does. What a schedule has due is never one. Left out: when to send, and when to connect, which is ``lanes.py``'s
-business.
+does. What a schedule has due is never one; in an open loop it is marked where it fails too, as none of the schedule's.
+Left out: when to send, and when to connect, which is ``lanes.py``'s business.
 """
 
 import select
@@ -171,6 +171,8 @@ class Lane:
                 self.resting = True
                 if call == self.first_call:
                     self.first_call = _NEXT
+                    if self._open_loop:
+                        records.note_first()
         outgoing = codec.take_outgoing()
         if outgoing:
             self.write(outgoing)
@@ -228,6 +230,8 @@ class Lane:
         outcome = fault_outcome(fault)
         for call in list(self.waiting):
             self._note(self.waiting.pop(call), now_ns, outcome)
+            if self._open_loop and call == self.first_call:
+                self.records.note_first()
         self.disconnect()
 
     def _note(self, ended: Waiting, now_ns: int, outcome: int) -> None:

@@ -11,7 +11,8 @@ A connection is a *lane*. In a closed loop each lane has one request under way. 
 what is due is sent on the next lane that has room, and however many requests are unanswered; where no lane has room,
 requests wait in the backlog, are sent late, and their response time counts from when they were due. So that sends are
 on time the thread spins for the last millisecond before one is due, since epoll waits in whole milliseconds. A lane's
-first call is none of the schedule's, and is sent when it is connected.
+first call is none of the schedule's, and is sent when it is connected. A lane with nothing under way is read like any
+other: a server that asks whether an idle connection is still there, as with HTTP/2's PING, is answered.
 
 Left out: connecting without blocking. While a connection lost to a fault is made anew the others wait, so the latency
 of a run with errors is not to be trusted; the summary says that it had errors.

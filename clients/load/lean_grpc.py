@@ -18,11 +18,10 @@ from struct import Struct
 from struct import error as PackError  # noqa: N812  # the library's name is a variable's
 from typing import NamedTuple
 
-from clients.load import grpc_status
 from clients.load.codec import Prepared, Reply
-from clients.load.grpc_status import Block, goaway_fault, reset_fault
 from stock_service.errors import Fault, InternalFault, InvalidRequest, Overloaded, Unavailable
-from stock_service.wire import http2
+from stock_service.wire import grpc_status, http2
+from stock_service.wire.grpc_status import Block, goaway_fault, reset_fault
 from stock_service.wire.header_blocks import BlockError, BlockReader, encode_block
 from stock_service.wire.http2 import ErrorCode, Http2Error
 from stock_service.wire.http2_endpoint import Endpoint, Event

@@ -4,7 +4,9 @@ Response time is from when a request was due to its reply, service time from whe
 are one. A request that ended in an error is timed too, up to that end: were timeouts left out, a run would look faster
 the more of them it had. A request belongs to the window in which it was due, however long it took. A connection's first
 call belongs to none: it is timed apart. Nothing else is left out: what was begun is counted where it is sent, and must
-be found again. A failed attempt to connect anew is no request: it is among the run's errors, and nowhere else.
+be found again. A failed attempt to connect anew is no request: it is among the run's errors, and nowhere else. A first
+call that failed was sent, and is an error of the window like any other; but in an open loop, where no schedule had it
+due, it says nothing of how late the schedule was sent, or at what rate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,7 +55,7 @@ class RawRecords:
     connection: npt.NDArray[np.int32]
     """Numbered through all clients."""
     first: npt.NDArray[np.bool_]
-    """Whether it was its connection's first call."""
+    """Whether it was its connection's first call; one that failed only in an open loop."""
 
 
 @dataclass(slots=True)
@@ -227,8 +229,9 @@ class Recorder:
             self._completed[place] += replies
         span.heard = span.heard or bool((answered & (part.done_ns < self.window.end_ns)).any())
         # a starved client may be served when the others have left, which is no first call of this run
-        self._first_calls.record((part.done_ns - part.sent_ns)[part.first & (part.done_ns < self.window.end_ns)])
-        inside = self._inside(part.due_ns) & ~part.first
+        apart = part.first & answered
+        self._first_calls.record((part.done_ns - part.sent_ns)[apart & (part.done_ns < self.window.end_ns)])
+        inside = self._inside(part.due_ns) & ~apart
         measured = inside & answered
         if self.plan.rate_hz is None:
             self._fold_think(part, inside, measured, span)
@@ -247,8 +250,9 @@ class Recorder:
         length_ns = self.window.end_ns - self.window.start_ns
         self._slices.add((part.due_ns[inside] - self.window.start_ns) / length_ns, response[inside])
         if self.plan.rate_hz is not None:
-            self._late.record(np.maximum(part.sent_ns - part.due_ns, 1)[inside])
-            self._keep_sends(part.sent_ns[inside & (part.outcomes % TYPE_STEP != NEVER_SENT)])
+            scheduled = inside & ~part.first
+            self._late.record(np.maximum(part.sent_ns - part.due_ns, 1)[scheduled])
+            self._keep_sends(part.sent_ns[scheduled & (part.outcomes % TYPE_STEP != NEVER_SENT)])
 
     def _fold_think(
         self, part: RawRecords, inside: npt.NDArray[np.bool_], measured: npt.NDArray[np.bool_], span: Span

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from clients.lifeline import tied
 from clients.load import fleet, priority
 from clients.load.plan import LoadPlan
 from clients.load.result import ALL, LoadResult, RequestResult
@@ -129,7 +130,8 @@ def finished(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """What a program printed, run to its end on these cores. Blocks; raises LoadFailed. Killed if Ctrl-C comes.
+    """What a program printed, run to its end on these cores. Blocks; raises LoadFailed. Killed if Ctrl-C comes, and
+    with this process (``clients/lifeline.py``).
 
     ``variables`` are added to its environment.
     """
@@ -138,7 +140,7 @@ def finished(
         try:
             with kept_to(cpus):
                 process = subprocess.Popen(
-                    command,
+                    tied(command),
                     cwd=folder,
                     env=os.environ | variables,
                     stdin=subprocess.DEVNULL,

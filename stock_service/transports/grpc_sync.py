@@ -25,10 +25,11 @@ from grpc_reflection.v1alpha import reflection
 from stock_service.concurrency import Executor
 from stock_service.concurrency.submit import Submitting
 from stock_service.concurrency.thread_pool import ThreadPool
-from stock_service.errors import FAULTS, DeadlineExceeded, Fault, FaultCode, InternalFault, Unavailable
+from stock_service.errors import Fault, FaultCode, Unavailable
 from stock_service.service import Answer, Service
 from stock_service.timeline import Timeline
 from stock_service.transports import Address, ServeOptions
+from stock_service.wire.grpc_status import status_fault
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,6 @@ DEFAULT_EXECUTOR = "thread-pool"
 
 _STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == code) for code in FaultCode}
 
-_CANCELLED = grpc.StatusCode.CANCELLED.value[0]
 _READY = grpc.ChannelConnectivity.READY.value[0]
 _UNREACHABLE = grpc.ChannelConnectivity.TRANSIENT_FAILURE.value[0]
 
@@ -239,14 +239,4 @@ def connect(address: Address, timeout_s: float) -> GrpcConnection:
 def _fault(error: grpc.RpcError, target: str) -> Fault:
     """grpcio's error as a fault of ours."""
     call = cast(grpc.Call, error)  # which is what the blocking client raises
-    code = call.code().value[0]
-    detail = call.details() or ""
-    if code == _CANCELLED:  # not by us: by a server that stops before it has taken the call up
-        return Unavailable(f"call to {target} cancelled by the server, which is stopping")
-    if code == FaultCode.UNAVAILABLE:
-        return Unavailable(f"connection to {target}: {detail}")
-    if code == FaultCode.DEADLINE_EXCEEDED:
-        return DeadlineExceeded(f"no reply from {target} in time")
-    if code in FAULTS:
-        return FAULTS[code](detail)
-    return InternalFault(f"{call.code().name}: {detail}")
+    return status_fault(call.code().value[0], call.details() or "", target)

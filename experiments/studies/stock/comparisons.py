@@ -17,9 +17,6 @@ from experiments.gates.refusal import Conclusion, Kind, Refusal, forbidding
 from experiments.results import ALL, Row
 from experiments.studies.stock.declared import CLIENTS, Cell, Contrast, clients_text, families
 
-ERROR_SHARE_MAX = 0.001
-"""A run with more errors than this share of its requests decides nothing."""
-
 MORE_BLOCKS_MEND = frozenset({9, 10, 12})
 """Gates that refuse for want of blocks, or what want of blocks brings about (an order that chance made one-sided, an
 interval without ends): then the number that would decide is worth saying."""
@@ -50,8 +47,8 @@ class Judged:
     result: stats.Comparison
     load_limited: bool
     """In any run of either cell the load side was the limit."""
-    unsound_blocks: int = 0
-    """Blocks in which either cell had errors, or clients without a reply: with any of them nothing is decided."""
+    starved_blocks: int = 0
+    """Blocks in which either cell had clients without a reply: with any of them nothing is decided."""
     refused: tuple[Refusal, ...] = ()
     """What gates have against a verdict: with any of them nothing is decided."""
     evidence: ComparisonEvidence | None = None
@@ -158,15 +155,15 @@ def _judged(contrast: Contrast, result: stats.Comparison, arms: Arms, evidence: 
     """The comparison as far as the gates let it be decided."""
     own = arms.above + arms.below
     limited = any(row.load_limited for row in own)
-    unsound = len({row.block for row in own if _unsound(row)})
+    starved = len({row.block for row in own if _is_of_some_clients(row)})
     refused = tuple(verdict_refused(evidence))
-    if unsound or refused:
-        mended = not unsound and all(refusal.gate in MORE_BLOCKS_MEND for refusal in refused)
+    if starved or refused:
+        mended = not starved and all(refusal.gate in MORE_BLOCKS_MEND for refusal in refused)
         needed = (
             (result.blocks_needed or stats.blocks_needed(evidence.log_ratios, evidence.family_size)) if mended else None
         )
         result = replace(result, verdict=stats.Verdict.INCONCLUSIVE, blocks_needed=needed)
-    return Judged(contrast, result, limited, unsound, refused, replace(evidence, verdict=result.verdict))
+    return Judged(contrast, result, limited, starved, refused, replace(evidence, verdict=result.verdict))
 
 
 def same_settings(rows: Sequence[Row]) -> list[Arms]:
@@ -180,10 +177,13 @@ def same_settings(rows: Sequence[Row]) -> list[Arms]:
     return [Arms(tuple(above), tuple(below)) for above, below in by_setting.values() if above and below]
 
 
-def _unsound(row: Row) -> bool:
-    """Whether its latency is not that of all its requests and clients."""
-    failed = row.errors > ERROR_SHARE_MAX * (row.count + row.errors)
-    return failed or row.starved_clients > 0 or row.response_us_mean is None
+def _is_of_some_clients(row: Row) -> bool:
+    """Whether its latency is that of some clients alone, the others having had no reply.
+
+    No gate refuses that: starved clients are no error, every law holds of those that send, and a run may be made to
+    count them. But a comparison is declared of all its clients.
+    """
+    return row.starved_clients > 0
 
 
 def block_log_ratios(rows: Iterable[Row], contrast: Contrast, measure: Measure) -> list[float]:

@@ -14,7 +14,7 @@ from experiments.results import Row
 from experiments.stats import Verdict
 from experiments.studies.stock.comparisons import Judged, judge_rates, runs_refused
 from experiments.studies.stock.declared import clients_text
-from experiments.studies.stock.wording import Phrases, interval_text, refusal_text, sentence, unsound_text
+from experiments.studies.stock.wording import Phrases, interval_text, refusal_text, sentence, starved_text
 
 LITTLE_MARGIN = 0.02
 """Little's law counts as violated where the two sides differ by more."""
@@ -52,8 +52,8 @@ def violates_littles_law(row: Row) -> bool:
 def _slopes(rows: Sequence[Row], own: Sequence[Row], growth: Judged) -> str:
     arms = [[row for row in own if row.clients == clients] for clients in sorted({row.clients for row in own})]
     refused = growth.refused + runs_refused(rows, arms)
-    if refused or growth.unsound_blocks:
-        why = refusal_text(refused) if refused else unsound_text(growth)
+    if refused or growth.starved_blocks:
+        why = refusal_text(refused) if refused else starved_text(growth)
         return f"what each further client adds to the mean latency is not decided ({why})."
     latency = slope_us_per_client(own, lambda row: row.response_us_mean)
     law = slope_us_per_client(own, lambda row: row.n_over_x_us)

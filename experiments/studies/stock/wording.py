@@ -63,13 +63,13 @@ def percent(estimate: Estimate) -> Estimate:
 
 
 def number(value: float) -> str:
-    """Three significant digits, without an exponent where people would not write one."""
+    """Three significant digits, without an exponent from 0.00001 to under a million."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if abs(value) >= 1000:
         return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2e}"
-    if abs(value) < 0.001:
-        return f"{value:.1e}"
+    if abs(value) < 0.00001:
+        return f"{value:.2e}"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
@@ -84,8 +84,8 @@ def verdict_text(judged: Judged) -> str:
 def blocks_text(judged: Judged) -> str:
     """How many blocks would decide, as far as these can tell; or why none of them does."""
     by_gates = f"{gates_text(judged.refused)}: " if judged.refused else ""
-    if judged.unsound_blocks:
-        return by_gates + unsound_text(judged)
+    if judged.starved_blocks:
+        return by_gates + starved_text(judged)
     refused = [refusal for refusal in judged.refused if refusal.gate not in MORE_BLOCKS_MEND]
     if refused:
         return by_gates + refused[0].what
@@ -109,9 +109,10 @@ def refusal_text(refused: Sequence[Refusal]) -> str:
     return f"{gates_text(refused)}: {min(refused, key=lambda refusal: refusal.gate).what}"
 
 
-def unsound_text(judged: Judged) -> str:
-    """``3 blocks had errors or no reply``."""
-    return f"{'1 block' if judged.unsound_blocks == 1 else f'{judged.unsound_blocks} blocks'} had errors or no reply"
+def starved_text(judged: Judged) -> str:
+    """``3 blocks had clients without a reply``."""
+    blocks = "1 block" if judged.starved_blocks == 1 else f"{judged.starved_blocks} blocks"
+    return f"{blocks} had clients without a reply"
 
 
 def sentence(judged: Judged, phrases: Phrases, limited: str = f"it is the {TOGETHER}") -> str:

@@ -163,6 +163,17 @@ def test_what_is_due_after_a_fault_is_the_schedules() -> None:
     assert list(driver.records.firsts) == [0]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_first_call_that_fails_is_marked_in_an_open_loop_alone(kind: type[KeptAlive | PerRequest]) -> None:
+    """The schedule has no part in it; in a closed loop it is a request like any other."""
+    for bench, firsts in ((Bench(NEVER, due_ns=[DAY_NS]), [0, 1]), (Bench(NEVER), [1])):
+        bench.fault_next = Unavailable("gone")
+        driver, _ = started(kind, bench)
+        assert list(driver.records.outcomes) == [UNAVAILABLE, OK]
+        assert list(driver.records.firsts) == firsts
+        assert driver.records.started == 2
+
+
 def test_the_schedule_of_a_starved_connection_is_written_off() -> None:
     """What was due and could not be sent is an error, though its own first call is none."""
 

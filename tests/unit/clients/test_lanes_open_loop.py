@@ -223,6 +223,19 @@ def test_the_first_call_of_a_connection_made_anew_is_marked_too() -> None:
         assert records.due[2] == records.sent[2]
 
 
+def test_a_first_call_that_is_lost_with_its_connection_is_marked_too() -> None:
+    """And none of the schedule's requests that are lost with it."""
+    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 0])) as some:
+        some.open()
+        accepted = peer.accept()
+        drive(some, lambda: len(accepted.requests()) == 3)
+        accepted.socket.close()
+        drive(some, lambda: recorded(some) == 3)
+        records = some.lanes[0].records
+        assert list(records.outcomes) == [UNAVAILABLE] * 3
+        assert list(records.firsts) == [0]
+
+
 def test_an_attempt_to_connect_that_fails_is_no_request_of_the_schedule() -> None:
     """It is counted, and is in no column of times."""
     with Peer() as peer, closing(lanes(peer.address, 2, due_ns=[])) as some:
@@ -235,8 +248,21 @@ def test_an_attempt_to_connect_that_fails_is_no_request_of_the_schedule() -> Non
             assert list(lane.records.outcomes) == [OK]
 
 
+def test_an_idle_connection_answers_the_servers_pings() -> None:
+    """With nothing under way and nothing due for an hour: a server that heard nothing would close it."""
+    with Peer() as peer, closing(lanes(peer.address, 2, codec=LineCodec, due_ns=[HOUR_NS])) as some:
+        some.open()
+        for accepted in (peer.accept(), peer.accept()):
+            accepted.socket.sendall(b"ok 1\n")
+        drive(some, lambda: recorded(some) == 2)
+        for accepted in peer.connections:
+            accepted.socket.sendall(b"ping\nping\n")
+        drive(some, lambda: all(each.read() == b"hello\ncall 1\npong\npong\n" for each in peer.connections))
+        assert all(lane.connected and not lane.waiting for lane in some.lanes)
+
+
 def test_what_is_due_after_a_first_call_that_failed_is_the_schedules() -> None:
-    """It is not marked as first, and is given up in time like any other."""
+    """It is not marked as first, as that one is, and is given up in time like any other."""
     with (
         Peer() as peer,
         closing(lanes(peer.address, 1, codec=LineCodec, due_ns=[SWEEP_NS, SWEEP_NS], timeout_s=0.02)) as some,
@@ -249,7 +275,7 @@ def test_what_is_due_after_a_first_call_that_failed_is_the_schedules() -> None:
         drive(some, lambda: recorded(some) == 3)
         records = some.lanes[0].records
         assert list(records.outcomes) == [FAULT_FIRST + FaultCode.INTERNAL, OK, LATE]
-        assert list(records.firsts) == []
+        assert list(records.firsts) == [0]
         assert_all_accounted(some)
 
 

@@ -324,6 +324,15 @@ def test_ctrl_c_keeps_what_was_measured(start: Start, tmp_path: Path, how: str) 
     assert result["counted"]["began"] == result["counted"]["recorded"] > 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere clients send on to the end of the window")
+def test_a_killed_program_leaves_no_process(start: Start) -> None:
+    """By SIGKILL, which it cannot hear: its clients and the fork server end, with a minute's load before them."""
+    program = start(*LONG)
+    program.wait_for("measuring")
+    program.press(signal.SIGKILL)
+    assert program.ended()[0] == -signal.SIGKILL
+
+
 @pytest.mark.parametrize("when", ["it is loaded", "it starts others", "clients start"])
 def test_ctrl_c_in_the_first_second_is_quiet(start: Start, when: str) -> None:
     """Neither the program nor any process that it starts prints a traceback; none is left."""

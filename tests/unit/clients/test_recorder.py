@@ -79,6 +79,21 @@ def test_first_calls_are_apart_wherever_they_stand() -> None:
     assert (its_span.replies, alone.requests["lookup"].outcomes) == (0, {})
 
 
+def test_a_first_call_that_failed_is_an_error_and_none_of_the_schedules_sends() -> None:
+    """It counts among the window's errors, with its time; not as late, as a send at the rate, or as a first call."""
+    gone = fault_outcome(Unavailable("gone"))
+    scheduled = [(due_ns, due_ns + 5, due_ns + 9, OK) for due_ns in range(1000, 1900, 5)]
+    without, _ = folded(*scheduled, plan=OPEN)
+    recorded, span = folded(*scheduled, (1901, 1901, 1941, gone), plan=OPEN, firsts=(len(scheduled),))
+    lookups = recorded.requests["lookup"]
+    assert (lookups.outcomes, lookups.errors) == ({"OK": 180}, {"unavailable": 1})
+    assert (lookups.response.count, lookups.response.max_ns) == (181, 40)
+    assert recorded.errors == {"unavailable": 1}
+    assert (span.began, recorded.recorded, recorded.completed, recorded.first_calls.count) == (181, 181, 180, 0)
+    assert (recorded.late.count, recorded.late.min_ns) == (180, 5)
+    assert recorded.arrivals == without.arrivals is not None
+
+
 def test_a_first_call_that_is_answered_after_the_end_is_none() -> None:
     """A starved client may be served when the others have left."""
     assert closed((500, 2100, OK), firsts=(0,))[0].first_calls.count == 0

@@ -171,6 +171,17 @@ def test_an_interrupted_run_leaves_no_half_of_it_no_process_and_the_command_to_g
     assert vars(going_on) == vars(_parser().parse_args([*given, "--resume"]))
 
 
+@pytest.mark.slow
+def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
+    """By SIGKILL, which nobody hears: server, clients and the fork server end all the same, in mid-window."""
+    command = [*COMMAND, *EIGHT_RUNS, "--profile", "paper", "--out", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as sweep:
+        started = clients_of(sweep.pid)
+        sweep.kill()
+    _, left = psutil.wait_procs(started, timeout=10)
+    assert left == []
+
+
 def test_a_reader_that_has_gone_is_no_traceback() -> None:
     """As of ``list | head -1``."""
     with subprocess.Popen([*COMMAND, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as listing:

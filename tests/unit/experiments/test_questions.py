@@ -149,21 +149,41 @@ def test_what_was_not_run_still_counts_for_holm() -> None:
     assert result.blocks_needed == 8
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [{"errors": 50}, {"starved_clients": 1}, {"response_us_mean": None, "count": 0}],
-    ids=["errors", "starved", "no reply"],
-)
-def test_blocks_with_errors_or_without_a_reply_do_not_decide_silently(fault: dict[str, object]) -> None:
+def with_fault(**fault: object) -> list[Row]:
     """Sockets at half the time, and in two blocks something was wrong with them."""
-    rows = [
+    return [
         replace(row, **fault) if row.part == "figure_4" and row.block < 3 else row  # type: ignore[arg-type]
-        for row in rows_of(World(sockets_factor=0.5), ("figure_2", "figure_4"))
+        for row in rows_of(World(sockets_factor=0.5), ("figure_2", "figure_4", "same", "same_again"))
     ]
-    assert judge(rows)["sockets_to_grpc_1"].result.verdict is Verdict.INCONCLUSIVE
+
+
+def test_blocks_with_starved_clients_do_not_decide_silently() -> None:
+    """No gate refuses them: those that are answered are, and keep every law."""
+    rows = with_fault(starved_clients=1, think_us_mean=None)
+    judged = judge(rows)["sockets_to_grpc_1"]
+    assert judged.refused == ()
+    assert judged.result.verdict is Verdict.INCONCLUSIVE
     first = answers(rows)[0]
-    assert ": 2 blocks had errors or no reply)" in first.headline
-    assert "; 2 blocks had errors or no reply |" in verdict_table(first.comparisons)
+    assert "(2 blocks had clients without a reply)" in first.headline
+    assert "**INCONCLUSIVE**, 2 blocks had clients without a reply |" in verdict_table(first.comparisons)
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ({"errors": 50, "error_kinds": "unavailable:50"}, "requests failed"),
+        ({"response_us_mean": None, "count": 0}, "requests was answered"),
+    ],
+    ids=["errors", "no reply"],
+)
+def test_blocks_with_errors_or_without_a_reply_are_gate_fours(fault: dict[str, object], why: str) -> None:
+    """It says so, with the numbers, and nothing else does."""
+    judged = judge(with_fault(**fault))["sockets_to_grpc_1"]
+    assert judged.result.verdict is Verdict.INCONCLUSIVE
+    assert judged.starved_blocks == 0
+    said = [refusal for refusal in judged.refused if refusal.gate == 4]
+    assert len(said) == 2
+    assert all(why in refusal.what for refusal in said)
 
 
 def test_an_error_in_a_thousand_requests_is_borne() -> None:

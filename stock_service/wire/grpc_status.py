@@ -1,4 +1,4 @@
-"""How a gRPC call ended: header blocks, HTTP statuses and resets as the faults that ``transports/grpc_sync.py`` gives.
+"""How a gRPC call ended: its status as a fault, for every client; header blocks and resets, for those without grpcio.
 
 Sources: gRPC's ``PROTOCOL-HTTP2.md``, ``http-grpc-status-mapping.md`` and ``statuscodes.md``. What we have no fault for
 is InternalFault, with gRPC's name for it.
@@ -99,7 +99,7 @@ def parse(fields: Sequence[Field]) -> Block:
 
 
 def status_fault(code: int, detail: str, peer: str) -> Fault:
-    """The fault of a gRPC status that is not OK. ``peer`` names the server."""
+    """The fault of a gRPC status that is not OK, whichever client read it. ``peer`` names the server."""
     if code == _CANCELLED:  # not by us: by a server that stops before it has taken the call up
         return Unavailable(f"call to {peer} cancelled by the server, which is stopping")
     if code == FaultCode.UNAVAILABLE:

@@ -1,0 +1,151 @@
+"""A program that is tied to whoever started it: gone when that is, and otherwise as if it had been started itself."""
+
+import ast
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from clients import lifeline
+from clients.lifeline import tied
+from tests.conformance.running import until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a program stays")
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = [sys.executable, "-S", "-E", "-c", "import signal; signal.pause()"]
+
+SAY = "print('started', flush=True)"
+
+STARTED_BY = {
+    "tied": f"import subprocess; from clients.lifeline import tied; subprocess.Popen(tied({PROGRAM})); {SAY}",
+    "a server's process": f"from experiments.server_process import Program; Program({PROGRAM}); {SAY}",
+    "another's client": f"from experiments.selfcheck.load import finished; {SAY}; finished({PROGRAM}, None, 60)",
+    "the floor": f"from clients.load.floor import null_server as null; n = null('sockets'); n.__enter__(); {SAY}",
+}
+"""What a parent does to start a program."""
+
+
+def began(process: psutil.Process) -> bool:
+    """Whether it is the program by now, and no more what asks for it to be tied."""
+    command = process.cmdline()
+    return bool(command) and lifeline.__file__ not in command
+
+
+def gone(process: psutil.Process) -> bool:
+    """Whether it has ended, be it that nobody has asked yet how."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[str], tuple[subprocess.Popen[bytes], psutil.Process]]]:
+    """Starts a parent that runs some Python and then waits: it, and the one program that it started."""
+    parents: list[subprocess.Popen[bytes]] = []
+    children: list[psutil.Process] = []
+
+    def begin(source: str) -> tuple[subprocess.Popen[bytes], psutil.Process]:
+        command = [sys.executable, "-c", f"{source}\nimport signal; signal.pause()"]
+        parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+        parents.append(parent)
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"started\n"
+        until(lambda: len(psutil.Process(parent.pid).children()) == 1, "it has a child")
+        (child,) = psutil.Process(parent.pid).children()
+        children.append(child)
+        until(lambda: began(child), "the child has begun")
+        return parent, child
+
+    yield begin
+    for parent in parents:
+        parent.kill()
+        parent.wait(10)
+        assert parent.stdout is not None
+        parent.stdout.close()
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+
+
+Start = Callable[[str], tuple[subprocess.Popen[bytes], psutil.Process]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", STARTED_BY.values(), ids=STARTED_BY)
+def test_a_program_is_gone_when_its_parent_was_killed(start: Start, source: str) -> None:
+    """Whichever way it was started, and whatever it is at."""
+    parent, child = start(source)
+    parent.kill()
+    until(lambda: gone(child), "it has ended")
+
+
+def test_a_stopped_program_is_gone_too(start: Start) -> None:
+    """As a server is, in the middle of a stall that is made from outside."""
+    parent, child = start(STARTED_BY["tied"])
+    child.suspend()
+    parent.kill()
+    until(lambda: gone(child), "it has ended")
+
+
+def test_a_parent_that_was_gone_before_starts_nothing(tmp_path: Path) -> None:
+    """Here another process is named as the parent."""
+    command = tied([sys.executable, "-c", f"open({str(tmp_path / 'began')!r}, 'w')"])
+    assert str(os.getpid()) in command
+    command[command.index(str(os.getpid()))] = str(os.getppid())
+    assert subprocess.run(command, timeout=20).returncode == 1
+    assert not (tmp_path / "began").exists()
+
+
+def test_a_program_finds_what_it_would_find_untied() -> None:
+    """Its words, environment, folder and output; no signal is ignored or blocked that would not be."""
+    shell = shutil.which("sh")
+    assert shell is not None
+    look = [shell, "-c", 'echo "$0" "$LIFE"; pwd; exec grep ^Sig[BI] /proc/self/status', "a word"]
+    one, other = (
+        subprocess.run(each, cwd=ROOT, env=os.environ | {"LIFE": "x"}, stdout=subprocess.PIPE, timeout=20)
+        for each in (look, tied(look))
+    )
+    assert one.stdout.startswith(b"a word x\n")
+    assert (other.stdout, other.returncode) == (one.stdout, 0) == (one.stdout, one.returncode)
+
+
+def test_a_program_that_is_none_is_told(tmp_path: Path) -> None:
+    """One that is not there at once; one that cannot be run when it is to begin, in a line."""
+    with pytest.raises(FileNotFoundError):
+        tied([str(tmp_path / "nothing")])
+    (tmp_path / "text").write_text("text")
+    ended = subprocess.run(tied([str(tmp_path / "text")]), stderr=subprocess.PIPE, text=True, timeout=20)
+    assert (ended.returncode, ended.stderr) == (1, f"{tmp_path / 'text'}: Permission denied\n")
+
+
+def test_the_sign_is_a_kill() -> None:
+    """The kernel has it down for a process that asked, and for no other."""
+    look = (
+        "import ctypes; from clients import lifeline; told = ctypes.c_int()\n"
+        "def said(): ctypes.CDLL(None).prctl(2, ctypes.byref(told)); return told.value\n"
+        "before = said(); lifeline.end_with_parent(); print(before, said())"
+    )
+    ended = subprocess.run([sys.executable, "-c", look], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=20)
+    assert ended.stdout == f"0 {int(signal.SIGKILL)}\n"
+
+
+def test_whatever_is_started_is_tied() -> None:
+    """Every ``Popen`` of ours; ``subprocess.run`` waits for what ends by itself."""
+    calls = [
+        ast.unparse(node)
+        for folder in ("stock_service", "clients", "experiments")
+        for file in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "subprocess.Popen"
+    ]
+    assert len(calls) >= 3
+    assert all(call.startswith("subprocess.Popen(tied(") for call in calls), calls
