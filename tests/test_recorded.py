@@ -37,6 +37,8 @@ def refused(report_text: str) -> str:
     some = re.search(r"They refuse (\d+) of the (\d+) comparisons of this report", report_text)
     if some:
         return f"{some[1]} of {some[2]}"
+    if "## What the gates say" not in report_text:
+        return "not asked: goals, met or missed"
     none = re.search(r"None of them refuses any of the (\d+) comparisons", report_text)
     assert none or "No comparison is declared" in report_text
     return f"0 of {none[1]}" if none else "none declared"
