@@ -19,13 +19,14 @@ import pytest
 from clients.load import fleet, priority
 from clients.load.fleet import Progress
 from clients.load.plan import CLIENT_KINDS, ClientKind, ConnectionPolicy, LoadPlan
-from clients.load.result import ALL, CLIENT_LOST, LoadResult
+from clients.load.result import ALL, CLIENT_LOST
 from clients.load.schedule import ARRIVALS, Arrivals
 from stock_service.concurrency.static_pool import StaticPool
 from stock_service.errors import Unavailable
 from stock_service.service import LOOKUP, Service
 from stock_service.transports import TRANSPORTS, Address, ServeOptions, load, sockets
 from tests.unit.clients.fakes import service
+from tests.unit.clients.fleet_bench import assert_accounted, run_in_time
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_warmed")]
 
@@ -66,12 +67,6 @@ def client_pids() -> list[int]:
     return [child.pid for child in psutil.Process(server_pid).children()]
 
 
-def assert_accounted(result: LoadResult) -> None:
-    """Every request that was begun was recorded, and none of them failed."""
-    assert result.began == result.recorded > 0
-    assert result.errors == {}
-
-
 @pytest.mark.parametrize("rate_hz", [None, 200.0])
 @pytest.mark.parametrize("connections", [1, 3])
 @pytest.mark.parametrize("policy", ["kept-alive", "per-request"])
@@ -83,7 +78,7 @@ def test_a_run_counts_what_it_sent(
     """Every kind of load on every transport: all requests answered and accounted for, all connections at work."""
     with serving(transport) as where:
         plan = _plan(transport, where, connection=policy, connections_per_client=connections)
-        result = fleet.run(dataclasses.replace(plan, client=client, rate_hz=rate_hz))
+        result = run_in_time(dataclasses.replace(plan, client=client, rate_hz=rate_hz))
     assert_accounted(result)
     assert not result.interrupted
     assert result.started_clients == 2
@@ -108,20 +103,22 @@ def test_a_run_counts_what_it_sent(
 @pytest.mark.parametrize(("client", "connections"), [("lean", 1), ("lean", 4), ("library", 2)])
 def test_an_open_loop_offers_its_rate(client: ClientKind, connections: int, arrivals: Arrivals) -> None:
     """As many requests were due in the window as it says; constant gaps are so for all clients and for each of them."""
-    rate_hz = 300.0
     with serving("sockets") as where:
         plan = _plan("sockets", where, client=client, connections_per_client=connections, keep_records=True)
-        result = fleet.run(dataclasses.replace(plan, rate_hz=rate_hz, arrivals=arrivals, duration_s=0.5))
+        result = run_in_time(dataclasses.replace(plan, rate_hz=300.0, arrivals=arrivals, duration_s=0.5))
     assert_accounted(result)
-    chance = 2 if arrivals == "constant" else 5 * (rate_hz * 0.5) ** 0.5
-    assert result.requests[ALL].count == pytest.approx(rate_hz * 0.5, abs=chance)
+    rate_hz = result.rate_hz
+    assert rate_hz is not None
+    expected = rate_hz * result.duration_s
+    chance = 2 if arrivals == "constant" else 5 * expected**0.5
+    assert result.requests[ALL].count == pytest.approx(expected, abs=chance)
     assert result.late_us is not None
     assert result.late_us.count == result.requests[ALL].count
     raw = result.raw
     assert raw is not None
     if arrivals == "constant":
         scheduled = ~raw.first & (raw.due_ns >= result.start_ns)
-        for mine, gap_ns in ((True, 10**9 / 300), (raw.connection < connections, 10**9 / 150)):
+        for mine, gap_ns in ((True, 1e9 / rate_hz), (raw.connection < connections, 2e9 / rate_hz)):
             due = np.sort(raw.due_ns[scheduled & mine])
             assert np.abs(np.diff(due) - gap_ns).max() <= 1
 
