@@ -1,6 +1,6 @@
 """``python -m experiments list | run NAME | plot RESULTS | report RESULTS | verify RESULTS | selfcheck [CHECK]``.
 
-``run`` measures, and after blocks 1, 2, 4 and so on draws the figures anew from what is there: all parts of an
+``run`` measures, and after blocks 1, 3, 9 and so on draws the figures anew from what is there: all parts of an
 experiment are run in the same blocks, so that every figure is there after the first, and its intervals close in.
 ``plot`` and ``report`` measure nothing.
 """
@@ -54,6 +54,9 @@ SELFCHECKS = ("replay", "analytic", "stalls", "agreement", "clients", "statistic
 
 DIFFERS_EXIT = 1
 """Something in a folder of results is not what its runs give, or a check of the instrument did not pass."""
+
+DRAWN_AFTER = tuple(3**power for power in range(10))
+"""Blocks: drawing takes some ten seconds, in which nothing is measured."""
 
 FAILED_EXIT = 1
 """A server, an updater or all clients of a run failed."""
@@ -175,8 +178,8 @@ def _run(options: argparse.Namespace) -> int:
         progress.began(runs)
 
     def ended_block(block: int) -> None:
-        if block & (block - 1) == 0 and gallery.draw(folder) and block == 1:
-            progress.say(f"figures, drawn anew after blocks 2, 4 and 8, and at the end: {folder / gallery.FOLDER}")
+        if block in DRAWN_AFTER and gallery.draw(folder) and block == 1:
+            progress.say(f"figures, drawn anew after blocks 3, 9 and so on, and at the end: {folder / gallery.FOLDER}")
         progress.resumed()
 
     execute = bench(CATALOG, options.keep_records).execute

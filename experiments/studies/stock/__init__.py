@@ -221,7 +221,7 @@ STOCK = Study(
     beside=("same", "same_again"),
     profiles={
         "smoke": Profile(blocks=2, warm_up_s=0.1, duration_s=0.2),
-        "quick": Profile(blocks=9, warm_up_s=0.4, duration_s=0.9),
+        "quick": Profile(blocks=9, warm_up_s=0.35, duration_s=0.85),
         "paper": Profile(blocks=12, warm_up_s=2.0, duration_s=20.0),
     },
 )

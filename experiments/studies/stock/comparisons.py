@@ -107,7 +107,10 @@ def runs_refused(rows: Sequence[Row], arms: Iterable[Sequence[Row]], basis: Kind
 
     ``basis`` is what of the runs the number is about.
     """
-    machine = _machine(tuple(rows), mean_latency_us)
+    return _refused(_machine(tuple(rows), mean_latency_us), arms, basis)
+
+
+def _refused(machine: MachineEvidence, arms: Iterable[Sequence[Row]], basis: Kind) -> tuple[Refusal, ...]:
     runs = [run for arm in arms for run in arm_evidence(arm)]
     found = [refusal for run in runs for refusal in refusals(run)] + refusals(machine)
     rests_on = frozenset({machine.machine, *(run.run_id for run in runs)})
@@ -120,7 +123,8 @@ def refused_rows(rows: Sequence[Row]) -> frozenset[tuple[str, str]]:
     for row in rows:
         if row.request != ALL:
             settings.setdefault((row.part, *(getattr(row, name) for name in FACTORS)), []).append(row)
-    refused = (arm for arm in settings.values() if runs_refused(rows, [arm]))
+    machine = _machine(tuple(rows), mean_latency_us)
+    refused = (arm for arm in settings.values() if _refused(machine, [arm], "latency"))
     return frozenset((row.run_id, row.request) for arm in refused for row in arm)
 
 
