@@ -64,16 +64,16 @@ def read(folder: Path) -> Results:
 def pictures(results: Results) -> Iterator[Picture]:
     """Every picture for which there are runs, in the order in which they are shown."""
     yield from _ratios(results)
-    refused = refused_rows(results.rows) if figures.drawings(results.rows) else NONE_REFUSED
+    refused = refused_rows(results.rows) if _is_stock(results.rows) else NONE_REFUSED
     for drawing in figures.drawings(results.rows):
         alternative = figures.alternative(drawing.part, results.rows, refused)
         paint = _painter(drawing.part, results.rows, refused)
         yield Picture(drawing.part, drawing.part, drawing.title, paint, alternative)
         if drawing.part == "pool_by_clients":
             yield _heat_map(results.rows, refused)
-    yield from _stages(results.rows)
+    yield from _stages(results.rows, refused)
     yield from _offered(results.rows)
-    yield from _distributions(results)
+    yield from _distributions(results, refused)
 
 
 def draw(folder: Path) -> list[Path]:
@@ -100,13 +100,18 @@ def draw_if_older(folder: Path) -> None:
         draw(folder)
 
 
+def _is_stock(rows: Sequence[Row]) -> bool:
+    """Whether gates are asked: other studies compare with goals."""
+    return bool(rows) and rows[0].study == STOCK
+
+
 def _painter(part: str, rows: Sequence[Row], refused: Refused) -> Callable[[], Figure]:
     return lambda: figures.paint(part, rows, refused)
 
 
 def _ratios(results: Results) -> Iterator[Picture]:
     """The declared family of the answers, as it was judged."""
-    if not results.rows or results.rows[0].study != STOCK:
+    if not _is_stock(results.rows):
         return
     judged = judge(results.rows)
     found = [judged[contrast.name] for contrast in families(results.rows)["answers"] if contrast.name in judged]
@@ -149,7 +154,7 @@ def _mean_of(values: Sequence[float | None]) -> Estimate | None:
     return stats.mean_interval(kept) if kept and len(kept) == len(values) else None
 
 
-def _stages(rows: Sequence[Row]) -> Iterator[Picture]:
+def _stages(rows: Sequence[Row], refused: Refused) -> Iterator[Picture]:
     """Where the time of a request goes, of every setting whose requests were stamped."""
     own = [row for row in rows if row.timeline and row.request != ALL and row.stage_total_us_mean is not None]
     shown = []
@@ -161,9 +166,10 @@ def _stages(rows: Sequence[Row]) -> Iterator[Picture]:
 
         shown.append(
             stages.Stages(
-                label=f"{look(transport).label}, {clients_text(clients)}",
+                label=f"{look(transport).label}, {clients_text(clients)}{_connections(runs)}",
                 transport=transport,
-                refused_by=tuple(sorted({refusal.gate for refusal in runs_refused(rows, [runs])})),
+                refused_by=_gates(rows, runs) if any((row.run_id, row.request) in refused for row in runs) else (),
+                load_limited=any(row.load_limited for row in runs),
                 queue_wait_us=mean("stage_queue_us_mean"),
                 preparation_us=mean("stage_preparation_us_mean"),
                 lock_wait_us=mean("stage_lock_us_mean"),
@@ -177,7 +183,17 @@ def _stages(rows: Sequence[Row]) -> Iterator[Picture]:
     if shown:
         title = f"Where a Lookup’s time goes, pool of {own[0].workers}"
         speech = stages.text_alternative(title, shown)
-        yield Picture("stages", "stages", title, lambda: stages.draw_stages(title, shown), speech)
+        yield Picture("stages", own[0].part, title, lambda: stages.draw_stages(title, shown), speech)
+
+
+def _gates(rows: Sequence[Row], runs: Sequence[Row]) -> tuple[int, ...]:
+    return tuple(sorted({refusal.gate for refusal in runs_refused(rows, [runs])}))
+
+
+def _connections(runs: Sequence[Row]) -> str:
+    """Where a client has several."""
+    most = max(row.connections for row in runs)
+    return f" with {most} connections" if most > 1 else ""
 
 
 def _offered(rows: Sequence[Row]) -> Iterator[Picture]:
@@ -187,7 +203,7 @@ def _offered(rows: Sequence[Row]) -> Iterator[Picture]:
     for transport, request in sorted({(row.transport, row.request) for row in own}):
         of_server = [row for row in own if (row.transport, row.request) == (transport, request)]
         rates = sorted({row.rate_hz for row in of_server if row.rate_hz is not None})
-        loads = tuple(_load(rate_hz, [row for row in of_server if row.rate_hz == rate_hz]) for rate_hz in rates)
+        loads = tuple(_load(rate_hz, [row for row in of_server if row.rate_hz == rate_hz], rows) for rate_hz in rates)
         curves.append(offered_load.Curve(look(transport).label, transport, request, loads))
     if curves:
         title = "Lookup in an open loop: what is offered, what is answered, and how soon"
@@ -197,9 +213,10 @@ def _offered(rows: Sequence[Row]) -> Iterator[Picture]:
         )
 
 
-def _load(rate_hz: float, runs: Sequence[Row]) -> offered_load.Load:
-    """One rate's runs as a point, hollow where a gate refuses any of them: a mean falls with what it is of, as a
-    comparison does. Past the knee the server answers less than it is offered, which no gate holds against a run.
+def _load(rate_hz: float, runs: Sequence[Row], sweep: Sequence[Row]) -> offered_load.Load:
+    """One rate's runs as a point, hollow where a gate refuses any of them, or the whole sweep: a mean falls with what
+    it is of, as a comparison does. Past the knee the server answers less than it is offered, which no gate holds
+    against a run.
 
     A percentile that gate 13 refuses in any run is not drawn at all.
     """
@@ -218,21 +235,27 @@ def _load(rate_hz: float, runs: Sequence[Row]) -> offered_load.Load:
         achieved_hz=stats.mean_interval([row.throughput_all_hz for row in runs]),
         response_us_p50=of_rank(50.0, lambda row: row.response_us_p50),
         response_us_p99=of_rank(99.0, lambda row: row.response_us_p99),
-        refused=_reason(throughput),
-        response_refused=_reason(response),
+        refused=_reason(throughput, runs_refused(sweep, [], "throughput")),
+        response_refused=_reason(response, runs_refused(sweep, [])),
     )
 
 
-def _reason(by_run: Sequence[Sequence[Refusal]]) -> str:
-    """The gates that refuse, in how many of the runs, and what the first of them says; empty where none does."""
-    found = sorted((refusal for run in by_run for refusal in run), key=lambda refusal: refusal.gate)
-    if not found:
-        return ""
-    gates = ", ".join(map(str, sorted({refusal.gate for refusal in found})))
-    return f"gate {gates} in {sum(map(bool, by_run))} of {len(by_run)} runs: {found[0].what}"
+def _reason(by_run: Sequence[Sequence[Refusal]], of_sweep: Sequence[Refusal]) -> str:
+    """The gates that refuse, in how many of the runs or the sweep as such, and what the first of each says; empty where
+    none does."""
+    scopes = (
+        ([refusal for run in by_run for refusal in run], f"in {sum(map(bool, by_run))} of {len(by_run)} runs"),
+        (list(of_sweep), "for the whole sweep"),
+    )
+    texts = []
+    for found, where in scopes:
+        if found:
+            gates = ", ".join(map(str, sorted({refusal.gate for refusal in found})))
+            texts.append(f"gate {gates} {where}: {min(found, key=lambda refusal: refusal.gate).what}")
+    return "; ".join(texts)
 
 
-def _distributions(results: Results) -> Iterator[Picture]:
+def _distributions(results: Results, refused: Refused) -> Iterator[Picture]:
     """Percentile curves of the two servers' Lookup, with the fewest and the most clients of figures 2 and 4."""
     own = [record for record in results.records if record.run.setting.part in ("figure_2", "figure_4")]
     counts = sorted({record.run.setting.clients for record in own})
@@ -247,7 +270,12 @@ def _distributions(results: Results) -> Iterator[Picture]:
             found = tuple(run for run in map(_counted, runs) if run is not None)
             if found:
                 label = f"{look(transport).label}, {clients_text(clients)}"
-                lines.append(distributions.Line(label, transport, "lookup", found))
+                doubted = any(
+                    (row.run_id, row.request) in refused
+                    for row in results.rows
+                    if (row.part, row.clients) == (part, clients)
+                )
+                lines.append(distributions.Line(label, transport, "lookup", found, doubted))
     if lines:
         title = "How long a Lookup takes, up to the slowest"
         speech = distributions.text_alternative(title, lines)

@@ -70,10 +70,15 @@ _METHOD = (
 _JUDGED = (
     "A comparison is a ratio within a block. Its 95 % interval is Student’s t on the logarithms of the blocks’ ratios; "
     "its p is that of a sign-flip test, corrected after Holm over its declared family.",
-    "The family of the four answers is six comparisons: sockets ÷ gRPC, growth on each server, Trade ÷ Lookup, and two "
-    "at the pool. The other families stand under “All other comparisons”.",
     "**EQUIVALENT**: the interval lies inside 0.95 to 1.05. **FASTER**, **SLOWER**: it excludes 1, and the corrected p "
-    "is under 0.05; in A ÷ B, FASTER means that A takes less time than B. **INCONCLUSIVE**: neither.",
+    "is under 0.05; in A ÷ B, FASTER means that A takes less time than B. Of a latency per client (mean latency ÷ "
+    "number of clients) it says that latency grew by a smaller factor than the clients did, and not that a request "
+    "took less time. **INCONCLUSIVE**: neither.",
+)
+
+_ANSWERS_FAMILY = (
+    "The family of the four answers is six comparisons: sockets ÷ gRPC, growth on each server, Trade ÷ Lookup, and two "
+    "at the pool. The other families stand under “All other comparisons”."
 )
 
 _AVOIDED = (
@@ -120,8 +125,10 @@ def _stock(results: Results, results_dir: Path) -> Iterator[str]:
     """The whole study's report; of an extension alone, what it bears on of questions and claims, and no more."""
     rows, shown = results.rows, list(gallery.pictures(results))
     whole = any(row.part in ORIGINAL_PARTS for row in rows)
-    yield f"# {_title(STOCK)}" if whole else f"# Study stock: {', '.join(_extensions(rows))}"
-    yield _OPENING if whole else " ".join(f"{STUDIES[STOCK].parts[part].title}." for part in _extensions(rows))
+    others = [] if whole or _extensions(rows) else [part for part in STUDIES[STOCK].parts if _of(part, rows)]
+    names = _extensions(rows) or others
+    yield f"# {_title(STOCK)}" if whole else f"# Study stock: {', '.join(names)}"
+    yield _OPENING if whole else " ".join(f"{STUDIES[STOCK].parts[part].title}." for part in names)
     yield from state(rows)
     found = [one for one in answers(rows) if whole or one.comparisons or one.details]
     if found:
@@ -141,6 +148,10 @@ def _stock(results: Results, results_dir: Path) -> Iterator[str]:
         yield from claims
     yield from _locks(rows, shown)
     yield from _beyond(rows, shown)
+    if set(others) - {"locks"}:
+        yield "## What was measured"
+        for part in (part for part in others if part != "locks"):  # which have a section of their own
+            yield from _part(part, rows, shown)
     yield from _further_comparisons(rows)
     yield from _background(rows, results_dir)
     if whole:
@@ -149,9 +160,12 @@ def _stock(results: Results, results_dir: Path) -> Iterator[str]:
 
 
 def _extensions(rows: Sequence[Row]) -> list[str]:
-    """The parts that the original did not measure, in the study's order; where there is none, all that was run."""
-    found = [part for part in EXTENSIONS if any(row.part == part for row in rows)]
-    return found or [part for part in STUDIES[STOCK].parts if any(row.part == part for row in rows)]
+    """The parts that the original did not measure, in the study's order."""
+    return [part for part in EXTENSIONS if _of(part, rows)]
+
+
+def _of(part: str, rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.part == part]
 
 
 def _beyond(rows: Sequence[Row], shown: Sequence[Picture]) -> Iterator[str]:
@@ -220,13 +234,15 @@ def answer(found: Answer) -> Iterator[str]:
 
 
 def _part(part: str, rows: Sequence[Row], shown: Sequence[Picture]) -> Iterator[str]:
-    own = [row for row in rows if row.part == part]
+    own = _of(part, rows)
     if not own:
         return
     pictures = [picture for picture in shown if picture.part == part]
     yield f"### {pictures[0].title if pictures else part.replace('_', ' ').capitalize()}"
     for picture in pictures:
         yield _picture(picture, rows)
+    if not pictures:
+        yield f"{STUDIES[rows[0].study].parts[part].title}."
     yield measured_table(own, rows if rows[0].study == STOCK else ())
 
 
@@ -316,6 +332,8 @@ def _method(rows: Sequence[Row]) -> Iterator[str]:
     for loop, sentences in _LOOPS.items():
         if any(row.loop == loop for row in rows):
             yield from sentences
+    if study == STOCK and any(row.part in ORIGINAL_PARTS for row in rows):
+        yield _ANSWERS_FAMILY
     if study == STOCK:
         yield from _JUDGED
 

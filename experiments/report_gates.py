@@ -14,6 +14,7 @@ from experiments.repetition import STEAL_SHARE_MAX
 from experiments.report_tables import markdown_table
 from experiments.results import Row
 from experiments.run_records import RUNS_FILE
+from experiments.stats import BLOCKS_MIN
 from experiments.studies.stock.comparisons import Judged, judge, mean_latency_us, same_settings
 from experiments.studies.stock.declared import clients_text
 from experiments.studies.stock.wording import ends_text, number
@@ -23,6 +24,9 @@ CROSS_CHECKED_MIN = 3
 
 DISTURBED = 1.25
 """So many times its undisturbed time, and a calibration is said to be disturbed."""
+
+WIDEST = 1000.0
+"""Per cent: an interval that reaches farther than tenfold tells nothing, and its number neither."""
 
 SHOWN_MAX = 40
 """Refusals that are worth a line each."""
@@ -67,10 +71,18 @@ def _same(rows: Sequence[Row]) -> Iterator[str]:
         )
         return
     (record,) = records
+    width = 100 * (record.effect_min - 1)
+    few = len({row.block for row in rows}) < BLOCKS_MIN
+    found = f"{record.false_differences or 'none'} of these comparisons showed one"
     yield (
-        f"{record.comparisons} settings were run twice in each block. Of these comparisons of a setting with itself "
-        f"{record.false_differences} showed a difference, which is false; half of their intervals are narrower than "
-        f"{number(100 * (record.effect_min - 1))} % either way, and no smaller difference is concluded here."
+        f"{record.comparisons} settings were run twice in each block. Any difference between a setting and itself is "
+        + ("false, and so few blocks show none. " if few else f"false; {found}. ")
+        + (
+            f"Half of their intervals are narrower than {number(width)} % either way, and no smaller difference is "
+            "concluded here."
+            if width < WIDEST
+            else "Their intervals reach so far that nothing could be concluded here."
+        )
     )
     lines = [
         (_setting(pair.above[0]), number(found.ratio.value), ends_text(found.ratio), str(found.ratio.n))

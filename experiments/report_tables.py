@@ -11,6 +11,7 @@ from statistics import median
 from experiments import stats
 from experiments.figures.series import Point, p99_us, point, request_types
 from experiments.figures.style import LIMITED_MARK, REFUSED_MARK, look
+from experiments.gates import GATES
 from experiments.results import ALL, Row
 from experiments.stats import Verdict
 from experiments.studies.stock.comparisons import MORE_BLOCKS_MEND, Judged, runs_refused
@@ -34,7 +35,8 @@ TYPES_NOTE = (
 )
 ARRIVED_NOTE = (
     "Replies/s of an open loop: the replies that came within the window ÷ its length, which the figure calls achieved. "
-    "Both are means over runs."
+    "Both are means over runs. The load side waits awake for what is due, so that its share of a core says nothing and "
+    f"no line is marked {LIMITED_MARK}: the late sends tell."
 )
 
 Cells = tuple[str, ...]
@@ -108,7 +110,7 @@ def measured_table(rows: Sequence[Row], sweep: Sequence[Row] = ()) -> str:
     """
     types = request_types(rows) or [ALL]
     own = [row for row in rows if row.request in types]
-    varied = [column for column in _FACTORS if len({column.of(row) for row in own}) > 1 or column.head == "Clients"]
+    varied = [column for column in _FACTORS if len({column.of(row) for row in own}) > 1 or _is_told(column, own)]
     settings: dict[tuple[float | str, ...], list[Row]] = {}
     for row in own:
         settings.setdefault(tuple(column.rank(row) for column in varied), []).append(row)
@@ -123,6 +125,11 @@ def measured_table(rows: Sequence[Row], sweep: Sequence[Row] = ()) -> str:
         lines.append((*factors, *_measured(found, bool(refused)), *(_late(found) for _ in late)))
     table = markdown_table((*(column.head for column in varied), *_MEASURES, *late), lines, len(varied))
     return "\n\n".join((table, *_notes(own, gates)))
+
+
+def _is_told(column: Column, rows: Sequence[Row]) -> bool:
+    """What is said where it does not vary too: how many sent."""
+    return column.head == "Clients" or (column.head == "Connections" and rows[0].connections > 1)
 
 
 def _notes(rows: Sequence[Row], gates: Collection[int]) -> Iterator[str]:
@@ -140,9 +147,10 @@ def _notes(rows: Sequence[Row], gates: Collection[int]) -> Iterator[str]:
 
 
 def _refused_note(gates: Collection[int]) -> str:
+    named = "; ".join(f"gate {gate.number}: {gate.name}" for gate in GATES if gate.number in gates)
     return (
-        f"{REFUSED_MARK} Refused by a gate (in this table gate {', '.join(map(str, sorted(gates)))}), for some run of "
-        "the line or for the whole sweep: no verdict rests on its numbers."
+        f"{REFUSED_MARK} Refused by a gate ({named}), for some run of the line or for the whole sweep: no verdict "
+        "rests on its numbers."
     )
 
 
@@ -231,7 +239,9 @@ def lock_table(costs: Sequence[LockCost]) -> str:
             str(cost.clients),
             (number(cost.wait_us.value) if cost.wait_us else "no lock") + (REFUSED_MARK if cost.refused else ""),
             _ends(cost.wait_us) if cost.wait_us else NOTHING,
-            number(cost.latency_us.value / 1000) + (LIMITED_MARK if cost.load_limited else ""),
+            number(cost.latency_us.value / 1000)
+            + (LIMITED_MARK if cost.load_limited else "")
+            + (REFUSED_MARK if cost.refused else ""),
             f"{number(100 * cost.share.value)} %" if cost.share else NOTHING,
         )
         for cost in costs

@@ -23,6 +23,7 @@ from experiments.figures.captions import framed
 from experiments.figures.style import (
     FAINT,
     QUIET,
+    REFUSED_MARK,
     Stroke,
     log_ticks,
     set_log_ticks,
@@ -65,6 +66,13 @@ class Line:
     request: str
     runs: tuple[Run, ...]
     """At least one."""
+    refused: bool = False
+    """Any of the runs, by a gate."""
+
+    @property
+    def name(self) -> str:
+        """The label, with the mark of what gates refuse."""
+        return f"{self.label} {REFUSED_MARK}" if self.refused else self.label
 
 
 Shares = NDArray[np.float64]
@@ -188,7 +196,7 @@ def _say_empty(axes: Axes) -> None:
 
 
 def _entry(line: Line, stroke: Stroke) -> Line2D:
-    return Line2D([], [], color=stroke.colour, marker=stroke.marker, linestyle=stroke.dashes, label=line.label)
+    return Line2D([], [], color=stroke.colour, marker=stroke.marker, linestyle=stroke.dashes, label=line.name)
 
 
 def _sentences(lines: Sequence[Line]) -> Iterator[str]:
@@ -207,6 +215,8 @@ def _sentences(lines: Sequence[Line]) -> Iterator[str]:
         )
     if numbers and numbers[0] == 1:
         yield "No band: a single run."
+    if any(line.refused for line in lines):
+        yield f"{REFUSED_MARK} Refused by a gate, for some run or the whole sweep."
     missing = [line.label for line in lines if not _carried(line.runs)]
     if missing:
         yield f"Not drawn, a run of under {2 * BEYOND} effective responses: {'; '.join(missing)}."
@@ -220,7 +230,7 @@ def text_alternative(title: str, lines: Sequence[Line]) -> str:
 def _spoken(line: Line) -> str:
     edges = _carried(line.runs)
     if edges is None:
-        return f"{line.label}: a run of under {2 * BEYOND} effective responses, not drawn."
+        return f"{line.name}: a run of under {2 * BEYOND} effective responses, not drawn."
     shares = np.array([share for share in LABELLED if share <= edges[1]])
     texts = []
     for share, time_us in zip(shares, percentiles_us(line.runs, shares), strict=True):
@@ -229,5 +239,5 @@ def _spoken(line: Line) -> str:
     fewest = min(run.effective_n for run in line.runs)
     of_run = "" if len(line.runs) == 1 else " of the smallest run"
     return (
-        f"{line.label}: {', '.join(texts)}; the {fewest:,.0f} effective responses{of_run} carry no further percentile."
+        f"{line.name}: {', '.join(texts)}; the {fewest:,.0f} effective responses{of_run} carry no further percentile."
     )

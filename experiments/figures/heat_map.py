@@ -39,8 +39,8 @@ from experiments.figures.style import (
 from experiments.stats import Estimate
 
 _LEFT, _RIGHT = 0.085, 0.985
-_CELL_WIDE_INCHES = 0.4
-"""At the least: four digits and a point, or a mark."""
+_CELL_WIDE_INCHES = 0.5
+"""At the least: four digits, a point and two marks."""
 _CELL_WIDEST_INCHES = 0.9
 _CELL_HIGH_INCHES = 0.3
 _BETWEEN_INCHES = 0.3
@@ -253,7 +253,7 @@ def _spoken(field: Field) -> str:
         own = sorted((cell for cell in field.cells if cell.pool == pool), key=lambda cell: cell.clients)
         ends = own if len(own) == 1 else [own[0], own[-1]]
         times = ", ".join(
-            f"{three_digits(cell.response_us.value / unit_us)} {unit} at "
+            f"{three_digits(cell.response_us.value / unit_us)} {unit}{cell.marks} at "
             + ("1 client" if cell.clients == 1 else f"{cell.clients} clients")
             for cell in ends
         )

@@ -129,7 +129,8 @@ def _draw_panel(axes: Axes, facet: Facet, statistic: Statistic) -> None:
         _limit(axes, lines)
     if not lines and statistic is P99:
         note = f"under {P99_COUNT_MIN:,} independent\nreplies in some run"
-        axes.text(0.5, 0.5, note, transform=axes.transAxes, color=QUIET, fontsize=7, ha="center")
+        under = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+        axes.text(0.5, 0.5, note, transform=axes.transAxes, color=QUIET, fontsize=7, ha="center", bbox=under)
     axes.set_xlim(clients[0] - 0.5, clients[-1] + 0.5)
     axes.xaxis.set_major_locator(_ticks(clients))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, min_n_ticks=2, steps=[1, 2, 2.5, 5, 10]))

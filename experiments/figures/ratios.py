@@ -247,9 +247,9 @@ def _about_numbers(ratios: Sequence[Ratio]) -> Iterator[str]:
     blocks = sorted({ratio.estimate.n for ratio in ratios})
     number = f"{blocks[0]}" if blocks[0] == blocks[-1] else f"{blocks[0]} to {blocks[-1]}"
     yield (
-        f"Points: ratios of times, what stands above the ÷ to what stands below, over {number} "
-        f"{'block' if blocks[-1] == 1 else 'blocks'}; under 1 what stands above is FASTER. Lines, and brackets: 95 % "
-        "intervals (Student’s t on the blocks’ log-ratios)."
+        f"Points: ratios of times over {number} {'block' if blocks[-1] == 1 else 'blocks'}; in A ÷ B, under 1, A is "
+        "FASTER (of a latency per client: it grew by less than the clients did). Lines, and brackets: 95 % intervals "
+        "(Student’s t on the blocks’ log-ratios)."
     )
     yield "Verdicts: of the whole family, with Holm’s correction."
     undecided = [ratio for ratio in ratios if ratio.verdict is Verdict.INCONCLUSIVE]

@@ -21,6 +21,7 @@ from experiments.figures.captions import Frame, balanced, framed, text_inches
 from experiments.figures.style import (
     FAINT,
     INK,
+    LIMITED_MARK,
     QUIET,
     RAMP,
     REFUSED_MARK,
@@ -71,6 +72,14 @@ class Stages:
     total_us_p99: Estimate | None = None
     refused_by: tuple[int, ...] = ()
     """The numbers of the gates that refuse its runs, ascending."""
+    load_limited: bool = False
+    """In some run the clients took over 80 % of their core."""
+
+    @property
+    def marks(self) -> str:
+        """What stands behind its label."""
+        marks = (LIMITED_MARK if self.load_limited else "") + (REFUSED_MARK if self.refused_by else "")
+        return f" {marks}" if marks else ""
 
 
 _NAMES = ("queue wait", "preparation", "lock wait", "service", "reply")
@@ -94,10 +103,7 @@ def server_us(stages: Stages) -> float:
 
 def draw_stages(title: str, settings: Sequence[Stages]) -> Figure:
     """A row per setting, in the order given, from the top: its mean by stages, and its percentiles."""
-    names = [
-        balanced(stages.label + (f" {REFUSED_MARK}" if stages.refused_by else ""), _LABEL_INCHES, _LABEL_SIZE)
-        for stages in settings
-    ]
+    names = [balanced(stages.label + stages.marks, _LABEL_INCHES, _LABEL_SIZE) for stages in settings]
     heights = [_ROW_INCHES + _LINE_INCHES * (len(lines) - 1) for lines in names]
     body_inches = max(sum(heights), _ROW_INCHES)
     frame = framed(title, body_inches, _sentences(settings), _legend(settings))
@@ -253,6 +259,8 @@ def _sentences(settings: Sequence[Stages]) -> Iterator[str]:
     refused = [f"{stages.label} by gate {_numbers(stages)}" for stages in settings if stages.refused_by]
     if refused:
         yield f"{REFUSED_MARK} Refused, so that nothing is concluded from its times: {'; '.join(refused)}."
+    if any(stages.load_limited for stages in settings):
+        yield f"{LIMITED_MARK} In some run the clients took over 80 % of their core: the client’s part is large."
     means = [stages.response_us_mean for stages in settings if stages.response_us_mean]
     if means:
         yield "Hatched: what the client’s mean response has beyond the server’s stages."

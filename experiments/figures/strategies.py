@@ -96,7 +96,7 @@ def _draw_panel(axes: Axes, facet: Facet, statistic: Statistic, strategies: Sequ
             y = place + 0.4 * (index - (len(transports) - 1) / 2)
             found = point(own, statistic.of, y, statistic.average, facet.refused)
             if found is not None:
-                _draw_point(axes, found, transport)
+                _draw_point(axes, found, transport, found.hollow if statistic is MEAN else found.refused)
                 highest = max(highest, _end(found))
             elif own and statistic is not MEAN:
                 axes.text(0, y, " no lock taken", color=QUIET, fontsize=7, va="center")
@@ -107,14 +107,15 @@ def _draw_panel(axes: Axes, facet: Facet, statistic: Statistic, strategies: Sequ
     axes.locator_params(axis="x", nbins=4)
 
 
-def _draw_point(axes: Axes, at: Point, transport: str) -> None:
+def _draw_point(axes: Axes, at: Point, transport: str, hollow: bool) -> None:
+    """A wait is the server's own, whatever the clients took."""
     style = look(transport)
     end = _end(at)
     if at.low is not None and at.high is not None:
         axes.hlines(at.x, at.low, end, color=style.colour, linewidth=1.2, alpha=0.75)
         if end < at.high:
             axes.plot([end], [at.x], marker=">", markersize=3.5, color=style.colour, linestyle="")
-    face = "white" if at.hollow else style.colour
+    face = "white" if hollow else style.colour
     axes.plot([at.value], [at.x], marker=style.marker, color=style.colour, mfc=face, linestyle="")
     axes.annotate(
         measured(at.value),

@@ -94,7 +94,7 @@ GATES: tuple[Gate, ...] = (
         comparison=factor_changed_nothing,
     ),
     Gate(4, "replies not validated, too many errors, or errors left out", run=replies_in_doubt),
-    Gate(5, "connecting or first calls inside the steady state", run=not_steady),
+    Gate(5, "the window is not steady: a trend, connecting, or first calls in it", run=not_steady),
     Gate(6, "a law that always holds is broken", run=laws_broken),
     Gate(7, "the load was late, off its rate, or at its own limit", run=load_not_kept),
     Gate(8, "arrivals do not follow the declared process", run=arrivals_not_as_declared),

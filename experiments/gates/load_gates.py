@@ -71,7 +71,7 @@ def _late(run: RunEvidence) -> Iterator[Refusal]:
     if late_us is not None and not late_us <= late_us_allowed(p50_us):
         beside = "" if p50_us is None else f", with a median response of {p50_us:,.0f} µs"
         late = f"{late_us:,.0f}" if late_us >= 1000 else f"{late_us:.4g}"
-        what = f"p99 of late sends is {late} µs (allowed {late_us_allowed(p50_us):,.3g}{beside})"
+        what = f"p99 of late sends is {late} µs (allowed {late_us_allowed(p50_us):,.0f}{beside})"
         yield Refusal(7, run.run_id, what, "lower the rate, spin, or use a stronger generator", Scope.RUN)
 
 

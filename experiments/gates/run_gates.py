@@ -113,7 +113,8 @@ def not_steady(run: RunEvidence) -> Iterator[Refusal]:
             yield Refusal(5, run.run_id, what, "connect and warm up before the window; time them apart", Scope.LATENCY)
     if replies.steady is False:
         what = f"the window of {run.load.duration_s:g} s after {run.load.warm_up_s:g} s of warm-up has a trend"
-        yield Refusal(5, run.run_id, what, "warm up for longer, and repeat", Scope.LATENCY)
+        do = "warm up for longer (--profile paper), or repeat in a quieter hour"
+        yield Refusal(5, run.run_id, what, do, Scope.LATENCY)
 
 
 def percentiles_beyond_the_sample(run: RunEvidence) -> Iterator[Refusal]:

@@ -258,7 +258,24 @@ def _beyond_the_pool(rows: Sequence[Row], judged: Mapping[str, Judged], at: Leve
     )
 
 
+def _pool_means(rows: Sequence[Row], judged: Mapping[str, Judged], at: Levels) -> Iterator[str]:
+    """What a request takes up to the pool and past it, in plain numbers, as far as gates let them stand."""
+    if "past_pool" not in judged:
+        return
+    contrast = judged["past_pool"].contrast
+    arms = [[row for row in rows if cell.holds(row)] for cell in (contrast.below, contrast.above)]
+    means = [stats.mean_interval([row.response_us_mean for row in arm if row.response_us_mean]) for arm in arms]
+    texts = [
+        f"{number(mean.value / 1000)} ms with {clients_text(clients)}"
+        for mean, clients in zip(means, (at.at_pool, at.farthest), strict=True)
+    ]
+    refused = runs_refused(rows, arms)
+    note = f"; not to be relied on ({refusal_text(refused)})" if refused else ""
+    yield f"A Lookup takes {' and '.join(texts)} on average (means over runs){note}."
+
+
 def _pool_details(rows: Sequence[Row], judged: Mapping[str, Judged], at: Levels) -> Iterator[str]:
+    yield from _pool_means(rows, judged, at)
     step = Phrases(
         equivalent=f"The step from {at.at_pool} to {clients_text(at.past_pool)} is in proportion, to within 5 %",
         faster=f"The step from {at.at_pool} to {clients_text(at.past_pool)} is smaller than in proportion",

@@ -153,7 +153,26 @@ def test_a_point_that_gates_refuse_is_hollow_where_the_table_marks_it() -> None:
     table = measured_table([row for row in rows if row.part == "figure_2"], rows)
     (line,) = (line for line in table.splitlines() if line.startswith("|") and REFUSED_MARK in line)
     assert line.startswith("| 3 |")
-    assert "; hollow at 3." in named(Results(rows, ()), "figure_2").alternative
+    picture = named(Results(rows, ()), "figure_2")
+    assert "; hollow at 3." in picture.alternative
+    markers = [line for line in picture.paint().axes[0].lines if line.get_marker() == "o"]
+    assert [line.get_markerfacecolor() == "white" for line in markers] == [False, False, True, False, False]
+
+
+def test_a_strategy_that_gates_refuse_is_hollow_beside_its_wait_too() -> None:
+    """The clients' own limit is in the latency alone: a wait is the server's."""
+
+    def white(**planted: object) -> list[int]:
+        rows = tuple(
+            replace(row, **planted) if (row.part, row.locking) == ("locks", "per-stock") else row  # type: ignore[arg-type]
+            for row in rows_of(World(), ("locks", "same", "same_again"))
+        )
+        panels = named(Results(rows, ()), "locks").paint().axes
+        return [sum(line.get_markerfacecolor() == "white" for line in axes.lines) for axes in panels[:3]]
+
+    assert white() == [0, 0, 0]
+    assert white(steal_share=0.1) == [1, 1, 1]
+    assert white(load_limited=True) == [0, 0, 1]
 
 
 def test_a_cell_of_the_map_that_gates_refuse_is_marked() -> None:
@@ -212,7 +231,9 @@ def offered(untouched: Path, blocks: int = 2, **planted: object) -> Picture:
         sound = replace(row, **SOUND)  # type: ignore[arg-type]  # each is its column's
         return replace(sound, **planted) if row.block <= blocks else sound  # type: ignore[arg-type]
 
-    return named(changed(gallery.read(untouched), "offered_load", change), "offered_load")
+    results = changed(gallery.read(untouched), "offered_load", change)
+    same = rows_of(World(blocks=2), ("same", "same_again"))
+    return named(replace(results, rows=(*results.rows, *same)), "offered_load")
 
 
 def hollow(figure: Figure) -> list[bool]:
@@ -249,6 +270,13 @@ def test_an_offered_load_is_hollow_where_a_gate_refuses_any_of_its_runs(
     picture = offered(untouched, blocks=1, **planted)
     assert re.search(rf"gate (\d+, )*{gate}(, \d+)* in 1 of 2 runs: ", picture.alternative)
     assert hollow(picture.paint())[0]
+
+
+def test_an_offered_load_of_a_sweep_that_gates_refuse_is_hollow(untouched: Path) -> None:
+    """As all lines of its table are marked: here nothing was run twice."""
+    picture = named(changed(gallery.read(untouched), "offered_load", lambda row: replace(row, **SOUND)), "offered_load")  # type: ignore[arg-type]
+    assert "refused (gate 20 for the whole sweep: no A/A run" in picture.alternative
+    assert hollow(picture.paint()) == [True] * 3
 
 
 def test_a_server_past_its_capacity_is_no_fault_of_the_load(untouched: Path) -> None:

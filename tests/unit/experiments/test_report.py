@@ -146,6 +146,17 @@ def test_one_block_can_be_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("parts", [("figure_2",), MAIN_PARTS, ("locks", "same"), ("same", "same_again")])
+def test_nothing_is_shown_twice(parts: tuple[str, ...], tmp_path: Path) -> None:
+    """Whatever was run: no heading and no figure; and what was run has a table."""
+    text = report.markdown(write_results(tmp_path, rows_of(World(blocks=2), parts)))
+    shown = [line.split("](")[-1] for line in text.splitlines() if line.startswith(("#", "!["))]
+    assert len(shown) == len(set(shown))
+    assert "| Mean, ms |" in text or "locks" in parts
+    assert text.splitlines()[0] != "# Study stock: "
+
+
+@pytest.mark.slow
 def test_cells_that_the_load_side_limited_are_marked(tmp_path: Path) -> None:
     """They are called the latency of client and server together."""
     report.write(write_results(tmp_path, rows_of(World(blocks=2, load_limited=True), ("figure_2", "figure_4"))))

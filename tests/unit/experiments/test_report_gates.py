@@ -50,6 +50,21 @@ def test_the_runs_that_were_done_again_are_counted_beside_the_machines_noise() -
     assert f": 3 attempts were superseded, {rule}" in noise(twice)
 
 
+def test_a_setting_that_differs_from_itself_is_in_the_table_of_those_run_twice() -> None:
+    """Half as long again, in the part that runs it once more; few blocks say that they show nothing."""
+    rows = [
+        replace(row, response_us_mean=1.5 * (row.response_us_mean or 0.0))
+        if (row.part, row.transport, row.clients) == ("same", "sockets", 1)
+        else row
+        for row in rows_of(World(), ("same", "same_again"))
+    ]
+    text = "\n".join(section(rows))
+    (line,) = (line for line in text.splitlines() if line.startswith("| Lookup on sockets, 1 client |"))
+    assert 1.3 < float(line.split("|")[2]) < 1.7
+    assert "is false; 1 of these comparisons showed one." in text
+    assert "so few blocks show none" in "\n".join(section([row for row in rows if row.block <= 2]))
+
+
 def test_from_two_blocks_nothing_is_said_of_the_cross_check() -> None:
     """They are always even."""
     assert cross_check(rows_of(World(blocks=2))) == ""

@@ -100,7 +100,7 @@ def test_a_line_whose_runs_gates_refuse_is_marked() -> None:
     own = [row for row in rows if row.part == "figure_2"]
     table = measured_table(own, rows)
     assert [line[0] for line in lines(table)[1:] if line[1].endswith("§")] == ["3"]
-    assert "§ Refused by a gate (in this table gate 14)" in table
+    assert "§ Refused by a gate (gate 14: steal or calibration drift over the limit)" in table
     assert "§" not in measured_table(own)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
@@ -21,6 +21,12 @@ FAST = Goal(CELL, "throughput_hz", "ghz", 1.5)
 def readings(*p50_us: float) -> list[Reading]:
     """Readings with these medians, and a throughput that goes with them."""
     return [Reading(1, 1e6 / each, each, 2 * each) for each in p50_us]
+
+
+def test_one_connection_is_read_oftener() -> None:
+    """Its goals ask for a twentieth."""
+    turns = [clients.MINUTES.turns_at(replace(CELL, connections=connections)) for connections in (1, 64)]
+    assert turns == [25, 9]
 
 
 @pytest.mark.parametrize(
