@@ -8,7 +8,7 @@ alone: over 6 to 12 blocks it covers 86 to 92 %, not 95.
 
 Verdicts, in this order: EQUIVALENT if the interval of the ratio lies inside 0.95 to 1.05; FASTER or SLOWER if it
 excludes 1 and Holm's adjusted p is under 0.05; INCONCLUSIVE otherwise, with the number of blocks that would decide.
-Ratios are of times (or of CPU-seconds): under 1, what stands above the line is FASTER.
+Ratios are of times (or of CPU-seconds): of A ÷ B, under 1, A is FASTER.
 
 EQUIVALENT is Schuirmann's two one-sided t tests ("A comparison of the two one-sided tests procedure and the power
 approach", 1987), each at 2.5 %: a ratio that is truly 0.95 or 1.05, or farther off, is called EQUIVALENT in at most

@@ -97,7 +97,7 @@ class Scale:
 
     turns: int
     turns_of_one: int
-    """With one connection, whose goals ask for a twentieth: as much as two rounds of 9 turns may differ by chance."""
+    """With one connection, whose goals ask for a twentieth: the more turns, the surer."""
     duration_s: float
     warm_up_s: float
     judged: bool = True
