@@ -128,8 +128,8 @@ def warnings(result: LoadResult) -> Iterator[str]:
 def off_schedule(fault: str) -> str:
     """That requests were not sent as asked, why that may be, and what to do; ``fault`` is ``LoadResult``'s."""
     return (
-        f"the sends did not follow the schedule ({fault}): these times are not of the load asked for; lower --rate-hz, "
-        "or try --cpus (a slow client) or more --connections-per-client (a full server)"
+        f"the sends did not follow the schedule ({fault}): not the load asked for; lower --rate-hz, "
+        "give client (--cpus) and server (taskset) a core each, or more --connections-per-client (a full server)"
     )
 
 
