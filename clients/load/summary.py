@@ -12,13 +12,12 @@ from textwrap import wrap
 from rich.console import Console
 from rich.table import Table
 
+from clients.connecting import NO_STOCK
 from clients.load.floor import Floor
 from clients.load.plan import LoadPlan
 from clients.load.result import ALL, CLIENT_CPU_LIMIT, LoadResult, RequestResult
 from clients.load.times import Distribution
 from stock_service.model import Status
-
-NO_STOCK = "the server does not have these stocks; give its own with --stocks"
 
 ADVICE = {
     Status.UNKNOWN_STOCK.name: f": {NO_STOCK}",
