@@ -14,6 +14,9 @@ DEFAULT_TRANSPORT = "grpc"
 TIMEOUT_S_MAX = 60.0
 """The longest wait for a reply that a client takes, in seconds; also the largest that the load client records."""
 
+NO_STOCK = "the server does not have these stocks; give its own with --stocks"
+"""What to say of UNKNOWN_STOCK where a program chose the stocks."""
+
 _SERVER_MODULES = {"grpc": "stock_service.grpc_server", "sockets": "stock_service.socket_server"}
 
 _ADVICE = {

@@ -5,7 +5,8 @@ and prices are uniform. All are drawn from one seed. SIGTERM and SIGINT end it a
 fault, since an updater that does not update would silently change what is measured beside it.
 
 First line on standard output, once it is connected: what it is about to do. Last line: how many updates, and their
-outcomes. Exit code 0; 1 if any outcome was not OK, 2 for bad usage, 3 for a fault.
+outcomes; what to do about stocks that the server lacks goes to standard error. Exit code 0; 1 if any outcome was not
+OK, 2 for bad usage, 3 for a fault.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from clients.connecting import FAULT_EXIT, add_options, connect, explained, server_address
+from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, explained, server_address
 from clients.remote_exchange import RemoteExchange
 from stock_service.catalog_file import DEFAULT_STOCKS
 from stock_service.command_line import USAGE_EXIT, Parser, integer, seconds
@@ -95,6 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{PROGRAM}: {explained(fault, options.transport)}", file=sys.stderr)
         code = FAULT_EXIT
     print(said(outcomes), flush=True)
+    if outcomes[Status.UNKNOWN_STOCK]:
+        print(f"{PROGRAM}: UNKNOWN_STOCK: {NO_STOCK}", file=sys.stderr)
     return code or (OTHER_EXIT if outcomes.total() > outcomes[Status.OK] else 0)
 
 

@@ -3,10 +3,11 @@
     python -m clients.trader lookup GameStart
     python -m clients.trader trade GameStart 10 buy --request-id 7f3a
     python -m clients.trader update GameStart 16.50
-    python -m clients.trader --seed 1 --requests 12
+    python -m clients.trader --seed 1 --requests 12 --stocks GameStart FishCo
 
 Prints one reply per line, outcome first with the assignment's code. Exit code 0 if all were OK, 1 for any other
-outcome, 2 for bad usage, 3 for a fault, which is said in one line on standard error. Nothing is retried.
+outcome, 2 for bad usage, 3 for a fault, which is said in one line on standard error, as is what to do about stocks of
+the session that the server lacks. Nothing is retried.
 """
 
 import argparse
@@ -16,7 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from decimal import Decimal, InvalidOperation
 
-from clients.connecting import FAULT_EXIT, add_options, connect, explained
+from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, explained
+from clients.price_updater import stock_name
 from clients.remote_exchange import RemoteExchange
 from stock_service.catalog_file import DEFAULT_STOCKS
 from stock_service.command_line import USAGE_EXIT, Parser, integer
@@ -47,7 +49,7 @@ EXITS = {
     0: "every reply was OK",
     OTHER_EXIT: "some other outcome",
     USAGE_EXIT: "bad usage",
-    FAULT_EXIT: "no reply",
+    FAULT_EXIT: "no reply, or the server refused the call",
 }
 """What each exit code is for."""
 
@@ -73,8 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(PROGRAM, "Sends one request, or without a command trades a little.", EXITS)
     add_options(parser)
-    parser.add_argument("--seed", type=integer(0, 2**63 - 1), default=0, help="chooses what the session trades")
-    parser.add_argument("--requests", type=integer(1, 10_000), default=12, help="requests in the session")
+    add = parser.add_argument
+    add("--seed", type=integer(0, 2**63 - 1), default=0, help="chooses what the session trades")
+    add("--requests", type=integer(1, 10_000), default=12, help="requests in the session")
+    stocks = [stock.name for stock in DEFAULT_STOCKS]
+    add("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="what the session trades")
     commands = parser.add_subparsers(dest="command", parser_class=Parser, metavar="lookup|trade|update")
 
     def command(name: str, description: str) -> argparse.ArgumentParser:
@@ -112,11 +117,11 @@ def _requests(options: argparse.Namespace) -> Iterator[Request]:
                 options.name, options.price_cents, exchange.update(options.name, options.price_cents)
             )
         case _:
-            yield from session(random.Random(options.seed), options.requests)
+            yield from session(random.Random(options.seed), options.requests, options.stocks)
 
 
-def session(rng: random.Random, count: int) -> Iterator[Request]:
-    """A trading session: looks stocks up, and buys or sells a few shares."""
+def session(rng: random.Random, count: int, stocks: Sequence[str]) -> Iterator[Request]:
+    """A trading session: looks these stocks up, and buys or sells a few shares."""
 
     def lookup(name: str) -> Request:
         return lambda exchange: lookup_line(name, exchange.lookup(name))
@@ -125,7 +130,7 @@ def session(rng: random.Random, count: int) -> Iterator[Request]:
         return lambda exchange: trade_line(name, exchange.trade(name, quantity, side))
 
     for _ in range(count):
-        name = rng.choice(DEFAULT_STOCKS).name
+        name = rng.choice(stocks)
         if rng.random() < 0.5:
             yield lookup(name)
         else:
@@ -134,13 +139,16 @@ def session(rng: random.Random, count: int) -> Iterator[Request]:
 
 def _send(requests: Sequence[Request], options: argparse.Namespace) -> int:
     """Sends the requests one after the other and prints each reply as it comes."""
-    code = 0
+    code, lacking = 0, False
     with closing(connect(options)) as connection:
         exchange = RemoteExchange(connection, options.timeout_s)
         for request in requests:
             status, line = request(exchange)
             print(line, flush=True)
             code = code if status is Status.OK else OTHER_EXIT
+            lacking = lacking or (status is Status.UNKNOWN_STOCK and options.command is None)
+    if lacking:
+        print(f"{PROGRAM}: UNKNOWN_STOCK: {NO_STOCK}", file=sys.stderr)
     return code
 
 

@@ -248,10 +248,14 @@ def _plot(folder: Path) -> int:
     from experiments import gallery
 
     _need(folder, RESULTS_FILE)
-    if not load_whole_runs(folder):
+    rows = load_whole_runs(folder)
+    if not rows:
         raise UsageError(str(folder), "no whole run", "results of one run at least")
-    for path in gallery.draw(folder):
+    paths = gallery.draw(folder)
+    for path in paths:
         print(path)
+    if not paths:
+        print(f"no figures for: {', '.join(sorted({row.part for row in rows}))}")
     return 0
 
 

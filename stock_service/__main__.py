@@ -16,16 +16,20 @@ CHOICES: dict[str, Mapping[str, object]] = {"transport": TRANSPORTS, "executor":
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves, which does not return, or lists."""
+    """Serves, which does not return, lists, or shows what there is."""
     parser = Parser(PROGRAM, "The stock service on any of its transports; every option: serve --transport NAME --help.")
     commands, help_text = ("serve", "list"), "serve on a transport, or list what can be chosen"
     parser.add_argument("command", choices=commands, metavar="serve|list", help=help_text)
     parser.add_argument("--transport", choices=TRANSPORTS, help="what carries the requests; serve needs it")
-    chosen, rest = parser.parse_known_args([a for a in arguments if a not in ("-h", "--help")] or arguments)
+    asked = [a for a in arguments if a in ("-h", "--help")]
+    chosen, rest = parser.parse_known_args([a for a in arguments if a not in asked] or arguments)
     if chosen.command == "serve":
-        if chosen.transport is None:
+        if chosen.transport is None and not asked:
             parser.error(f"--transport: missing, allowed: {', '.join(TRANSPORTS)}")
-        rest += [a for a in arguments if a in ("-h", "--help")]
+        if chosen.transport is None:  # which options there are is the transport's to say
+            parser.print_help()
+            return
+        rest += asked
         stock_server.main(f"{PROGRAM} serve --transport {chosen.transport}", chosen.transport, rest)
     parser.parse_args(arguments)
     for option, table in CHOICES.items():

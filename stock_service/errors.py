@@ -23,8 +23,8 @@ class StockServiceError(Exception):
 class UsageError(StockServiceError):
     """An option, argument or file that cannot be used.
 
-    ``option`` names what is wrong (``--port``, ``catalog.toml: stocks[2].price``), ``given`` what was given,
-    ``allowed`` what would do.
+    ``option`` names what is wrong (``--port``, ``catalog.toml: stocks[2].price``), ``given`` what was given, None where
+    that is nothing, ``allowed`` what would do.
     """
 
     def __init__(self, option: str, given: object, allowed: str) -> None:
@@ -34,7 +34,8 @@ class UsageError(StockServiceError):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        return f"{short(self.option)}: got {short(_quoted(self.given))}, allowed: {short(self.allowed)}"
+        given = "missing" if self.given is None else f"got {short(_quoted(self.given))}"
+        return f"{short(self.option)}: {given}, allowed: {short(self.allowed)}"
 
 
 _TEXT_MAX = 300

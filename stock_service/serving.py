@@ -2,7 +2,8 @@
 
 The first line on standard output, once the server listens, is ``ready HOST:PORT``; logs go to standard error. SIGTERM
 or SIGINT: no more connections, idle ones closed at once, what was accepted is finished within ``--grace-s``, exit 0 (1
-if that was too short); a second signal ends the process at once, exit 1. A bad option or file: one line, exit 2.
+if that was too short, or a file could not be written then); a second signal ends the process at once, exit 1, as does a
+failure of the server. A bad option or file: one line, exit 2.
 """
 
 import argparse

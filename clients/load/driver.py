@@ -8,10 +8,10 @@ In an open loop each connection has a part of the schedule and waits for the nex
 than that makes the next send late, and its response time counts from when it was due (as in wrk2).
 
 A fault is recorded and never retried: the next request is a new one, on a connection made anew outside its time. The
-first call on each kept connection is marked; the very first waits until the run ends, since a client that the server
-keeps waiting is starved, and that is no error. In an open loop the very first, and those in its place where it fails,
-are none of the schedule's, and all that is marked: what is due after a fault is the schedule's, on a connection made
-anew too.
+first call on each kept connection is marked, answered or failed; the very first waits until the run ends, since a
+client that the server keeps waiting is starved, and that is no error. In an open loop the very first, and those in its
+place where it fails, are none of the schedule's, and all that is marked: what is due after a fault is the schedule's,
+on a connection made anew too.
 
 A signal may cut a loop through between any two lines: a request counts as recorded once its outcome is there, which
 is written down last.
@@ -78,7 +78,7 @@ class Driver(Protocol):
     def first_call(self, end_ns: int) -> bool:
         """Makes the first call, waiting for the reply until ``end_ns``; whether there was one.
 
-        A first call that ends in a fault is recorded, in an open loop marked as such, and the next call is the first.
+        A first call that ends in a fault is recorded, marked as such, and the next call is the first.
         """
 
     def drive(self) -> bool:
@@ -198,7 +198,8 @@ class KeptAlive:
                     reply = call(path, payload, timeout_s)
                 except Fault as fault:
                     records.started -= 1
-                    self._give_up(sent_ns, sent_ns if pace is None else pace.due_ns, request, fault)
+                    due_ns = sent_ns if pace is None else pace.due_ns
+                    self._give_up(sent_ns, due_ns, request, fault, first=self._unused and pace is None)
                     break
                 done_ns = clock_ns()
                 if pace is not None:
@@ -237,7 +238,7 @@ class KeptAlive:
     def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault, first: bool = False) -> None:
         """Records a fault, leaves its connection, and the server alone for a moment."""
         self._note(sent_ns, self._around.clock_ns(), request.first + fault_outcome(fault), due_ns)
-        if first and self._pace is not None:
+        if first:
             self.records.note_first()
         self.close()
         self._around.pause(PAUSE_S)
@@ -349,7 +350,7 @@ class PerRequest:
         records.started += 1
         outcome = request.first + fault_outcome(fault)
         records.note(sent_ns, now_ns, outcome, None if self._pace is None else due_ns)
-        if first and self._pace is not None:
+        if first:
             records.note_first()
         self._around.pause(PAUSE_S)
 

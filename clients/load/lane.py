@@ -4,8 +4,8 @@ As lean as Python allows: requests are encoded before the run but for their call
 up among those known to be valid. A call that has begun ends in exactly one record, whatever happens to it: a reply, a
 fault, its time being up, or the connection lost; only a first call that is never answered leaves none.
 
-A connection's first call is marked, as it pays for what comes once; until it is answered it may take as long as the run
-does. What a schedule has due is never one; in an open loop it is marked where it fails too, as none of the schedule's.
+A connection's first call is marked, answered or failed, as it pays for what comes once; until it is answered it may
+take as long as the run does. What a schedule has due is never one.
 Left out: when to send, and when to connect, which is ``lanes.py``'s business.
 """
 
@@ -171,8 +171,7 @@ class Lane:
                 self.resting = True
                 if call == self.first_call:
                     self.first_call = _NEXT
-                    if self._open_loop:
-                        records.note_first()
+                    records.note_first()
         outgoing = codec.take_outgoing()
         if outgoing:
             self.write(outgoing)
@@ -230,7 +229,7 @@ class Lane:
         outcome = fault_outcome(fault)
         for call in list(self.waiting):
             self._note(self.waiting.pop(call), now_ns, outcome)
-            if self._open_loop and call == self.first_call:
+            if call == self.first_call:
                 self.records.note_first()
         self.disconnect()
 

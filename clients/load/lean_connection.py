@@ -6,8 +6,9 @@ differ: Python's own would add a poll to every send and receive.
 
 Left out: reading between calls. A server that pings an idle connection, as grpcio does when it stops, is not answered
 before the next call; that call finds a connection that the server closed meanwhile, and is Unavailable. A load leaves
-none of these idle for longer than its records take to fold, some 0.1 s, and keepalives allow seconds: it has them in a
-closed loop alone. Connections of an open loop, which may be idle for long, are lanes (``lanes.py``), always read.
+none of these idle for longer than its records take to fold, some 0.1 s, and keepalives allow seconds: it keeps them
+alive in a closed loop alone, and in an open one has each for a single request, sent as soon as it is made. Kept-alive
+connections of an open loop, which may be idle for long, are lanes (``lanes.py``), always read.
 """
 
 import socket

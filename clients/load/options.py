@@ -51,7 +51,7 @@ EXITS = {
     0: "every request was answered and every limit kept, or a rate was found",
     ERROR_EXIT: "requests ended in errors",
     USAGE_EXIT: "a bad option, or a file that cannot be written",
-    FAULT_EXIT: "no client could connect, nothing there speaks the transport, or it answers no more",
+    FAULT_EXIT: "no client could connect, or nothing that speaks the transport replied in a run, be it a later one",
     BROKEN_EXIT: "a --fail-if holds, or is not shown to be kept as requests were sent off their schedule; or "
     "--find-rate found no rate",
     INTERRUPTED_EXIT: "Ctrl-C or SIGTERM; what was measured until then is shown and written",

@@ -55,7 +55,7 @@ class RawRecords:
     connection: npt.NDArray[np.int32]
     """Numbered through all clients."""
     first: npt.NDArray[np.bool_]
-    """Whether it was its connection's first call; one that failed only in an open loop."""
+    """Whether it was its connection's first call, answered or failed."""
 
 
 @dataclass(slots=True)

@@ -94,7 +94,8 @@ class LoadResult:
     completed: int
     """Replies that came within the window, whenever they were due."""
     arrivals: tuple[ArrivalCheck, ...]
-    """In an open loop, of each client process: whether its sends followed the declared process."""
+    """In an open loop, of each client process, in order: whether its sends followed the declared process; none of one
+    that sent too little to tell."""
     started_clients: int
     """Processes that reached the barrier."""
     served_clients: int
@@ -213,9 +214,16 @@ class LoadResult:
 
     @property
     def off_schedule(self) -> str | None:
-        """In an open loop: how some client's sends differed from the declared process; None where none did, as far as
-        can be seen. The client may have been too slow, or the server without room for more calls."""
-        return next((check.faults[0] for check in self.arrivals if check.faults), None)
+        """In an open loop: how some client's sends differed from the declared process, or how many were due and never
+        made; None where none did, as far as can be seen: gaps of a client that sent too little to tell are not checked.
+        The client may have been too slow, or the server without room for more calls."""
+        for check in self.arrivals:
+            if check.faults:
+                return check.faults[0]
+        unsent = self.requests[ALL].errors.get("never_sent", 0)
+        if not unsent:
+            return None
+        return f"{unsent:,} request{' was' if unsent == 1 else 's were'} due and never sent"
 
     @property
     def load_limited(self) -> bool:
@@ -235,7 +243,8 @@ def combine(
     interrupted: bool = False,
     cores: int | None = None,
 ) -> LoadResult:
-    """The result of a run from what its processes reported; ``lost`` ended without a report."""
+    """The result of a run from what its processes reported, in whatever order; ``lost`` ended without a report."""
+    reports = sorted(reports, key=lambda report: report.client)
     recorded = [report.recorded for report in reports if report.recorded is not None]
     spans = [span for each in recorded for span in each.spans]
     slices = Slices()

@@ -12,13 +12,12 @@ from textwrap import wrap
 from rich.console import Console
 from rich.table import Table
 
+from clients.connecting import NO_STOCK
 from clients.load.floor import Floor
 from clients.load.plan import LoadPlan
 from clients.load.result import ALL, CLIENT_CPU_LIMIT, LoadResult, RequestResult
 from clients.load.times import Distribution
 from stock_service.model import Status
-
-NO_STOCK = "the server does not have these stocks; give its own with --stocks"
 
 ADVICE = {
     Status.UNKNOWN_STOCK.name: f": {NO_STOCK}",
@@ -128,8 +127,8 @@ def warnings(result: LoadResult) -> Iterator[str]:
 def off_schedule(fault: str) -> str:
     """That requests were not sent as asked, why that may be, and what to do; ``fault`` is ``LoadResult``'s."""
     return (
-        f"the sends did not follow the schedule ({fault}): these times are not of the load asked for; lower --rate-hz, "
-        "or try --cpus (a slow client) or more --connections-per-client (a full server)"
+        f"the sends did not follow the schedule ({fault}): not the load asked for; lower --rate-hz, "
+        "give client (--cpus) and server (taskset) a core each, or more --connections-per-client (a full server)"
     )
 
 

@@ -25,6 +25,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("command", choices=("serve", "list"), help="serve a service, or list them (and nothing else)")
     parser.add_argument("service", choices=SERVICES, help="which service")
     parser.add_argument("--transport", choices=TRANSPORTS, required=True, help="what carries the requests")
+    if {"-h", "--help"} & set(arguments) and not any(word.startswith("--transport") for word in arguments):
+        parser.parse_args(arguments)  # shows these alone: the others are the transport's
     chosen, _ = parser.parse_known_args([a for a in arguments if a not in ("-h", "--help")] or arguments)
     serving.add_server_options(parser, chosen.transport)
     extra = number(0, EXTRA_US_MAX)

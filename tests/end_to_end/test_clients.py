@@ -162,6 +162,7 @@ def test_the_price_updater_says_what_was_not_done(served: Served) -> None:
     ended = run("clients.price_updater", *served.options, *window, "--stocks", "FishCo", "None")
     assert ended.code == 1
     assert "UNKNOWN_STOCK" in ended.stdout.splitlines()[-1]
+    assert ended.stderr.endswith("the server does not have these stocks; give its own with --stocks\n")
 
 
 @pytest.mark.parametrize("loop", [(), ("--rate-hz", "60")], ids=["closed", "open"])

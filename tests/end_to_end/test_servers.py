@@ -61,6 +61,15 @@ def test_list_prints_what_can_be_chosen() -> None:
     ]
 
 
+@pytest.mark.parametrize("module", ["stock_service", "experiments.services"])
+def test_help_without_a_transport_names_those_there_are(module: str) -> None:
+    """It is shown with exit 0, where serving is refused."""
+    ended = run(module, "serve", "--help")
+    assert (ended.code, ended.stderr) == (0, "")
+    assert all(f"{part}" in ended.stdout for part in ("usage:", "--transport {grpc,sockets}", "what carries"))
+    assert run(module, "serve").code == 2
+
+
 @pytest.mark.parametrize("start", ["grpc_server", "serve_sockets"])
 def test_help_names_every_option(start: str) -> None:
     """``--help`` prints the options with their defaults, and exits with 0."""

@@ -169,6 +169,29 @@ def test_a_first_call_that_faults_is_an_error_and_the_next_is_the_first() -> Non
     assert list(driver.records.outcomes) == [FAULT_FIRST + FaultCode.RESOURCE_EXHAUSTED, INVALID_REPLY]
 
 
+def test_a_first_call_that_fails_on_a_connection_made_anew_is_marked() -> None:
+    """As is the one before it, and the one that is answered in its place."""
+    gone = Unavailable("gone")
+    connections = iter([CannedConnection([b"", gone]), CannedConnection([gone]), CannedConnection([b"", b"", gone])])
+    bench = Bench(calls=DAY_NS)
+
+    def connect() -> Connection:
+        made = next(connections, None)
+        if made is None:
+            bench.deadline.ns = 0
+            raise Unavailable("refused")
+        return made
+
+    bench._connect = connect
+    driver = KeptAlive(requests(), bench.surroundings())
+    driver.connect()
+    assert driver.first_call(DAY_NS)
+    assert not driver.drive()
+    lost = FAULT_FIRST + FaultCode.UNAVAILABLE
+    assert list(driver.records.outcomes) == [INVALID_REPLY, lost, lost, INVALID_REPLY, INVALID_REPLY, lost]
+    assert list(driver.records.firsts) == [0, 2, 3]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wrong_reply_is_an_error_of_its_own(kind: type[KeptAlive | PerRequest]) -> None:
     """It is done, so it has its time; its outcome says that it did not pass the check."""

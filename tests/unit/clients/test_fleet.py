@@ -103,12 +103,11 @@ def test_a_run_counts_what_it_sent(
 @pytest.mark.parametrize(("client", "connections"), [("lean", 1), ("lean", 4), ("library", 2)])
 def test_an_open_loop_offers_its_rate(client: ClientKind, connections: int, arrivals: Arrivals) -> None:
     """As many requests were due in the window as it says; constant gaps are so for all clients and for each of them."""
+    rate_hz = 300.0
     with serving("sockets") as where:
         plan = _plan("sockets", where, client=client, connections_per_client=connections, keep_records=True)
-        result = run_in_time(dataclasses.replace(plan, rate_hz=300.0, arrivals=arrivals, duration_s=0.5))
+        result = run_in_time(dataclasses.replace(plan, rate_hz=rate_hz, arrivals=arrivals, duration_s=0.5))
     assert_accounted(result)
-    rate_hz = result.rate_hz
-    assert rate_hz is not None
     expected = rate_hz * result.duration_s
     chance = 2 if arrivals == "constant" else 5 * expected**0.5
     assert result.requests[ALL].count == pytest.approx(expected, abs=chance)

@@ -365,3 +365,4 @@ def test_a_connection_that_the_protocol_gives_up_says_why() -> None:
         drive(some, lambda: len(some.lanes[0].records.connect_ns) == 2)
         assert accepted.read() == b"hello\ncall 1\nbye\n"
         assert list(some.lanes[0].records.outcomes) == [UNAVAILABLE]
+        assert list(some.lanes[0].records.firsts) == [0]

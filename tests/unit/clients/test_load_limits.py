@@ -36,7 +36,8 @@ def test_a_limit_kept_under_another_load_is_exit_code_4(
         "(rate ÷ declared "
     )
     assert line.endswith(
-        "lower --rate-hz, or try --cpus (a slow client) or more --connections-per-client (a full server)"
+        "lower --rate-hz, give client (--cpus) and server (taskset) a core each, or more --connections-per-client "
+        "(a full server)"
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from clients.load.client_process import ClientReport
-from clients.load.records import Records, Window, fault_outcome
+from clients.load.records import NEVER_SENT, Records, Window, fault_outcome
 from clients.load.result import ALL, CLIENT_LOST, LoadResult, RequestResult, combine, from_json, to_json
 from stock_service.errors import Unavailable
 from stock_service.model import Status
@@ -176,6 +176,35 @@ def test_in_an_open_loop_a_connection_without_a_turn_is_not_starved() -> None:
         replace(OPEN, clients=1, connections_per_client=3), WINDOW, [report(0, called, failed, served_late, plan=OPEN)]
     )
     assert (result.starved_clients, result.sending_connections, result.starved_connections) == (0, 1, 2)
+
+
+def test_what_is_said_of_each_client_is_in_the_clients_order() -> None:
+    """Not in that in which they ended."""
+    reports = []
+    for client in (2, 0, 1):
+        each = report(client, plan=OPEN, cpu_s=client / 10)
+        assert each.recorded is not None
+        seen = replace(each.recorded, arrivals=replace(bad_arrivals(), count=client))
+        reports.append(replace(each, recorded=seen))
+    result = combine(replace(OPEN, clients=3), WINDOW, reports)
+    assert [check.count for check in result.arrivals] == [0, 1, 2]
+    assert result.client_cpu_each_s == (0.0, 0.1, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("unsent", "said"),
+    [(0, None), (1, "1 request was due and never sent"), (1200, "1,200 requests were due and never sent")],
+)
+def test_what_was_due_and_never_sent_is_off_the_schedule(unsent: int, said: str | None) -> None:
+    """Also of a client that sent so little that its gaps are not checked."""
+    records = Records()
+    for number in range(40 + unsent):
+        due_ns = WINDOW.start_ns + number * MS
+        records.started += 1
+        records.note(due_ns, due_ns + 100 * US, Status.OK if number < 40 else NEVER_SENT, due_ns)
+    result = combine(replace(OPEN, clients=1), WINDOW, [report(0, records, plan=OPEN)])
+    assert result.arrivals == ()
+    assert result.off_schedule == said
 
 
 def test_in_a_closed_loop_nothing_is_late() -> None:

@@ -129,8 +129,8 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
         ({"client_cpu_each_s": (1.2, 1.1, 1.1), "cores": 2}, "the clients used over 80% of their 2 cores: latency"),
         ({"began": 0}, "requests are not accounted for: do not trust this run"),
         ({"arrivals": (bad_arrivals(),)}, "the sends did not follow the schedule (rate ÷ declared"),
-        ({"arrivals": (bad_arrivals(),)}, "not of the load asked for; lower --rate-hz, or try"),
-        ({"arrivals": (bad_arrivals(),)}, "--cpus (a slow client) or more --connections-per-client (a full"),
+        ({"arrivals": (bad_arrivals(),)}, "not the load asked for; lower --rate-hz, give client (--cpus) and server"),
+        ({"arrivals": (bad_arrivals(),)}, "(taskset) a core each, or more --connections-per-client (a full server)"),
     ],
 )
 def test_what_makes_a_number_doubtful_is_said(change: dict[str, object], said: str) -> None:

@@ -107,8 +107,25 @@ def test_the_session_repeats_for_a_seed(connection: FakeConnection, capsys: pyte
 def test_a_session_reports_every_outcome() -> None:
     """A stock that the server does not have is an outcome like any other."""
     exchange = RemoteExchange(FakeConnection(service()), 1.0)
-    answers = [request(exchange) for request in trader.session(random.Random(0), 10)]
+    answers = [request(exchange) for request in trader.session(random.Random(0), 10, ["GameStart"])]
     assert {status for status, _ in answers} == {Status.OK}
+
+
+def test_a_session_trades_the_stocks_that_are_named(
+    connection: FakeConnection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that the server lacks is an outcome; what to do about it is said once, on standard error."""
+    assert trader.main(["--requests", "9", "--stocks", "FishCo", "BoarCo"]) == 0
+    said = capsys.readouterr()
+    assert {line.split()[2] for line in said.out.splitlines()} == {"FishCo", "BoarCo"}
+    assert said.err == ""
+    connection.closed = False
+    assert trader.main(["--requests", "9", "--stocks", "Nope"]) == 1
+    said = capsys.readouterr()
+    assert said.out == "UNKNOWN_STOCK (-1) Nope\n" * 9
+    assert said.err == (
+        "python -m clients.trader: UNKNOWN_STOCK: the server does not have these stocks; give its own with --stocks\n"
+    )
 
 
 @pytest.mark.parametrize("code", FaultCode)

@@ -80,6 +80,12 @@ def test_a_folder_without_a_whole_run_is_neither_drawn_nor_reported(
         assert "got 'no whole run', allowed: results of one run at least" in refused(capsys, command, str(tmp_path))
 
 
+def test_results_that_no_figure_shows_are_said_to_be_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """In a line that names their parts; it is no fault."""
+    assert main(["plot", str(write_results(tmp_path, rows_of(World(blocks=1), ("same", "same_again"))))]) == 0
+    assert capsys.readouterr().out == "no figures for: same, same_again\n"
+
+
 def test_a_folder_that_is_not_there_is_said_with_those_that_are(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

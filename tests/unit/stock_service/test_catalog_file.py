@@ -116,7 +116,8 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, fault: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(UsageError) as refused:
         load(path)
-    assert str(refused.value) == f"{path}: {place}: got {given_!r}, allowed: {allowed}"
+    there = "missing" if given_ is None else f"got {given_!r}"
+    assert str(refused.value) == f"{path}: {place}: {there}, allowed: {allowed}"
     assert "\n" not in str(refused.value)
 
 

@@ -12,6 +12,7 @@ def test_a_usage_error_is_one_line_of_its_data() -> None:
     assert (error.option, error.given, error.allowed) == ("--port", "a\nb", "a whole number")
     assert str(error) == "--port: got 'a\\nb', allowed: a whole number"
     assert isinstance(error, StockServiceError)
+    assert str(UsageError("a.toml: price", None, "a value")) == "a.toml: price: missing, allowed: a value"
 
 
 def test_every_code_has_its_fault() -> None:
