@@ -27,7 +27,7 @@ from stock_service.transports.sockets.request_server import RequestServer
 from stock_service.v1 import stock_pb2
 from stock_service.wire.framing import ReplyFrame
 from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
-from tests.conformance.running import BLOCK, ECHO, FAIL, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker
+from tests.conformance.running import BLOCK, ECHO, FAIL, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker, until
 from tests.conformance.running import Running as RunningServer
 
 FOREVER_NS = 1 << 62
@@ -379,6 +379,7 @@ def test_what_did_not_end_is_not_in_it(kind: Kind, tmp_path: Path) -> None:
     with timed(maker(kind), probe.service, timeline) as running, ThreadPoolExecutor(1) as threads, probe:
         asking, hanging = running.connect(), running.connect()
         assert outcome(asking, ECHO) is None
+        until(lambda: paths(stages_of(timeline, tmp_path)) == [ECHO], "the reply's row")
         call = threads.submit(outcome, hanging, BLOCK)
         probe.entered()
         asking.close()
