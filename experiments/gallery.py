@@ -71,7 +71,7 @@ def pictures(results: Results) -> Iterator[Picture]:
         yield Picture(drawing.part, drawing.part, drawing.title, paint, alternative)
         if drawing.part == "pool_by_clients":
             yield _heat_map(results.rows, refused)
-    yield from _stages(results.rows, refused)
+    yield from _stages(results.rows)
     yield from _offered(results.rows)
     yield from _distributions(results, refused)
 
@@ -154,7 +154,7 @@ def _mean_of(values: Sequence[float | None]) -> Estimate | None:
     return stats.mean_interval(kept) if kept and len(kept) == len(values) else None
 
 
-def _stages(rows: Sequence[Row], refused: Refused) -> Iterator[Picture]:
+def _stages(rows: Sequence[Row]) -> Iterator[Picture]:
     """Where the time of a request goes, of every setting whose requests were stamped."""
     own = [row for row in rows if row.timeline and row.request != ALL and row.stage_total_us_mean is not None]
     shown = []
@@ -168,7 +168,7 @@ def _stages(rows: Sequence[Row], refused: Refused) -> Iterator[Picture]:
             stages.Stages(
                 label=f"{look(transport).label}, {clients_text(clients)}{_connections(runs)}",
                 transport=transport,
-                refused_by=_gates(rows, runs) if any((row.run_id, row.request) in refused for row in runs) else (),
+                refused_by=_gates(rows, runs),
                 load_limited=any(row.load_limited for row in runs),
                 queue_wait_us=mean("stage_queue_us_mean"),
                 preparation_us=mean("stage_preparation_us_mean"),
@@ -187,6 +187,9 @@ def _stages(rows: Sequence[Row], refused: Refused) -> Iterator[Picture]:
 
 
 def _gates(rows: Sequence[Row], runs: Sequence[Row]) -> tuple[int, ...]:
+    """The numbers of those that refuse the runs."""
+    if not _is_stock(rows):
+        return ()
     return tuple(sorted({refusal.gate for refusal in runs_refused(rows, [runs])}))
 
 

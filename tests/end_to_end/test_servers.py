@@ -109,14 +109,15 @@ def test_stats_are_written_when_the_server_stops(tmp_path: Path, start: str) -> 
         assert 0 < waits[kind]["p50"] <= waits[kind]["p99"] <= waits[kind]["max"]
 
 
-def test_stats_that_cannot_be_written_any_more_are_said(tmp_path: Path) -> None:
-    """Their folder is gone when the server stops: one line in the log, exit code 1."""
+@pytest.mark.parametrize("option", ["--stats", "--timeline"])
+def test_a_file_that_cannot_be_written_any_more_is_said(option: str, tmp_path: Path) -> None:
+    """Its folder is gone when the server stops: one line in the log, exit code 1."""
     (tmp_path / "folder").mkdir()
-    with Server(STARTS["socket_server"], "--stats", str(tmp_path / "folder" / "stats.json")) as server:
+    with Server(STARTS["socket_server"], option, str(tmp_path / "folder" / "times")) as server:
         shutil.rmtree(tmp_path / "folder")
         ended = server.stopped()
     assert ended.code == 1
-    assert "stats.json could not be written: No such file or directory" in ended.error
+    assert "times could not be written: No such file or directory" in ended.error
 
 
 @pytest.mark.parametrize("dispatch", ["request", "connection"])

@@ -1,6 +1,5 @@
 """Servers started with ``--timeline``: the file that each leaves when it stops, whatever it was doing."""
 
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Semaphore
@@ -88,13 +87,3 @@ def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> Non
     assert (ended.code, ended.stdout) == (2, "")
     assert "--timeline: got " in ended.error
     assert "a file that can be written (No such file or directory)" in ended.error
-
-
-def test_a_file_that_cannot_be_written_any_more_is_said(tmp_path: Path) -> None:
-    """A file's folder that is gone when the server stops: one line in the log, exit code 1."""
-    (tmp_path / "folder").mkdir()
-    with Server(STARTS["socket_server"], "--timeline", str(tmp_path / "folder" / "t")) as server:
-        shutil.rmtree(tmp_path / "folder")
-        ended = server.stopped()
-    assert ended.code == 1
-    assert "t could not be written: No such file or directory" in ended.error

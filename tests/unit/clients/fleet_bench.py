@@ -1,6 +1,7 @@
 """What tests of whole runs have in common: a run that the machine let be, and what must hold of every run."""
 
 from clients.load import fleet
+from clients.load.driver import LATE_NS
 from clients.load.plan import LoadPlan
 from clients.load.result import LoadResult
 
@@ -8,16 +9,16 @@ TRIES = 3
 
 
 def run_in_time(plan: LoadPlan) -> LoadResult:
-    """A run in which every client came to send what was due, and some of each type.
+    """A run in which every client came to send what was due.
 
-    A busy machine may keep a client from its core past the end of the window, and what was due then is never sent. Such
-    a run, if nothing else was wrong with it, is done again by the same plan: what a fault of ours leaves unsent, it
-    leaves unsent each time. The last one counts.
+    A busy machine may keep a client from its core past the end of the window, and what was due then is never sent. A
+    run that shows it, some request late by as much as is given up, and in which nothing else was wrong, is done again
+    by the same plan; the last one counts. What is left unsent without being late is a fault of ours, and not repeated.
     """
     result = fleet.run(plan)
     for _ in range(TRIES - 1):
-        everything = all(result.requests[name].count for name in plan.mix)
-        if result.errors.keys() != {"never_sent"} and (result.errors or everything):
+        late = result.late_us is not None and (result.late_us.max_us or 0.0) * 1000 >= LATE_NS
+        if result.errors.keys() != {"never_sent"} or not late:
             break
         result = fleet.run(plan)
     return result
