@@ -2,9 +2,9 @@
 
 import argparse
 
-from stock_service.command_line import address, seconds
-from stock_service.errors import Fault, FaultCode
-from stock_service.transports import TRANSPORTS, Address, Connection, load
+from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.process.command_line import address, seconds
+from stock_service.rpc.transports import TRANSPORTS, Address, Connection, load
 
 FAULT_EXIT = 3
 """The exit code for a request that got no outcome."""

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, explained, server_address
 from clients.remote_exchange import RemoteExchange
-from stock_service.catalog_file import DEFAULT_STOCKS
-from stock_service.command_line import USAGE_EXIT, Parser, integer, seconds
-from stock_service.errors import Fault
-from stock_service.model import NAME_LENGTH_MAX, Status
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, seconds
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from stock_service.trading.model import NAME_LENGTH_MAX, Status
 
 PROGRAM = "python -m clients.price_updater"
 

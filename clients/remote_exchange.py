@@ -1,14 +1,14 @@
-"""The exchange at the other end of a connection: the methods and replies of ``stock_service.exchange.Exchange``.
+"""The exchange at the other end of a connection: the methods and replies of ``trading.exchange.Exchange``.
 
 Every reply is checked (``clients/replies.py``). Nothing is ever sent twice: whoever wants to retry a trade gives it a
 ``request_id`` and calls again.
 """
 
 from clients import replies
-from stock_service.errors import InvalidRequest
-from stock_service.model import INT64_MAX, LookupReply, Status, TradeReply, UpdateReply
-from stock_service.service import LOOKUP, TRADE, UPDATE
-from stock_service.transports import Connection
+from stock_service.rpc.errors import InvalidRequest
+from stock_service.rpc.transports import Connection
+from stock_service.trading.model import INT64_MAX, LookupReply, Status, TradeReply, UpdateReply
+from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
 
 _INT32_MAX = 2**31 - 1

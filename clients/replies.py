@@ -9,8 +9,8 @@ Left out: whether the reply is the right one for the state of the catalog; that 
 
 from google.protobuf.message import DecodeError
 
-from stock_service.errors import InternalFault
-from stock_service.model import Status
+from stock_service.rpc.errors import InternalFault
+from stock_service.trading.model import Status
 from stock_service.v1 import stock_pb2
 
 _OK, _SUSPENDED, _UNKNOWN = int(Status.OK), int(Status.SUSPENDED), int(Status.UNKNOWN_STOCK)

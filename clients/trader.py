@@ -20,10 +20,10 @@ from decimal import Decimal, InvalidOperation
 from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, explained
 from clients.price_updater import stock_name
 from clients.remote_exchange import RemoteExchange
-from stock_service.catalog_file import DEFAULT_STOCKS
-from stock_service.command_line import USAGE_EXIT, Parser, integer
-from stock_service.errors import Fault
-from stock_service.model import (
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from stock_service.trading.model import (
     INT64_MAX,
     QUANTITY_MAX,
     LookupReply,

@@ -25,8 +25,8 @@ from experiments.server_process import ProgramFailed
 from experiments.studies import STUDIES, Experiment, experiments
 from experiments.studies.stock import CATALOG
 from experiments.study import Scale
-from stock_service.command_line import USAGE_EXIT, Parser, integer, refuse
-from stock_service.errors import Fault, UsageError
+from stock_service.rpc.errors import Fault, UsageError
+from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, refuse
 
 PROGRAM = "python -m experiments"
 

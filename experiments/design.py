@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from clients.load.plan import ClientKind, ConnectionPolicy
-from clients.load.schedule import Arrivals
-from stock_service.transports import Dispatch
+from clients.load.plan.load_plan import ClientKind, ConnectionPolicy
+from clients.load.plan.schedule import Arrivals
+from stock_service.rpc.transports import Dispatch
 
 Mix = tuple[tuple[str, float], ...]
 """Request types and their weights."""

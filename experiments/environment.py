@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 
 ENVIRONMENT_FILE = "environment.json"
 

@@ -24,21 +24,21 @@ from pathlib import Path
 
 import psutil
 
-from clients.load import fleet
-from clients.load.floor import Floor, floor
-from clients.load.plan import ClientKind, LoadPlan
-from clients.load.result import ALL, LoadResult
+from clients.load.plan.load_plan import ClientKind, LoadPlan
+from clients.load.record.result import ALL, LoadResult
+from clients.load.run import fleet
+from clients.load.run.floor import Floor, floor
 from experiments import timeline
 from experiments.design import Run, Setting
 from experiments.environment import cores
 from experiments.observation import LockWait, Machine, Observation
 from experiments.server_process import READY_S, Program, kept_to
 from experiments.services.workloads import REQUEST_TYPES
-from stock_service import transports
-from stock_service.catalog_file import load as load_catalog
-from stock_service.errors import StockServiceError
-from stock_service.service import LOOKUP
-from stock_service.transports import Address
+from stock_service.rpc import transports
+from stock_service.rpc.errors import StockServiceError
+from stock_service.rpc.transports import Address
+from stock_service.trading.catalog_file import load as load_catalog
+from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 
 UPDATER_INTERVAL_S = 0.02

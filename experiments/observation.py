@@ -10,9 +10,9 @@ of every request in the window.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clients.load.floor import Floor
-from clients.load.result import CLIENT_CPU_LIMIT, LoadResult
-from clients.load.times import Distribution
+from clients.load.record.result import CLIENT_CPU_LIMIT, LoadResult
+from clients.load.record.times import Distribution
+from clients.load.run.floor import Floor
 from experiments.design import Run, Setting, mix_text
 from experiments.percentiles import effective_count
 from experiments.results import ALL, Row, counts_text

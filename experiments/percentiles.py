@@ -6,9 +6,9 @@ confidence asked for. (Le Boudec, "Performance Evaluation of Computer and Commun
 David and Nagaraja, "Order Statistics", 2003, section 7.1.) No normality is assumed, and no interval crosses zero.
 
 Requests of one run are not independent: slow ones come together. The ranks are therefore those of ``effective`` values,
-n ÷ design effect, spread over the n values that there are; ``clients.load.dependence`` measures the design effect of
-being above a percentile. A percentile with fewer than 10 effective values beyond it is not carried: it would be the
-place of a handful of moments in one run, and must not be reported.
+n ÷ design effect, spread over the n values that there are; ``clients.load.record.dependence`` measures the design
+effect of being above a percentile. A percentile with fewer than 10 effective values beyond it is not carried: it would
+be the place of a handful of moments in one run, and must not be reported.
 
 Such an interval speaks of its run alone. How runs differ is for ``stats`` to say, over blocks.
 

@@ -23,7 +23,7 @@ from experiments.studies.stock.comparisons import judge
 from experiments.studies.stock.declared import families
 from experiments.studies.stock.questions import NOT_RUN, Answer, answers, lock_costs
 from experiments.studies.stock.wording import brief
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 
 STOCK = "stock"
 ORIGINAL_PARTS = ("figure_1", "figure_2", "figure_3", "figure_4", "figure_5")

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 
 RESULTS_FILE = "results.csv"
 

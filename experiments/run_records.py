@@ -23,13 +23,13 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from clients.load.floor import Floor
-from clients.load.recorder import RawRecords
-from clients.load.result import from_json, to_json
+from clients.load.record.recorder import RawRecords
+from clients.load.record.result import from_json, to_json
+from clients.load.run.floor import Floor
 from experiments.design import Run, Setting
 from experiments.observation import LockWait, Machine, Observation
 from experiments.timeline import StageSummary, StageTimes
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 
 RUNS_FILE = "runs.jsonl.gz"
 

@@ -23,7 +23,7 @@ from experiments.observation import Observation, rows
 from experiments.repetition import is_done_again, repetitions_max
 from experiments.results import COLUMNS, RESULTS_FILE, ResultsWriter, load_whole_runs
 from experiments.run_records import RUNS_FILE, RunRecord, RunRecordsWriter, counting, drop_raw, load_records, save_raw
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 
 DESIGN_FILE = "design.json"
 

@@ -25,9 +25,9 @@ from typing import Self
 import psutil
 
 from clients.lifeline import tied
-from stock_service.command_line import address
-from stock_service.errors import StockServiceError
-from stock_service.transports import Address
+from stock_service.rpc.errors import StockServiceError
+from stock_service.rpc.process.command_line import address
+from stock_service.rpc.transports import Address
 
 READY_S = 15.0
 """How long a server may take to its ready line; the slowest measured here took 1 s."""

@@ -1,4 +1,4 @@
-"""Reads the timeline that a server wrote (``stock_service/timeline.py``), and sums its stages up.
+"""Reads the timeline that a server wrote (``stock_service/rpc/timeline.py``), and sums its stages up.
 
 A request's stages, each between two of its stamps:
 
@@ -33,7 +33,7 @@ from numpy.lib import format as npy
 
 from experiments import percentiles
 from experiments.results import ALL
-from stock_service.timeline import ABOUT, COLUMNS, FORMAT, NO_METHOD, STAMPS
+from stock_service.rpc.timeline import ABOUT, COLUMNS, FORMAT, NO_METHOD, STAMPS
 
 SUM_NS = 50_000
 """How far the stages' sum may be from the total."""

@@ -25,9 +25,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from clients.load.result import LoadResult
-from clients.load.slices import Slices
-from clients.load.times import Times
+from clients.load.record.result import LoadResult
+from clients.load.record.slices import Slices
+from clients.load.record.times import Times
 from experiments import environment, gallery, report
 from experiments.environment import DRAWS, ENVIRONMENT_FILE, UNKNOWN
 from experiments.gallery import FOLDER
@@ -47,7 +47,7 @@ from experiments.run_records import (
 from experiments.runner import DESIGN_FILE, design_digest, planned
 from experiments.verify_attempts import attempt_faults
 from experiments.verify_raw import refolded
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 
 ROUNDING = 1e-9
 """Relative: what adding up a million floats loses."""

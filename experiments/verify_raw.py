@@ -11,13 +11,12 @@ from dataclasses import asdict
 
 import numpy as np
 
-from clients.load.client_process import ClientReport
-from clients.load.dependence import ArrivalCheck
-from clients.load.plan import LoadPlan
-from clients.load.recorder import RawRecords, Recorder
-from clients.load.records import Records, Window
-from clients.load.result import LoadResult, combine
-from clients.load.times import Times
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.dependence import ArrivalCheck
+from clients.load.record.recorder import ClientReport, RawRecords, Recorder
+from clients.load.record.records import Records, Window
+from clients.load.record.result import LoadResult, combine
+from clients.load.record.times import Times
 from experiments.design import Run
 from experiments.services.workloads import REQUEST_TYPES
 

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from stock_service import stock_server
-from stock_service.command_line import Parser
-from stock_service.concurrency import EXECUTORS
-from stock_service.locking import LOCKINGS
-from stock_service.transports import TRANSPORTS
+from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.process.command_line import Parser
+from stock_service.rpc.transports import TRANSPORTS
+from stock_service.trading.locking import LOCKINGS
 
 PROGRAM = "python -m stock_service"
 

@@ -1,4 +1,4 @@
-"""The stock service as a server process: its catalog and locking, then the contract of ``serving``.
+"""The stock service as a server process: its catalog and locking, then the contract of ``rpc/process/serving.py``.
 
 What ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share, which is all but the transport's name.
 """
@@ -11,13 +11,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from stock_service import catalog_file, serving
-from stock_service.catalog import MemoryCatalog
-from stock_service.command_line import Parser, check_writable, refuse
-from stock_service.errors import UsageError
-from stock_service.exchange import Exchange
-from stock_service.locking import LOCKINGS, Locking, Measured, Stamped
-from stock_service.service import stock_service
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process import serving
+from stock_service.rpc.process.command_line import Parser, check_writable, refuse
+from stock_service.trading import catalog_file
+from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import LOCKINGS, Locking, Measured, Stamped
+from stock_service.trading.service import stock_service
 
 _log = logging.getLogger(__name__)
 

@@ -23,9 +23,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from experiments.studies import STUDIES, experiments
-from stock_service.concurrency import EXECUTORS
-from stock_service.locking import LOCKINGS
-from stock_service.transports import TRANSPORTS
+from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.transports import TRANSPORTS
+from stock_service.trading.locking import LOCKINGS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = ("README.md", "stock_service/README.md", "experiments/README.md", ".github/CONTRIBUTING.md")
@@ -272,12 +272,12 @@ def test_a_planted_command_is_found(command: str, fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["import stock_srevice", "from stock_service.model import Stok", "from no.such import a"]
+    "line", ["import stock_srevice", "from stock_service.trading.model import Stok", "from no.such import a"]
 )
 def test_a_planted_import_is_found(line: str) -> None:
     """An example that imports what is not there is reported; one that imports what is, is not."""
     assert len(list(examples_import_what_exists(Document("a.md", f"```python\n{line}\n```\n")))) == 1
-    good = "import os\nfrom stock_service.model import Stock\n"
+    good = "import os\nfrom stock_service.trading.model import Stock\n"
     assert not list(examples_import_what_exists(Document("a.md", f"```python\n{good}```\n")))
 
 

@@ -16,18 +16,19 @@ from pathlib import Path
 from rich.console import Console
 
 from clients.connecting import FAULT_EXIT, explained
-from clients.load import fleet, output
-from clients.load.floor import Floor, floor
+from clients.load import output
 from clients.load.live import live
 from clients.load.options import BROKEN_EXIT, ERROR_EXIT, INTERRUPTED_EXIT, check, parser, plan
 from clients.load.output import Measured
-from clients.load.plan import LoadPlan
-from clients.load.result import ALL, LoadResult
-from clients.load.search import HALVINGS_MAX, TRIALS_MAX, Found, Trial, find_rate
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.result import ALL, LoadResult
+from clients.load.run import fleet
+from clients.load.run.floor import Floor, floor
+from clients.load.run.search import HALVINGS_MAX, TRIALS_MAX, Found, Trial, find_rate
 from clients.load.summary import off_schedule, show, span, told
 from clients.load.thresholds import Condition, broken, parse, replies_needed
-from stock_service.command_line import USAGE_EXIT, refuse
-from stock_service.errors import Fault, Unavailable, UsageError
+from stock_service.rpc.errors import Fault, Unavailable, UsageError
+from stock_service.rpc.process.command_line import USAGE_EXIT, refuse
 
 PROGRAM = "python -m clients.load"
 

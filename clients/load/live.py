@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
-from clients.load.fleet import Progress, Watch
-from clients.load.plan import LoadPlan
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.run.fleet import Progress, Watch
 
 PLAIN_EVERY_S = 10.0
 """Between two plain lines within a phase."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clients.connecting import FAULT_EXIT, add_options, server_address
 from clients.load.output import is_stream
-from clients.load.plan import (
+from clients.load.plan.load_plan import (
     CHOICES,
     CLIENT_KINDS,
     CLIENTS_MAX,
@@ -22,15 +22,15 @@ from clients.load.plan import (
     ZIPF_S_MIN,
     LoadPlan,
 )
-from clients.load.result import ALL
-from clients.load.schedule import ARRIVALS, Arrivals
-from clients.load.search import HALVINGS_MAX, TRIALS_MAX
+from clients.load.plan.schedule import ARRIVALS, Arrivals
+from clients.load.record.result import ALL
+from clients.load.run.search import HALVINGS_MAX, TRIALS_MAX
 from clients.load.thresholds import Condition, parse
 from clients.price_updater import stock_name
-from stock_service.catalog_file import DEFAULT_STOCKS
-from stock_service.command_line import USAGE_EXIT, Parser, integer, number, seconds
-from stock_service.errors import UsageError
-from stock_service.model import QUANTITY_MAX
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, number, seconds
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from stock_service.trading.model import QUANTITY_MAX
 
 POISSON: Arrivals = "poisson"
 """How requests are due unless told otherwise."""

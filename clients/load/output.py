@@ -25,11 +25,11 @@ from pathlib import Path
 
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
-from clients.load.floor import Floor
-from clients.load.plan import LoadPlan
-from clients.load.result import LoadResult, RequestResult, to_json
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.result import LoadResult, RequestResult, to_json
+from clients.load.record.times import Distribution
+from clients.load.run.floor import Floor
 from clients.load.summary import told
-from clients.load.times import Distribution
 
 JSON_FORMAT = 2
 """Raised when the meaning of a field changes."""

@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from clients.connecting import NO_STOCK
-from clients.load.floor import Floor
-from clients.load.plan import LoadPlan
-from clients.load.result import ALL, CLIENT_CPU_LIMIT, LoadResult, RequestResult
-from clients.load.times import Distribution
-from stock_service.model import Status
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.result import ALL, CLIENT_CPU_LIMIT, LoadResult, RequestResult
+from clients.load.record.times import Distribution
+from clients.load.run.floor import Floor
+from stock_service.trading.model import Status
 
 ADVICE = {
     Status.UNKNOWN_STOCK.name: f": {NO_STOCK}",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from clients.load.result import ALL, LoadResult, RequestResult
+from clients.load.record.result import ALL, LoadResult, RequestResult
 from clients.load.summary import BEYOND_MIN, span, told
 
 _PERCENTILES = {"p50": (50.0, "p50_us"), "p90": (90.0, "p90_us"), "p99": (99.0, "p99_us"), "p99.9": (99.9, "p999_us")}

@@ -16,7 +16,7 @@ from statistics import median
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import found, known, lookups, null_server, run, stock_server, times
 from experiments.selfcheck.peers import Absent, Ask, Peer, Reading, peers
-from stock_service.transports import Address
+from stock_service.rpc.transports import Address
 
 CONNECTIONS = 8
 

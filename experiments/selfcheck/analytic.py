@@ -25,13 +25,13 @@ import numpy as np
 import scipy
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
-from clients.load.plan import LoadPlan
-from clients.load.times import DIGITS, HIGHEST_NS, LOWEST_NS
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.times import DIGITS, HIGHEST_NS, LOWEST_NS
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import found, known, lookups, queue_server, run, times
 from experiments.selfcheck.queue_server import Options
 from experiments.selfcheck.theory import Mmc
-from stock_service.transports import Address
+from stock_service.rpc.transports import Address
 
 REPLICATIONS, SECONDS_REPLICATIONS = 10, 3
 

@@ -7,8 +7,8 @@ within a turn, as the machine's own speed changes from one turn to the next:
 
 - the median with one connection, at the stock service: what a client adds to each time;
 - the 99th percentile with 64 connections, at the stock service: what it adds when much comes at once;
-- throughput with 64 connections, at the null server (``clients/load/null_server.py``), which is faster than any of the
-  gRPC clients but h2load: a client's own limit, where a real server would be the limit of them all.
+- throughput with 64 connections, at the null server (``clients/load/run/null_server.py``), which is faster than any of
+  the gRPC clients but h2load: a client's own limit, where a real server would be the limit of them all.
 
 Sockets have no goal of throughput: there the null server, being Python, is what the C client waits for.
 """
@@ -19,7 +19,7 @@ from functools import partial
 from statistics import median
 from typing import Literal
 
-from clients.load.plan import ClientKind
+from clients.load.plan.load_plan import ClientKind
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import found, known, lookups, null_server, run, stock_server, times
 from experiments.selfcheck.peers import Absent, Ask, Peer, Reading, peers

@@ -15,15 +15,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from clients.lifeline import tied
-from clients.load import fleet, priority
-from clients.load.plan import LoadPlan
-from clients.load.result import ALL, LoadResult, RequestResult
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.result import ALL, LoadResult, RequestResult
+from clients.load.run import fleet, priority
 from experiments.environment import cores
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.queue_server import Options
 from experiments.server_process import Program, ProgramFailed, kept_to
-from stock_service.errors import Fault, StockServiceError
-from stock_service.transports import Address
+from stock_service.rpc.errors import Fault, StockServiceError
+from stock_service.rpc.transports import Address
 
 STOCK = "GameStart"
 """What every request asks for."""
@@ -118,7 +118,7 @@ def stock_server(transport: str) -> Iterator[tuple[Program, Address]]:
 def null_server(transport: str) -> Iterator[tuple[Program, Address]]:
     """A server that does nothing, on the server's core: the process, and where it listens. Raises ProgramFailed."""
     with Program(
-        [sys.executable, "-m", "clients.load.null_server", "--transport", transport], server_cores()
+        [sys.executable, "-m", "clients.load.run.null_server", "--transport", transport], server_cores()
     ) as server:
         yield server, server.ready()
 

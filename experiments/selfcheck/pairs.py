@@ -22,7 +22,7 @@ from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import found, known, lookups, run, server_cores, times
 from experiments.server_process import Program
 from experiments.services.workloads import REQUEST_TYPES
-from stock_service.transports import Address
+from stock_service.rpc.transports import Address
 
 SLICES = 6
 """Of each arm in a block. A load takes a third of a second to start: more and shorter ones would gain nothing."""

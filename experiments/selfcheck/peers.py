@@ -29,9 +29,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from experiments.selfcheck.load import STOCK, LoadFailed, finished, load_cores
-from stock_service.errors import StockServiceError
-from stock_service.service import LOOKUP
-from stock_service.transports import Address
+from stock_service.rpc.errors import StockServiceError
+from stock_service.rpc.transports import Address
+from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ parts of a Poisson process are independent Poisson processes, so that one run se
 
 The log is written at the end: six numbers for every request in order of arrival, see ``Log``. With ``--spin`` the
 thread never sleeps, for a core of its own; otherwise it sleeps until shortly before a departure, and with
-``--real-time`` no other program keeps it from its core when it wakes (``clients/load/priority.py``).
+``--real-time`` no other program keeps it from its core when it wakes (``clients/load/run/priority.py``).
 
 Stalls are not its own: whoever checks them stops the process from outside (SIGSTOP), which is what a pause of a whole
 machine does, needs no word from the server, and so can be done to any server.
@@ -38,11 +38,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clients.load.priority import take_real_time
-from stock_service.command_line import Parser, integer, seconds
-from stock_service.model import Status
+from clients.load.run.priority import take_real_time
+from stock_service.rpc.process.command_line import Parser, integer, seconds
+from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame, encode_reply, request_decoder
+from stock_service.trading.model import Status
 from stock_service.v1 import stock_pb2
-from stock_service.wire.framing import FrameDecoder, FramingError, RequestFrame, encode_reply, request_decoder
 
 PROGRAM = "python -m experiments.selfcheck.queue_server"
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clients.load.recorder import RawRecords
+from clients.load.record.recorder import RawRecords
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import LoadFailed, found, lookups, no_real_time, queue_server, run
 from experiments.selfcheck.queue_server import Log, Options, read_log, service_times_ns

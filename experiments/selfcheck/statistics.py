@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 import scipy
 
-from clients.load.dependence import arrival_check, design_effect
+from clients.load.record.dependence import arrival_check, design_effect
 from experiments import percentiles, stats, steady_state, synthetic
 from experiments.selfcheck.finding import Finding
 from experiments.stats import Estimate, Verdict

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from experiments.services.echo import echo
 from experiments.services.greeter import greeter
-from stock_service.service import Service
+from stock_service.rpc.service import Service
 
 SERVICES: dict[str, Callable[[], Service]] = {
     "echo": echo,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from experiments.services import SERVICES
 from experiments.services.slowed import EXTRA_US_MAX, slowed
-from stock_service import serving
-from stock_service.command_line import Parser, number
-from stock_service.transports import TRANSPORTS
+from stock_service.rpc.process import serving
+from stock_service.rpc.process.command_line import Parser, number
+from stock_service.rpc.transports import TRANSPORTS
 
 PROGRAM = "python -m experiments.services"
 

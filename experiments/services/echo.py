@@ -4,7 +4,7 @@ What the stock service costs above its transport is its CPU time per request aga
 """
 
 from experiments.v1 import echo_pb2
-from stock_service.service import Service, method
+from stock_service.rpc.service import Service, method
 
 ECHO_SERVICE = echo_pb2.DESCRIPTOR.services_by_name["EchoService"].full_name
 ECHO = f"/{ECHO_SERVICE}/Echo"

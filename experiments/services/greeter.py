@@ -1,7 +1,7 @@
 """The greeter of the gRPC examples, under its original wire name: a service that is no stock service."""
 
 from experiments.helloworld import greeter_pb2
-from stock_service.service import Service, method
+from stock_service.rpc.service import Service, method
 
 GREETER = greeter_pb2.DESCRIPTOR.services_by_name["Greeter"].full_name
 SAY_HELLO = f"/{GREETER}/SayHello"

@@ -5,7 +5,7 @@ The time is spent computing, not asleep: a sleep ends some 60 µs late, and lets
 
 import time
 
-from stock_service.service import Answer, Service
+from stock_service.rpc.service import Answer, Service
 
 EXTRA_US_MAX = 100_000.0
 

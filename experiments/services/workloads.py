@@ -2,12 +2,12 @@
 
 from google.protobuf.message import DecodeError
 
-from clients.load.plan import RequestType
+from clients.load.plan.load_plan import RequestType
 from experiments.services.echo import ECHO
 from experiments.v1 import echo_pb2
-from stock_service.catalog_file import DEFAULT_STOCKS
-from stock_service.errors import InternalFault
-from stock_service.model import Status
+from stock_service.rpc.errors import InternalFault
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from stock_service.trading.model import Status
 
 _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
 """What a Lookup carries, so that an echo's request is as long as one."""

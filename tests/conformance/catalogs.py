@@ -11,10 +11,10 @@ from threading import Barrier, Event
 
 import pytest
 
-from stock_service import rules
-from stock_service.catalog import Catalog
-from stock_service.errors import InvalidRequest
-from stock_service.model import Status, Stock
+from stock_service.rpc.errors import InvalidRequest
+from stock_service.trading import rules
+from stock_service.trading.catalog import Catalog
+from stock_service.trading.model import Status, Stock
 
 MakeCatalog = Callable[[Sequence[Stock], int], Catalog]
 

@@ -7,8 +7,8 @@ from threading import Thread, current_thread
 
 import pytest
 
-from stock_service.concurrency import Executor
-from stock_service.errors import Overloaded, Unavailable
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.errors import Overloaded, Unavailable
 from tests.conformance.gates import TOO_SHORT_S, WAIT_S, Gate, MakeExecutor, execute, occupy, until
 
 

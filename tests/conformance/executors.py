@@ -10,7 +10,7 @@ from threading import Barrier, Event, Semaphore, Thread, get_ident
 
 import pytest
 
-from stock_service.errors import Overloaded
+from stock_service.rpc.errors import Overloaded
 from tests.conformance.executor_lifecycle import STOP_CHECKS
 from tests.conformance.gates import WAIT_S, Gate, MakeExecutor, execute, occupy, running, until
 
@@ -82,7 +82,7 @@ class _Records(logging.Handler):
 
 def outlives_tasks_that_raise(make: MakeExecutor) -> None:
     """A task that raises is logged with its traceback, and costs no thread."""
-    log, logged = logging.getLogger("stock_service.concurrency"), _Records()
+    log, logged = logging.getLogger("stock_service.rpc.concurrency"), _Records()
 
     def wrong() -> None:
         raise ValueError("planted")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock, Semaphore
 
-from stock_service.concurrency import Executor
-from stock_service.concurrency.static_pool import Task
-from stock_service.errors import Overloaded
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.concurrency.static_pool import Task
+from stock_service.rpc.errors import Overloaded
 
 MakeExecutor = Callable[[int, int], Executor]
 

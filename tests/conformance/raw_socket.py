@@ -6,8 +6,8 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from stock_service.transports import Address
-from stock_service.wire.framing import ReplyFrame, encode_reply, encode_request, reply_decoder
+from stock_service.rpc.transports import Address
+from stock_service.rpc.wire.framing import ReplyFrame, encode_reply, encode_request, reply_decoder
 from tests.conformance.running import ECHO, WAIT_S, Kind, Maker, maker
 
 DISPATCHES: list[Maker] = [maker(Kind("sockets", "static-pool")), maker(Kind("sockets", "static-pool", "connection"))]

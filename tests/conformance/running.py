@@ -13,10 +13,10 @@ from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
-from stock_service.concurrency import EXECUTORS
-from stock_service.errors import FAULTS
-from stock_service.service import Service
-from stock_service.transports import TRANSPORTS, Address, Connection, Dispatch, ServeOptions, load
+from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.errors import FAULTS
+from stock_service.rpc.service import Service
+from stock_service.rpc.transports import TRANSPORTS, Address, Connection, Dispatch, ServeOptions, load
 
 WAIT_S = 10.0
 """How long anything that must happen may take; a hundred times what it takes on a quiet machine."""

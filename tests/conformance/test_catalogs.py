@@ -5,9 +5,9 @@ from contextlib import nullcontext
 
 import pytest
 
-from stock_service.catalog import Catalog, MemoryCatalog
-from stock_service.locking import LOCKINGS, Measured
-from stock_service.model import Stock
+from stock_service.trading.catalog import Catalog, MemoryCatalog
+from stock_service.trading.locking import LOCKINGS, Measured
+from stock_service.trading.model import Stock
 from tests.conformance.catalogs import (
     CHECKS,
     MakeCatalog,

@@ -8,8 +8,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from stock_service.service import STOCK_SERVICE, stock_service
-from stock_service.transports import ServeOptions
+from stock_service.rpc.transports import ServeOptions
+from stock_service.trading.service import STOCK_SERVICE, stock_service
 from stock_service.v1 import stock_pb2
 from tests.conformance.running import (
     BLOCK,

@@ -6,11 +6,11 @@ from types import TracebackType
 
 import pytest
 
-from clients.load import lean_connection
-from clients.load.lean_grpc import GrpcCodec
-from stock_service.errors import InternalFault, Overloaded, Unavailable
-from stock_service.service import Service
-from stock_service.transports import Connection
+from clients.load.send import lean_connection
+from clients.load.send.lean_grpc import GrpcCodec
+from stock_service.rpc.errors import InternalFault, Overloaded, Unavailable
+from stock_service.rpc.service import Service
+from stock_service.rpc.transports import Connection
 from tests.conformance import transport_lifecycle, transports
 from tests.conformance.running import ECHO, WAIT_S, Kind, Limits, Maker, Probe, Running
 

@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
-from stock_service.errors import FaultCode
-from stock_service.transports import ServeOptions
-from stock_service.wire.framing import ReplyFrame
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.transports import ServeOptions
+from stock_service.rpc.wire.framing import ReplyFrame
 from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
 from tests.conformance.running import BLOCK, ECHO, Limits, Maker, Probe
 

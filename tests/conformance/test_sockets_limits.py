@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from stock_service.errors import FaultCode
-from stock_service.transports import ServeOptions
-from stock_service.wire.framing import ReplyFrame
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.transports import ServeOptions
+from stock_service.rpc.wire.framing import ReplyFrame
 from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, Flood, RawSocket, frame
 from tests.conformance.running import BLOCK, WAIT_S, Limits, Maker, Probe, until
 

@@ -14,18 +14,19 @@ import pytest
 
 from experiments.results import ALL
 from experiments.timeline import Stages, load, summary
-from stock_service.catalog import MemoryCatalog
-from stock_service.catalog_file import DEFAULT_STOCKS
-from stock_service.concurrency import EXECUTORS
-from stock_service.errors import Fault, FaultCode
-from stock_service.exchange import Exchange
-from stock_service.locking import LOCKINGS, Locking, Stamped
-from stock_service.service import LOOKUP, TRADE, Service, stock_service
-from stock_service.timeline import NO_METHOD, Timeline
-from stock_service.transports import Connection, ServeOptions
-from stock_service.transports.sockets.request_server import RequestServer
+from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.service import Service
+from stock_service.rpc.timeline import NO_METHOD, Timeline
+from stock_service.rpc.transports import Connection, ServeOptions
+from stock_service.rpc.transports.sockets.request_server import RequestServer
+from stock_service.rpc.wire.framing import ReplyFrame
+from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import LOCKINGS, Locking, Stamped
+from stock_service.trading.service import LOOKUP, TRADE, stock_service
 from stock_service.v1 import stock_pb2
-from stock_service.wire.framing import ReplyFrame
 from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
 from tests.conformance.running import BLOCK, ECHO, FAIL, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker, until
 from tests.conformance.running import Running as RunningServer

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stock_service.errors import Fault, Unavailable
-from stock_service.transports import Connection, ServeOptions
+from stock_service.rpc.errors import Fault, Unavailable
+from stock_service.rpc.transports import Connection, ServeOptions
 from tests.conformance.running import BLOCK, ECHO, WAIT_S, Limits, Maker, Probe, stopping, until
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from experiments.helloworld import greeter_pb2
 from experiments.services.greeter import SAY_HELLO, greeter
-from stock_service.catalog import MemoryCatalog
-from stock_service.errors import (
+from stock_service.rpc.errors import (
     FAULTS,
     DeadlineExceeded,
     Fault,
@@ -25,11 +24,12 @@ from stock_service.errors import (
     Overloaded,
     UnknownMethod,
 )
-from stock_service.exchange import Exchange
-from stock_service.locking import Mutex
-from stock_service.model import INT64_MAX, LookupReply, Side, Status, Stock, TradeReply, UpdateReply
-from stock_service.service import LOOKUP, TRADE, UPDATE, stock_service
-from stock_service.transports import Connection, ServeOptions
+from stock_service.rpc.transports import Connection, ServeOptions
+from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import Mutex
+from stock_service.trading.model import INT64_MAX, LookupReply, Side, Status, Stock, TradeReply, UpdateReply
+from stock_service.trading.service import LOOKUP, TRADE, UPDATE, stock_service
 from stock_service.v1 import stock_pb2
 from tests.conformance.running import BLOCK, ECHO, FAIL, PROBE, WAIT_S, Limits, Maker, Probe, until
 

@@ -8,10 +8,10 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from stock_service import serving
-from stock_service.command_line import Parser
-from stock_service.service import Service
-from stock_service.transports import TRANSPORTS
+from stock_service.rpc.process import serving
+from stock_service.rpc.process.command_line import Parser
+from stock_service.rpc.service import Service
+from stock_service.rpc.transports import TRANSPORTS
 
 NAME = "tests.v1.Blocking"
 HANG, HANGING = f"/{NAME}/Hang", f"/{NAME}/Hanging"

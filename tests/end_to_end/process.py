@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from stock_service.transports import Address
+from stock_service.rpc.transports import Address
 
 ROOT = Path(__file__).resolve().parents[2]
 

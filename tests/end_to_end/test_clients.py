@@ -12,8 +12,8 @@ import pytest
 
 from clients import trader
 from clients.remote_exchange import RemoteExchange
-from stock_service.catalog_file import DEFAULT_STOCKS
-from stock_service.transports import load
+from stock_service.rpc.transports import load
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from tests.conformance.running import until
 from tests.end_to_end.process import STARTS, Running, Server, run
 

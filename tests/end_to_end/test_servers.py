@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from stock_service.errors import Unavailable
-from stock_service.service import LOOKUP
-from stock_service.transports import Connection, load
+from stock_service.rpc.errors import Unavailable
+from stock_service.rpc.transports import Connection, load
+from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import until

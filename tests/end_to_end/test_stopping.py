@@ -15,9 +15,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from stock_service.errors import Fault, Unavailable
-from stock_service.service import LOOKUP, TRADE
-from stock_service.transports import Connection, load
+from stock_service.rpc.errors import Fault, Unavailable
+from stock_service.rpc.transports import Connection, load
+from stock_service.trading.service import LOOKUP, TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until

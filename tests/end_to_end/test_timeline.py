@@ -9,10 +9,10 @@ import pytest
 from experiments.results import ALL
 from experiments.services.echo import ECHO
 from experiments.timeline import load, summary
-from stock_service.errors import Unavailable
-from stock_service.service import TRADE
-from stock_service.transports import TRANSPORTS, Connection
-from stock_service.transports import load as load_transport
+from stock_service.rpc.errors import Unavailable
+from stock_service.rpc.transports import TRANSPORTS, Connection
+from stock_service.rpc.transports import load as load_transport
+from stock_service.trading.service import TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.end_to_end.blocking_server import HANG, HANGING

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from stock_service.service import LOOKUP
-from stock_service.transports import grpc_sync
+from stock_service.rpc.transports import grpc_sync
+from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

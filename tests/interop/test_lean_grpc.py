@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from clients.load import lean_connection
-from clients.load.lean_connection import LeanConnection
-from clients.load.lean_grpc import GrpcCodec
-from stock_service.errors import FAULTS, DeadlineExceeded, FaultCode, InternalFault, UnknownMethod
-from stock_service.service import LOOKUP
+from clients.load.send import lean_connection
+from clients.load.send.lean_connection import LeanConnection
+from clients.load.send.lean_grpc import GrpcCodec
+from stock_service.rpc.errors import FAULTS, DeadlineExceeded, FaultCode, InternalFault, UnknownMethod
+from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]

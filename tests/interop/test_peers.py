@@ -18,8 +18,8 @@ import pytest
 from experiments.selfcheck import agreement, clients
 from experiments.selfcheck.load import LoadFailed, null_server, stock_server
 from experiments.selfcheck.peers import SOURCES, Absent, Ask, CClient, GoClient, Peer, peers
-from stock_service.service import LOOKUP
-from stock_service.transports import Address
+from stock_service.rpc.transports import Address
+from stock_service.trading.service import LOOKUP
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 """The first run on a machine compiles Go's own library."""

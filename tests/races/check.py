@@ -1,7 +1,7 @@
 """Whether a history is linearizable, in the order that its own sequence numbers give.
 
-The sequential specification is ``rules.py``, the very functions that the catalogs make atomic. Commits carry their
-number, so that nothing is searched for:
+The sequential specification is ``trading/rules.py``, the very functions that the catalogs make atomic. Commits carry
+their number, so that nothing is searched for:
 
 1. Commits are numbered 1 to n without gaps, and replayed in that order every one gets the reply that it got.
 2. A Lookup shows its stock as it stood after the commit that it names; a refusal for lack of room names a volume at
@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from stock_service import rules
-from stock_service.model import LookupReply, Status, Stock, TradeReply, UpdateReply
+from stock_service.trading import rules
+from stock_service.trading.model import LookupReply, Status, Stock, TradeReply, UpdateReply
 from tests.races.history import Lookup, Operation, Reply, Request, Trade, Update, is_commit
 
 

@@ -15,8 +15,8 @@ from threading import Barrier
 from time import perf_counter_ns
 from typing import assert_never
 
-from stock_service.exchange import Exchange
-from stock_service.model import LookupReply, Side, Stock, TradeReply, UpdateReply
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import LookupReply, Side, Stock, TradeReply, UpdateReply
 
 WAIT_S = 20.0
 """A bound for what must not take long; only reached when something hangs."""

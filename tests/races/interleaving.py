@@ -13,9 +13,9 @@ from itertools import count
 from threading import Condition, Lock
 from typing import Protocol, TypeVar
 
-from stock_service.catalog import Catalog, Step, Version
-from stock_service.locking import Held, Locking
-from stock_service.model import Status, Stock
+from stock_service.trading.catalog import Catalog, Step, Version
+from stock_service.trading.locking import Held, Locking
+from stock_service.trading.model import Status, Stock
 
 Outcome = TypeVar("Outcome")
 Reply = TypeVar("Reply")

@@ -10,9 +10,9 @@ from threading import Condition, Lock
 from types import TracebackType
 from typing import TypeVar, cast
 
-from stock_service.catalog import Catalog, MemoryCatalog, Step, Version
-from stock_service.locking import Held, Locking, ReadWriteLock
-from stock_service.model import Status, Stock, TradeReply
+from stock_service.trading.catalog import Catalog, MemoryCatalog, Step, Version
+from stock_service.trading.locking import Held, Locking, ReadWriteLock
+from stock_service.trading.model import Status, Stock, TradeReply
 from tests.races.interleaving import (
     Change,
     FieldCatalog,

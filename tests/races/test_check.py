@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stock_service.catalog import MemoryCatalog
-from stock_service.exchange import Exchange
-from stock_service.locking import Mutex
-from stock_service.model import LookupReply, Side, Status, Stock, TradeReply, UpdateReply
+from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import Mutex
+from stock_service.trading.model import LookupReply, Side, Status, Stock, TradeReply, UpdateReply
 from tests.races.check import violations
 from tests.races.history import Lookup, Operation, Reply, Request, Trade, Update, answer, contended
 

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from stock_service.catalog import MemoryCatalog
-from stock_service.exchange import Exchange
-from stock_service.locking import LOCKINGS
+from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import LOCKINGS
 from tests.races.check import violations
 from tests.races.history import contended, plan, record
 from tests.races.interleaving import FieldCatalog, Handoff, OneLock, PlantedCatalog, Stepping

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from experiments.design import LOOKUP, LOOKUP_AND_TRADE, TRADE, Factor, Setting, cross
 from experiments.study import Part, Profile, Scale, Study
-from stock_service.locking import LOCKINGS
+from stock_service.trading.locking import LOCKINGS
 
 CATALOG = Path(__file__).with_name("catalog.toml")
 """The default stocks, with limits that no run reaches."""

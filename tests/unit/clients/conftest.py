@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from stock_service.concurrency.static_pool import StaticPool
-from stock_service.transports import ServeOptions, sockets
+from stock_service.rpc.concurrency.static_pool import StaticPool
+from stock_service.rpc.transports import ServeOptions, sockets
 from tests.unit.clients.fakes import service
 
 

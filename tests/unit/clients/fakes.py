@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from stock_service.catalog import MemoryCatalog
-from stock_service.catalog_file import DEFAULT_STOCKS
-from stock_service.errors import Fault
-from stock_service.exchange import Exchange
-from stock_service.locking import Mutex
-from stock_service.model import Stock
-from stock_service.service import Service, stock_service
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.service import Service
+from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import Mutex
+from stock_service.trading.model import Stock
+from stock_service.trading.service import stock_service
 
 
 class Clock:

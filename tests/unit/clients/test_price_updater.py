@@ -12,10 +12,10 @@ from clients import price_updater
 from clients.connecting import server_address
 from clients.price_updater import Updates, run, said
 from clients.remote_exchange import RemoteExchange
-from stock_service.errors import DeadlineExceeded
-from stock_service.model import Status
-from stock_service.service import UPDATE
-from stock_service.transports.sockets import DEFAULT_PORT
+from stock_service.rpc.errors import DeadlineExceeded
+from stock_service.rpc.transports.sockets import DEFAULT_PORT
+from stock_service.trading.model import Status
+from stock_service.trading.service import UPDATE
 from stock_service.v1 import stock_pb2
 from tests.unit.clients.fakes import FakeConnection, service
 

@@ -4,11 +4,11 @@ import pytest
 
 from clients import replies
 from clients.remote_exchange import RemoteExchange
-from stock_service.catalog import MemoryCatalog
-from stock_service.errors import InternalFault, InvalidRequest
-from stock_service.exchange import Exchange
-from stock_service.locking import Mutex
-from stock_service.model import INT64_MAX, Side, Status, Stock
+from stock_service.rpc.errors import InternalFault, InvalidRequest
+from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import Mutex
+from stock_service.trading.model import INT64_MAX, Side, Status, Stock
 from stock_service.v1 import stock_pb2
 from tests.unit.clients.fakes import CannedConnection, FakeConnection, service
 

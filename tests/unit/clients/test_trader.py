@@ -9,10 +9,10 @@ import pytest
 
 from clients import connecting, price_updater, trader
 from clients.remote_exchange import RemoteExchange
-from stock_service.command_line import USAGE_EXIT
-from stock_service.errors import FAULTS, Fault, FaultCode
-from stock_service.model import Status
-from stock_service.transports import Connection
+from stock_service.rpc.errors import FAULTS, Fault, FaultCode
+from stock_service.rpc.process.command_line import USAGE_EXIT
+from stock_service.rpc.transports import Connection
+from stock_service.trading.model import Status
 from tests.unit.clients.fakes import FakeConnection, service
 
 BAD_QUANTITY = "INVALID_QUANTITY (-2) GameStart; allowed: 1 to 2147483647 shares"

@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments import verify
 from experiments.run_records import RUNS_FILE
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.planted_runs import DESIGN
 
 Document = dict[str, Any]

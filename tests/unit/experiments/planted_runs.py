@@ -9,18 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from clients.load.client_process import ClientReport
-from clients.load.floor import Floor
-from clients.load.plan import LoadPlan
-from clients.load.recorder import Recorder
-from clients.load.records import TYPE_STEP, Records, Window, fault_outcome
-from clients.load.result import LoadResult, combine
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.outcomes import TYPE_STEP, fault_outcome
+from clients.load.record.recorder import ClientReport, Recorder
+from clients.load.record.records import Records, Window
+from clients.load.record.result import LoadResult, combine
+from clients.load.run.floor import Floor
 from experiments.design import LOOKUP_AND_TRADE, Design, Factor, Run, Setting, cross
 from experiments.observation import LockWait, Machine, Observation
 from experiments.runner import Sweep, Watch, run_sweep
 from experiments.timeline import StageSummary, StageTimes
-from stock_service.errors import DeadlineExceeded
-from stock_service.model import Status
+from stock_service.rpc.errors import DeadlineExceeded
+from stock_service.trading.model import Status
 
 MEAN_NS = 400_000
 """Of a response time."""

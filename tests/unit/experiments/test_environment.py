@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments import environment
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 
 HERE = environment.look()
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from clients.load.fleet import Progress
-from clients.load.floor import Floor
+from clients.load.run.fleet import Progress
+from clients.load.run.floor import Floor
 from experiments.design import ECHO, LOOKUP_AND_TRADE, Run, Setting
 from experiments.environment import cores
 from experiments.execution import (
@@ -28,7 +28,7 @@ from experiments.observation import LockWait, rows
 from experiments.results import Row, parse_counts
 from experiments.server_process import Program, ProgramFailed
 from experiments.studies.stock import CATALOG
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 
 SETTING = Setting("figure_4", warm_up_s=0.05, duration_s=0.2, workers=3)
 

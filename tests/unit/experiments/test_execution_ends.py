@@ -14,12 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clients.load import fleet
+from clients.load.run import fleet
 from experiments.design import Run
 from experiments.execution import RunInterrupted, bench
 from experiments.server_process import ProgramFailed
 from experiments.studies.stock import CATALOG
-from stock_service.errors import Fault
+from stock_service.rpc.errors import Fault
 from tests.leaks import footprint
 from tests.unit.experiments.test_execution import SETTING, execute
 

@@ -4,17 +4,17 @@ import dataclasses
 
 import pytest
 
-from clients.load.client_process import ClientReport
-from clients.load.floor import Floor
-from clients.load.plan import LoadPlan
-from clients.load.recorder import Recorder
-from clients.load.records import TYPE_STEP, Records, Window, fault_outcome
-from clients.load.result import LoadResult, combine
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.outcomes import TYPE_STEP, fault_outcome
+from clients.load.record.recorder import ClientReport, Recorder
+from clients.load.record.records import Records, Window
+from clients.load.record.result import LoadResult, combine
+from clients.load.run.floor import Floor
 from experiments.design import LOOKUP_AND_TRADE, Run, Setting
 from experiments.observation import LockWait, Machine, Observation, rows
 from experiments.timeline import StageSummary, StageTimes
-from stock_service.errors import DeadlineExceeded
-from stock_service.model import Status
+from stock_service.rpc.errors import DeadlineExceeded
+from stock_service.trading.model import Status
 from tests.unit.experiments import planted_runs
 
 MS = 1_000_000

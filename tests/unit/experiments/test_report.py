@@ -13,7 +13,7 @@ from experiments.report_html import page
 from experiments.results import load_whole_runs
 from experiments.stats import BLOCKS_MIN
 from experiments.studies.stock.claims import CLAIMS
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.planted_stock import EXTENSIONS, MAIN_PARTS, World, rows_of, write_results
 
 FIXTURE = notebook.FOLDERS[-1]

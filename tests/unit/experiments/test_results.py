@@ -7,7 +7,7 @@ import pytest
 
 from experiments import results
 from experiments.results import COLUMNS, ResultsWriter, Row
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 
 ALL = Row(
     study="stock",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients.load.recorder import RawRecords
+from clients.load.record.recorder import RawRecords
 from experiments.design import Run
 from experiments.observation import rows
 from experiments.run_records import (
@@ -25,7 +25,7 @@ from experiments.run_records import (
     save_raw,
     torn_bytes,
 )
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.planted_runs import DESIGN, observed
 
 RUNS: tuple[Run, ...] = DESIGN.runs()[:4]

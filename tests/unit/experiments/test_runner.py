@@ -13,7 +13,7 @@ from experiments.observation import Observation, rows
 from experiments.results import COLUMNS, RESULTS_FILE
 from experiments.run_records import RUNS_FILE, load_raw, load_records, save_raw
 from experiments.runner import DESIGN_FILE, Sweep, Watch, design_digest, planned, run_sweep
-from stock_service.errors import UsageError
+from stock_service.rpc.errors import UsageError
 from tests.unit.experiments import planted_runs
 from tests.unit.experiments.planted_runs import observed
 

@@ -10,9 +10,9 @@ from experiments.services import SERVICES
 from experiments.services.echo import ECHO, echo
 from experiments.services.greeter import SAY_HELLO, greeter
 from experiments.v1 import echo_pb2
-from stock_service import transports
-from stock_service.errors import InvalidRequest
-from stock_service.transports import TRANSPORTS
+from stock_service.rpc import transports
+from stock_service.rpc.errors import InvalidRequest
+from stock_service.rpc.transports import TRANSPORTS
 
 
 def test_the_greeter_greets_under_its_original_name() -> None:

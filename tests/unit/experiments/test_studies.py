@@ -14,10 +14,10 @@ from experiments.studies import STUDIES, experiments
 from experiments.studies.server_cost import SERVER_COST
 from experiments.studies.stock import CATALOG, STOCK
 from experiments.study import Profile, Scale, Study
-from stock_service import catalog_file
-from stock_service.concurrency import EXECUTORS
-from stock_service.locking import LOCKINGS
-from stock_service.transports import TRANSPORTS
+from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.transports import TRANSPORTS
+from stock_service.trading import catalog_file
+from stock_service.trading.locking import LOCKINGS
 
 SCALE = Scale((1, 2, 3, 4, 5), Profile(blocks=9, warm_up_s=0.2, duration_s=0.8))
 EXTENSIONS = (

@@ -11,7 +11,7 @@ import pytest
 
 from experiments.results import ALL
 from experiments.timeline import Stages, StageTimes, load, summary
-from stock_service.timeline import ABOUT, COLUMNS, NO_METHOD, STAMPS, Timeline
+from stock_service.rpc.timeline import ABOUT, COLUMNS, NO_METHOD, STAMPS, Timeline
 
 FOREVER_NS = 1 << 62
 

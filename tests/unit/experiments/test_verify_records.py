@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients.load.recorder import RawRecords
-from clients.load.times import Times
+from clients.load.record.recorder import RawRecords
+from clients.load.record.times import Times
 from experiments import verify
 from experiments.run_records import RAW_FOLDER, load_raw, raw_digest
 from experiments.runner import DESIGN_FILE

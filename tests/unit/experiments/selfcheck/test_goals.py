@@ -11,7 +11,7 @@ from experiments.selfcheck import agreement, clients
 from experiments.selfcheck.clients import GOALS, Cell, Goal
 from experiments.selfcheck.load import LoadFailed
 from experiments.selfcheck.peers import Absent, Ask, Reading
-from stock_service.transports import Address
+from stock_service.rpc.transports import Address
 
 CELL = Cell("grpc", "stock", 1)
 SLOW = Goal(CELL, "p50_us", "c", 1.05)

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clients.load import priority
+from clients.load.run import priority
 from experiments.selfcheck.load import queue_server
 from experiments.selfcheck.queue_server import Log, Options, QueueServer, read_log, service_times_ns
 from experiments.selfcheck.queue_server import _options as options_of
 from experiments.selfcheck.theory import lindley
-from stock_service.service import LOOKUP
-from stock_service.wire.framing import ReplyFrame, encode_request, reply_decoder
+from stock_service.rpc.wire.framing import ReplyFrame, encode_request, reply_decoder
+from stock_service.trading.service import LOOKUP
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from clients.load.plan import LoadPlan
-from clients.load.recorder import RawRecords
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.recorder import RawRecords
 from experiments.selfcheck import replay
 from experiments.selfcheck.load import LoadFailed
 from experiments.selfcheck.queue_server import Log, Options, service_times_ns

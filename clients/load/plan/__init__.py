@@ -1,0 +1,1 @@
+"""What is to be sent and when, and how a request can end."""

@@ -1,0 +1,180 @@
+"""What a load run is to do: one frozen value, refused where it is made.
+
+Every limit is here. A run is bounded by them: 512 processes, 4096 connections, an hour, and the memory for records
+(``records_max``).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from clients.connecting import TIMEOUT_S_MAX
+from clients.load.plan.schedule import ARRIVALS, Arrivals
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.transports import TRANSPORTS, Address
+from stock_service.trading.model import QUANTITY_MAX
+
+ConnectionPolicy = Literal["kept-alive", "per-request"]
+"""One connection for all requests, or a new one for each."""
+
+CONNECTION_POLICIES: tuple[ConnectionPolicy, ...] = ("kept-alive", "per-request")
+
+ClientKind = Literal["lean", "library"]
+"""Who speaks to the server: a client of our own straight on a socket, whose own cost is small; or the transport's own
+client, which is what its users have (on gRPC: grpcio)."""
+
+CLIENT_KINDS: tuple[ClientKind, ...] = ("lean", "library")
+
+Choice = Literal["uniform", "zipf"]
+"""How a stock is chosen: all alike, or the k-th of them in proportion to 1 ÷ k^s."""
+
+CHOICES: tuple[Choice, ...] = ("uniform", "zipf")
+
+RATE_HZ_MIN, RATE_HZ_MAX = 0.1, 1_000_000.0
+"""Requests due in a second."""
+
+ZIPF_S_MIN, ZIPF_S_MAX = 0.01, 10.0
+"""Exponents; with the largest the second stock is asked for a thousandth as often as the first."""
+
+WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
+"""Weights in a mix; others would overflow their sum, or never be drawn."""
+
+REQUESTS = ("lookup", "trade", "update")
+"""The stock service's requests; a plan may bring others."""
+
+CLIENTS_MAX = 512
+"""Client processes, at most: each takes about 10 MB."""
+
+CONNECTIONS_MAX = 4096
+"""Connections of all clients together, at most: what a server here accepts unless told otherwise."""
+
+DURATION_S_MAX = 3600.0
+"""Seconds of warm-up, and seconds measured, at most."""
+
+STOCKS_MAX = 100_000
+"""Stocks to choose from, at most: as many as a catalog has."""
+
+REQUEST_TYPES_MAX = 8
+"""Request types in a mix, at most: an outcome is recorded in one byte, three bits of it the type."""
+
+_RECORDS = 2**23
+"""Records that all connections of a run hold together, at most, up to 512 of them: 25 bytes each at most, 210 MB."""
+
+_RECORDS_MIN = 2**14
+"""Records that one connection may hold whatever its share: 410 kB."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestType:
+    """A kind of request: what is sent, and how a reply to it is checked. Processes get it pickled.
+
+    ``check`` is a function of a module: it takes a reply's bytes and gives the number of its ``Status``, or raises
+    InternalFault. One of ``payloads`` is chosen uniformly for each request.
+    """
+
+    name: str
+    path: str
+    payloads: tuple[bytes, ...]
+    check: Callable[[bytes], int]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """A closed loop: every connection sends a request, waits for the reply, and sends the next; or, with a rate, an
+    open one: requests are due on a schedule and sent then, whether or not earlier ones were answered.
+
+    ``mix`` maps request types to weights: ``lookup``, ``trade``, ``update``, or the name of one in ``request_types``.
+    Raises UsageError, in the words of the command line, for what is outside the limits.
+    """
+
+    transport: str
+    address: Address
+    clients: int
+    """Processes that send."""
+    mix: Mapping[str, float]
+    stocks: tuple[str, ...]
+    warm_up_s: float
+    """Before the measured window; its requests are in no latency."""
+    duration_s: float
+    """The measured window."""
+    connections_per_client: int = 1
+    connection: ConnectionPolicy = "kept-alive"
+    """With ``per-request``, the response time includes connecting."""
+    timeout_s: float = 5.0
+    """For a reply. A connection's first call may take until the run ends: a client that is starved is no error."""
+    seed: int = 0
+    cpus: tuple[int, ...] | None = None
+    """The cores that the client processes may use; None: any."""
+    quantity: int = 1
+    """Shares in one trade."""
+    request_types: tuple[RequestType, ...] = ()
+    """Requests of other services than the stock service."""
+    client: ClientKind = "lean"
+    rate_hz: float | None = None
+    """Requests due in a second, of all clients together; None: a closed loop."""
+    arrivals: Arrivals = "poisson"
+    """The process of an open loop."""
+    choice: Choice = "uniform"
+    zipf_s: float = 1.0
+    """The exponent of ``zipf``."""
+    keep_records: bool = False
+    """Whether the result has every request's raw times: 33 bytes each."""
+    real_time: bool = False
+    """Whether the client processes run at real-time priority, which takes a right to it; see ``run/priority.py``."""
+
+    def __post_init__(self) -> None:
+        if self.transport not in TRANSPORTS:
+            raise UsageError("--transport", self.transport, " or ".join(sorted(TRANSPORTS)))
+        _within("--clients", self.clients, 1, CLIENTS_MAX)
+        _within("--connections-per-client", self.connections_per_client, 1, CONNECTIONS_MAX)
+        if self.connections > CONNECTIONS_MAX:
+            allowed = f"at most {CONNECTIONS_MAX} connections of all clients together"
+            raise UsageError("--connections-per-client", self.connections_per_client, allowed)
+        if self.connection not in CONNECTION_POLICIES:
+            raise UsageError("--connection", self.connection, " or ".join(CONNECTION_POLICIES))
+        _within("--warm-up-s", self.warm_up_s, 0, DURATION_S_MAX)
+        _within("--duration-s", self.duration_s, 0.01, DURATION_S_MAX)
+        _within("--timeout-s", self.timeout_s, 0.001, TIMEOUT_S_MAX)
+        _within("--quantity", self.quantity, 1, QUANTITY_MAX)
+        if not 1 <= len(self.stocks) <= STOCKS_MAX:
+            raise UsageError("--stocks", f"{len(self.stocks)} stocks", f"1 to {STOCKS_MAX}")
+        if self.client not in CLIENT_KINDS:
+            raise UsageError("--client", self.client, " or ".join(CLIENT_KINDS))
+        if self.rate_hz is not None:
+            _within("--rate-hz", self.rate_hz, RATE_HZ_MIN, RATE_HZ_MAX)
+        if self.arrivals not in ARRIVALS:
+            raise UsageError("--arrivals", self.arrivals, " or ".join(ARRIVALS))
+        if self.choice not in CHOICES:
+            raise UsageError("--choice", self.choice, " or ".join(CHOICES))
+        _within("--zipf-s", self.zipf_s, ZIPF_S_MIN, ZIPF_S_MAX)
+        self._check_mix()
+
+    def _check_mix(self) -> None:
+        known = {*REQUESTS, *(request_type.name for request_type in self.request_types)}
+        if not self.mix or len(self.mix) > REQUEST_TYPES_MAX or not self.mix.keys() <= known:
+            allowed = f"1 to {REQUEST_TYPES_MAX} of {', '.join(sorted(known))}"
+            raise UsageError("--mix", ",".join(self.mix), allowed)
+        for name, weight in self.mix.items():
+            if not WEIGHT_MIN <= weight <= WEIGHT_MAX:
+                allowed = f"weights from {WEIGHT_MIN:g} to {WEIGHT_MAX:g}, such as lookup=0.5,trade=0.5"
+                raise UsageError("--mix", f"{name}={weight:g}", allowed)
+
+    @property
+    def connections(self) -> int:
+        """Of all clients together."""
+        return self.clients * self.connections_per_client
+
+    @property
+    def loop(self) -> Literal["closed", "open"]:
+        """Which of the two it is."""
+        return "closed" if self.rate_hz is None else "open"
+
+    @property
+    def records_max(self) -> int:
+        """Records that one connection holds before it folds them into histograms, which makes it pause."""
+        return max(_RECORDS_MIN, _RECORDS // self.connections)
+
+
+def _within(option: str, given: float, low: float, high: float) -> None:
+    if not low <= given <= high:  # NaN is in no range
+        raise UsageError(option, given, f"{low:g} to {high:g}")

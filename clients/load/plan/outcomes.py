@@ -1,0 +1,48 @@
+"""How a request can end, as one byte.
+
+It is the request type's place in the mix × 32, plus the reply's status (1 to 6), or plus 16 and the fault's code (3 to
+14), or plus 16 for one that was due and could not be sent before the run ended, or plus 31 for a reply that did not
+pass its check.
+"""
+
+from collections.abc import Iterator
+
+from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.trading.model import Status
+
+TYPE_STEP = 32
+"""From one request type's outcomes to the next one's."""
+
+FAULT_FIRST = 16
+"""The first outcome that is a fault; those before it are statuses."""
+
+NEVER_SENT = FAULT_FIRST
+"""The outcome of a request that was due, and for which no connection had room before the run ended; no fault's code is
+0."""
+
+INVALID_REPLY = 31
+"""The outcome of a reply that did not pass its check."""
+
+OUTCOMES = 256
+"""Numbers that an outcome can have."""
+
+ERROR_KINDS: dict[int, str] = {
+    **{FAULT_FIRST + code: code.name.lower() for code in FaultCode},
+    NEVER_SENT: "never_sent",
+    INVALID_REPLY: "invalid_reply",
+}
+"""The name of every error outcome."""
+
+STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
+
+
+def fault_outcome(fault: Fault) -> int:
+    """A fault's outcome, for the first request type."""
+    return FAULT_FIRST + fault.code
+
+
+def by_name(counts: list[int], first: int, names: dict[int, str]) -> Iterator[tuple[str, int]]:
+    """The outcomes of one request type that occurred, of those that ``names`` has; ``first`` is the type's number."""
+    for number, name in names.items():
+        if counts[first + number]:
+            yield name, counts[first + number]

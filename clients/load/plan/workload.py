@@ -1,0 +1,141 @@
+"""What is sent: a seeded, endless sequence of requests for each connection, encoded before the run begins.
+
+Each connection repeats 4096 requests drawn at random from the mix, one stock chosen for each, all alike or after Zipf
+(the k-th in proportion to 1 ÷ k^s; Zipf 1949); so it sends the drawn proportions, which differ from the weights by
+chance, at most some 2 %. The seed, the client's number and the
+connection's number alone decide what is drawn.
+
+Every reply is checked. Equal bytes need not be checked twice: each request type remembers the last thousand different
+valid replies, so that looking up a stock that does not change costs one look in a dictionary.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from itertools import accumulate, cycle, product
+from typing import NamedTuple
+
+from clients import replies
+from clients.load.plan.load_plan import LoadPlan, RequestType
+from clients.load.plan.outcomes import INVALID_REPLY, TYPE_STEP
+from stock_service.rpc.errors import InternalFault
+from stock_service.trading.service import LOOKUP, TRADE, UPDATE
+from stock_service.v1 import stock_pb2
+
+CYCLE = 4096
+"""Requests that a connection draws, and then repeats."""
+
+REMEMBERED_MAX = 1024
+"""Valid replies that one request type remembers: a tenth of a megabyte."""
+
+PRICES_PER_STOCK = 4
+"""Different updates drawn for each stock."""
+
+
+class Request(NamedTuple):
+    """A request ready to be sent. A tuple, because the hot loop takes it apart for every request."""
+
+    path: str
+    payload: bytes
+    known: dict[bytes, int]
+    """Replies that passed the check before, and their outcomes."""
+    check: Callable[[bytes], int]
+    """A reply's outcome; never raises. Remembers it in ``known``."""
+    first: int
+    """The number of the request type's outcome 0."""
+
+
+class Workload:
+    """The requests of one client process. Its iterators may be used by a thread each."""
+
+    def __init__(self, plan: LoadPlan) -> None:
+        self._seed = plan.seed
+        self.population: list[Request] = []
+        """Every different request, to be chosen from."""
+        weights: list[float] = []
+        own = {request_type.name: request_type for request_type in plan.request_types}
+        for place, (name, weight) in enumerate(plan.mix.items()):
+            chosen = own.get(name) or _stock_request(name, plan)
+            known: dict[bytes, int] = {}
+            first = place * TYPE_STEP
+            check = _checker(chosen.check, known, first)
+            self.population += [Request(chosen.path, payload, known, check, first) for payload in chosen.payloads]
+            weights += _shares(weight, len(chosen.payloads), 0 if name in own else len(plan.stocks), plan)
+        self._cumulated = list(accumulate(weights))
+
+    def requests(self, client: int, connection: int) -> Iterator[Request]:
+        """The endless sequence of one connection."""
+        return cycle([self.population[place] for place in self.drawn(client, connection)])
+
+    def drawn(self, client: int, connection: int) -> list[int]:
+        """The requests that one connection repeats, by their places in the population. About a millisecond."""
+        rng = random.Random(f"{self._seed}/{client}/{connection}")
+        return rng.choices(range(len(self.population)), cum_weights=self._cumulated, k=CYCLE)
+
+
+def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[float]:
+    """A request type's weight, shared among its payloads; ``stocks`` have as many of them each, in order.
+
+    Without stocks every payload stands for itself.
+    """
+    ranked = stocks or payloads
+    exponent = plan.zipf_s if plan.choice == "zipf" else 0.0
+    popularity = [(place + 1) ** -exponent for place in range(ranked)]
+    each = payloads // ranked
+    share = weight / (sum(popularity) * each)
+    return [share * of for of in popularity for _ in range(each)]
+
+
+def remember(known: dict[bytes, int], reply: bytes, outcome: int) -> None:
+    """Keeps a valid reply, forgetting all others where there are too many. Safe from several threads."""
+    if len(known) >= REMEMBERED_MAX:
+        known.clear()
+    known[reply] = outcome
+
+
+def _checker(check: Callable[[bytes], int], known: dict[bytes, int], first: int) -> Callable[[bytes], int]:
+    def checked(reply: bytes) -> int:
+        try:
+            outcome = first + check(reply)
+        except InternalFault:
+            return first + INVALID_REPLY
+        remember(known, reply, outcome)
+        return outcome
+
+    return checked
+
+
+def _stock_request(name: str, plan: LoadPlan) -> RequestType:
+    """One of the stock service's requests, for every stock of the plan."""
+    messages: list[stock_pb2.LookupRequest] | list[stock_pb2.TradeRequest] | list[stock_pb2.UpdateRequest]
+    match name:
+        case "lookup":
+            path, check = LOOKUP, _lookup_status
+            messages = [stock_pb2.LookupRequest(name=stock) for stock in plan.stocks]
+        case "trade":
+            path, check = TRADE, _trade_status
+            sides = (stock_pb2.SIDE_BUY, stock_pb2.SIDE_SELL)
+            messages = [
+                stock_pb2.TradeRequest(name=stock, quantity=plan.quantity, side=side)
+                for stock, side in product(plan.stocks, sides)
+            ]
+        case _:
+            path, check = UPDATE, _update_status
+            rng = random.Random(plan.seed)
+            messages = [
+                stock_pb2.UpdateRequest(name=stock, price_cents=rng.randint(1_00, 200_00))
+                for stock in plan.stocks
+                for _ in range(PRICES_PER_STOCK)
+            ]
+    return RequestType(name, path, tuple(message.SerializeToString() for message in messages), check)
+
+
+def _lookup_status(payload: bytes) -> int:
+    return replies.lookup(payload).status
+
+
+def _trade_status(payload: bytes) -> int:
+    return replies.trade(payload).status
+
+
+def _update_status(payload: bytes) -> int:
+    return replies.update(payload).status

@@ -1,0 +1,1 @@
+"""What was seen: records, folded into histograms, put together in a result."""

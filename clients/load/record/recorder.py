@@ -1,0 +1,312 @@
+"""Folds raw records into histograms, after the run.
+
+Response time is from when a request was due to its reply, service time from when it was sent; in a closed loop the two
+are one. A request that ended in an error is timed too, up to that end: were timeouts left out, a run would look faster
+the more of them it had. A request belongs to the window in which it was due, however long it took. A connection's first
+call belongs to none: it is timed apart. Nothing else is left out: what was begun is counted where it is sent, and must
+be found again. A failed attempt to connect anew is no request: it is among the run's errors, and nowhere else. A first
+call that failed was sent, and is an error of the window like any other; but in an open loop, where no schedule had it
+due, it says nothing of how late the schedule was sent, or at what rate.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.outcomes import ERROR_KINDS, FAULT_FIRST, NEVER_SENT, OUTCOMES, STATUS_NAMES, TYPE_STEP, by_name
+from clients.load.record.dependence import GAPS_MIN, ArrivalCheck, arrival_check
+from clients.load.record.records import Records, Window
+from clients.load.record.slices import Slices
+from clients.load.record.times import Nanoseconds, Times
+from stock_service.rpc.errors import Fault
+
+_SLICE = 2**18
+"""Records folded at a time, so that folding takes some 30 MB whatever their number."""
+
+SENDS_MAX = 2**22
+"""Sends kept to check an open loop's arrivals, at most: 32 MB. Of a run with more, the first part is checked."""
+
+Outcomes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class RawRecords:
+    """Every request that was folded, the warm-up's and first calls included; of each connection in order of ``done``.
+
+    Times in nanoseconds on the clock of ``records``; the columns are of one length.
+    """
+
+    due_ns: Nanoseconds
+    sent_ns: Nanoseconds
+    done_ns: Nanoseconds
+    outcomes: Outcomes
+    connection: npt.NDArray[np.int32]
+    """Numbered through all clients."""
+    first: npt.NDArray[np.bool_]
+    """Whether it was its connection's first call, answered or failed."""
+
+
+@dataclass(slots=True)
+class Span:
+    """What one connection did: how many requests it began, and how many replies it had in the window."""
+
+    connection: int
+    began: int = 0
+    """Requests begun in the whole run, as counted where they are sent."""
+    recorded: int = 0
+    """Requests folded in the whole run: as many, or some were lost."""
+    replies: int = 0
+    heard: bool = False
+    """Whether there was any reply before the window's end, the warm-up's and first calls included."""
+    answered_ns: int | None = None
+    """In a closed loop: when the reply came that was folded last, if it was in the window."""
+
+    def cut(self, most: int) -> int:
+        """Leaves out of ``began`` what was under way when the run was interrupted, so many requests at most; how many
+        they were."""
+        under_way = min(most, max(0, self.began - self.recorded))
+        self.began -= under_way
+        return under_way
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReport:
+    """One request type: how its requests in the window ended, and how long they took, those with errors too."""
+
+    outcomes: Mapping[str, int]
+    errors: Mapping[str, int]
+    response: Times
+    service: Times
+    """In a closed loop the very same as ``response``."""
+    completed: int | None = None
+    """Replies that came within the window, whenever they were due; None where an older document does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """All that one process recorded."""
+
+    requests: Mapping[str, RequestReport]
+    connects: Times
+    first_calls: Times
+    late: Times
+    """In an open loop: how long after it was due each request in the window was sent."""
+    think: Times
+    """In a closed loop: from each reply in the window to the next request on that connection."""
+    slices: Slices
+    spans: Sequence[Span]
+    errors: Mapping[str, int]
+    """Of the whole run: those outside the window, and failed attempts to connect anew, included."""
+    recorded: int
+    """Requests of the whole run."""
+    completed: int
+    """Replies that came within the window, whenever they were due."""
+    arrivals: ArrivalCheck | None
+    """In an open loop: whether the sends in the window followed the declared process."""
+    raw: RawRecords | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientReport:
+    """What one client process has to say at its end."""
+
+    client: int
+    recorded: Recorded | None = None
+    cpu_s: float = 0.0
+    """Processor time in the window."""
+    fault: Fault | None = None
+    """Why it could not connect, instead of the rest."""
+    interrupted: bool = False
+    unanswered: int = 0
+    """Requests that were under way, or due and not sent, when it was interrupted; they are in nothing else."""
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Folds the records of one process's connections. ``fold`` may be called from any thread."""
+
+    plan: LoadPlan
+    client: int
+    window: Window
+    _spans: list[Span] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock)  # guards everything below
+    _counts: list[int] = field(default_factory=lambda: [0] * OUTCOMES)
+    _outside: list[int] = field(default_factory=lambda: [0] * OUTCOMES)
+    _unconnected: list[int] = field(default_factory=lambda: [0] * OUTCOMES)
+    _response: list[Times] = field(default_factory=list)
+    _service: list[Times] = field(default_factory=list)
+    _connects: Times = field(default_factory=Times)
+    _first_calls: Times = field(default_factory=Times)
+    _late: Times = field(default_factory=Times)
+    _think: Times = field(default_factory=Times)
+    _slices: Slices = field(default_factory=Slices)
+    _completed: list[int] = field(default_factory=list)  # by request type
+    _sends: list[Nanoseconds] = field(default_factory=list)  # an open loop's, in the window and before …
+    _sends_until_ns: int = 2**62
+    _raw: list[RawRecords] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._response = [Times() for _ in self.plan.mix]
+        self._completed = [0] * len(self.plan.mix)
+        self._service = self._response if self.plan.rate_hz is None else [Times() for _ in self.plan.mix]
+
+    def new_span(self, number: int) -> Span:
+        """Where to keep what one connection of this client did: ``fold`` is given it with that connection's records."""
+        self._spans.append(span := Span(self.client * self.plan.connections_per_client + number))
+        return span
+
+    def fold(self, records: Records, span: Span) -> None:
+        """Takes over a connection's records, and forgets them there. ValueError where a column is short."""
+        with self._lock:
+            self._fold_connects(records)
+            for outcome, attempts in records.unconnected.items():
+                self._unconnected[outcome] += attempts
+            span.began, count = records.started, len(records.outcomes)
+            if self.plan.rate_hz is not None and len(records.due) < count:
+                raise ValueError(f"{count} requests of an open loop, of which {len(records.due)} were due")
+            span.recorded += count
+            firsts = np.array(records.firsts, dtype=np.int64)
+            for start in range(0, count, _SLICE):
+                stop = min(start + _SLICE, count)
+                sent = np.array(records.sent[start:stop], dtype=np.int64)
+                due = sent if self.plan.rate_hz is None else np.array(records.due[start:stop], dtype=np.int64)
+                done = np.array(records.done[start:stop], dtype=np.int64)
+                outcomes = np.array(records.outcomes[start:stop], dtype=np.uint8)
+                numbers = np.full(len(sent), span.connection, dtype=np.int32)
+                first = np.zeros(len(sent), dtype=np.bool_)
+                first[firsts[(firsts >= start) & (firsts < stop)] - start] = True
+                self._fold_part(RawRecords(due, sent, done, outcomes, numbers, first), span)
+            records.clear()
+
+    def recorded(self) -> Recorded:
+        """What was folded so far."""
+        names = tuple(self.plan.mix)
+        requests = {
+            name: RequestReport(
+                dict(by_name(self._counts, place * TYPE_STEP, STATUS_NAMES)),
+                dict(by_name(self._counts, place * TYPE_STEP, ERROR_KINDS)),
+                self._response[place],
+                self._service[place],
+                self._completed[place],
+            )
+            for place, name in enumerate(names)
+        }
+        every = [inside + outside for inside, outside in zip(self._counts, self._outside, strict=True)]
+        by_type = [dict(by_name(every, place * TYPE_STEP, ERROR_KINDS)) for place in range(len(names))]
+        return Recorded(
+            requests,
+            self._connects,
+            self._first_calls,
+            self._late,
+            self._think,
+            self._slices,
+            tuple(self._spans),
+            merged([*by_type, dict(by_name(self._unconnected, 0, ERROR_KINDS))]),
+            sum(every),
+            sum(self._completed),
+            self._arrivals(),
+            joined(self._raw) if self.plan.keep_records else None,
+        )
+
+    def _arrivals(self) -> ArrivalCheck | None:
+        """Whether this process's sends followed its part of the declared process."""
+        if self.plan.rate_hz is None or not self._sends:
+            return None
+        sends = np.sort(np.concatenate(self._sends))
+        if len(sends) <= GAPS_MIN:  # too few to tell
+            return None
+        return arrival_check(np.diff(sends), self.plan.rate_hz / self.plan.clients, self.plan.arrivals)
+
+    def _fold_connects(self, records: Records) -> None:
+        took = np.array(records.connect_ns, dtype=np.int64)
+        if self.plan.connection == "per-request":  # those of the warm-up are the warm-up's
+            took = took[self._inside(np.array(records.connected_at[: len(took)], dtype=np.int64))]
+        self._connects.record(took)
+
+    def _fold_part(self, part: RawRecords, span: Span) -> None:
+        if self.plan.keep_records:
+            self._raw.append(part)
+        answered = (part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST
+        came = part.outcomes[answered & ~part.first & self._inside(part.done_ns)]
+        for place, replies in enumerate(np.bincount(came // TYPE_STEP, minlength=len(self._completed)).tolist()):
+            self._completed[place] += replies
+        span.heard = span.heard or bool((answered & (part.done_ns < self.window.end_ns)).any())
+        # a starved client may be served when the others have left, which is no first call of this run
+        apart = part.first & answered
+        self._first_calls.record((part.done_ns - part.sent_ns)[apart & (part.done_ns < self.window.end_ns)])
+        inside = self._inside(part.due_ns) & ~apart
+        measured = inside & answered
+        if self.plan.rate_hz is None:
+            self._fold_think(part, inside, measured, span)
+        _add(self._counts, part.outcomes[inside])
+        _add(self._outside, part.outcomes[~inside])
+        if not inside.any():
+            return
+        span.replies += int(measured.sum())
+        response = part.done_ns - part.due_ns
+        for place, times in enumerate(self._response):
+            of_type = inside & (part.outcomes // TYPE_STEP == place)
+            times.record(response[of_type])
+            if self.plan.rate_hz is not None:
+                sent = of_type & (part.outcomes % TYPE_STEP != NEVER_SENT)
+                self._service[place].record((part.done_ns - part.sent_ns)[sent])
+        length_ns = self.window.end_ns - self.window.start_ns
+        self._slices.add((part.due_ns[inside] - self.window.start_ns) / length_ns, response[inside])
+        if self.plan.rate_hz is not None:
+            scheduled = inside & ~part.first
+            self._late.record(np.maximum(part.sent_ns - part.due_ns, 1)[scheduled])
+            self._keep_sends(part.sent_ns[scheduled & (part.outcomes % TYPE_STEP != NEVER_SENT)])
+
+    def _fold_think(
+        self, part: RawRecords, inside: npt.NDArray[np.bool_], measured: npt.NDArray[np.bool_], span: Span
+    ) -> None:
+        """From each reply to the next request, the last reply of the part before this one included."""
+        think = part.sent_ns[1:] - part.done_ns[:-1]
+        self._think.record(np.maximum(think[measured[:-1] & inside[1:]], 1))
+        if span.answered_ns is not None and inside[0]:
+            self._think.record(np.maximum(part.sent_ns[:1] - span.answered_ns, 1))
+        span.answered_ns = int(part.done_ns[-1]) if measured[-1] else None
+
+    def _keep_sends(self, sent_ns: Nanoseconds) -> None:
+        """Keeps them for the check of arrivals; where there are too many, all of those before some moment."""
+        self._sends.append(sent_ns[sent_ns < self._sends_until_ns])
+        while sum(map(len, self._sends)) > SENDS_MAX:
+            self._sends_until_ns = int(np.median(np.concatenate(self._sends)))
+            self._sends = [sends[sends < self._sends_until_ns] for sends in self._sends]
+
+    def _inside(self, at: Nanoseconds) -> npt.NDArray[np.bool_]:
+        return (at >= self.window.start_ns) & (at < self.window.end_ns)
+
+
+def joined(parts: Sequence[RawRecords]) -> RawRecords:
+    """Several connections' records, one after the other."""
+    if not parts:
+        none = np.zeros(0, dtype=np.int64)
+        return RawRecords(none, none, none, none.astype(np.uint8), none.astype(np.int32), none.astype(np.bool_))
+    return RawRecords(
+        np.concatenate([part.due_ns for part in parts]),
+        np.concatenate([part.sent_ns for part in parts]),
+        np.concatenate([part.done_ns for part in parts]),
+        np.concatenate([part.outcomes for part in parts]),
+        np.concatenate([part.connection for part in parts]),
+        np.concatenate([part.first for part in parts]),
+    )
+
+
+def merged(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sum of several counts."""
+    total: dict[str, int] = {}
+    for each in counts:
+        for name, count in each.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def _add(counts: list[int], outcomes: npt.NDArray[np.uint8]) -> None:
+    occurred = np.bincount(outcomes, minlength=OUTCOMES)
+    for outcome in np.flatnonzero(occurred).tolist():
+        counts[outcome] += int(occurred[outcome])

@@ -1,0 +1,80 @@
+"""What the hot loops write down: for every request when it was due, sent and done, and how that ended.
+
+Raw and append-only, 17 to 25 bytes a request, in arrays that hold no objects; folded into histograms after the run
+(``recorder.py``). How a request ended is one byte (``plan/outcomes.py``).
+
+Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC and so the same in all processes.
+"""
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass
+
+from clients.load.plan.outcomes import fault_outcome
+from stock_service.rpc.errors import Fault
+
+
+class Records:
+    """The requests of one connection, in the order in which they were done. One thread's.
+
+    ``due`` has a value for each request in an open loop, and none in a closed one, where a request is due when it is
+    sent. ``firsts`` has the places of those that were a connection's first. Beside them, what became of connecting: a
+    failed attempt is an error of the run, and no request.
+    """
+
+    __slots__ = ("connect_ns", "connected_at", "done", "due", "firsts", "outcomes", "sent", "started", "unconnected")
+
+    def __init__(self) -> None:
+        self.due = array("q")  # ns
+        self.sent = array("q")  # ns
+        self.done = array("q")  # ns
+        self.outcomes = array("B")
+        self.firsts = array("q")
+        self.connected_at = array("q")  # ns; when each connection was made
+        self.connect_ns = array("q")  # how long that took
+        self.unconnected: Counter[int] = Counter()  # failed attempts to connect, by outcome
+        self.started = 0
+        """Requests begun, counted where they are sent and not where they are written down."""
+
+    def note_connect(self, began_ns: int, connected_ns: int) -> None:
+        """Keeps the time that a connection took."""
+        self.connected_at.append(connected_ns)
+        self.connect_ns.append(connected_ns - began_ns)
+
+    def note_unconnected(self, fault: Fault) -> None:
+        """Counts a failed attempt to connect."""
+        self.unconnected[fault_outcome(fault)] += 1
+
+    def note(self, sent_ns: int, done_ns: int, outcome: int, due_ns: int | None = None) -> None:
+        """Keeps one request; what the hot loops do in place. The outcome last: with it the request is recorded."""
+        if due_ns is not None:
+            self.due.append(due_ns)
+        self.sent.append(sent_ns)
+        self.done.append(done_ns)
+        self.outcomes.append(outcome)
+
+    def note_first(self) -> None:
+        """Marks the request kept last as its connection's first."""
+        self.firsts.append(len(self.outcomes) - 1)
+
+    def clear(self) -> None:
+        """Forgets all that is kept, but not the arrays that the hot loops append to, and the count of those begun."""
+        for column in (self.due, self.sent, self.done, self.outcomes, self.firsts, self.connected_at, self.connect_ns):
+            del column[:]
+        self.unconnected.clear()
+
+
+@dataclass(slots=True)
+class Deadline:
+    """When to send no more, on the clock; 0 for at once. Set by a signal handler, read by the hot loops."""
+
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """When all clients connect, and the measured part, which ends before ``end_ns``; on the clock."""
+
+    connect_ns: int
+    start_ns: int
+    end_ns: int

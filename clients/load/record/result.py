@@ -1,0 +1,389 @@
+"""The result of one load run: what all clients saw, put together.
+
+Histograms are merged and counts added; nothing is averaged over clients. A ``LoadResult`` holds what was counted and
+timed, and computes from that alone everything else that is said of the run; so what is kept of it (``to_json``) is
+enough to compute every number again, and to merge it with others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any, Literal
+
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
+
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.dependence import ArrivalCheck
+from clients.load.record.recorder import ClientReport, RawRecords, RequestReport, Span, joined, merged
+from clients.load.record.records import Window
+from clients.load.record.slices import Slices
+from clients.load.record.times import Distribution, Times
+
+ALL = "all"
+"""The key of all request types together."""
+
+CLIENT_CPU_LIMIT = 0.8
+"""The share of a core over which the load side takes part in what it measures."""
+
+CLIENT_LOST = "client_lost"
+"""The error kind of a client process that ended without a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestResult:
+    """One request type: the requests due in the window. Times are of all, up to an error where there was one; or None.
+
+    Response time is from when a request was due; service time from when it was sent, in a closed loop the same.
+    """
+
+    count: int
+    """Requests answered, whatever the outcome."""
+    outcomes: Mapping[str, int]
+    """Answered requests by ``Status`` name."""
+    errors: Mapping[str, int]
+    """Requests that got no valid answer, by kind; their times, up to that end, are in those below."""
+    throughput_hz: float
+    """Answers to these requests, whenever they came, for each second of the window; see ``LoadResult.answered_hz``."""
+    response: HdrHistogram
+    """In nanoseconds, as is ``service``."""
+    service: HdrHistogram
+    out_of_range: int
+    """Requests that took under 1 ns or over 60 s: counted, but in no time here."""
+    mean_us: float | None
+    """Of the response time, as are those that follow."""
+    p50_us: float | None
+    p90_us: float | None
+    p99_us: float | None
+    p999_us: float | None
+    max_us: float | None
+    min_us: float | None
+    stddev_us: float | None
+    service_us_mean: float | None
+    service_us_p50: float | None
+    service_us_p99: float | None
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """One load run. What has no comment of its own is of the measured window."""
+
+    loop: Literal["closed", "open"]
+    rate_hz: float | None
+    """Declared; None in a closed loop."""
+    connections_per_client: int
+    start_ns: int
+    """When the measured window began, on the clock of the records."""
+    duration_s: float
+    """The measured window; shorter than planned where it was interrupted."""
+    parts: Mapping[str, RequestReport]
+    """Every type of the mix; see ``requests``."""
+    connects: Times
+    """Making a connection: kept-alive ones all, others in the window."""
+    first_calls: Times
+    """The first request on each connection; it is in no latency."""
+    late: Times
+    """In an open loop: how long after it was due each request was sent."""
+    think: Times
+    """In a closed loop: from each reply to the next request on that connection."""
+    slices: Slices
+    began: int
+    """Requests of the whole run, counted where they are sent."""
+    recorded: int
+    """Requests of the whole run, counted where they are folded: as many, or some were lost."""
+    completed: int
+    """Replies that came within the window, whenever they were due."""
+    arrivals: tuple[ArrivalCheck, ...]
+    """In an open loop, of each client process, in order: whether its sends followed the declared process; none of one
+    that sent too little to tell."""
+    started_clients: int
+    """Processes that reached the barrier."""
+    served_clients: int
+    """Those of them that got a reply; see ``sending_connections``."""
+    sending_connections: int
+    """Connections that got a reply: in a closed loop in the window; in an open one, where many may have no turn in it,
+    in the whole run."""
+    client_cpu_each_s: tuple[float, ...]
+    """Processor time of each client process; a sender of an open loop waits for the next moment awake."""
+    errors: Mapping[str, int]
+    """By kind, of the whole run: those of connecting and warm-up included."""
+    interrupted: bool
+    cores: int | None = None
+    """How many cores the client processes may use between them; None where it was not written down."""
+    unanswered: int = 0
+    """Requests that were under way, or due and not sent, when the run was interrupted: those that would have waited
+    longest, and are in no latency."""
+    raw: RawRecords | None = None
+    """Every request, where the plan asked for it; not kept in JSON."""
+
+    @cached_property
+    def requests(self) -> Mapping[str, RequestResult]:
+        """Every type of the mix, and ``all``."""
+        results = {name: _result([report], self.duration_s) for name, report in self.parts.items()}
+        return results | {ALL: _result(list(self.parts.values()), self.duration_s)}
+
+    @property
+    def starved_clients(self) -> int:
+        """Client processes that got no reply; they are in no latency."""
+        return self.started_clients - self.served_clients
+
+    @property
+    def starved_connections(self) -> int:
+        """Connections that got no reply; each was sent a first call at least."""
+        return self.started_clients * self.connections_per_client - self.sending_connections
+
+    @property
+    def unheard(self) -> bool:
+        """Whether connections were made and lost, or refused, and no client got a reply on any: nothing that speaks
+        the transport is there. A server that is only slow, or full, is none of this."""
+        replies = self.served_clients or self.first_calls.count
+        return not replies and "unavailable" in self.errors and self.errors.keys() <= {"unavailable", "never_sent"}
+
+    @property
+    def throughput_hz(self) -> float:
+        """Answers a second, of all types. In an open loop those that came within the window: of the requests that were
+        due in it, all may be answered, however far behind the server was."""
+        if self.loop == "open" and self.duration_s:
+            return self.completed / self.duration_s
+        return self.requests[ALL].throughput_hz
+
+    def answered_hz(self, name: str) -> float:
+        """What is called throughput on the screen and in ``--fail-if``, of one request type or of ``all``: replies that
+        came within the window, a second. A closed loop counts, as ever, the replies to what was sent in it."""
+        if name == ALL or self.loop == "closed" or not self.duration_s:
+            return self.throughput_hz if name == ALL else self.requests[name].throughput_hz
+        completed = self.parts[name].completed
+        return self.requests[name].throughput_hz if completed is None else completed / self.duration_s
+
+    @property
+    def connect_us(self) -> Distribution | None:
+        """Of ``connects``."""
+        return self.connects.distribution() if self.connects.count else None
+
+    @property
+    def first_call_us(self) -> Distribution | None:
+        """Of ``first_calls``."""
+        return self.first_calls.distribution() if self.first_calls.count else None
+
+    @property
+    def late_us(self) -> Distribution | None:
+        """Of ``late``; None in a closed loop."""
+        return self.late.distribution() if self.late.count else None
+
+    @property
+    def client_cpu_s(self) -> float:
+        """Processor time of all client processes in the window."""
+        return sum(self.client_cpu_each_s)
+
+    @property
+    def client_cpu_share(self) -> float:
+        """The busiest client process's share of a core."""
+        return max(self.client_cpu_each_s, default=0.0) / self.duration_s if self.duration_s else 0.0
+
+    @property
+    def client_cpu_share_mean(self) -> float:
+        """The client processes' mean share of a core."""
+        count = len(self.client_cpu_each_s)
+        return self.client_cpu_s / count / self.duration_s if count and self.duration_s else 0.0
+
+    @property
+    def client_cores_share(self) -> float:
+        """The client processes' share of all the cores that they may use; 0 where it is not known how many."""
+        return self.client_cpu_s / self.duration_s / self.cores if self.cores and self.duration_s else 0.0
+
+    @property
+    def think_us(self) -> float | None:
+        """In a closed loop: from a reply to the next request of the same connection, mean."""
+        return self.think.sum_ns / self.think.count / 1000 if self.think.count else None
+
+    @property
+    def n_over_x_us(self) -> float | None:
+        """In a closed loop: sending connections ÷ throughput, which its mean latency and think time must add up to."""
+        if self.loop == "open" or not self.throughput_hz:
+            return None
+        return self.sending_connections / self.throughput_hz * 1e6
+
+    @property
+    def little_ratio(self) -> float | None:
+        """In a closed loop: throughput × (response + think time) ÷ sending connections. By Little's law 1, where clock
+        and counting are right and every connection sent all the time."""
+        n_over_x_us, response_us = self.n_over_x_us, self.requests[ALL].mean_us
+        if n_over_x_us is None or response_us is None or self.think_us is None:
+            return None
+        return (response_us + self.think_us) / n_over_x_us
+
+    @property
+    def off_schedule(self) -> str | None:
+        """In an open loop: how some client's sends differed from the declared process, or how many were due and never
+        made; None where none did, as far as can be seen: gaps of a client that sent too little to tell are not checked.
+        The client may have been too slow, or the server without room for more calls."""
+        for check in self.arrivals:
+            if check.faults:
+                return check.faults[0]
+        unsent = self.requests[ALL].errors.get("never_sent", 0)
+        if not unsent:
+            return None
+        return f"{unsent:,} request{' was' if unsent == 1 else 's were'} due and never sent"
+
+    @property
+    def load_limited(self) -> bool:
+        """Whether clients of a closed loop, one of them or all on their cores together, were so busy that the latency
+        is that of client and server together.
+
+        In an open loop lateness shows it, since its senders wait awake.
+        """
+        return self.loop == "closed" and max(self.client_cpu_share, self.client_cores_share) > CLIENT_CPU_LIMIT
+
+
+def combine(
+    plan: LoadPlan,
+    window: Window,
+    reports: Sequence[ClientReport],
+    lost: int = 0,
+    interrupted: bool = False,
+    cores: int | None = None,
+) -> LoadResult:
+    """The result of a run from what its processes reported, in whatever order; ``lost`` ended without a report."""
+    reports = sorted(reports, key=lambda report: report.client)
+    recorded = [report.recorded for report in reports if report.recorded is not None]
+    spans = [span for each in recorded for span in each.spans]
+    slices = Slices()
+    for each in recorded:
+        slices.merge(each.slices)
+    errors = merged(
+        [
+            *(each.errors for each in recorded),
+            *({report.fault.code.name.lower(): 1} for report in reports if report.fault is not None),
+            *([{CLIENT_LOST: lost}] if lost else []),
+        ]
+    )
+    served = [[_served(span, plan.loop) for span in each.spans] for each in recorded]
+    return LoadResult(
+        loop=plan.loop,
+        rate_hz=plan.rate_hz,
+        connections_per_client=plan.connections_per_client,
+        start_ns=window.start_ns,
+        duration_s=max(0, window.end_ns - window.start_ns) / 1e9,
+        parts={name: _merged([each.requests[name] for each in recorded], plan.loop) for name in plan.mix},
+        connects=_sum([each.connects for each in recorded]),
+        first_calls=_sum([each.first_calls for each in recorded]),
+        late=_sum([each.late for each in recorded]),
+        think=_sum([each.think for each in recorded]),
+        slices=slices,
+        began=sum(span.began for span in spans),
+        recorded=sum(each.recorded for each in recorded),
+        completed=sum(each.completed for each in recorded),
+        arrivals=tuple(each.arrivals for each in recorded if each.arrivals is not None),
+        started_clients=len(reports) + lost,
+        served_clients=sum(map(any, served)),
+        sending_connections=sum(map(sum, served)),
+        client_cpu_each_s=tuple(report.cpu_s for report in reports),
+        errors=errors,
+        interrupted=interrupted,
+        cores=cores,
+        unanswered=sum(report.unanswered for report in reports),
+        raw=joined([each.raw for each in recorded if each.raw is not None]) if plan.keep_records else None,
+    )
+
+
+_TIMES = ("connects", "first_calls", "late", "think")
+_LATER = ("cores", "unanswered")
+"""What older documents do not have; each has a default."""
+_PLAIN = tuple(
+    field.name
+    for field in fields(LoadResult)
+    if field.name not in (*_TIMES, *_LATER, "parts", "slices", "arrivals", "client_cpu_each_s", "raw")
+)
+
+
+def to_json(result: LoadResult) -> dict[str, object]:
+    """All that was counted and timed, in values that ``json`` writes; histograms in HdrHistogram's own V2 form."""
+    document: dict[str, object] = {name: getattr(result, name) for name in (*_PLAIN, *_LATER)}
+    document |= {name: getattr(result, name).to_json() for name in _TIMES}
+    document["slices"] = result.slices.to_json()
+    document["arrivals"] = [asdict(check) for check in result.arrivals]
+    document["client_cpu_each_s"] = list(result.client_cpu_each_s)
+    document["parts"] = {
+        name: {
+            "outcomes": dict(part.outcomes),
+            "errors": dict(part.errors),
+            "response": part.response.to_json(),
+            "service": None if part.service is part.response else part.service.to_json(),
+            "completed": part.completed,
+        }
+        for name, part in result.parts.items()
+    }
+    return document
+
+
+def from_json(document: dict[str, Any]) -> LoadResult:
+    """The reverse of ``to_json``. KeyError, TypeError or ValueError for anything else."""
+    values: dict[str, Any] = {name: document[name] for name in _PLAIN}
+    values |= {name: document[name] for name in _LATER if name in document}
+    values |= {name: Times.from_json(document[name]) for name in _TIMES}
+    parts = {}
+    for name, part in document["parts"].items():
+        response = Times.from_json(part["response"])
+        service = response if part["service"] is None else Times.from_json(part["service"])
+        parts[name] = RequestReport(part["outcomes"], part["errors"], response, service, part.get("completed"))
+    by_type = [part.completed for part in parts.values() if part.completed is not None]
+    if by_type and sum(by_type) != values["completed"]:
+        raise ValueError(f"{sum(by_type)} replies in the window by type, {values['completed']} in all")
+    checks = tuple(ArrivalCheck(**(check | {"faults": tuple(check["faults"])})) for check in document["arrivals"])
+    return LoadResult(
+        **values,
+        parts=parts,
+        slices=Slices.from_json(document["slices"]),
+        arrivals=checks,
+        client_cpu_each_s=tuple(document["client_cpu_each_s"]),
+    )
+
+
+def _served(span: Span, loop: str) -> bool:
+    """Whether a connection was not starved."""
+    return span.replies > 0 or (loop == "open" and span.heard)
+
+
+def _merged(reports: Sequence[RequestReport], loop: str) -> RequestReport:
+    """One request type of all processes."""
+    response = _sum([report.response for report in reports])
+    service = response if loop == "closed" else _sum([report.service for report in reports])
+    outcomes, errors = merged(report.outcomes for report in reports), merged(report.errors for report in reports)
+    return RequestReport(outcomes, errors, response, service, sum(report.completed or 0 for report in reports))
+
+
+def _result(reports: Sequence[RequestReport], duration_s: float) -> RequestResult:
+    """One request type, or several together."""
+    response = _sum([report.response for report in reports])
+    closed = all(report.service is report.response for report in reports)
+    service = response if closed else _sum([report.service for report in reports])
+    outcomes = merged(report.outcomes for report in reports)
+    count, said, served = sum(outcomes.values()), response.distribution(), service.distribution()
+    return RequestResult(
+        count=count,
+        outcomes=outcomes,
+        errors=merged(report.errors for report in reports),
+        throughput_hz=count / duration_s if duration_s else 0.0,
+        response=response.histogram,
+        service=service.histogram,
+        out_of_range=said.out_of_range,
+        mean_us=said.mean_us,
+        p50_us=said.p50_us,
+        p90_us=said.p90_us,
+        p99_us=said.p99_us,
+        p999_us=said.p999_us,
+        max_us=said.max_us,
+        min_us=said.min_us,
+        stddev_us=said.stddev_us,
+        service_us_mean=served.mean_us,
+        service_us_p50=served.p50_us,
+        service_us_p99=served.p99_us,
+    )
+
+
+def _sum(parts: Sequence[Times]) -> Times:
+    if len(parts) == 1:
+        return parts[0]
+    total = Times()
+    for part in parts:
+        total.merge(part)
+    return total

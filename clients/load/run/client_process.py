@@ -1,0 +1,384 @@
+"""One client process: connects when told, sends through the warm-up and the measured window, and reports.
+
+What it is told and what it reports are values over a pipe (``run_client``). SIGINT is the parent's alone; SIGTERM means
+to send no more and to report what there is. Garbage collection is off while it runs: nothing here makes cycles, and a
+collection would be taken for the server's latency.
+
+The lean client drives all its kept connections in one thread with epoll (``send/lanes.py``); one connection in a closed
+loop, and a connection per request, are driven by blocking calls in the main thread (``send/driver.py``). The
+transport's own client has a thread for each connection where it has more than one.
+"""
+
+import gc
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, MutableSequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing.connection import Connection as Pipe
+from typing import Protocol
+
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.schedule import Schedule
+from clients.load.plan.workload import Workload
+from clients.load.record.recorder import ClientReport, Recorder, Span
+from clients.load.record.records import Deadline, Window
+from clients.load.run import priority
+from clients.load.send.driver import Driver, KeptAlive, PerRequest, Surroundings
+from clients.load.send.lanes import Lanes
+from clients.load.send.lean import lean_codec, lean_connect
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.transports import load
+
+READY = "ready"
+"""What a client sends first: it stands at the barrier."""
+
+_LAST_REPLIES_NS = 30_000_000
+"""How long after the window clients wait before they fold: what the last of ten replies of a busy server takes."""
+
+_INTERRUPTED_S = 1.0
+"""How long an interrupted process waits for the calls that its threads are in."""
+
+
+class Interrupted(BaseException):
+    """SIGTERM came: raised wherever the main thread is. Not an Exception, so that nothing takes it for a fault."""
+
+
+class Stopping:
+    """What SIGTERM does: no more is sent, and Interrupted is raised in the main thread, now or once it may be cut."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self.deadline = deadline
+        self._held = self._came = False
+
+    def __call__(self, *_: object) -> None:
+        """The signal's handler. A mask would not do: grpcio's threads would take the signal all the same."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        self.deadline.ns = 0
+        self._came = True
+        if not self._held:
+            raise Interrupted
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Nothing in the block is done by half. Raises Interrupted at its end if the signal came meanwhile."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._came:
+            raise Interrupted
+
+
+class Load(Protocol):
+    """The connections of one process, all prepared but for connecting."""
+
+    def record_in(self, recorder: Recorder) -> None:
+        """Where its records go; to be called once, before all else."""
+
+    def open(self) -> None:
+        """Connects. Raises a Fault."""
+
+    def run_until(self, at_ns: int) -> None:
+        """Sends, and returns at about that time."""
+
+    def settle(self) -> None:
+        """After the window: waits for the replies under way, then for those of the other clients."""
+
+    def end(self, interrupted: bool) -> int:
+        """Folds all records, and closes unless it was interrupted, wherever that was; how many requests were then
+        under way, or due and not sent."""
+
+
+def run_client(plan: LoadPlan, client: int, pipe: Pipe, progress: MutableSequence[int]) -> None:
+    """The process: says READY, gets a Window, sends a ClientReport. Ends quietly if the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then sends SIGTERM
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # when all is measured
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until it is listened to
+    _settle(plan)
+    prepared = Client(plan, client, progress)
+    try:
+        pipe.send(READY)
+        window = pipe.recv()
+        report = prepared.measure(window)
+        pipe.send(report)
+        if report.interrupted:
+            os._exit(0)  # no tidying up behind a signal: it may have cut through grpcio while that held a lock
+    except (EOFError, BrokenPipeError):
+        return
+    finally:
+        pipe.close()
+
+
+class Client:
+    """One client, its requests drawn and encoded. To be used once, in the main thread."""
+
+    def __init__(self, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
+        self._plan = plan
+        self._client = client
+        self._stopping = Stopping(Deadline(2**62))
+        self._load = _load(plan, client, self._stopping, progress)
+
+    def measure(self, window: Window) -> ClientReport:
+        """Runs through the window. Blocks until its end, and until the replies under way have come."""
+        interrupted = False
+        began_ns = ended_ns = 0  # on the process's clock; 0: not yet
+        before = signal.getsignal(signal.SIGTERM)
+        try:
+            with self._stopping.held_back():
+                self._stopping.deadline.ns = window.end_ns
+                signal.signal(signal.SIGTERM, self._stopping)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+                recorder = Recorder(self._plan, self._client, window)
+                self._load.record_in(recorder)
+            _sleep_until(window.connect_ns)
+            self._load.open()
+            self._load.run_until(window.start_ns)
+            began_ns = time.process_time_ns()
+            self._load.run_until(window.end_ns)
+            ended_ns = time.process_time_ns()
+            self._load.settle()
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        except Interrupted:
+            interrupted = True
+            ended_ns = ended_ns or time.process_time_ns()
+        except Fault as fault:
+            signal.signal(signal.SIGTERM, before)
+            return ClientReport(self._client, fault=fault)
+        unanswered = self._load.end(interrupted)
+        signal.signal(signal.SIGTERM, before)
+        cpu_s = (ended_ns - began_ns) / 1e9 if began_ns else 0.0
+        return ClientReport(self._client, recorder.recorded(), cpu_s, None, interrupted, unanswered)
+
+
+def _settle(plan: LoadPlan) -> None:
+    """Sets the process up: its cores, its descriptors, no garbage collection."""
+    if plan.cpus is not None and sys.platform == "linux":
+        os.sched_setaffinity(0, plan.cpus)
+    if plan.real_time:
+        priority.take_real_time()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard and soft < 4 * plan.connections_per_client + 64:  # grpcio has several for each
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+_SPIN_NS = 150_000
+"""Before a request is due a blocking client with a thread of its own waits awake: a sleep may end 0.1 ms late."""
+
+
+def _load(plan: LoadPlan, client: int, stopping: Stopping, progress: MutableSequence[int]) -> Load:
+    """The connections that the plan gives a client."""
+    deadline = stopping.deadline
+    workload, numbers = Workload(plan), range(plan.connections_per_client)
+    if plan.client == "lean" and plan.connection == "kept-alive" and (len(numbers) > 1 or plan.rate_hz is not None):
+        around = _around(plan, client, 0, deadline, progress)
+        drawn = [workload.drawn(client, number) for number in numbers]
+        due_ns = _due_ns(plan, client, plan.clients)
+        codec = partial(lean_codec, plan.transport, plan.address, plan.timeout_s)
+        return _Multiplexed(Lanes(plan.address, codec, workload, drawn, around, due_ns), stopping)
+    kind = KeptAlive if plan.connection == "kept-alive" else PerRequest
+    drivers: list[Driver] = [
+        kind(workload.requests(client, number), _around(plan, client, number, deadline, progress)) for number in numbers
+    ]
+    return _Alone(drivers[0], stopping) if len(drivers) == 1 else _Threads(drivers)
+
+
+def _around(
+    plan: LoadPlan, client: int, number: int, deadline: Deadline, progress: MutableSequence[int]
+) -> Surroundings:
+    """What a connection's driver is given; connections of all clients are numbered through."""
+    place = client * plan.connections_per_client + number
+    if plan.client == "lean":
+        connect = partial(lean_connect, plan.transport, plan.address, plan.timeout_s)
+    else:
+        connect = partial(load(plan.transport).connect, plan.address)
+    part = number * plan.clients + client  # so that each client's parts together are constant where the whole is
+    return Surroundings(
+        connect,
+        deadline,
+        plan.timeout_s,
+        plan.records_max,
+        progress,
+        place,
+        due_ns=_due_ns(plan, part, plan.connections),
+        spin_ns=_SPIN_NS if plan.connections_per_client == 1 else 0,
+    )
+
+
+def _due_ns(plan: LoadPlan, part: int, parts: int) -> Callable[[int], Iterator[int]] | None:
+    """When the requests of a part of the load are due, from a beginning on; None in a closed loop."""
+    return None if plan.rate_hz is None else Schedule(plan.rate_hz, plan.arrivals, part, parts, plan.seed).due_ns
+
+
+class _Alone:
+    """One connection, in the main thread."""
+
+    def __init__(self, driver: Driver, stopping: Stopping) -> None:
+        self._driver = driver
+        self._stopping = stopping
+        self._called = False
+        self._recorder: Recorder
+        self._span: Span
+
+    def record_in(self, recorder: Recorder) -> None:
+        """See ``Load.record_in``."""
+        self._recorder = recorder
+        self._span = recorder.new_span(0)
+
+    def open(self) -> None:
+        """See ``Load.open``."""
+        self._driver.connect()
+
+    def run_until(self, at_ns: int) -> None:
+        """See ``Load.run_until``. A client that is kept waiting for its first call waits on, past ``at_ns``."""
+        deadline = self._stopping.deadline
+        if not self._called:
+            self._called = self._driver.first_call(self._recorder.window.end_ns)
+        deadline.ns = at_ns
+        while self._called and self._driver.drive():
+            with self._stopping.held_back():
+                self._recorder.fold(self._driver.records, self._span)
+        deadline.ns = self._recorder.window.end_ns
+
+    def settle(self) -> None:
+        """See ``Load.settle``. No reply is under way: whoever drives waits for it."""
+        self._driver.write_off()
+        _let_others_end(self._recorder.window)
+
+    def end(self, interrupted: bool) -> int:
+        """See ``Load.end``."""
+        until_ns = _due_until(self._recorder.window)
+        self._recorder.fold(self._driver.records, self._span)
+        if interrupted:
+            return self._span.cut(1) + self._driver.unsent(until_ns)
+        self._driver.close()
+        return 0
+
+
+class _Threads:
+    """A thread for each connection."""
+
+    def __init__(self, drivers: list[Driver]) -> None:
+        self._drivers = drivers
+        self._pool = ThreadPoolExecutor(len(drivers), "load-connection")
+        self._recorder: Recorder
+        self._spans: list[Span] = []
+        self._futures: list[Future[None]] = []
+
+    def record_in(self, recorder: Recorder) -> None:
+        """See ``Load.record_in``."""
+        self._recorder = recorder
+        self._spans = [recorder.new_span(number) for number in range(len(self._drivers))]
+
+    def open(self) -> None:
+        """See ``Load.open``."""
+        for driver in self._drivers:
+            driver.connect()
+        self._futures = [
+            self._pool.submit(_drive, driver, self._recorder, span)
+            for driver, span in zip(self._drivers, self._spans, strict=True)
+        ]
+
+    def run_until(self, at_ns: int) -> None:
+        """See ``Load.run_until``. The threads need no telling."""
+        _sleep_until(at_ns)
+
+    def settle(self) -> None:
+        """See ``Load.settle``. Raises what a thread raised."""
+        self._pool.shutdown()
+        for future in self._futures:
+            future.result()
+        for driver in self._drivers:
+            driver.write_off()
+        _let_others_end(self._recorder.window)
+
+    def end(self, interrupted: bool) -> int:
+        """See ``Load.end``. A thread that is still in a call then is left there."""
+        unanswered, until_ns = 0, _due_until(self._recorder.window)
+        if interrupted:
+            self._pool.shutdown(wait=False)
+            wait(self._futures, _INTERRUPTED_S)
+        for driver, span in zip(self._drivers, self._spans, strict=True):
+            self._recorder.fold(driver.records, span)
+            if interrupted:
+                unanswered += span.cut(1) + driver.unsent(until_ns)
+            else:
+                driver.close()
+        return unanswered
+
+
+def _drive(driver: Driver, recorder: Recorder, span: Span) -> None:
+    """One thread of ``_Threads``."""
+    if driver.first_call(recorder.window.end_ns):
+        while driver.drive():
+            recorder.fold(driver.records, span)
+
+
+class _Multiplexed:
+    """Many lean connections, in the main thread."""
+
+    def __init__(self, lanes: Lanes, stopping: Stopping) -> None:
+        self._lanes = lanes
+        self._stopping = stopping
+        self._recorder: Recorder
+        self._spans: list[Span] = []
+
+    def record_in(self, recorder: Recorder) -> None:
+        """See ``Load.record_in``."""
+        self._recorder = recorder
+        self._spans = [recorder.new_span(number) for number in range(len(self._lanes.lanes))]
+
+    def open(self) -> None:
+        """See ``Load.open``."""
+        self._lanes.open()
+
+    def run_until(self, at_ns: int) -> None:
+        """See ``Load.run_until``. Where records must be folded, see ``Lanes.settle``."""
+        while self._lanes.drive(at_ns):
+            self._lanes.settle()
+            with self._stopping.held_back():
+                self._fold()
+            self._lanes.resume()
+
+    def settle(self) -> None:
+        """See ``Load.settle``."""
+        self._lanes.finish()
+        _let_others_end(self._recorder.window)
+
+    def end(self, interrupted: bool) -> int:
+        """See ``Load.end``."""
+        self._fold()
+        if not interrupted:
+            self._lanes.close()
+            return 0
+        return self._lanes.unsent + sum(
+            span.cut(len(lane.waiting) + 1)  # one more, which may be neither under way nor written down
+            for lane, span in zip(self._lanes.lanes, self._spans, strict=True)
+        )
+
+    def _fold(self) -> None:
+        for lane, span in zip(self._lanes.lanes, self._spans, strict=True):
+            self._recorder.fold(lane.records, span)
+
+
+def _let_others_end(window: Window) -> None:
+    """Waits until the last replies of the other clients have come: folding on their core would make those late."""
+    _sleep_until(window.end_ns + _LAST_REPLIES_NS)
+
+
+def _due_until(window: Window) -> int:
+    """Until when a run that is interrupted now had requests due."""
+    return min(time.perf_counter_ns(), window.end_ns)
+
+
+def _sleep_until(at_ns: int) -> None:
+    while (left_ns := at_ns - time.perf_counter_ns()) > 0:
+        time.sleep(left_ns / 1e9)

@@ -1,0 +1,122 @@
+"""The load client's floor: what it reads of a server that does nothing (``null_server.py``), on this machine, now.
+
+A response time holds the client's own work, the kernel's and the loopback's; no server, however fast, can be read as
+faster than this. The floor is a closed loop on one connection, half a second of it: stated beside a result, it says
+how much of a time is not the server's.
+
+The null server runs on the cores that the client may not use, where there are any.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from clients.lifeline import tied
+from clients.load.plan.load_plan import ClientKind, LoadPlan
+from clients.load.record.result import ALL
+from clients.load.run import fleet
+from stock_service.rpc.errors import Unavailable
+from stock_service.rpc.process.command_line import address
+from stock_service.rpc.transports import Address
+
+_TRIES = 3
+
+WARM_UP_S = 0.2
+DURATION_S = 0.5
+
+READY_S = 15.0
+"""How long the null server may take to its ready line; it takes a tenth of a second."""
+
+STOP_S = 5.0
+"""How long it may take to end before it is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What is read of a server that does nothing: response times of one connection, in µs."""
+
+    floor_us_p50: float
+    floor_us_p99: float
+
+
+def floor(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> Floor:
+    """Measures it, the client on the cores ``cpus`` (None: on any). Blocks for about a second.
+
+    Not during another run of ``fleet``. Raises Unavailable where the null server does not start or answer, and
+    KeyboardInterrupt after Ctrl-C.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return _once(transport, client, cpus)
+        except Unavailable:
+            continue  # a machine that is busy with something else for a second: once more
+    return _once(transport, client, cpus)
+
+
+def _once(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> Floor:
+    """One try. As ``floor``."""
+    with null_server(transport, cpus) as where:
+        plan = LoadPlan(
+            transport=transport,
+            address=where,
+            clients=1,
+            mix={"lookup": 1.0},
+            stocks=("null",),
+            warm_up_s=WARM_UP_S,
+            duration_s=DURATION_S,
+            client=client,
+            cpus=cpus,
+        )
+        result = fleet.run(plan)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    every = result.requests[ALL]
+    if every.p50_us is None or every.p99_us is None or result.errors:
+        raise Unavailable(f"the null server gave {every.count} replies and these errors: {dict(result.errors)}")
+    return Floor(every.p50_us, every.p99_us)
+
+
+@contextmanager
+def null_server(transport: str, not_on: Collection[int] | None = None) -> Iterator[Address]:
+    """A null server in a process of its own: where it listens. It is gone after the block, and with this process.
+
+    Raises Unavailable.
+    """
+    command = [sys.executable, "-m", "clients.load.run.null_server", "--transport", transport]
+    process = subprocess.Popen(
+        tied(command),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    try:
+        others = _other_cores(not_on)
+        if others:
+            os.sched_setaffinity(process.pid, others)  # it has one thread
+        descriptor = process.stdout.fileno()
+        line = os.read(descriptor, 100).decode() if select.select([descriptor], [], [], READY_S)[0] else ""
+        if not line.startswith("ready "):
+            raise Unavailable(f"{' '.join(command[1:])} said {line!r} within {READY_S:g} s, not ready HOST:PORT")
+        yield address(line.split()[1])
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def _other_cores(not_on: Collection[int] | None) -> set[int]:
+    """The cores that are left beside those; none where it does not matter or cannot be chosen."""
+    if not_on is None or not hasattr(os, "sched_setaffinity"):
+        return set()
+    return os.sched_getaffinity(0) - set(not_on)

@@ -1,0 +1,240 @@
+"""One connection of the lean client with many calls under way: what it sends, what comes, and what is written down.
+
+As lean as Python allows: requests are encoded before the run but for their call number, and a reply's payload is looked
+up among those known to be valid. A call that has begun ends in exactly one record, whatever happens to it: a reply, a
+fault, its time being up, or the connection lost; only a first call that is never answered leaves none.
+
+A connection's first call is marked, answered or failed, as it pays for what comes once; until it is answered it may
+take as long as the run does. What a schedule has due is never one.
+Left out: when to send, and when to connect, which is ``lanes.py``'s business.
+"""
+
+import select
+import socket
+from collections.abc import Callable, Iterator
+
+from clients.load.plan.outcomes import fault_outcome
+from clients.load.record.records import Records
+from clients.load.send.codec import Codec, Prepared
+from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
+from stock_service.rpc.transports import Address
+
+READ_BYTES = 65536
+"""Read at a time: a reply has some thirty bytes, and in an open loop many come together."""
+
+Ready = tuple[Prepared, dict[bytes, int], Callable[[bytes], int], int]
+"""A request, encoded; the replies known to be valid, the check of others, and the number of its type's outcome 0."""
+
+Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
+"""A call under way: when it was due and sent, and the rest of ``Ready``."""
+
+_NEXT, _NONE = -1, 0
+"""In place of a first call's number: it is the next one, or there is none any more."""
+
+_LATE = fault_outcome(DeadlineExceeded("no reply in time"))
+
+
+class Lane:
+    """One connection, again and again. One thread's; whoever made it disconnects it."""
+
+    __slots__ = (
+        "_clock_ns",
+        "_epoll",
+        "_open_loop",
+        "_socket",
+        "_unsent",
+        "_watched",
+        "codec",
+        "first_call",
+        "records",
+        "requests",
+        "resting",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        requests: Iterator[Ready],
+        clock_ns: Callable[[], int],
+        epoll: select.epoll,
+        watched: dict[int, "Lane"],
+        open_loop: bool,
+    ) -> None:
+        """``watched`` is kept: the connected lanes by descriptor, for whoever polls ``epoll``."""
+        self.requests = requests
+        self.records = Records()
+        self.codec: Codec
+        self.waiting: dict[int, Waiting] = {}  # by call number, oldest first
+        self.first_call = _NEXT  # of this connection, until it is answered
+        self.resting = False  # in a closed loop: not to send until it is woken
+        self._clock_ns = clock_ns
+        self._epoll = epoll
+        self._watched = watched
+        self._open_loop = open_loop
+        self._socket: socket.socket | None = None
+        self._unsent = b""  # what the kernel had no room for
+
+    @property
+    def connected(self) -> bool:
+        """Whether it has a connection; if not, no call is under way."""
+        return self._socket is not None
+
+    @property
+    def room(self) -> bool:
+        """Whether a call can begin now."""
+        return self._socket is not None and not self._unsent and self.codec.room()
+
+    @property
+    def used_up(self) -> bool:
+        """Whether it can begin no call, now or ever: the connection is to be made anew."""
+        return self._socket is not None and not self.waiting and not self.codec.room()
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is under way but, perhaps, a first call."""
+        return not self.waiting or (len(self.waiting) == 1 and self.first_call in self.waiting)
+
+    def connect(self, address: Address, codec: Codec, timeout_s: float) -> None:
+        """Makes the connection. Blocks for ``timeout_s`` at most; raises Unavailable, DeadlineExceeded."""
+        where = f"{address[0]}:{address[1]}"
+        began_ns = self._clock_ns()
+        try:
+            connected = socket.create_connection(address, timeout_s)
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"no connection to {where} within {timeout_s:g} s") from error
+        except OSError as error:
+            raise Unavailable(f"no connection to {where}: {error.strerror or error}") from error
+        self._socket, self.codec, self._unsent = connected, codec, b""
+        self.first_call, self.resting = _NEXT, False
+        self.records.note_connect(began_ns, self._clock_ns())
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected.setblocking(False)
+        self._watched[connected.fileno()] = self
+        self._epoll.register(connected.fileno(), select.EPOLLIN)
+        if codec.hello:
+            self.write(codec.hello)
+
+    def disconnect(self) -> None:
+        """Closes the connection. May be repeated. To be called where no call is under way, or none matters any more."""
+        if self._socket is not None:
+            self._watched.pop(self._socket.fileno(), None)
+            self._socket.close()  # which takes it out of the epoll set too
+            self._socket = None
+
+    def send(self, due_ns: int | None = None) -> None:
+        """Sends the next request; without ``due_ns`` it is due now. Where there is ``room``. Part of the hot loop."""
+        prepared, known, check, first = next(self.requests)
+        call, data = self.codec.start(prepared)
+        if self.first_call == _NEXT:  # what is due is the schedule's, be it the first that is answered
+            self.first_call = call if due_ns is None else _NONE
+        self.records.started += 1
+        sent_ns = self._clock_ns()
+        self.waiting[call] = (sent_ns if due_ns is None else due_ns, sent_ns, known, check, first)
+        self.write(data)
+
+    def receive(self, done_ns: int) -> bool:
+        """Takes what has come, whole replies at ``done_ns``; whether a call ended. Part of the hot loop."""
+        if self._socket is None:  # lost by a flush, of the same event
+            return False
+        codec, waiting, records = self.codec, self.waiting, self.records
+        try:
+            data = self._socket.recv(READ_BYTES)
+            if not data:
+                raise Unavailable("the server closed the connection")
+            if self._open_loop:  # some of it may have come since epoll looked: no reply is stamped before it came
+                done_ns = self._clock_ns()
+            completed = codec.feed(data)
+        except BlockingIOError:
+            return False
+        except (Fault, OSError) as error:
+            if isinstance(error, Fault):
+                self.write(codec.take_outgoing())  # what tells the server why
+            self._lose(error, done_ns)
+            return True
+        if codec.preceded and completed and not self._open_loop:  # epoll may have called for what was before the reply
+            codec.preceded, done_ns = False, self._clock_ns()
+        for call, reply in completed:
+            under_way = waiting.pop(call, None)
+            if under_way is None:  # the late reply to a call that was given up
+                continue
+            due_ns, sent_ns, known, check, first = under_way
+            if self._open_loop:
+                records.due.append(due_ns)
+            records.sent.append(sent_ns)
+            records.done.append(done_ns)
+            if isinstance(reply, bytes):
+                records.outcomes.append(known.get(reply) or check(reply))
+                if call == self.first_call:
+                    self.first_call = _NONE
+                    records.note_first()
+            else:
+                records.outcomes.append(first + fault_outcome(reply))
+                self.resting = True
+                if call == self.first_call:
+                    self.first_call = _NEXT
+                    records.note_first()
+        outgoing = codec.take_outgoing()
+        if outgoing:
+            self.write(outgoing)
+        return bool(completed)
+
+    def write(self, data: bytes) -> None:
+        """Gives bytes to the kernel, and keeps what it has no room for."""
+        if self._unsent:
+            self._unsent += data
+            return
+        connected = self._socket
+        if connected is None:  # lost meanwhile, and so recorded
+            return
+        try:
+            sent = connected.send(data)
+        except BlockingIOError:
+            sent = 0
+        except (BrokenPipeError, ConnectionResetError):
+            return  # what the server said before it closed is still to be read, and then the end
+        except OSError as error:
+            self._lose(error, self._clock_ns())
+            return
+        if sent < len(data):
+            self._unsent = data[sent:]
+            self._epoll.modify(connected.fileno(), select.EPOLLIN | select.EPOLLOUT)
+
+    def flush(self) -> None:
+        """Gives the kernel what it had no room for."""
+        if self._socket is not None:
+            data, self._unsent = self._unsent, b""
+            self._epoll.modify(self._socket.fileno(), select.EPOLLIN)
+            self.write(data)
+
+    def give_up(self, sent_before_ns: int, now_ns: int) -> None:
+        """Ends the calls that were sent before then, but for a first call."""
+        late = []
+        for call, (_, sent_ns, *_) in self.waiting.items():
+            if sent_ns > sent_before_ns:
+                break  # those that follow were sent later still
+            if call != self.first_call:
+                late.append(call)
+        if not late:
+            return
+        cancels = []
+        for call in late:
+            self._note(self.waiting.pop(call), now_ns, _LATE)
+            cancels.append(self.codec.abandon(call))
+        self.resting = True
+        if cancel := b"".join(cancels):
+            self.write(cancel)
+
+    def _lose(self, error: Fault | OSError, now_ns: int) -> None:
+        """Ends every call under way, and the connection."""
+        fault = error if isinstance(error, Fault) else Unavailable(error.strerror or str(error))
+        outcome = fault_outcome(fault)
+        for call in list(self.waiting):
+            self._note(self.waiting.pop(call), now_ns, outcome)
+            if call == self.first_call:
+                self.records.note_first()
+        self.disconnect()
+
+    def _note(self, ended: Waiting, now_ns: int, outcome: int) -> None:
+        """Records a call that ended in a fault; ``outcome`` is that of the first request type."""
+        due_ns, sent_ns, _, _, first = ended
+        self.records.note(sent_ns, now_ns, first + outcome, due_ns if self._open_loop else None)

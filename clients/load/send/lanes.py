@@ -1,0 +1,273 @@
+"""Many kept connections in one thread: the lean client, in a closed loop or an open one.
+
+A reply's time is when epoll said that it had come: one look at the clock for all that came together, so that no reply
+is charged for those read before it; in an open loop, where several may come on one connection and some after that look,
+it is when they were read. So it is in a closed loop where anything stood before a reply, as epoll may have called for
+that; of a reply in pieces that are read together it may have been the first piece's time. What comes while others are
+being read is stamped late, as in any client of one thread: that is why the client's processor share stands beside its
+latency.
+
+A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes take turns:
+what is due is sent on the next lane that has room, and however many requests are unanswered; where no lane has room,
+requests wait in the backlog, are sent late, and their response time counts from when they were due. So that sends are
+on time the thread spins for the last millisecond before one is due, since epoll waits in whole milliseconds. A lane's
+first call is none of the schedule's, and is sent when it is connected. A lane with nothing under way is read like any
+other: a server that asks whether an idle connection is still there, as with HTTP/2's PING, is answered.
+
+Left out: connecting without blocking. While a connection lost to a fault is made anew the others wait, so the latency
+of a run with errors is not to be trusted; the summary says that it had errors.
+
+Ideas: nighthawk ``sequencer_impl.cc`` (sending and waiting in one loop), wrk2 ``wrk.c`` (both start times).
+"""
+
+import select
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import cycle
+
+from clients.load.plan.outcomes import NEVER_SENT
+from clients.load.plan.workload import Request, Workload
+from clients.load.record.records import Deadline
+from clients.load.send.codec import Codec, Prepared
+from clients.load.send.driver import Surroundings
+from clients.load.send.lane import Lane, Ready
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.transports import Address
+
+SWEEP_NS = 50_000_000
+"""Between two looks for requests whose time is up and connections to be made anew."""
+
+_SPIN_NS = 1_100_000
+"""Before a request is due: epoll's timeout is in whole milliseconds, rounded up."""
+
+_EVENTS_OPEN = 8
+"""Connections read before an open loop looks again whether a request is due: some 0.1 ms."""
+
+_BURST = 16
+"""Requests that are sent, where many are due, before replies are looked at again: some 0.1 ms."""
+
+_FOREVER_NS = 2**62
+
+
+class Lanes:
+    """The connections of one process. One thread's; whoever made it closes it."""
+
+    def __init__(
+        self,
+        address: Address,
+        codec: Callable[[], Codec],
+        workload: Workload,
+        drawn: Iterable[list[int]],
+        around: Surroundings,
+        due_ns: Callable[[int], Iterator[int]] | None = None,
+    ) -> None:
+        """One lane for each list of ``drawn``, which is what it repeats of the workload.
+
+        ``due_ns`` gives an open loop's moments from a start; None: a closed loop.
+        """
+        self._address = address
+        self._codec = codec
+        self._around = around
+        self._timeout_ns = int(around.timeout_s * 1e9)
+        self._epoll = select.epoll()
+        self._watched: dict[int, Lane] = {}
+        self._gate = Deadline(0)  # a closed loop sends nothing from then on
+        self._schedule = due_ns
+        self._due = iter((_FOREVER_NS,))
+        self._due_ns = _FOREVER_NS  # when the next request of an open loop is due
+        self._backlog: deque[int] = deque()
+        self._next_sweep_ns = 0
+        self._folded = 0
+        prepare = codec().prepare
+        ready = [_ready(prepare, request) for request in workload.population]
+        self.lanes = [
+            Lane(cycle([ready[place] for place in places]), around.clock_ns, self._epoll, self._watched, bool(due_ns))
+            for places in drawn
+        ]
+        self._turns = cycle(self.lanes)
+        if due_ns is not None:
+            next(due_ns(0))  # numpy's first use takes some 5 ms
+
+    def open(self) -> None:
+        """Connects every lane, sends its first request, and starts the schedule. Raises the Fault of connecting."""
+        self._gate.ns = self._around.deadline.ns
+        for lane in self.lanes:
+            lane.connect(self._address, self._codec(), self._around.timeout_s)
+        now_ns = self._around.clock_ns()
+        for lane in self.lanes:
+            self._send_next(lane, now_ns)
+        if self._schedule is not None:
+            self._due = self._schedule(now_ns)
+            self._due_ns = next(self._due)
+
+    def drive(self, until_ns: int) -> bool:
+        """Runs the lanes until then, or until the records must be folded; says whether it stopped for that."""
+        poll, clock_ns = self._epoll.poll, self._around.clock_ns
+        events_max = -1 if self._schedule is None else _EVENTS_OPEN
+        now_ns = clock_ns()
+        while now_ns < until_ns:
+            if now_ns >= self._next_sweep_ns and self._sweep(now_ns):
+                return True
+            if now_ns >= self._due_ns or self._backlog:
+                self._send_due(now_ns)
+                now_ns = clock_ns()
+            events = poll(self._patience_s(now_ns, until_ns), events_max)
+            now_ns = clock_ns()
+            self._take(events, now_ns)
+        return False
+
+    def settle(self) -> None:
+        """Before the records are folded: a closed loop waits for the replies under way, so that none is stamped late.
+
+        An open loop goes on: what comes due meanwhile is sent late, and counted so.
+        """
+        if self._schedule is None:
+            self._gate.ns = 0
+            self._drain()
+
+    def resume(self) -> None:
+        """Sends again after ``settle``, the records folded."""
+        self._gate.ns = self._around.deadline.ns
+        if self._schedule is None:
+            self._wake(self._around.clock_ns())
+
+    def finish(self) -> None:
+        """Waits for the replies under way, but for those of starved connections; an open loop first sends the last
+        that were due before the deadline. What could not be sent within the timeout is recorded as never sent.
+        Blocks for twice the timeout at most.
+        """
+        self._gate.ns = 0
+        self._drain()
+        now_ns, lane = self._around.clock_ns(), self.lanes[0]
+        self._collect_due(now_ns)
+        for due_ns in self._backlog:
+            lane.records.started += 1
+            lane.records.note(now_ns, now_ns, next(lane.requests)[3] + NEVER_SENT, due_ns)
+        self._backlog.clear()
+        for lane in self.lanes:
+            lane.records.started -= len(lane.waiting)  # a first call that was never answered: starved, not lost
+
+    @property
+    def unsent(self) -> int:
+        """How many requests of an open loop were due and are not sent."""
+        return len(self._backlog)
+
+    def close(self) -> None:
+        """Closes every connection. May be repeated."""
+        for lane in self.lanes:
+            lane.disconnect()
+        self._epoll.close()
+
+    # ---- sending
+
+    def _send_next(self, lane: Lane, now_ns: int) -> None:
+        """Sends a lane's next request without a schedule, or has it rest. Part of the hot loop."""
+        if now_ns >= self._gate.ns or not lane.room:
+            lane.resting = True
+        elif not lane.resting:
+            lane.send()
+
+    def _send_due(self, now_ns: int) -> bool:
+        """Sends what is due, each on the next lane that has room, up to a burst; whether more could be sent at once.
+        Part of the hot loop.
+        """
+        backlog, clock_ns = self._backlog, self._around.clock_ns
+        for _ in range(_BURST):
+            self._collect_due(now_ns)
+            if not backlog:
+                return False
+            lane = self._lane_with_room()
+            if lane is None:
+                return False
+            lane.send(backlog.popleft())
+            now_ns = clock_ns()
+        return True
+
+    def _collect_due(self, now_ns: int) -> None:
+        """Puts what is due by now, and before the deadline, into the backlog."""
+        until_ns = min(now_ns, self._around.deadline.ns - 1)
+        while self._due_ns <= until_ns:
+            self._backlog.append(self._due_ns)
+            self._due_ns = next(self._due)
+
+    def _lane_with_room(self) -> Lane | None:
+        for _ in self.lanes:
+            lane = next(self._turns)
+            if lane.room:
+                return lane
+        return None
+
+    def _patience_s(self, now_ns: int, until_ns: int) -> float:
+        """How long epoll may wait: not at all where a request will be due before it could be awake again."""
+        if self._backlog:
+            return 0.0
+        left_ns = min(until_ns, self._next_sweep_ns, self._due_ns - _SPIN_NS) - now_ns
+        return left_ns / 1e9 if left_ns > 0 else 0.0
+
+    # ---- receiving
+
+    def _take(self, events: list[tuple[int, int]], now_ns: int) -> None:
+        """Reads what has come by ``now_ns``. Part of the hot loop.
+
+        No lane closes another's connection, and none connects here: every descriptor is still the lane's that it was.
+        """
+        watched, closed_loop = self._watched, self._schedule is None
+        for descriptor, event in events:
+            lane = watched[descriptor]
+            if event & select.EPOLLOUT:
+                lane.flush()
+            if event & ~select.EPOLLOUT and lane.receive(now_ns) and closed_loop:
+                self._send_next(lane, now_ns)
+
+    def _drain(self) -> None:
+        """Waits until all that is under way has ended, but for first calls; an open loop sends what was due."""
+        until_ns = self._around.clock_ns() + self._timeout_ns
+        while True:
+            now_ns = self._around.clock_ns()
+            for lane in self.lanes:
+                lane.give_up(now_ns - self._timeout_ns, now_ns)
+            more = now_ns < until_ns and self._send_due(now_ns)
+            waits = self._backlog and now_ns < until_ns and any(lane.connected for lane in self.lanes)
+            if not waits and all(lane.settled for lane in self.lanes):
+                return
+            events = self._epoll.poll(0 if more else SWEEP_NS / 1e9)
+            self._take(events, self._around.clock_ns())
+
+    # ---- now and then
+
+    def _sweep(self, now_ns: int) -> bool:
+        """Ends what takes too long, tries to connect again, says how far it is; whether records must be folded."""
+        self._next_sweep_ns = now_ns + SWEEP_NS
+        for lane in self.lanes:
+            lane.give_up(now_ns - self._timeout_ns, now_ns)
+            if lane.used_up:
+                lane.disconnect()
+            if not lane.connected and now_ns < self._gate.ns:
+                self._connect_again(lane)
+        if self._schedule is None:
+            self._wake(now_ns)
+        held = sum(len(lane.records.outcomes) for lane in self.lanes)
+        full = held >= self._around.records_max * len(self.lanes)
+        self._around.progress[self._around.place] = self._folded + held
+        self._folded += held if full else 0
+        return full
+
+    def _connect_again(self, lane: Lane) -> None:
+        """Connects a lost lane; a failed attempt is counted, and the next sweep tries again."""
+        try:
+            lane.connect(self._address, self._codec(), self._around.timeout_s)
+        except Fault as fault:
+            lane.records.note_unconnected(fault)
+        else:
+            self._send_next(lane, self._around.clock_ns())
+
+    def _wake(self, now_ns: int) -> None:
+        """In a closed loop: has every connected lane that rests send again, or rest on behind the gate."""
+        for lane in self.lanes:
+            if lane.resting and lane.connected and not lane.waiting:
+                lane.resting = False
+                self._send_next(lane, now_ns)
+
+
+def _ready(prepare: Callable[[str, bytes], Prepared], request: Request) -> Ready:
+    return prepare(request.path, request.payload), request.known, request.check, request.first

@@ -1,0 +1,1 @@
+"""What carries a request, and knows no stock: services, executors, transports, the process contract."""

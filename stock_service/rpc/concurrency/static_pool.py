@@ -1,0 +1,207 @@
+"""The static pool: a fixed number of threads over a bounded queue, on a deque and plain locks.
+
+What it guarantees:
+
+1. All threads exist when the constructor returns, and none is started later.
+2. Tasks are given to threads in the order in which they were accepted; a thread that must first wake starts later.
+3. ``execute``: no task waits while a thread is asleep; the task is handed to a sleeping thread, and waits only if there
+   is none. A thread that ends a task takes the next one before it sleeps.
+4. ``execute_all``, for tasks that come in a batch: one thread is given the batch, and more are woken only if for
+   ``PATIENCE_S`` no thread took a task, or after ``BATCH_S``. Under the GIL a second thread cannot speed up tasks that
+   only compute, and waking it costs more than such a task. A task that blocks for long delays those behind it by twice
+   ``PATIENCE_S`` at most, tasks that each block for less by ``BATCH_S`` in all. The caller waits meanwhile, so that it
+   does not fight for the GIL with the thread at work.
+5. At most ``queue_limit`` tasks wait while every thread is busy; what is more is refused at once.
+6. A sleeping thread costs no CPU: it waits, without a timeout, for a lock of its own.
+7. The thread that slept last is woken first, so that under light load the same thread, warm in the cache, does it all.
+8. A task that raises is logged; its thread goes on.
+9. After ``stop`` begins nothing is accepted; what was accepted is still run, and then the threads end.
+
+The hand-over to a sleeping thread, and waking the latest sleeper, follow the ideas of trio's thread cache; a lock used
+as a binary semaphore is the cheapest way to sleep that CPython has.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Lock, Thread
+
+from stock_service.rpc.errors import Overloaded, Unavailable
+
+_log = logging.getLogger(__name__)
+
+Task = Callable[[], object]
+
+PATIENCE_S = 0.0002
+"""How long a batch may see no task taken until more threads are woken: a dozen requests' work, a fifth of the shortest
+wait for I/O that is worth a thread."""
+
+_PATIENCE_NS = int(PATIENCE_S * 1e9)
+
+BATCH_S = 0.002
+"""How long ``execute_all`` leaves a batch to the threads that are at work, though they take task after task."""
+
+_BATCH_NS = int(BATCH_S * 1e9)
+
+_START_S = 1.0
+"""How long threads get to end that were started before one could not be."""
+
+
+class StaticPool:
+    """``workers`` threads, started at once; see the module for the guarantees. Safe to use from any thread.
+
+    Raises RuntimeError where the system does not give so many threads; then none is left.
+    """
+
+    def __init__(self, workers: int, queue_limit: int) -> None:
+        self._queue_limit = queue_limit
+        self._lock = Lock()  # guards everything below but _threads
+        self._tasks: deque[Task] = deque()
+        self._sleeping: list[_Sleeper] = []
+        self._drained: list[Lock] = []  # of callers that wait until a thread runs out of tasks
+        self._taken_ns = 0  # when a thread last took a task
+        self._stopping = False
+        self._threads = [Thread(target=self._work, name=f"static-pool-{number}") for number in range(workers)]
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError:  # the system has no more to give
+            self._threads = [thread for thread in self._threads if thread.ident is not None]
+            self.stop(_START_S)
+            raise
+
+    def execute(self, task: Task) -> None:
+        """Has a thread call ``task``. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
+        with self._lock:
+            self._refuse_when_stopping()
+            if self._room() < 1:
+                raise Overloaded(f"{self._queue_limit} tasks are waiting for {len(self._threads)} threads")
+            self._tasks.append(task)
+            woken = self._hand_over(1)
+        for sleeper in woken:
+            sleeper.awake.release()
+
+    def execute_all(self, tasks: Sequence[Task]) -> int:
+        """Has threads call ``tasks``, in order; gives how many were accepted: the rest found the queue full.
+
+        Blocks until a thread has run out of tasks, or for ``PATIENCE_S`` none took one, or ``BATCH_S`` are over, to
+        within ``PATIENCE_S``. Raises Unavailable once stopping.
+        """
+        with self._lock:
+            self._refuse_when_stopping()
+            accepted = max(0, min(len(tasks), self._room()))
+            self._tasks.extend(tasks[:accepted])
+            awake = len(self._sleeping) < len(self._threads)
+            at_work = awake and time.monotonic_ns() - self._taken_ns < _PATIENCE_NS
+            woken = [] if at_work else self._hand_over(1)
+            drained = self._wait_for_drain()
+        for sleeper in woken:
+            sleeper.awake.release()
+        if drained is not None:
+            until_ns = time.monotonic_ns() + _BATCH_NS
+            while drained is not None and not drained.acquire(timeout=PATIENCE_S):
+                drained = self._wake_more(drained, late=time.monotonic_ns() > until_ns)
+        return accepted
+
+    def stop(self, grace_s: float) -> bool:
+        """Runs what was accepted, ends the threads, and says whether all ended within ``grace_s``. May be repeated.
+
+        What has not begun when the grace is over never will.
+        """
+        with self._lock:
+            self._stopping = True
+            woken = self._hand_over(len(self._tasks))
+            leaving, self._sleeping = self._sleeping, []
+        for sleeper in woken + leaving:
+            sleeper.awake.release()
+        deadline_s = time.monotonic() + grace_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+        with self._lock:
+            self._tasks.clear()
+        return not any(thread.is_alive() for thread in self._threads)
+
+    # ---- with the lock held
+
+    def _refuse_when_stopping(self) -> None:
+        if self._stopping:
+            raise Unavailable("the server is stopping")
+
+    def _room(self) -> int:
+        """How many more tasks may wait; those that sleeping threads are there to take are not waiting."""
+        return self._queue_limit + len(self._sleeping) - len(self._tasks)
+
+    def _hand_over(self, count: int) -> "list[_Sleeper]":
+        """Gives up to ``count`` queued tasks, oldest first, to sleeping threads, which the caller then wakes."""
+        woken: list[_Sleeper] = []
+        while self._sleeping and self._tasks and len(woken) < count:
+            sleeper = self._sleeping.pop()
+            sleeper.task = self._tasks.popleft()
+            woken.append(sleeper)
+        return woken
+
+    def _wait_for_drain(self) -> "Lock | None":
+        """A lock that is let go when a thread runs out of tasks; None where no task is queued."""
+        if not self._tasks:
+            return None
+        drained = Lock()
+        drained.acquire()
+        self._drained.append(drained)
+        return drained
+
+    # ---- without
+
+    def _wake_more(self, drained: Lock, late: bool) -> "Lock | None":
+        """After ``PATIENCE_S``: wakes all that are needed if no task was taken, or it is late; the next to wait for."""
+        with self._lock:
+            if drained in self._drained:
+                self._drained.remove(drained)
+            if not late and time.monotonic_ns() - self._taken_ns < _PATIENCE_NS:
+                return self._wait_for_drain()
+            woken = self._hand_over(len(self._tasks))
+        for sleeper in woken:
+            sleeper.awake.release()
+        return None
+
+    def _work(self) -> None:
+        """A thread's life."""
+        sleeper = _Sleeper()
+        while True:
+            task: Task | None
+            with self._lock:
+                if self._tasks:
+                    task = self._tasks.popleft()
+                    self._taken_ns = time.monotonic_ns()
+                elif self._stopping:
+                    return
+                else:
+                    task = None
+                    self._sleeping.append(sleeper)
+                    if self._drained:
+                        for drained in self._drained:
+                            drained.release()
+                        self._drained.clear()
+            if task is None:
+                sleeper.awake.acquire()
+                task = sleeper.task
+                if task is None:  # woken by stop
+                    return
+                sleeper.task = None
+                self._taken_ns = time.monotonic_ns()
+            try:
+                task()
+            except BaseException:  # SystemExit too: no task may take a thread with it
+                _log.exception("a task raised")
+            del task  # so that nothing the task holds outlives it in a sleeping thread
+
+
+class _Sleeper:
+    """Where one thread sleeps: a lock that stays held until the thread is to wake, and the task it wakes for."""
+
+    __slots__ = ("awake", "task")
+
+    def __init__(self) -> None:
+        self.awake = Lock()
+        self.awake.acquire()
+        self.task: Task | None = None

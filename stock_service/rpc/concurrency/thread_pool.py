@@ -1,0 +1,69 @@
+"""The standard library's ``ThreadPoolExecutor``, bounded: the pool that grpcio is usually given."""
+
+import logging
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
+from stock_service.rpc.concurrency.batch import execute_each
+from stock_service.rpc.concurrency.static_pool import Task
+from stock_service.rpc.errors import Overloaded, Unavailable
+
+_log = logging.getLogger(__name__)
+
+
+class ThreadPool:
+    """Up to ``workers`` threads, started as they are first needed; at most ``queue_limit`` tasks wait.
+
+    ``pool`` is the executor itself, for grpcio, which bounds it by its own ``maximum_concurrent_rpcs``. Safe to use
+    from any thread.
+    """
+
+    def __init__(self, workers: int, queue_limit: int) -> None:
+        self.pool = ThreadPoolExecutor(workers, thread_name_prefix="thread-pool")
+        self._limit = workers + queue_limit
+        self._lock = Lock()  # guards _accepted, _stopping
+        self._accepted = 0
+        self._stopping = False
+
+    def execute(self, task: Task) -> None:
+        """Has a thread call ``task``. Raises Overloaded when the queue is full, Unavailable once stopping."""
+        with self._lock:
+            if self._stopping:
+                raise Unavailable("the server is stopping")
+            if self._accepted >= self._limit:
+                raise Overloaded(f"{self._limit} tasks are running or waiting")
+            self._accepted += 1
+            try:
+                self.pool.submit(self._run, task)
+            except RuntimeError as error:  # the system has no thread to give; the task was queued before that was seen
+                if not self.pool._threads:  # where there are threads, one of them will take it
+                    self._accepted -= 1
+                    self.pool._work_queue.get_nowait()
+                    raise Overloaded(f"no further thread: {error}") from error
+
+    def execute_all(self, tasks: Sequence[Task]) -> int:
+        """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
+        return execute_each(self.execute, tasks)
+
+    def stop(self, grace_s: float) -> bool:
+        """Runs what was accepted, and says whether all ended within ``grace_s``. May be repeated."""
+        with self._lock:
+            self._stopping = True
+        self.pool.shutdown(wait=False)
+        deadline_s = time.monotonic() + grace_s
+        threads = list(self.pool._threads)
+        for thread in threads:
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        return not any(thread.is_alive() for thread in threads)
+
+    def _run(self, task: Task) -> None:
+        try:
+            task()
+        except BaseException:  # SystemExit too: no task may take a thread with it
+            _log.exception("a task raised")
+        finally:
+            with self._lock:
+                self._accepted -= 1

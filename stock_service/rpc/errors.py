@@ -1,0 +1,123 @@
+"""What can go wrong, as data; where each is raised and who turns it into words.
+
+    StockServiceError
+    ├── UsageError            a bad option or file: option, given, allowed        → exit 2, one line
+    └── Fault                 a request that got no outcome: code, detail         → the transport's own error
+        ├── InvalidRequest        INVALID_ARGUMENT      undecodable bytes; a request_id used for other content
+        ├── DeadlineExceeded      DEADLINE_EXCEEDED     no reply in time
+        ├── Overloaded            RESOURCE_EXHAUSTED    a limit of the server is reached
+        ├── UnknownMethod         UNIMPLEMENTED         the service has no such method
+        ├── InternalFault         INTERNAL              a bug: the handler raised
+        └── Unavailable           UNAVAILABLE           no connection, or a server that is stopping
+
+Outcomes (an unknown stock, a suspended trade …) are not errors: they are values in a reply.
+"""
+
+from enum import IntEnum
+
+
+class StockServiceError(Exception):
+    """The root of every error that this project raises on purpose."""
+
+
+class UsageError(StockServiceError):
+    """An option, argument or file that cannot be used.
+
+    ``option`` names what is wrong (``--port``, ``catalog.toml: stocks[2].price``), ``given`` what was given, None where
+    that is nothing, ``allowed`` what would do.
+    """
+
+    def __init__(self, option: str, given: object, allowed: str) -> None:
+        super().__init__(option, given, allowed)
+        self.option = option
+        self.given = given
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        given = "missing" if self.given is None else f"got {short(_quoted(self.given))}"
+        return f"{short(self.option)}: {given}, allowed: {short(self.allowed)}"
+
+
+_TEXT_MAX = 300
+"""Characters of each part of a message, at most."""
+
+
+def _quoted(given: object) -> str:
+    """What was given, as Python would write it; an integer too long for that by its length."""
+    try:
+        return repr(given)
+    except ValueError:
+        return f"a value of type {type(given).__name__} too long to print"
+
+
+def short(text: str) -> str:
+    """A text in one line of a bounded length, for a message that quotes what somebody wrote."""
+    cut = text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in cut)
+
+
+class FaultCode(IntEnum):
+    """The faults, numbered as gRPC's status codes; the sockets transport sends the same numbers."""
+
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    RESOURCE_EXHAUSTED = 8
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+
+
+class Fault(StockServiceError):
+    """A request that got no outcome. Raise one of the classes below, each of which fixes ``code``."""
+
+    code: FaultCode
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.detail}"
+
+
+class InvalidRequest(Fault):
+    """Bytes that are no such message, or a request_id that was used for other content."""
+
+    code = FaultCode.INVALID_ARGUMENT
+
+
+class DeadlineExceeded(Fault):
+    """The reply did not come in time; whether the request had an effect is unknown."""
+
+    code = FaultCode.DEADLINE_EXCEEDED
+
+
+class Overloaded(Fault):
+    """A limit of the server is reached; the request had no effect."""
+
+    code = FaultCode.RESOURCE_EXHAUSTED
+
+
+class UnknownMethod(Fault):
+    """The service has no method of that name."""
+
+    code = FaultCode.UNIMPLEMENTED
+
+
+class InternalFault(Fault):
+    """The handler raised something that is not a fault: a bug."""
+
+    code = FaultCode.INTERNAL
+
+
+class Unavailable(Fault):
+    """The server cannot be reached, or is stopping; whether a request that was sent had an effect is unknown."""
+
+    code = FaultCode.UNAVAILABLE
+
+
+FAULTS: dict[int, type[Fault]] = {
+    fault.code: fault
+    for fault in (InvalidRequest, DeadlineExceeded, Overloaded, UnknownMethod, InternalFault, Unavailable)
+}
+"""The class of each code, for a client that reads codes off the wire."""

@@ -1,0 +1,1 @@
+"""The process contract: command lines, the ready line, signals."""

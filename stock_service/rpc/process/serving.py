@@ -1,0 +1,223 @@
+"""The process contract that every server here keeps, whatever its service and transport.
+
+The first line on standard output, once the server listens, is ``ready HOST:PORT``; logs go to standard error. SIGTERM
+or SIGINT: no more connections, idle ones closed at once, what was accepted is finished within ``--grace-s``, exit 0 (1
+if that was too short, or a file could not be written then); a second signal ends the process at once, exit 1, as does a
+failure of the server. A bad option or file: one line, exit 2.
+"""
+
+import argparse
+import errno
+import gc
+import ipaddress
+import logging
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn, get_args
+
+from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
+from stock_service.rpc.service import Service
+from stock_service.rpc.timeline import REQUESTS_MAX, Timeline
+from stock_service.rpc.transports import Dispatch, ServeOptions, load
+
+_log = logging.getLogger(__name__)
+
+_DEFAULTS = ServeOptions()
+
+DISPATCHES = get_args(Dispatch)
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+FAILED_EXIT = 1
+"""For a server that did not end as it should."""
+
+EXITS = {
+    0: "a signal stopped it, and what had been accepted was finished",
+    FAILED_EXIT: "--grace-s was too short, a second signal came, a file could not be written in the end, or it failed",
+    USAGE_EXIT: "a bad option or file, or a port that is taken",
+}
+"""What each exit code of a server is for."""
+
+_ENDING_S = 0.25
+"""The least grace: what a server with nothing to finish takes to end its threads."""
+
+_SPARE_DESCRIPTORS = 64
+"""Descriptors that a server needs besides its connections: libraries, logs, epoll."""
+
+
+def add_server_options(parser: Parser, transport: str) -> None:
+    """Every option that a server on this transport takes, whatever its service."""
+    known = load(transport)
+    add = parser.add_argument
+    add("--host", default=_DEFAULTS.host, help="address to listen on")
+    add("--port", type=integer(0, 65535), default=known.DEFAULT_PORT, help="port to listen on, 0 for a free one")
+    add("--insecure", action="store_true", help="let others reach the server, unencrypted and open to anyone")
+    add("--executor", choices=EXECUTORS, default=known.DEFAULT_EXECUTOR, help="which threads run requests")
+    add("--workers", type=integer(1, 1024), default=8, help="threads that run requests")
+    add("--queue-limit", type=integer(0, 1_000_000), default=1024, help="requests that may wait for a thread")
+    add("--grace-s", type=seconds(0, 3600), default=5.0, help="time to finish what was accepted, when stopping")
+    add(
+        "--connections-max", type=integer(1, 1_000_000), default=_DEFAULTS.connections_max, help="connections at a time"
+    )
+    add("--frame-bytes-max", type=integer(64, 1 << 30), default=_DEFAULTS.frame_bytes_max, help="bytes of a request")
+    add(
+        "--idle-s", type=seconds(0.05, 86400), default=_DEFAULTS.idle_s, help="after which an idle connection is closed"
+    )
+    add(
+        "--pipeline-max",
+        type=integer(1, 65536),
+        default=_DEFAULTS.pipeline_max,
+        help="requests under way on a connection",
+    )
+    help_text = f"note when each of the first {REQUESTS_MAX} requests was where, and write it when stopped"
+    add("--timeline", type=Path, metavar="FILE", help=help_text)
+    if transport == "sockets":
+        help_text = "time for a request to be whole, and for a reply to be taken"
+        add("--read-s", type=seconds(0.05, 3600), default=_DEFAULTS.read_s, help=help_text)
+        add("--dispatch", choices=DISPATCHES, default=_DEFAULTS.dispatch, help="what one task of the executor is")
+
+
+def timeline_for(program: str, options: argparse.Namespace) -> Timeline | None:
+    """The timeline that the options ask for; None where they ask for none. Refuses a file that cannot be written."""
+    try:
+        check_writable("--timeline", options.timeline)
+    except UsageError as error:
+        refuse(program, error)
+    return None if options.timeline is None else Timeline()
+
+
+def run(
+    program: str, transport: str, service: Service, options: argparse.Namespace, timeline: Timeline | None = None
+) -> int:
+    """Serves until a signal comes; gives the process's exit code. Blocks. For the main thread of its own process, which
+    must then ``leave``: after a failure, which is logged, threads may still run.
+
+    ``timeline`` is the one that the service itself notes its locks in, from ``timeline_for``; None where it has none.
+    """
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _check_host(program, options.host, options.insecure)
+    timeline = timeline or timeline_for(program, options)
+    serve_options = _serve_options(program, options, timeline)
+    try:
+        return _run(program, transport, service, options, serve_options)
+    except Exception:
+        _log.exception("the server failed")
+        return FAILED_EXIT
+
+
+def _run(
+    program: str, transport: str, service: Service, options: argparse.Namespace, serve_options: ServeOptions
+) -> int:
+    """See ``run``."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before there are threads, which then leave them to this one
+    try:
+        executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
+    except RuntimeError as error:
+        refuse(program, f"--workers: got {options.workers}, allowed: as many threads as the system gives ({error})")
+    try:
+        server = load(transport).serve(service, executor, serve_options)
+    except (OSError, UnicodeError) as error:  # UnicodeError: a host that is no name at all
+        executor.stop(0)
+        refuse(program, _unbound(error, options.host, options.port))
+    gc.freeze()  # what start-up made stays: the collector need not look at it again
+    host, port = server.address
+    print(f"ready {host}:{port}", flush=True)
+    signal.sigwait(_STOPPING)
+    _end_at_next_signal()
+    grace_s = max(options.grace_s, _ENDING_S)
+    deadline_s = time.monotonic() + grace_s
+    finished = server.stop(grace_s)
+    finished = executor.stop(max(0.0, deadline_s - time.monotonic())) and finished
+    if not finished:
+        _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)
+    written = serve_options.timeline is None or _write(serve_options.timeline, options.timeline)
+    return 0 if finished and written else FAILED_EXIT
+
+
+def _unbound(error: Exception, host: str, port: int) -> str:
+    """Why nothing listens there, and what to do, in a line."""
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is taken; stop the server that has it, or give --port N (0: any free one)"
+    said = str(getattr(error, "strerror", None) or error).partition(" (while attempting")[0]
+    return f"--host {host} --port {port}: {said}; allowed: one to bind to"
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process with ``code``, even where a thread that was given up still runs."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _write(timeline: Timeline, file: Path) -> bool:
+    """Writes the timeline; says whether it could be."""
+    try:
+        left_out = timeline.write(file)
+    except OSError as error:
+        _log.error("--timeline %s could not be written: %s", file, error.strerror)
+        return False
+    if left_out:
+        _log.warning("--timeline %s is full: %d requests were left out", file, left_out)
+    return True
+
+
+def _serve_options(program: str, options: argparse.Namespace, timeline: Timeline | None) -> ServeOptions:
+    _raise_descriptor_limit(program, options.connections_max)
+    return ServeOptions(
+        host=options.host,
+        port=options.port,
+        requests_max=options.workers + options.queue_limit,
+        connections_max=options.connections_max,
+        frame_bytes_max=options.frame_bytes_max,
+        idle_s=options.idle_s,
+        read_s=getattr(options, "read_s", _DEFAULTS.read_s),
+        pipeline_max=options.pipeline_max,
+        dispatch=getattr(options, "dispatch", _DEFAULTS.dispatch),
+        timeline=timeline,
+    )
+
+
+def _check_host(program: str, host: str, insecure: bool) -> None:
+    """Refuses an address that others can reach, unless that is said to be meant."""
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback and not insecure:
+        refuse(
+            program,
+            f"--host: got {host!r}, allowed: a loopback address of IPv4 (127.0.0.1, localhost); this server has no TLS "
+            "and no token yet, so that --insecure must say that anyone may reach it",
+        )
+
+
+def _raise_descriptor_limit(program: str, connections_max: int) -> None:
+    """Makes room for every connection that the options allow."""
+    needed = connections_max + _SPARE_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        allowed = hard - _SPARE_DESCRIPTORS
+        refuse(
+            program,
+            f"--connections-max: got {connections_max}, allowed: up to {allowed}, by the system's limit on files",
+        )
+    if soft != resource.RLIM_INFINITY and needed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _end_at_next_signal() -> None:
+    """From now on SIGTERM and SIGINT end the process at once."""
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        os._exit(FAILED_EXIT)
+
+    for number in _STOPPING:
+        signal.signal(number, on_signal)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)

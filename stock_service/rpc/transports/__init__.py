@@ -1,0 +1,102 @@
+"""Transports: what carries a service's requests. One file each, with its server and its client.
+
+A transport knows a ``Service`` and nothing of stocks. What a module must offer is ``Transport`` below; the table names
+the modules, and ``load`` imports the one that is asked for, so that a socket server never loads gRPC.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal, Protocol, cast
+
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.service import Service
+from stock_service.rpc.timeline import Timeline
+from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
+
+Address = tuple[str, int]
+"""A host (name or IPv4) and a port, 0 to 65535."""
+
+Dispatch = Literal["request", "connection"]
+"""What one task of the executor is, on sockets: a request, or a connection for as long as it lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """Where a server listens, and its limits. Each transport's module says how it keeps them."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0 takes a free one."""
+    requests_max: int = 1032
+    """Requests accepted and not answered yet, at most: the executor's workers and its queue."""
+    connections_max: int = 4096
+    """Connections at a time, at most."""
+    frame_bytes_max: int = FRAME_BYTES_MAX
+    """Bytes of one request, at most."""
+    idle_s: float = 300.0
+    """A connection on which nothing happens for so long is closed."""
+    read_s: float = 10.0
+    """A request that has begun to arrive must be whole, and a reply be taken, within this; sockets only."""
+    pipeline_max: int = 64
+    """Requests under way on one connection, at most; the server reads no more until one is answered."""
+    dispatch: Dispatch = "request"
+    """Sockets only."""
+    timeline: Timeline | None = None
+    """Where to note when each request was where; None: nowhere, which costs nothing."""
+
+
+class Server(Protocol):
+    """A server that is listening. Its threads are its own; the executor is its maker's."""
+
+    @property
+    def address(self) -> Address:
+        """Where it listens, the port a real one."""
+
+    def stop(self, grace_s: float) -> bool:
+        """Accepts no more, closes idle connections, finishes what was accepted; blocks until that is done.
+
+        Says whether all of it ended within ``grace_s``; what had not was abandoned. May be repeated. The executor still
+        runs, and is to be stopped next.
+        """
+
+
+class Connection(Protocol):
+    """A client's connection. One thread at a time may use it."""
+
+    def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
+        """The encoded response to an encoded request of the method ``/package.Service/Method``. Blocks; raises a Fault.
+
+        After DeadlineExceeded or Unavailable the request's effect is unknown. The connection may be used again: it
+        connects anew where it must, and never sends a request twice.
+        """
+
+    def close(self) -> None:
+        """Frees the connection. May be repeated."""
+
+
+class Transport(Protocol):
+    """What a transport's module offers."""
+
+    DEFAULT_PORT: int
+    DEFAULT_EXECUTOR: str
+
+    def serve(self, service: Service, executor: Executor, options: ServeOptions) -> Server:
+        """A server that listens when this returns. Raises OSError where it cannot."""
+
+    def connect(self, address: Address, timeout_s: float) -> Connection:
+        """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+
+        Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
+        """
+
+
+TRANSPORTS: dict[str, str] = {
+    "grpc": "stock_service.rpc.transports.grpc_sync",
+    "sockets": "stock_service.rpc.transports.sockets",
+}
+"""Every transport's module, by the name that ``--transport`` takes."""
+
+
+def load(name: str) -> Transport:
+    """The transport of that name in the table."""
+    return cast(Transport, import_module(TRANSPORTS[name]))

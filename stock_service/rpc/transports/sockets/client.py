@@ -1,0 +1,130 @@
+"""The client of the sockets transport: one blocking connection, one call at a time.
+
+Timeouts are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO): Python's own would add a poll to every send and receive.
+"""
+
+import socket
+import time
+
+from stock_service.rpc.errors import FAULTS, DeadlineExceeded, Fault, InternalFault, InvalidRequest, Unavailable
+from stock_service.rpc.transports import Address
+from stock_service.rpc.transports.sockets.answering import READ_BYTES, timeval
+from stock_service.rpc.wire.framing import (
+    CALL_MAX,
+    METHOD_BYTES_MAX,
+    FramingError,
+    ReplyFrame,
+    encode_request,
+    reply_decoder,
+)
+
+
+class SocketConnection:
+    """See ``transports.Connection``. Made by ``connect``."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._socket: socket.socket | None = None
+        self._decoder = reply_decoder()
+        self._timeout_s = 0.0
+        self._call = 0
+
+    def open(self, timeout_s: float) -> None:
+        """Connects. Raises Unavailable, DeadlineExceeded."""
+        self.close()
+        try:
+            connected = socket.create_connection(self._address, timeout_s)
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"no connection to {_name(self._address)} within {timeout_s:g} s") from error
+        except OSError as error:
+            raise Unavailable(f"no connection to {_name(self._address)}: {error.strerror or error}") from error
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected.settimeout(None)
+        self._socket = connected
+        self._decoder = reply_decoder()
+        self._set_timeout(timeout_s)
+
+    def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
+        method = path.encode()
+        if len(method) > METHOD_BYTES_MAX:
+            raise InvalidRequest(f"a method's name of {len(method)} bytes, allowed: {METHOD_BYTES_MAX}")
+        if self._socket is None:
+            self.open(timeout_s)
+        elif timeout_s != self._timeout_s:
+            self._set_timeout(timeout_s)
+        self._call = number = self._call % CALL_MAX + 1
+        reply = self._exchange(encode_request(number, max(1, round(timeout_s * 1000)), method, payload), timeout_s)
+        if reply.code == 0:
+            return reply.payload
+        fault = FAULTS.get(reply.code, InternalFault)
+        if reply.call == 0:  # about the connection, which the server now closes
+            self.close()
+        raise fault(reply.payload.decode(errors="replace"))
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _exchange(self, request: bytes, timeout_s: float) -> ReplyFrame:
+        """Sends a request and waits for its reply, or for a fault of the connection."""
+        assert self._socket is not None
+        deadline_s = time.monotonic() + timeout_s
+        sent = False
+        try:
+            self._send(request)
+            sent = True
+            while True:
+                data = self._socket.recv(READ_BYTES)
+                if not data:
+                    raise self._lost("the server closed the connection")
+                for reply in self._decoder.feed(data):
+                    if reply.call == self._call or reply.call == 0:
+                        return reply  # any other is the late reply to a call that was given up
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    raise BlockingIOError
+                self._set_timeout(left_s)
+        except BlockingIOError as error:  # the kernel's word for a timeout
+            self._timeout_s = 0.0
+            if not sent:  # half a request may be on its way, and no other can follow it
+                self.close()
+            raise DeadlineExceeded(f"no reply from {_name(self._address)} within {timeout_s:g} s") from error
+        except FramingError as error:
+            raise self._lost(f"the server sent what is no reply: {error}") from error
+        except OSError as error:
+            raise self._lost(error.strerror or str(error)) from error
+
+    def _send(self, request: bytes) -> None:
+        """Sends a request. Where the server has closed, leaves that to the receiving: it may have said why."""
+        assert self._socket is not None
+        try:
+            self._socket.sendall(request)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
+    def _lost(self, why: str) -> Fault:
+        self.close()
+        return Unavailable(f"connection to {_name(self._address)} lost: {why}")
+
+    def _set_timeout(self, timeout_s: float) -> None:
+        """Bounds every send and receive from now on."""
+        assert self._socket is not None
+        self._timeout_s = timeout_s
+        bound = timeval(timeout_s)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bound)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)
+
+
+def connect(address: Address, timeout_s: float) -> SocketConnection:
+    """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+
+    Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
+    """
+    connection = SocketConnection(address)
+    connection.open(timeout_s)
+    return connection
+
+
+def _name(address: Address) -> str:
+    return f"{address[0]}:{address[1]}"

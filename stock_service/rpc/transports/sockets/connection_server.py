@@ -1,0 +1,212 @@
+"""The socket server that dispatches connections: a connection is one task, and holds its thread until it closes.
+
+One thread accepts; every accepted connection goes to the executor. Its thread reads a request, answers it, sends the
+reply and reads on, so that pipelined requests are answered in their order. With more connections than threads the
+surplus waits in the executor's queue, connected and unanswered, until someone leaves: that is the model's nature, and
+the reason to measure it.
+
+Waiting costs no CPU: reads block in the kernel, under its own timeouts (SO_RCVTIMEO, SO_SNDTIMEO).
+"""
+
+import errno
+import logging
+import os
+import select
+import socket
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Condition, Event, Thread
+
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.service import Service
+from stock_service.rpc.timeline import Timeline
+from stock_service.rpc.transports import Address, ServeOptions
+from stock_service.rpc.transports.sockets.answering import (
+    READ_BYTES,
+    Answering,
+    answer,
+    arrived_bytes,
+    listen,
+    methods_of,
+    refusal,
+    refuse_connection,
+    stamping,
+    timeval,
+)
+from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame, request_decoder
+
+_log = logging.getLogger(__name__)
+
+_ACCEPT_PAUSE_S = 0.1
+"""How long accepting rests where the process has no descriptor left."""
+
+
+class ConnectionServer:
+    """A server that is listening; see the module, and ``transports.Server``."""
+
+    def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
+        self._methods = methods_of(service)
+        self._timeline = options.timeline
+        self._answer: Answering = answer if self._timeline is None else stamping(self._timeline, self._methods)
+        self._executor = executor
+        self._options = options
+        self._listener = listen(options)
+        self._listener.setblocking(False)
+        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        host, port = self._listener.getsockname()[:2]
+        self.address: Address = (host, port)
+        self._changed = Condition()  # guards _open and the closing of each socket in it; notified when one has gone
+        self._open: set[socket.socket] = set()
+        self._stopping = Event()
+        self._thread = Thread(target=self._accept, name="sockets-acceptor")
+        self._thread.start()
+
+    def stop(self, grace_s: float) -> bool:
+        """See ``transports.Server.stop``."""
+        deadline_s = time.monotonic() + grace_s
+        if not self._stopping.is_set():
+            self._stopping.set()
+            os.eventfd_write(self._wake_fd, 1)
+            self._thread.join()
+            os.close(self._wake_fd)
+        with self._changed:
+            self._shut(socket.SHUT_RD)  # a reader gets what was sent, then the end
+            while self._open and (left_s := deadline_s - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+            in_time = not self._open
+            self._shut(socket.SHUT_RDWR)
+        return in_time
+
+    def _shut(self, how: int) -> None:
+        """Shuts every open connection down; ``_changed`` is held, so that none is closed meanwhile."""
+        for connection in self._open:
+            try:
+                connection.shutdown(how)
+            except OSError:
+                pass  # the client has closed it already
+
+    def _accept(self) -> None:
+        """The accepting thread. Takes what has already connected before it heeds a stop."""
+        poll = select.poll()
+        poll.register(self._listener, select.POLLIN)
+        poll.register(self._wake_fd, select.POLLIN)
+        with self._listener:
+            while True:
+                poll.poll()
+                stopping = self._stopping.is_set()
+                self._accept_waiting()
+                if stopping:
+                    return
+
+    def _accept_waiting(self) -> None:
+        """Takes every connection that waits."""
+        while True:
+            try:
+                accepted, _ = self._listener.accept()
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    _log.warning("no room for another connection: %s", error.strerror)
+                    self._stopping.wait(_ACCEPT_PAUSE_S)
+                elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
+                    _log.warning("a connection could not be accepted: %s", error.strerror)
+                return
+            accepted.setblocking(True)
+            self._admit(accepted)
+
+    def _admit(self, accepted: socket.socket) -> None:
+        """Gives a connection to the executor, or turns it away."""
+        limit = self._options.connections_max
+        with self._changed:
+            full = len(self._open) >= limit
+            if not full:
+                self._open.add(accepted)
+        if full:
+            refuse_connection(accepted, FaultCode.RESOURCE_EXHAUSTED, f"{limit} connections are open, the limit")
+            return
+        try:
+            self._executor.execute(partial(self._serve, accepted))
+        except Fault as fault:
+            with self._changed:
+                self._open.discard(accepted)
+                refuse_connection(accepted, fault.code, fault.detail)
+
+    def _serve(self, connection: socket.socket) -> None:
+        """One task: a connection from its first request to its last."""
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._options.read_s))
+            self._answer_all(connection, request_decoder(self._options.frame_bytes_max))
+        except OSError:
+            pass  # the client has gone, or took no bytes within read_s: nobody is left to tell
+        finally:
+            with self._changed:
+                self._open.discard(connection)
+                connection.close()
+                self._changed.notify_all()
+
+    def _answer_all(self, connection: socket.socket, decoder: FrameDecoder[RequestFrame]) -> None:
+        """Reads, answers and replies until the client leaves, errs or is out of time. Raises OSError."""
+        options, methods, answer_frame = self._options, self._methods, self._answer
+        send: Callable[[bytes], None] = connection.sendall
+        if self._timeline is not None:
+            send = _stamping_send(connection, self._timeline)
+        _set_read_timeout(connection, options.idle_s)
+        late = f"a request was not whole within {options.read_s:g} s"
+        left = -1  # when stopping: bytes that had arrived by then and are still to be read
+        partial_since_s = 0.0  # since when a request is half there; 0: none is
+        while True:
+            try:
+                data = connection.recv(READ_BYTES)
+            except BlockingIOError:  # the kernel's word for a timeout
+                if partial_since_s:
+                    connection.sendall(refusal(0, FaultCode.DEADLINE_EXCEEDED, late))
+                return
+            if not data:
+                return
+            arrived_ns = time.monotonic_ns()
+            fault = ""
+            try:
+                frames: Sequence[RequestFrame] = decoder.feed(data)
+            except FramingError as error:
+                frames, fault = error.frames, str(error)
+            for frame in frames:
+                if frame.call == 0:
+                    fault = "call number 0, allowed: 1 to 4294967295"
+                    break
+                send(answer_frame(methods, frame, arrived_ns))
+            if fault:
+                connection.sendall(refusal(0, FaultCode.INVALID_ARGUMENT, fault))
+                return
+            if self._stopping.is_set():
+                left = arrived_bytes(connection) if left < 0 else left - len(data)
+                if left <= 0:
+                    return
+            if decoder.pending_bytes:
+                now_s = time.monotonic()
+                if frames or not partial_since_s:
+                    partial_since_s = now_s
+                left_s = partial_since_s + options.read_s - now_s
+                if left_s <= 0:
+                    connection.sendall(refusal(0, FaultCode.DEADLINE_EXCEEDED, late))
+                    return
+                _set_read_timeout(connection, left_s)
+            elif partial_since_s:
+                partial_since_s = 0.0
+                _set_read_timeout(connection, options.idle_s)
+
+
+def _stamping_send(connection: socket.socket, timeline: Timeline) -> Callable[[bytes], None]:
+    """The connection's ``sendall`` for replies, noting that the request of this thread has ended."""
+    stamper = timeline.local.stamper
+
+    def send(reply: bytes) -> None:
+        connection.sendall(reply)
+        stamper.end()
+
+    return send
+
+
+def _set_read_timeout(connection: socket.socket, timeout_s: float) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval(timeout_s))

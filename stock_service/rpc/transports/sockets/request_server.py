@@ -1,0 +1,341 @@
+"""The socket server that dispatches requests: one thread reads every connection, each request is a task.
+
+The reading thread sleeps in epoll, cuts what arrives into frames and gives each to the executor; the thread that ran a
+request sends its reply itself. Replies to pipelined requests leave in the order in which they are ready.
+
+Who may touch what: only the reading thread accepts, reads, registers and closes, so that no descriptor can be closed,
+and its number reused, under another thread's hands. A worker only sends, under the connection's lock; where more is to
+be done (the client does not take its replies, or a connection can now be read on or closed) it asks the reading thread.
+"""
+
+import errno
+import logging
+import os
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from threading import Lock, Thread
+
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.service import Service
+from stock_service.rpc.timeline import Timeline
+from stock_service.rpc.transports import Address, ServeOptions
+from stock_service.rpc.transports.sockets.answering import (
+    READ_BYTES,
+    answer,
+    arrived_bytes,
+    listen,
+    methods_of,
+    refusal,
+    refuse_connection,
+    stamping,
+)
+from stock_service.rpc.transports.sockets.served_connection import ServedConnection
+from stock_service.rpc.wire.framing import FramingError, RequestFrame
+
+_log = logging.getLogger(__name__)
+
+_EVENTS_MAX = 256
+"""Events taken from epoll at a time: bounds how long an accept or a stop waits for its turn."""
+
+
+class RequestServer:
+    """A server that is listening; see the module, and ``transports.Server``."""
+
+    def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
+        self._methods = methods_of(service)
+        self._executor = executor
+        self._task: Callable[[ServedConnection, RequestFrame, int], None] = self._serve
+        self._take: Callable[[ServedConnection, bytes, int], None] = self._cut
+        if options.timeline is not None:
+            self._task, self._take = self._stamped_task(options.timeline), self._cut_now
+        self._batch: list[partial[None]] = []
+        self._options = options
+        self._pipeline_max = options.pipeline_max
+        self._sweep_s = max(0.05, min(options.idle_s, options.read_s) / 4)
+        self._next_sweep_ns = 0
+        self._listener = listen(options)
+        self._listener.setblocking(False)
+        host, port = self._listener.getsockname()[:2]
+        self.address: Address = (host, port)
+        self._listener_fd = self._listener.fileno()
+        self._accepting = True
+        self._wake_lock = Lock()  # guards _wake_fd
+        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll = select.epoll()
+        self._epoll.register(self._listener_fd, select.EPOLLIN)
+        self._epoll.register(self._wake_fd, select.EPOLLIN)
+        self._connections: dict[int, ServedConnection] = {}
+        self._attention: deque[ServedConnection] = deque()  # appended to by any thread
+        self._stopping = False
+        self._draining = False
+        self._abandon = False
+        self._thread = Thread(target=self._run, name="sockets-reader")
+        self._thread.start()
+
+    def stop(self, grace_s: float) -> bool:
+        """See ``transports.Server.stop``."""
+        self._stopping = True
+        self._wake()
+        self._thread.join(grace_s)
+        in_time = not self._thread.is_alive()
+        if not in_time:
+            self._abandon = True
+            self._wake()
+            self._thread.join()
+        with self._wake_lock:
+            if self._wake_fd >= 0:
+                os.close(self._wake_fd)
+                self._wake_fd = -1
+        return in_time
+
+    # ---- any thread
+
+    def _serve(self, connection: ServedConnection, frame: RequestFrame, arrived_ns: int) -> None:
+        """One task: answers a request and sends the reply."""
+        if connection.reply(answer(self._methods, frame, arrived_ns)):
+            self._attention.append(connection)
+            self._wake()
+
+    def _stamped_task(self, timeline: Timeline) -> Callable[[ServedConnection, RequestFrame, int], None]:
+        """``_serve``, noting in a timeline when the request was where."""
+        local, methods, answer_stamped = timeline.local, self._methods, stamping(timeline, self._methods)
+
+        def serve(connection: ServedConnection, frame: RequestFrame, arrived_ns: int) -> None:
+            ask = connection.reply(answer_stamped(methods, frame, arrived_ns))
+            local.stamper.end()
+            if ask:
+                self._attention.append(connection)
+                self._wake()
+
+        return serve
+
+    def _wake(self) -> None:
+        with self._wake_lock:
+            if self._wake_fd >= 0:  # a task that was given up may end after the server has
+                os.eventfd_write(self._wake_fd, 1)
+
+    # ---- the reading thread
+
+    def _run(self) -> None:
+        try:
+            while not (self._abandon or (self._draining and not self._connections)):
+                timeout_s = self._sweep_s if self._connections or not self._accepting else None
+                events = self._epoll.poll(timeout_s, _EVENTS_MAX)
+                now_ns = time.monotonic_ns()
+                for fd, event in events:
+                    connection = self._connections.get(fd)
+                    if connection is not None:
+                        self._turn(connection, event, now_ns)
+                    elif fd == self._listener_fd:
+                        self._accept(now_ns)
+                    else:
+                        os.eventfd_read(self._wake_fd)
+                while self._attention:
+                    self._attend(self._attention.popleft(), now_ns)
+                if now_ns >= self._next_sweep_ns:
+                    self._sweep(now_ns)
+                if self._stopping and not self._draining:
+                    self._drain(now_ns)
+                if self._batch:
+                    self._execute_batch()
+        finally:
+            for connection in list(self._connections.values()):
+                self._close(connection)
+            self._listener.close()
+            self._epoll.close()
+
+    def _turn(self, connection: ServedConnection, event: int, now_ns: int) -> None:
+        """Does what epoll says a connection is ready for."""
+        if event & select.EPOLLIN:
+            self._read(connection, now_ns)
+        elif event & (select.EPOLLHUP | select.EPOLLERR):
+            self._break(connection)
+        if event & select.EPOLLOUT and not connection.closed:
+            connection.flush()
+            self._attend(connection, now_ns)
+
+    def _read(self, connection: ServedConnection, now_ns: int) -> None:
+        """Reads once."""
+        try:
+            data = connection.socket.recv(READ_BYTES if connection.left < 0 else min(READ_BYTES, connection.left))
+        except BlockingIOError:
+            connection.left = min(connection.left, 0)
+            return
+        except OSError:
+            self._break(connection)
+            return
+        if not data:
+            connection.ending = True
+            self._look_after(connection, now_ns)
+            return
+        self._take(connection, data, now_ns)
+
+    def _cut_now(self, connection: ServedConnection, data: bytes, _: int) -> None:
+        """``_cut``, with the time at which these very bytes were read, not all that were ready with them."""
+        self._cut(connection, data, time.monotonic_ns())
+
+    def _cut(self, connection: ServedConnection, data: bytes, now_ns: int) -> None:
+        """Dispatches the requests in what was read."""
+        connection.active_ns = now_ns
+        if connection.left > 0:
+            connection.left -= len(data)
+        try:
+            frames = connection.decoder.feed(data)
+        except FramingError as error:
+            connection.waiting.extend((frame, now_ns) for frame in error.frames)
+            connection.end_with(refusal(0, FaultCode.INVALID_ARGUMENT, str(error)))
+            self._look_after(connection, now_ns)
+            return
+        if connection.partial_ns or connection.decoder.pending_bytes:
+            connection.note_partial(bool(frames), now_ns)
+        if len(frames) == 1 and not connection.waiting and connection.in_flight < self._pipeline_max and frames[0].call:
+            self._dispatch(connection, frames[0], now_ns)  # what nearly always comes, without a look at anything else
+        else:
+            connection.waiting.extend((frame, now_ns) for frame in frames)
+            self._look_after(connection, now_ns)
+
+    def _dispatch(self, connection: ServedConnection, frame: RequestFrame, now_ns: int) -> None:
+        """Puts a request into the batch that goes to the executor when all that is ready has been read."""
+        connection.received += 1
+        self._batch.append(partial(self._task, connection, frame, now_ns))
+
+    def _execute_batch(self) -> None:
+        """Has the executor answer what was read, and refuses what it has no room for."""
+        batch, self._batch = self._batch, []
+        try:
+            accepted = self._executor.execute_all(batch)
+            code, detail = FaultCode.RESOURCE_EXHAUSTED, "too many requests are waiting"
+        except Fault as fault:
+            accepted, code, detail = 0, fault.code, fault.detail
+        for task in batch[accepted:]:
+            connection, frame, _ = task.args
+            if connection.reply(refusal(frame.call, code, detail)):
+                self._attention.append(connection)
+                self._wake()
+
+    def _attend(self, connection: ServedConnection, now_ns: int) -> None:
+        """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""
+        self._look_after(connection, now_ns)
+        if self._draining:
+            self._read_last(connection, now_ns)
+
+    def _read_last(self, connection: ServedConnection, now_ns: int) -> None:
+        """Reads what has arrived, as far as the pipeline's limit lets it, and then never again."""
+        if connection.left < 0:
+            connection.left = arrived_bytes(connection.socket)
+        while connection.left and not (connection.closed or connection.ending or connection.paused):
+            self._read(connection, now_ns)
+        connection.ending = connection.ending or not connection.left
+        self._look_after(connection, now_ns)
+
+    def _look_after(self, connection: ServedConnection, now_ns: int) -> None:
+        """Dispatches what the pipeline's limit lets through, then reads on, waits to write, or closes."""
+        if connection.closed:
+            return
+        connection.paused = True  # before in_flight is read: whoever answers from here on has us look again
+        waiting = connection.waiting
+        while waiting and not connection.unsent and connection.in_flight < self._pipeline_max:
+            frame, arrived_ns = waiting.popleft()
+            if frame.call == 0:
+                waiting.clear()
+                connection.end_with(refusal(0, FaultCode.INVALID_ARGUMENT, "call number 0, allowed: 1 to 4294967295"))
+            else:
+                self._dispatch(connection, frame, arrived_ns)
+        if connection.last_words and not waiting and connection.in_flight == 0:
+            frame_of_fault, connection.last_words = connection.last_words, b""
+            connection.received += 1  # the fault counts as one reply more
+            connection.reply(frame_of_fault)
+        if connection.done:
+            self._close(connection)
+            return
+        connection.paused = bool(waiting) or connection.unsent or connection.in_flight >= self._pipeline_max
+        events = 0 if connection.paused or connection.ending else select.EPOLLIN
+        if connection.unsent:
+            events |= select.EPOLLOUT
+            connection.note_blocked(now_ns)
+        if events != connection.events and not connection.broken:
+            connection.events = events
+            self._epoll.modify(connection.fd, events)
+
+    def _break(self, connection: ServedConnection) -> None:
+        """A connection that the client cut: closed as soon as no worker holds it."""
+        connection.waiting.clear()
+        connection.last_words = b""
+        connection.ending = connection.broken = True
+        if connection.in_flight == 0:
+            self._close(connection)
+        elif connection.events >= 0:
+            connection.events = -1
+            self._epoll.unregister(connection.fd)
+
+    def _accept(self, now_ns: int) -> None:
+        """Takes every connection that waits, or turns it away."""
+        while self._accepting:
+            try:
+                accepted, _ = self._listener.accept()
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    _log.warning("no room for another connection: %s; accepting again when one closes", error.strerror)
+                    self._set_accepting(False)
+                elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
+                    _log.warning("a connection could not be accepted: %s", error.strerror)
+                return
+            if len(self._connections) >= self._options.connections_max:
+                limit = self._options.connections_max
+                refuse_connection(accepted, FaultCode.RESOURCE_EXHAUSTED, f"{limit} connections are open, the limit")
+                continue
+            self._open(accepted, now_ns)
+
+    def _open(self, accepted: socket.socket, now_ns: int) -> None:
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = ServedConnection(accepted, self._options.frame_bytes_max, now_ns)
+        self._connections[connection.fd] = connection
+        connection.events = select.EPOLLIN
+        self._epoll.register(connection.fd, select.EPOLLIN)
+
+    def _set_accepting(self, accepting: bool) -> None:
+        if accepting != self._accepting:
+            self._accepting = accepting
+            self._epoll.modify(self._listener_fd, select.EPOLLIN if accepting else 0)
+
+    def _close(self, connection: ServedConnection) -> None:
+        del self._connections[connection.fd]
+        if connection.events >= 0:  # closing alone would not, while a process forked just now still has it open
+            self._epoll.unregister(connection.fd)
+        connection.close()
+        if not self._draining:
+            self._set_accepting(True)
+
+    def _sweep(self, now_ns: int) -> None:
+        """Closes the connections whose time is up."""
+        self._next_sweep_ns = now_ns + int(self._sweep_s * 1e9)
+        idle_ns, read_ns = int(self._options.idle_s * 1e9), int(self._options.read_s * 1e9)
+        for connection in list(self._connections.values()):
+            if connection.in_flight or connection.unsent:
+                connection.active_ns = now_ns
+            if connection.blocked_ns and now_ns - connection.blocked_ns > read_ns:
+                self._break(connection)
+            elif connection.partial_ns and now_ns - connection.partial_ns > read_ns and not connection.silent:
+                detail = f"a request was not whole within {self._options.read_s:g} s"
+                connection.ending = True
+                connection.received += 1  # the fault counts as one reply more; it waits for none
+                connection.reply(refusal(0, FaultCode.DEADLINE_EXCEEDED, detail))
+                self._look_after(connection, now_ns)
+            elif now_ns - connection.active_ns > idle_ns and connection.in_flight == 0:
+                self._close(connection)
+        if not self._draining:
+            self._set_accepting(True)
+
+    def _drain(self, now_ns: int) -> None:
+        """The last sweep: takes what clients have already sent, then closes every connection that owes no reply."""
+        self._accept(now_ns)
+        self._draining, self._accepting = True, False
+        self._listener.close()
+        for connection in list(self._connections.values()):
+            self._read_last(connection, now_ns)

@@ -1,0 +1,123 @@
+"""How a gRPC call ended: its status as a fault, for every client; header blocks and resets, for those without grpcio.
+
+Sources: gRPC's ``PROTOCOL-HTTP2.md``, ``http-grpc-status-mapping.md`` and ``statuscodes.md``. What we have no fault for
+is InternalFault, with gRPC's name for it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from stock_service.rpc.errors import (
+    FAULTS,
+    DeadlineExceeded,
+    Fault,
+    FaultCode,
+    InternalFault,
+    Overloaded,
+    Unavailable,
+    UnknownMethod,
+    short,
+)
+from stock_service.rpc.wire.header_blocks import Field
+from stock_service.rpc.wire.http2 import ErrorCode, error_name
+
+_OTHER_STATUSES = {
+    2: "UNKNOWN",
+    5: "NOT_FOUND",
+    6: "ALREADY_EXISTS",
+    7: "PERMISSION_DENIED",
+    9: "FAILED_PRECONDITION",
+    10: "ABORTED",
+    11: "OUT_OF_RANGE",
+    15: "DATA_LOSS",
+    16: "UNAUTHENTICATED",
+}
+"""gRPC's names for those that we have no fault for."""
+
+_CANCELLED, _UNKNOWN = 1, 2
+
+_HTTP_FAULTS: dict[int, type[Fault]] = {
+    404: UnknownMethod,
+    429: Unavailable,
+    502: Unavailable,
+    503: Unavailable,
+    504: Unavailable,
+}
+"""What an HTTP status other than 200 means; any other is INTERNAL."""
+
+_RESET_FAULTS: dict[int, type[Fault]] = {
+    ErrorCode.REFUSED_STREAM: Unavailable,
+    ErrorCode.CANCEL: Unavailable,  # CANCELLED, by a server that is stopping
+    ErrorCode.ENHANCE_YOUR_CALM: Overloaded,
+}
+"""What a reset means; any other is INTERNAL."""
+
+
+class Block(NamedTuple):
+    """What a header block means to a gRPC client."""
+
+    http_status: int
+    """0 where it has none, as trailers do not; -1 where it is no number."""
+    is_grpc: bool
+    """Whether the content type is gRPC's."""
+    grpc_status: int
+    """-1 where it has none."""
+    detail: str
+
+    @property
+    def begins(self) -> bool:
+        """Whether a response message may follow."""
+        return self.http_status == 200 and self.is_grpc
+
+    @property
+    def is_interim(self) -> bool:
+        """Whether it is one of HTTP's 1xx, which other headers follow."""
+        return 100 <= self.http_status < 200
+
+    def fault(self, peer: str) -> Fault | None:
+        """What a call ended in whose last block this is, be it its only one; None: in the status OK."""
+        if self.grpc_status >= 0:
+            return status_fault(self.grpc_status, self.detail, peer) if self.grpc_status else None
+        if self.http_status not in (0, 200):
+            return _HTTP_FAULTS.get(self.http_status, InternalFault)(f"HTTP status {self.http_status} from {peer}")
+        if self.http_status and not self.is_grpc:
+            return InternalFault(f"{peer} replied, but not with gRPC")
+        return InternalFault(f"{peer} ended the call without a grpc-status")
+
+
+def parse(fields: Sequence[Field]) -> Block:
+    """What the fields of a header block mean."""
+    values = dict(fields)
+    status, code = values.get(b":status", b"0"), values.get(b"grpc-status")
+    return Block(
+        http_status=int(status) if status.isdigit() and len(status) <= 3 else -1,
+        is_grpc=values.get(b"content-type", b"").startswith(b"application/grpc"),
+        grpc_status=-1 if code is None else int(code) if code.isdigit() and len(code) <= 2 else _UNKNOWN,
+        detail=unquote_to_bytes(values.get(b"grpc-message", b"")).decode(errors="replace"),
+    )
+
+
+def status_fault(code: int, detail: str, peer: str) -> Fault:
+    """The fault of a gRPC status that is not OK, whichever client read it. ``peer`` names the server."""
+    if code == _CANCELLED:  # not by us: by a server that stops before it has taken the call up
+        return Unavailable(f"call to {peer} cancelled by the server, which is stopping")
+    if code == FaultCode.UNAVAILABLE:
+        return Unavailable(f"connection to {peer}: {detail}")
+    if code == FaultCode.DEADLINE_EXCEEDED:
+        return DeadlineExceeded(f"no reply from {peer} in time")
+    if code in FAULTS:
+        return FAULTS[code](detail)
+    return InternalFault(f"{_OTHER_STATUSES.get(code, f'status {code}')}: {detail}")
+
+
+def reset_fault(code: int, peer: str) -> Fault:
+    """The fault of a call that the server ended with RST_STREAM."""
+    return _RESET_FAULTS.get(code, InternalFault)(f"call to {peer} reset by the server: {error_name(code)}")
+
+
+def goaway_fault(code: int, detail: bytes, peer: str) -> Fault:
+    """The fault of a call that the server will not take up, having said GOAWAY."""
+    why = "is stopping" if code == ErrorCode.NO_ERROR else f"said {error_name(code)}"
+    said = f": {short(detail.decode(errors='replace'))}" if detail else ""
+    return Unavailable(f"call to {peer} not taken up by the server, which {why}{said}")

@@ -1,0 +1,367 @@
+"""HTTP/2, what both ends of a connection do alike: bytes in, bytes out, no I/O and no clock. Frames: ``http2.py``.
+
+``Endpoint`` takes frames one by one. It answers what concerns the connection alone (SETTINGS, PING, flow control), puts
+header blocks together, takes padding away, and gives the rest, as an ``Event``, to whoever knows the streams. What is
+to be sent gathers in ``outgoing``. Bodies that the peer's windows do not allow yet are held, and go there when they do.
+
+Rules: every peer's fault is an ``Http2Error``, one of a stream too (which the RFC allows, 5.4.1), and ends the
+connection. Nothing that a peer sends makes memory grow without bound: a frame has 16,384 bytes at most, a header block
+and the answers that are due have their limits. Unknown frames, flags and settings are ignored.
+
+Left out: priorities and push; what the peer announces of header tables, since blocks that are sent use none (see
+``header_blocks.py``), and of header lists; whether the peer keeps within the windows it was given.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+
+from stock_service.rpc.wire.http2 import (
+    ACK,
+    CONTINUATION,
+    DATA,
+    ENABLE_PUSH,
+    END_HEADERS,
+    END_STREAM,
+    FRAME_BYTES_MAX,
+    GOAWAY,
+    HEADER,
+    HEADERS,
+    INITIAL_WINDOW_SIZE,
+    MAX_CONCURRENT_STREAMS,
+    MAX_FRAME_SIZE,
+    PADDED,
+    PING,
+    PRIORITISED,
+    PRIORITY,
+    PUSH_PROMISE,
+    RST_STREAM,
+    SETTINGS,
+    STREAM_MAX,
+    WINDOW_DEFAULT,
+    WINDOW_MAX,
+    WINDOW_UPDATE,
+    ErrorCode,
+    Http2Error,
+    frame,
+    window_update,
+)
+
+STREAMS_UNTOLD = 1
+"""Streams at a time until the peer's SETTINGS have come: the least that it may allow and still be of use. What is over
+it may refuse."""
+
+ANSWERS_MAX = 1000
+"""PING and SETTINGS answered before ``take_outgoing`` is called again, at most: as many as no honest peer sends."""
+
+_HEADER_BYTES = HEADER.size
+_U32 = Struct("!I")
+_SETTING = Struct("!HI")
+_WINDOW_UPDATE_HEADER = (4 << 8) | WINDOW_UPDATE
+_PAYLOAD_BYTES = {PRIORITY: 5, RST_STREAM: 4, PING: 8, WINDOW_UPDATE: 4}
+
+Event = tuple[int, int, bool, bytes]
+"""What a stream's owner must see: kind, stream, whether the peer ended the stream with it, and what it carries: of
+HEADERS the whole block, of DATA the bytes without padding, of any other the payload. GOAWAY has stream 0."""
+
+
+class _Held:
+    """A body of which not all was allowed to be sent."""
+
+    __slots__ = ("after", "at", "body", "credit", "end_stream")
+
+    def __init__(self, body: bytes, end_stream: bool, after: bytes, credit: int) -> None:
+        self.body = body
+        self.at = 0
+        self.end_stream = end_stream
+        self.after = after
+        self.credit = credit  # what the peer has added to the stream's window
+
+
+class Endpoint:
+    """One end of a connection; see the module. One thread's. ``take`` raises Http2Error."""
+
+    __slots__ = (
+        "_answers",
+        "_block",
+        "_block_bytes_max",
+        "_block_ends",
+        "_grant_bytes",
+        "_greeted",
+        "_held",
+        "block_stream",
+        "outgoing",
+        "received",
+        "send_window",
+        "stream_window",
+        "streams_max",
+    )
+
+    def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
+        """``window_bytes`` is the connection's window that the owner announces, renewed each time half of it is used.
+
+        The owner answers for the streams' windows.
+        """
+        self._grant_bytes = max(1, window_bytes // 2)
+        self._block_bytes_max = block_bytes_max
+        self._greeted = False
+        self._block = bytearray()
+        self._block_ends = False  # the stream, with the block that is unfinished
+        self._held: dict[int, _Held] = {}
+        self._answers = 0
+        self.block_stream = 0
+        """The stream whose header block is unfinished, so that no frame but its continuation may come; 0: none."""
+        self.outgoing = bytearray()
+        """What is to be sent; ``take_outgoing`` empties it."""
+        self.received = 0
+        """Bytes of DATA for which the peer was given no new window yet. Whoever adds calls ``grant`` now and then."""
+        self.send_window = WINDOW_DEFAULT
+        """Bytes of DATA that the connection may send. Whoever sends without ``send_body`` takes them off."""
+        self.stream_window = WINDOW_DEFAULT
+        """The window of a new stream."""
+        self.streams_max = STREAMS_UNTOLD
+        """Streams at a time that the peer allows."""
+
+    def take(self, data: bytes, at: int) -> tuple[int, Event | None]:
+        """Takes the frame that begins at an offset: where the next begins, and what its stream's owner must see.
+
+        The offset stays where it is if the frame is not all there yet. Raises Http2Error.
+        """
+        if len(data) - at < _HEADER_BYTES:
+            return at, None
+        head, flags, stream = HEADER.unpack_from(data, at)
+        start = at + _HEADER_BYTES
+        if head == _WINDOW_UPDATE_HEADER and not stream and len(data) - start >= 4 and not self.block_stream:
+            self._widen(_U32.unpack_from(data, start)[0])  # the one frame that some servers send with every reply
+            return start + 4, None
+        stop = start + (head >> 8)
+        if head >> 8 > FRAME_BYTES_MAX or not self._greeted:
+            self._check_greeting(head, flags)
+        if stop > len(data):
+            return at, None
+        kind, stream = head & 0xFF, stream & STREAM_MAX
+        if self.block_stream and (kind != CONTINUATION or stream != self.block_stream):
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} inside a header block")
+        taker = _TAKERS.get(kind)
+        return stop, taker(self, flags, stream, data[start:stop]) if taker else None
+
+    def take_outgoing(self) -> bytes:
+        """What is to be sent now."""
+        if not self.outgoing:
+            return b""
+        data = bytes(self.outgoing)
+        self.outgoing.clear()
+        self._answers = 0
+        return data
+
+    def grant(self) -> None:
+        """Gives the peer new window for what was ``received``, once it is half of it."""
+        if self.received >= self._grant_bytes:
+            self.outgoing += window_update(0, self.received)
+            self.received = 0
+
+    # ---- sending bodies
+
+    def send_body(self, stream: int, body: bytes, end_stream: bool, after: bytes = b"", credit: int = 0) -> bytes:
+        """A stream's whole body, of a byte or more, in frames, as far as the windows allow; the rest is held.
+
+        ``after`` follows the body, as trailers do; ``credit`` is what the peer has added to the stream's window so far.
+        """
+        held = _Held(body, end_stream, after, credit)
+        frames = self._allowed(stream, held)
+        if held.at < len(body):
+            self._held[stream] = held
+        return frames
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether any body is held."""
+        return bool(self._held)
+
+    def drop(self, stream: int) -> bool:
+        """Forgets what is held of a stream; says whether anything was."""
+        return self._held.pop(stream, None) is not None
+
+    def _allowed(self, stream: int, held: _Held) -> bytes:
+        """The frames of a body that may be sent now, and what follows it once it is through."""
+        total = len(held.body)
+        stop = min(total, held.at + max(0, min(self.send_window, self.stream_window + held.credit - held.at)))
+        self.send_window -= stop - held.at
+        frames = []
+        for at in range(held.at, stop, FRAME_BYTES_MAX):
+            piece = held.body[at : min(at + FRAME_BYTES_MAX, stop)]
+            ends = held.end_stream and at + len(piece) == total
+            frames.append(frame(DATA, END_STREAM if ends else 0, stream, piece))
+        held.at = stop
+        if stop == total:
+            frames.append(held.after)
+        return b"".join(frames)
+
+    def _send_held(self) -> None:
+        """After a window grew: sends what it now allows, oldest first."""
+        for stream, held in list(self._held.items()):
+            self.outgoing += self._allowed(stream, held)
+            if held.at == len(held.body):
+                del self._held[stream]
+
+    def _widen(self, count: int) -> None:
+        """Counts a WINDOW_UPDATE of the connection."""
+        window = self.send_window + (count & WINDOW_MAX)
+        if not self._greeted or window == self.send_window:
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a WINDOW_UPDATE of 0, or before SETTINGS")
+        if window > WINDOW_MAX:
+            raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {window} bytes, allowed: {WINDOW_MAX}")
+        self.send_window = window
+        if self._held:
+            self._send_held()
+
+    # ---- taking frames, one kind each
+
+    def _check_greeting(self, head: int, flags: int) -> None:
+        """A frame's length, and that SETTINGS come first: both say that whoever is there speaks something else."""
+        length, kind = head >> 8, head & 0xFF
+        if not self._greeted and (kind != SETTINGS or flags & ACK):
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the peer does not begin with SETTINGS: it speaks no HTTP/2")
+        if length > FRAME_BYTES_MAX:
+            raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length} bytes, allowed: {FRAME_BYTES_MAX}")
+
+    def _take_data(self, flags: int, stream: int, payload: bytes) -> Event:
+        _check(stream, payload, DATA, of_connection=False)
+        self.received += len(payload)
+        self.grant()
+        return DATA, stream, bool(flags & END_STREAM), _unpadded(payload, flags)
+
+    def _take_headers(self, flags: int, stream: int, payload: bytes) -> Event | None:
+        _check(stream, payload, HEADERS, of_connection=False)
+        block = _unpadded(payload, flags)
+        if flags & PRIORITISED:
+            if len(block) < 5:
+                raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, "HEADERS too short for their priority")
+            block = block[5:]
+        if flags & END_HEADERS:
+            self._check_block(block)
+            return HEADERS, stream, bool(flags & END_STREAM), block
+        self.block_stream = stream
+        self._block_ends = bool(flags & END_STREAM)
+        self._block += block
+        return None
+
+    def _take_continuation(self, flags: int, stream: int, payload: bytes) -> Event | None:
+        if not self.block_stream:
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a CONTINUATION of nothing")
+        if not payload and not flags & END_HEADERS:  # costs the sender little, and would have no end
+            raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "a CONTINUATION without a byte")
+        self._block += payload
+        self._check_block(self._block)
+        if not flags & END_HEADERS:
+            return None
+        event = (HEADERS, stream, self._block_ends, bytes(self._block))
+        self.block_stream = 0
+        self._block = bytearray()
+        return event
+
+    def _check_block(self, block: bytes | bytearray) -> None:
+        if len(block) > self._block_bytes_max:
+            detail = f"a header block of {len(block)} bytes or more, allowed: {self._block_bytes_max}"
+            raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, detail)
+
+    def _take_settings(self, flags: int, stream: int, payload: bytes) -> None:
+        _check(stream, payload, SETTINGS, of_connection=True)
+        if len(payload) % 6 or (flags & ACK and payload):
+            raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes")
+        if flags & ACK:
+            return
+        if not self._greeted:
+            self._greeted = True
+            self.streams_max = STREAM_MAX  # unless they say otherwise
+        for setting, value in _SETTING.iter_unpack(payload):
+            self._apply(setting, value)
+        self._answer(frame(SETTINGS, ACK, 0))
+        if self._held:
+            self._send_held()
+
+    def _apply(self, setting: int, value: int) -> None:
+        if setting == INITIAL_WINDOW_SIZE:
+            if value > WINDOW_MAX:
+                raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {value} bytes, allowed: {WINDOW_MAX}")
+            self.stream_window = value
+        elif setting == MAX_CONCURRENT_STREAMS:
+            self.streams_max = value
+        elif setting == MAX_FRAME_SIZE and not FRAME_BYTES_MAX <= value < 2**24:
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frames of {value} bytes, allowed: {FRAME_BYTES_MAX} and more")
+        elif setting == ENABLE_PUSH and value > 1:
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"ENABLE_PUSH of {value}, allowed: 0 and 1")
+
+    def _take_ping(self, flags: int, stream: int, payload: bytes) -> None:
+        _check(stream, payload, PING, of_connection=True)
+        if not flags & ACK:
+            self._answer(frame(PING, ACK, 0, payload))
+
+    def _answer(self, answer: bytes) -> None:
+        self._answers += 1
+        if self._answers > ANSWERS_MAX:
+            raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, f"over {ANSWERS_MAX} PING and SETTINGS at once")
+        self.outgoing += answer
+
+    def _take_window_update(self, flags: int, stream: int, payload: bytes) -> Event | None:
+        _check(stream, payload, WINDOW_UPDATE, of_connection=None)
+        count = _U32.unpack(payload)[0] & WINDOW_MAX
+        if not stream:
+            self._widen(count)
+            return None
+        held = self._held.get(stream)
+        if not count or (held and self.stream_window + held.credit + count - held.at > WINDOW_MAX):
+            raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a WINDOW_UPDATE of {count} bytes on stream {stream}")
+        if held is None:
+            return WINDOW_UPDATE, stream, False, payload
+        held.credit += count
+        self._send_held()
+        return None
+
+    def _take_rst_stream(self, flags: int, stream: int, payload: bytes) -> Event:
+        _check(stream, payload, RST_STREAM, of_connection=False)
+        return RST_STREAM, stream, True, payload
+
+    def _take_goaway(self, flags: int, stream: int, payload: bytes) -> Event:
+        _check(stream, payload, GOAWAY, of_connection=True)
+        if len(payload) < 8:
+            raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"GOAWAY of {len(payload)} bytes")
+        return GOAWAY, 0, False, payload
+
+    def _take_priority(self, flags: int, stream: int, payload: bytes) -> None:
+        _check(stream, payload, PRIORITY, of_connection=False)
+
+    def _take_push_promise(self, flags: int, stream: int, payload: bytes) -> None:
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, "PUSH_PROMISE, which no end here allows")
+
+
+_TAKERS: dict[int, Callable[[Endpoint, int, int, bytes], Event | None]] = {
+    DATA: Endpoint._take_data,
+    HEADERS: Endpoint._take_headers,
+    PRIORITY: Endpoint._take_priority,
+    RST_STREAM: Endpoint._take_rst_stream,
+    SETTINGS: Endpoint._take_settings,
+    PUSH_PROMISE: Endpoint._take_push_promise,
+    PING: Endpoint._take_ping,
+    GOAWAY: Endpoint._take_goaway,
+    WINDOW_UPDATE: Endpoint._take_window_update,
+    CONTINUATION: Endpoint._take_continuation,
+}
+
+
+def _check(stream: int, payload: bytes, kind: int, of_connection: bool | None) -> None:
+    """That a frame is on a stream, or on none, as its kind asks, and as long as that. None: either will do."""
+    if of_connection is not None and of_connection == bool(stream):
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}")
+    expected = _PAYLOAD_BYTES.get(kind)
+    if expected is not None and len(payload) != expected:
+        raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"frame {kind} of {len(payload)} bytes, allowed: {expected}")
+
+
+def _unpadded(payload: bytes, flags: int) -> bytes:
+    """A DATA or HEADERS frame's payload without its padding."""
+    if not flags & PADDED:
+        return payload
+    padding = payload[0] if payload else 0
+    if padding >= len(payload):
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, "padding longer than its frame")
+    return payload[1 : len(payload) - padding]

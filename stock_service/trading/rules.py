@@ -1,0 +1,44 @@
+"""The rules of trading: pure functions of a stock and a request, written once.
+
+A catalog makes each of them atomic; the linearizability check uses the same functions as the sequential specification.
+A step gives back the stock that is to stand and how the request ended. The very object it was given means "no commit":
+that is how a catalog tells a refusal from a change (a price set to what it was is a change).
+
+What needs no stock is checked first (``trade_refusal``, ``update_refusal``), in the specified order: unknown stock,
+then quantity or price, then side; suspension, which needs the stock, comes last. Stocks are built by position, not with
+``dataclasses.replace``: it is under a lock, and three times as fast.
+"""
+
+from stock_service.trading.model import QUANTITY_MAX, Side, Status, Stock
+
+
+def lookup_status(stock: Stock) -> Status:
+    """OK, or SUSPENDED for a stock whose volume stands at its limit."""
+    return Status.SUSPENDED if stock.volume >= stock.volume_limit else Status.OK
+
+
+def trade_refusal(quantity: int, side: int) -> Status | None:
+    """Why no stock could take this trade, or None."""
+    if not 0 < quantity <= QUANTITY_MAX:
+        return Status.INVALID_QUANTITY
+    if side != Side.BUY and side != Side.SELL:
+        return Status.INVALID_SIDE
+    return None
+
+
+def trade(stock: Stock, quantity: int) -> tuple[Stock, Status]:
+    """Adds a quantity that ``trade_refusal`` let pass; SUSPENDED if it would carry the volume past the limit."""
+    volume = stock.volume + quantity
+    if volume > stock.volume_limit:
+        return stock, Status.SUSPENDED
+    return Stock(stock.name, stock.price_cents, stock.volume_limit, volume), Status.OK
+
+
+def update_refusal(price_cents: int) -> Status | None:
+    """Why no stock could take this price, or None. Zero is a price."""
+    return Status.INVALID_PRICE if price_cents < 0 else None
+
+
+def update(stock: Stock, price_cents: int) -> tuple[Stock, Status]:
+    """Sets a price that ``update_refusal`` let pass."""
+    return Stock(stock.name, price_cents, stock.volume_limit, stock.volume), Status.OK

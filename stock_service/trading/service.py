@@ -1,0 +1,42 @@
+"""The stock service, said in protobuf: each method decodes, asks the exchange, and encodes what it replies."""
+
+from stock_service.rpc.service import Service, method
+from stock_service.trading.exchange import Exchange
+from stock_service.v1 import stock_pb2
+
+STOCK_SERVICE = stock_pb2.DESCRIPTOR.services_by_name["StockService"].full_name
+LOOKUP = f"/{STOCK_SERVICE}/Lookup"
+TRADE = f"/{STOCK_SERVICE}/Trade"
+UPDATE = f"/{STOCK_SERVICE}/Update"
+
+
+def stock_service(exchange: Exchange) -> Service:
+    """The stock service on an exchange."""
+
+    def lookup(request: stock_pb2.LookupRequest) -> stock_pb2.LookupResponse:
+        reply = exchange.lookup(request.name)
+        return stock_pb2.LookupResponse(
+            status=reply.status,  # type: ignore[arg-type]  # the numbers of Status are the wire's
+            price_cents=reply.price_cents,
+            volume=reply.volume,
+            sequence=reply.sequence,
+        )
+
+    def trade(request: stock_pb2.TradeRequest) -> stock_pb2.TradeResponse:
+        reply = exchange.trade(request.name, request.quantity, request.side, request.request_id)
+        return stock_pb2.TradeResponse(
+            status=reply.status,  # type: ignore[arg-type]
+            volume=reply.volume,
+            sequence=reply.sequence,
+        )
+
+    def update(request: stock_pb2.UpdateRequest) -> stock_pb2.UpdateResponse:
+        reply = exchange.update(request.name, request.price_cents)
+        return stock_pb2.UpdateResponse(status=reply.status, sequence=reply.sequence)  # type: ignore[arg-type]
+
+    methods = {
+        LOOKUP: method(stock_pb2.LookupRequest, lookup),
+        TRADE: method(stock_pb2.TradeRequest, trade),
+        UPDATE: method(stock_pb2.UpdateRequest, update),
+    }
+    return Service(STOCK_SERVICE, methods)

@@ -1,0 +1,55 @@
+"""The limits of a load plan."""
+
+import dataclasses
+
+import pytest
+
+from clients.load.plan.load_plan import CLIENTS_MAX, CONNECTIONS_MAX, LoadPlan
+from stock_service.rpc.errors import UsageError
+
+PLAN = LoadPlan("sockets", ("127.0.0.1", 1), 1, {"lookup": 1.0}, ("GameStart",), 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "option"),
+    [
+        ({"transport": "pigeon"}, "--transport"),
+        ({"clients": 0}, "--clients"),
+        ({"clients": CLIENTS_MAX + 1}, "--clients"),
+        ({"connections_per_client": 0}, "--connections-per-client"),
+        ({"clients": 2, "connections_per_client": CONNECTIONS_MAX}, "--connections-per-client"),
+        ({"connection": "sometimes"}, "--connection"),
+        ({"warm_up_s": -1.0}, "--warm-up-s"),
+        ({"warm_up_s": float("nan")}, "--warm-up-s"),
+        ({"duration_s": 0.0}, "--duration-s"),
+        ({"duration_s": 3601.0}, "--duration-s"),
+        ({"timeout_s": 61.0}, "--timeout-s"),
+        ({"quantity": 0}, "--quantity"),
+        ({"stocks": ()}, "--stocks"),
+        ({"mix": {}}, "--mix"),
+        ({"mix": {"echo": 1.0}}, "--mix"),
+        ({"mix": {"lookup": 0.0}}, "--mix"),
+        ({"mix": {"lookup": float("inf")}}, "--mix"),
+        ({"mix": {"lookup": 1e-7}}, "--mix"),
+        ({"client": "fastest"}, "--client"),
+        ({"rate_hz": 0.0}, "--rate-hz"),
+        ({"rate_hz": float("nan")}, "--rate-hz"),
+        ({"rate_hz": 1e7}, "--rate-hz"),
+        ({"arrivals": "bursts"}, "--arrivals"),
+        ({"choice": "pareto"}, "--choice"),
+        ({"zipf_s": 0.0}, "--zipf-s"),
+        ({"zipf_s": 11.0}, "--zipf-s"),
+    ],
+)
+def test_a_plan_outside_the_limits_is_refused(change: dict[str, object], option: str) -> None:
+    """Where it is made, naming the option of the command line."""
+    with pytest.raises(UsageError) as refused:
+        dataclasses.replace(PLAN, **change)  # type: ignore[arg-type]
+    assert refused.value.option == option
+
+
+@pytest.mark.parametrize("connections", [1, 16, 512, CONNECTIONS_MAX])
+def test_memory_for_records_is_bounded(connections: int) -> None:
+    """However many connections there are, all together hold 25 bytes × 2^26 at the very most; up to 512, × 2^23."""
+    plan = dataclasses.replace(PLAN, connections_per_client=connections)
+    assert plan.records_max * plan.connections <= (2**23 if connections <= 512 else 2**26)

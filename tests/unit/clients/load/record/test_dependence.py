@@ -1,0 +1,148 @@
+"""Dependence: design effects against their theory, and arrivals that do and do not follow the declared process."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from clients.load.record import dependence
+from clients.load.record.dependence import arrival_check, design_effect
+
+Gaps = npt.NDArray[np.int64]
+
+RATE_HZ = 10_000
+MEAN_NS = 100_000
+N = 20_000
+
+
+def chain(correlation: float, n: int, seed: int = 1) -> npt.NDArray[np.float64]:
+    """A first-order autoregressive series of deviation 1."""
+    new = np.random.default_rng(seed).standard_normal(n)
+    values = new.copy()
+    for place in range(1, n):
+        values[place] = correlation * values[place - 1] + np.sqrt(1 - correlation**2) * new[place]
+    return values
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("correlation", "effect"), [(0.0, 1.0), (0.5, 3.0), (0.8, 9.0)])
+def test_the_design_effect_of_a_mean_is_that_of_the_theory(correlation: float, effect: float) -> None:
+    """(1 + ρ) ÷ (1 - ρ) for first-order autoregression; over 20 runs of 20,000, within 15 %."""
+    found = [design_effect(chain(correlation, 20_000, seed)) for seed in range(20)]
+    assert float(np.mean(found)) == pytest.approx(effect, rel=0.15)
+
+
+def test_the_design_effect_of_exceedances_that_come_in_runs_is_their_length() -> None:
+    """A hundredth of the requests, in runs of 20: each run is worth one."""
+    rng = np.random.default_rng(2)
+    effects = [design_effect(np.repeat(rng.random(5000) < 0.01, 20)) for _ in range(20)]
+    assert float(np.mean(effects)) == pytest.approx(20, rel=0.15)
+
+
+def test_batches_are_long_even_in_a_long_run() -> None:
+    """Exceedances that last for 500 requests, of 200,000: batches of √n requests would be shorter than one of them."""
+    rng = np.random.default_rng(3)
+    effects = [design_effect(np.repeat(rng.random(400) < 0.05, 500)) for _ in range(20)]
+    assert float(np.mean(effects)) == pytest.approx(470, rel=0.15)
+
+
+def test_one_burst_is_worth_about_one_exceedance() -> None:
+    """Ten slow requests behind one stall, in 10,000."""
+    above = np.zeros(10_000, np.bool_)
+    above[4321:4331] = True
+    assert 8 < design_effect(above) < 12
+
+
+def test_nothing_is_made_up_where_nothing_is_known() -> None:
+    """All alike, too few, or alternating: 1, and never less."""
+    assert design_effect(np.zeros(1000, np.bool_)) == 1
+    assert design_effect(np.arange(31)) == 1
+    assert design_effect(np.arange(1000) % 2) == 1
+
+
+def poisson(seed: int, mean_ns: float = MEAN_NS, n: int = N) -> Gaps:
+    """Exponential gaps."""
+    return np.rint(np.random.default_rng(seed).exponential(mean_ns, n)).astype(np.int64)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [200, 2000, 100_000])
+def test_poisson_arrivals_are_accepted(n: int) -> None:
+    """Of 100 runs, one at most is refused."""
+    assert sum(bool(arrival_check(poisson(seed, n=n), RATE_HZ, "poisson").faults) for seed in range(100)) <= 1
+
+
+def paired(seed: int) -> Gaps:
+    """Two at a time."""
+    gaps = np.zeros(N, np.int64)
+    gaps[::2] = poisson(seed, 2 * MEAN_NS, N // 2)
+    return gaps
+
+
+def wavy(seed: int) -> Gaps:
+    """The right gaps on the whole, but of 500 arrivals now dense and now sparse."""
+    return (poisson(seed) * np.where(np.arange(N) // 500 % 2, 1.3, 0.7)).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "said"),
+    [
+        (lambda _: np.full(N, MEAN_NS), "exponential gaps"),
+        (lambda seed: poisson(seed, 1.08 * MEAN_NS), "rate"),
+        (paired, "exponential gaps"),
+        (lambda seed: np.sort(poisson(seed)), "long windows"),
+        (wavy, "long windows"),
+        (lambda seed: np.random.default_rng(seed).gamma(4, MEAN_NS / 4, N).astype(np.int64), "short windows"),
+    ],
+    ids=["constant", "8 % slow", "in pairs", "sorted", "in waves", "too regular"],
+)
+def test_what_is_not_poisson_is_refused_and_says_why(gaps: Callable[[int], Gaps], said: str) -> None:
+    """Every time; gaps in a wrong order alone are seen by the counts alone."""
+    for seed in range(10):
+        assert said in "; ".join(arrival_check(gaps(seed), RATE_HZ, "poisson").faults)
+
+
+def test_sorted_exponential_gaps_are_right_but_for_their_order() -> None:
+    """So only the dispersion says so: without it, gate 8 would let them pass."""
+    check = arrival_check(np.sort(poisson(1)), RATE_HZ, "poisson")
+    assert check.ks_distance < dependence.DISTANCE_MAX
+    assert all("dispersion" in fault for fault in check.faults)
+
+
+def test_constant_arrivals_are_accepted_with_their_jitter_and_a_pause() -> None:
+    """2 µs either way; and 10 ms in which nothing was sent, made good at once."""
+    gaps = MEAN_NS + np.random.default_rng(1).integers(-2000, 2001, N)
+    gaps[500:601] = [100 * MEAN_NS, *[1000] * 100]
+    check = arrival_check(gaps, RATE_HZ, "constant")
+    assert check.faults == ()
+    assert check.off_period_share == pytest.approx(101 / N)
+
+
+@pytest.mark.parametrize("gaps", [poisson(1), np.full(N, 102_000), np.tile([1000, 199_000], N // 2)])
+def test_what_is_not_constant_is_refused(gaps: Gaps) -> None:
+    """Poisson, 2 % slow, in pairs."""
+    assert arrival_check(gaps, RATE_HZ, "constant").faults
+
+
+def test_a_check_of_arrivals_counts_what_it_saw() -> None:
+    """And is JSON as it is."""
+    check = arrival_check(poisson(3), RATE_HZ, "poisson")
+    assert check.count == N
+    assert check.rate_ratio == pytest.approx(MEAN_NS / check.mean_gap_ns)
+    assert check.coefficient_of_variation == pytest.approx(1, abs=0.03)
+    assert check.dispersion_short == pytest.approx(1, abs=0.1)
+    assert check.dispersion_long == pytest.approx(1, abs=0.5)
+    assert json.loads(json.dumps(asdict(check)))["faults"] == []
+
+
+def test_arrivals_that_cannot_be_checked_are_refused() -> None:
+    """Too few is a fault; all at once is one too; no rate, no gaps, or time going back is an error."""
+    assert arrival_check(poisson(1, n=99), RATE_HZ, "poisson").faults == ("99 gaps, needed: 100",)
+    assert arrival_check(np.zeros(N, np.int64), RATE_HZ, "poisson").faults
+    assert arrival_check(np.zeros(N, np.int64), RATE_HZ, "constant").faults
+    for gaps, rate_hz in ((poisson(1), 0.0), (poisson(1, n=0), 1.0), (np.array([1, -1]), 1.0)):
+        with pytest.raises(ValueError, match=r"gap|rate"):
+            arrival_check(gaps, rate_hz, "poisson")

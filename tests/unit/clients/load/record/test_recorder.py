@@ -1,0 +1,334 @@
+"""What belongs to the window, what is said of it, and that nothing is lost on the way."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.outcomes import INVALID_REPLY, NEVER_SENT, TYPE_STEP, fault_outcome
+from clients.load.record import recorder as recording
+from clients.load.record.recorder import Recorded, Recorder, Span, joined, merged
+from clients.load.record.records import Records, Window
+from stock_service.rpc.errors import DeadlineExceeded, Unavailable
+from stock_service.trading.model import Status
+
+WINDOW = Window(0, 1000, 2000)
+CLOSED = LoadPlan("sockets", ("127.0.0.1", 1), 1, {"lookup": 1.0, "trade": 1.0}, ("A",), 0.0, 1.0)
+OPEN = replace(CLOSED, rate_hz=1e6)
+
+OK, SUSPENDED = int(Status.OK), int(Status.SUSPENDED)
+
+
+def folded(
+    *requests: tuple[int, int, int, int], plan: LoadPlan = CLOSED, firsts: tuple[int, ...] = ()
+) -> tuple[Recorded, Span]:
+    """One connection's requests (due, sent, done, outcome), and what was made of them."""
+    records = Records()
+    for place, (due_ns, sent_ns, done_ns, outcome) in enumerate(requests):
+        records.started += 1
+        records.note(sent_ns, done_ns, outcome, None if plan.rate_hz is None else due_ns)
+        if place in firsts:
+            records.note_first()
+    recorder = Recorder(plan, 0, WINDOW)
+    span = recorder.new_span(0)
+    recorder.fold(records, span)
+    assert len(records.outcomes) == 0
+    return recorder.recorded(), span
+
+
+def closed(*requests: tuple[int, int, int], firsts: tuple[int, ...] = ()) -> tuple[Recorded, Span]:
+    """The same of a closed loop: (sent, done, outcome)."""
+    return folded(*((sent_ns, sent_ns, done_ns, outcome) for sent_ns, done_ns, outcome in requests), firsts=firsts)
+
+
+def test_a_request_belongs_to_the_window_in_which_it_was_due() -> None:
+    """Warm-up is not recorded; one due in the window counts however long it took; a first call is apart."""
+    requests = ((10, 60, OK), (500, 1500, OK), (1000, 1010, OK), (1999, 9999, OK), (2000, 2001, OK))
+    recorded, span = closed(*requests, firsts=(0,))
+    lookups = recorded.requests["lookup"]
+    assert (lookups.outcomes, lookups.response.count, lookups.response.max_ns) == ({"OK": 2}, 2, 8000)
+    assert (recorded.first_calls.count, recorded.first_calls.max_ns) == (1, 50)
+    assert (span.replies, span.began, recorded.recorded) == (2, 5, 5)
+
+
+def test_in_an_open_loop_it_is_when_it_was_due_that_counts() -> None:
+    """Not when it was sent: one that waited until after the window is the window's, and none that waited until it."""
+    recorded, _ = folded((900, 1100, 1200, OK), (1900, 2100, 2200, OK), (1500, 1510, 1600, OK), plan=OPEN)
+    lookups = recorded.requests["lookup"]
+    assert lookups.outcomes == {"OK": 2}
+    assert (lookups.response.min_ns, lookups.response.max_ns) == (100, 300)
+    assert (lookups.service.min_ns, lookups.service.max_ns) == (90, 100)
+    assert (recorded.late.count, recorded.late.min_ns, recorded.late.max_ns) == (2, 10, 200)
+
+
+def test_in_a_closed_loop_response_and_service_time_are_one() -> None:
+    """The very same object, so that neither is stored twice."""
+    recorded, _ = closed((1100, 1200, OK))
+    assert recorded.requests["lookup"].service is recorded.requests["lookup"].response
+    assert recorded.late.count == 0
+
+
+def test_first_calls_are_apart_wherever_they_stand() -> None:
+    """They pay for what comes once; a connection made anew has another one; who only had these is starved."""
+    recorded, span = closed((1100, 1150, OK), (1200, 1210, OK), (1300, 1360, OK), firsts=(0, 2))
+    assert (recorded.first_calls.count, recorded.first_calls.max_ns) == (2, 60)
+    assert recorded.requests["lookup"].outcomes == {"OK": 1}
+    assert span.replies == 1
+    alone, its_span = closed((1100, 1900, OK), firsts=(0,))
+    assert (its_span.replies, alone.requests["lookup"].outcomes) == (0, {})
+
+
+def test_a_first_call_that_failed_is_an_error_and_none_of_the_schedules_sends() -> None:
+    """It counts among the window's errors, with its time; not as late, as a send at the rate, or as a first call."""
+    gone = fault_outcome(Unavailable("gone"))
+    scheduled = [(due_ns, due_ns + 5, due_ns + 9, OK) for due_ns in range(1000, 1900, 5)]
+    without, _ = folded(*scheduled, plan=OPEN)
+    recorded, span = folded(*scheduled, (1901, 1901, 1941, gone), plan=OPEN, firsts=(len(scheduled),))
+    lookups = recorded.requests["lookup"]
+    assert (lookups.outcomes, lookups.errors) == ({"OK": 180}, {"unavailable": 1})
+    assert (lookups.response.count, lookups.response.max_ns) == (181, 40)
+    assert recorded.errors == {"unavailable": 1}
+    assert (span.began, recorded.recorded, recorded.completed, recorded.first_calls.count) == (181, 181, 180, 0)
+    assert (recorded.late.count, recorded.late.min_ns) == (180, 5)
+    assert recorded.arrivals == without.arrivals is not None
+
+
+def test_a_first_call_that_is_answered_after_the_end_is_none() -> None:
+    """A starved client may be served when the others have left."""
+    assert closed((500, 2100, OK), firsts=(0,))[0].first_calls.count == 0
+
+
+def test_types_outcomes_and_errors_are_told_apart() -> None:
+    """Errors are timed too, up to their end, and those outside the window are only in the run's own count."""
+    late = fault_outcome(DeadlineExceeded(""))
+    recorded, _ = closed(
+        (1, 2, OK),
+        *((1100, 1200, outcome) for outcome in (OK, SUSPENDED, TYPE_STEP + OK, TYPE_STEP + INVALID_REPLY, late)),
+        (900, 950, fault_outcome(Unavailable(""))),
+        (1300, 1300, NEVER_SENT),
+        firsts=(0,),
+    )
+    lookups, trades = recorded.requests["lookup"], recorded.requests["trade"]
+    assert lookups.outcomes == {"OK": 1, "SUSPENDED": 1}
+    assert lookups.errors == {"deadline_exceeded": 1, "never_sent": 1}
+    assert (trades.outcomes, trades.errors) == ({"OK": 1}, {"invalid_reply": 1})
+    assert (lookups.response.count, lookups.response.out_of_range, trades.response.count) == (3, 1, 2)
+    assert recorded.errors == {"deadline_exceeded": 1, "invalid_reply": 1, "never_sent": 1, "unavailable": 1}
+    assert recorded.recorded == 8
+
+
+@pytest.mark.parametrize("plan", [CLOSED, OPEN])
+def test_a_failed_attempt_to_connect_is_an_error_of_the_run_and_no_request(plan: LoadPlan) -> None:
+    """It is in no time, no count of requests and no slice; and is added to the errors of requests of its kind."""
+    records = Records()
+    for _ in range(3):
+        records.note_unconnected(Unavailable("refused"))
+    records.started = 1
+    records.note(1100, 1200, fault_outcome(Unavailable("gone")), None if plan.rate_hz is None else 1090)
+    recorder = Recorder(plan, 0, WINDOW)
+    span = recorder.new_span(0)
+    recorder.fold(records, span)
+    recorder.fold(records, span)
+    recorded = recorder.recorded()
+    assert recorded.errors == {"unavailable": 4}
+    assert recorded.requests["lookup"].errors == {"unavailable": 1}
+    assert (recorded.requests["lookup"].response.count, recorded.requests["lookup"].service.count) == (1, 1)
+    assert (span.began, span.recorded, recorded.recorded, recorded.slices.counts.sum()) == (1, 1, 1, 1)
+
+
+def test_completed_are_the_replies_that_came_within_the_window() -> None:
+    """Whenever they were due; neither faults nor first calls."""
+    requests = ((500, 999, OK), (500, 1000, OK), (1500, 1999, OK), (1500, 2000, OK), (1500, 1600, NEVER_SENT))
+    recorded, _ = closed(*requests, (1100, 1200, OK), firsts=(5,))
+    assert recorded.completed == 2
+
+
+def test_think_time_is_from_a_reply_to_the_next_request() -> None:
+    """On that connection, both in the window; after a fault there is none."""
+    late = fault_outcome(DeadlineExceeded(""))
+    requests = (
+        (900, 1050, OK),
+        (1060, 1100, OK),
+        (1130, 1200, late),
+        (1300, 1400, OK),
+        (1405, 1999, OK),
+        (2005, 2010, OK),
+    )
+    recorded, _ = closed(*requests)
+    assert (recorded.think.count, recorded.think.sum_ns) == (2, 30 + 5)
+
+
+@pytest.mark.parametrize("plan", [CLOSED, OPEN])
+def test_folding_in_parts_is_folding_at_once(plan: LoadPlan, rng: random.Random) -> None:
+    """Where a run has more records than are held, it folds and goes on: not even a think time is lost."""
+    parted, whole = Recorder(plan, 0, WINDOW), Recorder(plan, 0, WINDOW)
+    parted_span, whole_span = parted.new_span(0), whole.new_span(0)
+    part, all_records = Records(), Records()
+    now_ns = 0
+    for number in range(1000):
+        sent_ns = now_ns + rng.randrange(1, 3)
+        now_ns = sent_ns + rng.randrange(1, 5)
+        outcome = rng.choice((OK, SUSPENDED, TYPE_STEP + OK, NEVER_SENT))
+        due_ns = None if plan.rate_hz is None else sent_ns - rng.randrange(3)
+        for records in (part, all_records):
+            records.started += 1
+            records.note(sent_ns, now_ns, outcome, due_ns)
+            if number in (0, 400):
+                records.note_first()
+        if number % 100 == 50:
+            parted.fold(part, parted_span)
+    parted.fold(part, parted_span)
+    whole.fold(all_records, whole_span)
+    assert_same(parted.recorded(), whole.recorded())
+    assert parted_span == whole_span
+    assert parted_span.began == parted_span.recorded == 1000
+
+
+def test_records_are_folded_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, at so many at a time; first calls are found in each."""
+    monkeypatch.setattr(recording, "_SLICE", 7)
+    requests = [(1000 + 10 * number, 1005 + 10 * number, OK) for number in range(50)]
+    sliced, span = closed(*requests, firsts=(0, 7, 20))
+    monkeypatch.undo()
+    whole, whole_span = closed(*requests, firsts=(0, 7, 20))
+    assert_same(sliced, whole)
+    assert (span.replies, span.recorded) == (whole_span.replies, 50) == (47, 50)
+
+
+def assert_same(one: Recorded, other: Recorded) -> None:
+    """To the last number."""
+    for name, report in one.requests.items():
+        its = other.requests[name]
+        assert (its.outcomes, its.errors) == (report.outcomes, report.errors)
+        assert its.response.to_json() == report.response.to_json()
+    for name in ("connects", "first_calls", "late", "think"):
+        assert getattr(one, name).to_json() == getattr(other, name).to_json()
+    assert (one.slices.counts == other.slices.counts).all()
+    assert (one.errors, one.recorded, one.completed) == (other.errors, other.recorded, other.completed)
+
+
+def test_an_open_loop_that_forgot_a_moment_is_refused() -> None:
+    """A record without the moment at which it was due would shift all others: better no result."""
+    records = Records()
+    records.note(1100, 1200, OK, 1050)
+    records.note(1200, 1300, OK)
+    recorder = Recorder(OPEN, 0, WINDOW)
+    with pytest.raises(ValueError, match="2 requests of an open loop, of which 1 were due"):
+        recorder.fold(records, recorder.new_span(0))
+
+
+@pytest.mark.parametrize("plan", [CLOSED, OPEN])
+@pytest.mark.parametrize("columns", [("due",), ("due", "sent"), ("due", "sent", "done"), ("connected_at",)])
+def test_a_request_that_a_signal_cut_off_is_not_recorded(plan: LoadPlan, columns: tuple[str, ...]) -> None:
+    """Some of its columns may be there, the outcome is not: those before it are as they were."""
+    records = Records()
+    records.note(1100, 1200, OK, None if plan.rate_hz is None else 1050)
+    records.note_connect(1000, 1010)
+    for column in columns:
+        getattr(records, column).append(1300)
+    records.started = 2
+    recorder = Recorder(replace(plan, connection="per-request"), 0, WINDOW)
+    span = recorder.new_span(0)
+    recorder.fold(records, span)
+    assert recorder.recorded().requests["lookup"].outcomes == {"OK": 1}
+    assert (span.began, span.recorded) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("began", "recorded", "most", "left"), [(10, 9, 1, 9), (10, 10, 5, 10), (10, 7, 2, 8), (9, 10, 3, 9)]
+)
+def test_what_an_interruption_cut_off_is_left_out_but_no_more(began: int, recorded: int, most: int, left: int) -> None:
+    """What could have been under way, where it is missing; anything else that is missing was lost, and shows."""
+    span = Span(0, began, recorded)
+    span.cut(most)
+    assert span.began == left
+
+
+def test_connections_are_numbered_through_all_clients() -> None:
+    """As in the raw records, which are kept where the plan asks for them: every request, first calls marked."""
+    plan = replace(OPEN, clients=2, connections_per_client=3, keep_records=True)
+    recorder = Recorder(plan, 1, WINDOW)
+    for number in (0, 2):
+        records = Records()
+        for due_ns in (500, 1500):
+            records.note(due_ns + 1, due_ns + 2, OK, due_ns)
+            if due_ns == 500:
+                records.note_first()
+        recorder.fold(records, recorder.new_span(number))
+    raw = recorder.recorded().raw
+    assert raw is not None
+    assert raw.connection.tolist() == [3, 3, 5, 5]
+    assert raw.due_ns.tolist() == [500, 1500] * 2
+    assert (raw.done_ns - raw.sent_ns).tolist() == [1] * 4
+    assert raw.first.tolist() == [True, False] * 2
+    assert len(joined([]).due_ns) == 0
+
+
+def test_the_warm_ups_connections_are_its_own_where_there_is_one_per_request() -> None:
+    """Of kept ones all are timed, since they are made before the window."""
+    for plan, count in ((CLOSED, 2), (replace(CLOSED, connection="per-request"), 1)):
+        records = Records()
+        records.note_connect(400, 500)
+        records.note_connect(1400, 1500)
+        recorder = Recorder(plan, 0, WINDOW)
+        recorder.fold(records, recorder.new_span(0))
+        assert recorder.recorded().connects.count == count
+
+
+def sends(moments: np.ndarray, connections: int = 1) -> Recorded:
+    """What a recorder makes of requests that were sent at these moments, by turns on so many connections."""
+    plan = replace(OPEN, rate_hz=1e6, connections_per_client=connections)
+    recorder = Recorder(plan, 0, Window(0, 0, 10**10))
+    for number in range(connections):
+        records = Records()
+        for at_ns in moments[number::connections].tolist():
+            records.started += 1
+            records.note(at_ns, at_ns + 100, OK, at_ns)
+        recorder.fold(records, recorder.new_span(number))
+    return recorder.recorded()
+
+
+def test_an_open_loops_sends_are_compared_with_what_was_declared() -> None:
+    """Those of all connections together; a process with too few to tell says nothing."""
+    moments = np.cumsum(np.random.default_rng(5).exponential(1000, 20_000)).astype(np.int64)
+    for connections in (1, 4):
+        check = sends(moments, connections).arrivals
+        assert check is not None
+        assert (check.count, check.faults) == (19_999, ())
+    late = np.maximum.accumulate(moments + np.where(np.arange(20_000) % 100 < 50, 40_000, 0))
+    check = sends(late).arrivals
+    assert check is not None
+    assert check.faults
+    assert sends(moments[:50]).arrivals is None
+    assert closed((1100, 1200, OK))[0].arrivals is None
+
+
+def test_what_was_never_sent_is_no_send() -> None:
+    """It would look like a burst at the run's end; the rate that is missing shows."""
+    moments = np.cumsum(np.full(1000, 1000))
+    plan = replace(OPEN, arrivals="constant")
+    recorder = Recorder(plan, 0, Window(0, 0, 10**10))
+    records = Records()
+    for place, at_ns in enumerate(moments.tolist()):
+        records.note(at_ns, at_ns, OK if place % 2 else NEVER_SENT, at_ns)
+    recorder.fold(records, recorder.new_span(0))
+    check = recorder.recorded().arrivals
+    assert check is not None
+    assert check.rate_ratio == pytest.approx(0.5, rel=0.01)
+
+
+def test_of_very_many_sends_the_first_part_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All sends before some moment, of every connection, so that the rate is right; memory is bounded."""
+    monkeypatch.setattr(recording, "SENDS_MAX", 1000)
+    moments = np.cumsum(np.random.default_rng(5).exponential(1000, 20_000)).astype(np.int64)
+    check = sends(moments, 4).arrivals
+    assert check is not None
+    assert check.count < 1000
+    assert check.faults == ()
+
+
+def test_counts_are_added_by_name() -> None:
+    """Over processes and request types."""
+    assert merged([{"OK": 1}, {}, {"OK": 2, "SUSPENDED": 1}]) == {"OK": 3, "SUSPENDED": 1}

@@ -1,0 +1,149 @@
+"""A client process from inside: what SIGTERM may cut, and what is counted of it."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from clients.load.plan.load_plan import ClientKind, LoadPlan
+from clients.load.record.records import Deadline, Window
+from clients.load.run import client_process
+from clients.load.run.client_process import Client, Interrupted, Stopping, _Alone, _Multiplexed, _Threads
+from stock_service.rpc.process.command_line import address
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def stopping() -> Stopping:
+    """Not installed: called by hand, as a signal would call it."""
+    return Stopping(Deadline(2**62))
+
+
+@pytest.fixture(autouse=True)
+def _handlers_stay() -> Iterator[None]:
+    """Whatever a test does to SIGTERM."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_sigterm_ends_the_sending_at_once(stopping: Stopping) -> None:
+    """Wherever the main thread is; a second one does nothing."""
+    with pytest.raises(Interrupted):
+        stopping()
+    assert stopping.deadline.ns == 0
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+
+
+def test_what_is_held_back_is_done_whole(stopping: Stopping) -> None:
+    """The signal is raised after it; the sending ends at once all the same."""
+    done: list[int] = []
+
+    def work() -> None:
+        with stopping.held_back():
+            stopping()
+            done.append(stopping.deadline.ns)
+
+    with pytest.raises(Interrupted):
+        work()
+    assert done == [0]
+    with Stopping(Deadline(1)).held_back():
+        pass
+
+
+def plan(server: str, **changes: object) -> LoadPlan:
+    """Lookups."""
+    base = LoadPlan("sockets", address(server), 1, {"lookup": 1.0}, ("GameStart",), 0.0, 0.1)
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def window(warm_up_ns: int, duration_ns: int) -> Window:
+    """From now on."""
+    now_ns = time.perf_counter_ns()
+    return Window(now_ns, now_ns + warm_up_ns, now_ns + warm_up_ns + duration_ns)
+
+
+@pytest.mark.parametrize("rate_hz", [None, 500.0])
+@pytest.mark.parametrize("connections", [1, 2])
+@pytest.mark.parametrize("client", ["lean", "library"])
+def test_a_client_reports_what_it_did(server: str, client: str, connections: int, rate_hz: float | None) -> None:
+    """All that it began, its connections numbered, and the processor time of the window alone."""
+    asked = plan(server, client=client, connections_per_client=connections, rate_hz=rate_hz)
+    before_s = time.process_time()
+    report = Client(asked, 0, [0] * 4096).measure(window(20 * MS, 100 * MS))
+    assert (report.fault, report.interrupted) == (None, False)
+    assert 0 < report.cpu_s < time.process_time() - before_s
+    assert report.recorded is not None
+    spans = report.recorded.spans
+    assert [span.connection for span in spans] == list(range(connections))
+    assert all(span.began == span.recorded > 0 for span in spans)
+    assert report.recorded.errors == {}
+    assert (report.recorded.first_calls.count, report.recorded.connects.count) == (connections, connections)
+
+
+@pytest.mark.parametrize("rate_hz", [None, 500.0])
+def test_a_client_that_is_interrupted_reports_what_it_did_until_then(server: str, rate_hz: float | None) -> None:
+    """In its warm-up nothing is of the window, no processor time either; nothing is lost."""
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    try:
+        client = Client(plan(server, connections_per_client=2, rate_hz=rate_hz), 0, [0] * 4096)
+        report = client.measure(window(30_000 * MS, 100 * MS))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        client._load._lanes.close()  # type: ignore[attr-defined]  # a process that is interrupted leaves it to the kernel
+    assert (report.interrupted, report.cpu_s) == (True, 0.0)
+    assert report.recorded is not None
+    assert report.recorded.requests["lookup"].outcomes == {}
+    assert all(span.began == span.recorded > 0 for span in report.recorded.spans)
+
+
+@pytest.mark.parametrize(("client", "connections"), [("lean", 2), ("library", 1), ("library", 2)])
+def test_what_waits_when_it_is_interrupted_is_counted(
+    client: ClientKind, connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a server that never answers: what is under way, or due by then; no request is in any latency."""
+    monkeypatch.setattr(client_process, "_INTERRUPTED_S", 0.0)
+    before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        asked = plan(f"127.0.0.1:{silent.getsockname()[1]}", rate_hz=500.0, arrivals="constant", timeout_s=5.0)
+        made = Client(replace(asked, client=client, connections_per_client=connections), 0, [0] * 4096)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            report = made.measure(window(0, 30_000 * MS))
+        finally:
+            signal.signal(signal.SIGALRM, before)
+    close(made)
+    assert report.interrupted
+    assert 20 <= report.unanswered <= 500 * 30
+    assert report.recorded is not None
+    assert [(span.began, span.recorded) for span in report.recorded.spans] == [(0, 0)] * connections
+
+
+def close(client: Client) -> None:
+    """What a process that was interrupted leaves to the kernel; threads end once the server is gone."""
+    load = client._load
+    if isinstance(load, _Multiplexed):
+        load._lanes.close()
+    elif isinstance(load, _Threads):
+        load._pool.shutdown()
+        for driver in load._drivers:
+            driver.close()
+    elif isinstance(load, _Alone):
+        load._driver.close()
+
+
+def test_a_client_that_cannot_connect_says_why(server: str) -> None:
+    """Instead of all else."""
+    host, _, _ = server.partition(":")
+    for connections in (1, 2):
+        report = Client(plan(f"{host}:1", connections_per_client=connections), 0, [0] * 4096).measure(window(0, MS))
+        assert report.fault is not None
+        assert report.recorded is None

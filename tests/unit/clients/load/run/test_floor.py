@@ -1,0 +1,25 @@
+"""The load client's floor is measured on a server that does nothing, which is gone afterwards."""
+
+import os
+import socket
+
+import pytest
+
+from clients.load.run.floor import floor, null_server
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["grpc", "sockets"])
+def test_there_is_a_floor(transport: str) -> None:
+    """Its median and 99th percentile are times over 0, in order."""
+    measured = floor(transport, "lean", None)
+    assert 0 < measured.floor_us_p50 <= measured.floor_us_p99
+
+
+@pytest.mark.slow
+def test_the_null_server_is_gone_afterwards() -> None:
+    """Within the block it accepts, on a core that the client leaves it; after it nothing listens."""
+    with null_server("sockets", {max(os.sched_getaffinity(0))}) as address:
+        socket.create_connection(address, 10).close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address, 10)

@@ -1,0 +1,368 @@
+"""Many connections in one thread, in a closed loop: against a real server and ones that say what a test tells them."""
+
+import socket
+import struct
+import threading
+import time
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from clients.load.plan.load_plan import LoadPlan, RequestType
+from clients.load.plan.outcomes import FAULT_FIRST, INVALID_REPLY, TYPE_STEP
+from clients.load.plan.workload import Workload
+from clients.load.send.lanes import SWEEP_NS
+from stock_service.rpc.errors import FaultCode, Unavailable
+from stock_service.rpc.process.command_line import address
+from stock_service.rpc.wire.framing import RequestFrame, encode_reply
+from stock_service.trading.model import Status
+from tests.unit.clients.load.send.lanes_bench import (
+    PLAN,
+    REPLY,
+    LineCodec,
+    Peer,
+    Say,
+    assert_all_accounted,
+    drive,
+    lanes,
+    ok,
+    recorded,
+    saying,
+)
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+OK = int(Status.OK)
+UNAVAILABLE, LATE = FAULT_FIRST + FaultCode.UNAVAILABLE, FAULT_FIRST + FaultCode.DEADLINE_EXCEEDED
+
+
+def test_every_connection_has_its_closed_loop(server: str) -> None:
+    """All of them send and are answered; what each recorded is in order, its next request sent after its last reply."""
+    with closing(lanes(address(server), 8, replace(PLAN, mix={"lookup": 1.0, "trade": 1.0}))) as some:
+        some.open()
+        drive(some, lambda: all(len(lane.records.outcomes) >= 20 for lane in some.lanes))
+        some.finish()
+        assert_all_accounted(some)
+        for lane in some.lanes:
+            records = lane.records
+            assert set(records.outcomes) == {OK, TYPE_STEP + OK}
+            assert (len(records.connect_ns), list(records.firsts), len(records.due)) == (1, [0], 0)
+            assert all(sent < done for sent, done in zip(records.sent, records.done, strict=True))
+            assert all(done < sent for done, sent in zip(records.done, records.sent[1:], strict=False))
+
+
+def test_records_are_folded_in_between(server: str) -> None:
+    """It stops at the bound; settled, no request is under way; and resumed, it goes on. Nothing is lost by it."""
+    folded = 0
+    with closing(lanes(address(server), 3, records_max=30)) as some:
+        some.open()
+        for _ in range(3):
+            while not some.drive(time.perf_counter_ns() + SWEEP_NS):
+                pass
+            some.settle()
+            assert all(not lane.waiting for lane in some.lanes)
+            assert recorded(some) >= 90
+            folded += recorded(some)
+            for lane in some.lanes:
+                lane.records.clear()
+            some.resume()
+            assert all(lane.waiting for lane in some.lanes)
+        drive(some, lambda: all(lane.records.outcomes for lane in some.lanes))
+        some.finish()
+        assert folded + recorded(some) == sum(lane.records.started for lane in some.lanes)
+
+
+def in_two(frame: RequestFrame) -> bytes:
+    """A reply in which another one is hidden: too much."""
+    return encode_reply(frame.call, 0, REPLY) * 2
+
+
+@pytest.mark.parametrize(
+    ("say", "outcome"),
+    [
+        (ok, OK),
+        (lambda frame: encode_reply(frame.call, 0, b"\xff\xff"), INVALID_REPLY),
+        (lambda frame: encode_reply(frame.call, 0, b""), INVALID_REPLY),
+        (lambda frame: encode_reply(frame.call, FaultCode.RESOURCE_EXHAUSTED, b"full"), FAULT_FIRST + 8),
+        (lambda _: encode_reply(0, FaultCode.RESOURCE_EXHAUSTED, b"too many connections"), FAULT_FIRST + 8),
+        (lambda frame: encode_reply(frame.call + 1, 0, REPLY), FAULT_FIRST + FaultCode.INTERNAL),
+        (in_two, FAULT_FIRST + FaultCode.INTERNAL),
+        (lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n", UNAVAILABLE),
+        (lambda _: None, UNAVAILABLE),
+    ],
+)
+def test_whatever_a_server_says_has_its_outcome(say: Say, outcome: int) -> None:
+    """A valid reply, a wrong one, a fault of the request or of the connection, a reply to nothing, and no reply."""
+    with saying(say) as where, closing(lanes(where, 1)) as some:
+        some.open()
+        drive(some, lambda: len(some.lanes[0].records.outcomes) >= 1)
+        assert some.lanes[0].records.outcomes[0] == outcome
+        some.finish()
+        assert_all_accounted(some)
+
+
+def test_a_connection_is_made_anew_after_a_fault() -> None:
+    """At the next sweep; the request that failed is not sent again, and the first call of each connection is marked."""
+    requests: list[RequestFrame] = []
+
+    def third_is_cut(frame: RequestFrame) -> bytes | None:
+        requests.append(frame)
+        return None if len(requests) == 3 else ok(frame)
+
+    with saying(third_is_cut) as where, closing(lanes(where, 1)) as some:
+        some.open()
+        records = some.lanes[0].records
+        drive(some, lambda: len(records.outcomes) >= 6)
+        assert list(records.outcomes[:6]) == [OK, OK, UNAVAILABLE, OK, OK, OK]
+        assert (len(records.connect_ns), list(records.firsts)) == (2, [0, 3])
+    workload = Workload(PLAN)
+    drawn = [workload.population[place].payload for place in workload.drawn(0, 0)[:6]]
+    assert [frame.payload for frame in requests[:6]] == drawn
+
+
+def test_a_server_that_refuses_is_left_alone_for_a_while() -> None:
+    """A lane that got a fault rests until the next sweep, and the connection is kept."""
+
+    def full(frame: RequestFrame) -> bytes:
+        return encode_reply(frame.call, FaultCode.RESOURCE_EXHAUSTED, b"full")
+
+    with saying(full) as where, closing(lanes(where, 1)) as some:
+        some.open()
+        records = some.lanes[0].records
+        drive(some, lambda: len(records.outcomes) == 3)
+        assert all(sent - done > 0 for done, sent in zip(records.done, records.sent[1:], strict=False))
+        assert records.sent[2] - records.sent[1] >= SWEEP_NS * 0.9
+        assert len(records.connect_ns) == 1
+
+
+def test_a_lane_goes_on_at_once_after_it_was_connected_again() -> None:
+    """A fault leaves it resting until the sweep; the connection made then does not."""
+    said: list[int] = []
+
+    def fault_and_cut(frame: RequestFrame) -> bytes | None:
+        said.append(frame.call)
+        match len(said):
+            case 2:
+                return encode_reply(frame.call, FaultCode.RESOURCE_EXHAUSTED, b"full")
+            case 3:
+                return None
+        return ok(frame)
+
+    with saying(fault_and_cut) as where, closing(lanes(where, 1)) as some:
+        some.open()
+        records = some.lanes[0].records
+        drive(some, lambda: len(records.outcomes) >= 20)
+        assert max(records.sent[place + 1] - records.done[place] for place in range(3, 19)) < SWEEP_NS / 2
+
+
+def test_a_reply_in_pieces_is_done_when_it_is_whole() -> None:
+    """However it was cut: its time is that of the last piece."""
+    pieces = [bytes([byte]) for byte in encode_reply(1, 0, REPLY)]
+    with Peer() as peer, closing(lanes(peer.address, 1)) as some:
+        some.open()
+        accepted = peer.accept()
+        for piece in pieces:
+            assert len(some.lanes[0].records.outcomes) == 0
+            last_piece_ns = time.perf_counter_ns()
+            accepted.socket.sendall(piece)
+            some.drive(time.perf_counter_ns() + 1_000_000)
+        drive(some, lambda: len(some.lanes[0].records.outcomes) > 0)
+        records = some.lanes[0].records
+        assert records.outcomes[0] == OK
+        assert records.done[0] > last_piece_ns
+
+
+def test_a_reply_behind_something_else_is_done_when_it_is_read() -> None:
+    """Epoll called for a ping; a reply that comes after that look is not stamped with its moment."""
+    with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
+        some.open()
+        lane, accepted = some.lanes[0], peer.accept()
+        accepted.socket.sendall(b"ping\n")
+        assert some._epoll.poll(10)
+        pinged_ns = time.perf_counter_ns()
+        accepted.socket.sendall(b"ok 1\n")
+        answered_ns = time.perf_counter_ns()
+        assert lane._socket is not None
+        while not lane._socket.recv(100, socket.MSG_PEEK).endswith(b"ok 1\n"):
+            assert time.perf_counter_ns() < answered_ns + 10 * 10**9
+        assert lane.receive(pinged_ns)
+        assert lane.records.done[0] > answered_ns
+
+
+def test_a_reply_alone_is_done_when_epoll_said_so() -> None:
+    """It is not charged for those read before it."""
+    with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
+        some.open()
+        accepted = peer.accept()
+        accepted.socket.sendall(b"ok 1\n")
+        ((descriptor, _),) = some._epoll.poll(10)
+        assert some._watched[descriptor].receive(12345)
+        assert list(some.lanes[0].records.done) == [12345]
+
+
+@pytest.mark.slow
+def test_a_late_reply_is_a_fault_and_a_first_call_is_not() -> None:
+    """The first may take as long as the run; after it each has its time, and what comes later belongs to no call."""
+    seen: list[int] = []
+    gate = threading.Event()
+
+    def fourth_is_late(frame: RequestFrame) -> bytes | None:
+        seen.append(frame.call)
+        if len(seen) == 4:
+            gate.wait(10)
+        return ok(frame)
+
+    with saying(fourth_is_late) as where, closing(lanes(where, 1, timeout_s=0.4)) as some:
+        some.open()
+        records = some.lanes[0].records
+        drive(some, lambda: len(records.outcomes) >= 4)
+        gate.set()
+        drive(some, lambda: len(records.outcomes) >= 10)
+        assert list(records.outcomes[:10]) == [OK] * 3 + [LATE] + [OK] * 6
+        assert 0.4 * 1e9 <= records.done[3] - records.sent[3] < 0.4 * 1e9 + 9 * SWEEP_NS
+        assert len(records.connect_ns) == 1
+        some.finish()
+        assert_all_accounted(some)
+
+
+def test_a_starved_connection_has_no_records_and_holds_nothing_up() -> None:
+    """A server that never replies: nothing is recorded, and finishing does not wait for it; nor is it lost."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with closing(lanes(listener.getsockname()[:2], 4, timeout_s=0.001)) as some:
+            some.open()
+            some.drive(time.perf_counter_ns() + 2 * SWEEP_NS)
+            some.settle()
+            some.resume()
+            some.finish()
+            assert [len(lane.records.outcomes) for lane in some.lanes] == [0] * 4
+            assert_all_accounted(some)
+
+
+def test_nobody_there_is_the_callers_to_know() -> None:
+    """Unavailable, from ``open``."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        where = listener.getsockname()[:2]
+    with closing(lanes(where, 2)) as some, pytest.raises(Unavailable):
+        some.open()
+
+
+def test_the_frames_are_the_wires() -> None:
+    """Call 1, the plan's timeout and the method's full name: what any server takes."""
+    with Peer() as peer, closing(lanes(peer.address, 1, timeout_s=2.5)) as some:
+        some.open()
+        accepted = peer.accept()
+        drive(some, lambda: bool(accepted.requests()))
+        got = accepted.frames[0]
+    assert (got.call, got.timeout_ms, got.method) == (1, 2500, b"/stock_service.v1.StockService/Lookup")
+
+
+LARGE = RequestType("large", "/a.B/Large", (b"x" * 4_000_000,), lambda _: OK)
+"""More than the kernel takes at once."""
+
+
+def large() -> LoadPlan:
+    """A plan of nothing else."""
+    return replace(PLAN, mix={"large": 1.0}, request_types=(LARGE,))
+
+
+def test_what_the_kernel_has_no_room_for_is_sent_when_it_has() -> None:
+    """A server that reads late gets every byte, in order."""
+    with Peer() as peer, closing(lanes(peer.address, 1, large())) as some:
+        some.open()
+        accepted = peer.accept()
+        assert not some.lanes[0].room
+        drive(some, lambda: bool(accepted.requests()))
+        assert accepted.frames[0].payload == LARGE.payloads[0]
+        accepted.answer(accepted.frames[0])
+        drive(some, lambda: recorded(some) == 1)
+        assert some.lanes[0].records.outcomes[0] == OK
+
+
+@pytest.mark.parametrize("how", ["closed", "reset"])
+def test_a_connection_lost_with_bytes_unsent_is_a_fault(how: str) -> None:
+    """Once; and the lane goes on with a new one."""
+    with Peer() as peer, closing(lanes(peer.address, 1, large())) as some:
+        some.open()
+        accepted = peer.accept()
+        if how == "reset":
+            accepted.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        accepted.socket.close()
+        drive(some, lambda: len(some.lanes[0].records.connect_ns) == 2)
+        assert list(some.lanes[0].records.outcomes) == [UNAVAILABLE]
+        again = peer.accept()
+        drive(some, lambda: bool(again.requests()))
+
+
+def test_a_server_that_goes_away_leaves_one_error_an_attempt() -> None:
+    """Then nothing listens: attempts to connect fail, a sweep apart; they are counted, and no requests."""
+    with Peer() as peer, closing(lanes(peer.address, 3)) as some:
+        some.open()
+        for _ in range(3):
+            peer.accept()
+        peer.__exit__()
+        began_ns = time.perf_counter_ns()
+        drive(some, lambda: all(lane.records.unconnected.total() >= 3 for lane in some.lanes))
+        assert time.perf_counter_ns() - began_ns >= 2 * SWEEP_NS
+        some.finish()
+        for lane in some.lanes:
+            assert list(lane.records.outcomes) == [UNAVAILABLE]
+            assert set(lane.records.unconnected) == {UNAVAILABLE}
+        assert_all_accounted(some)
+
+
+# ---- what the sockets' protocol has not
+
+
+def test_the_hello_goes_first_and_control_bytes_are_sent() -> None:
+    """What the protocol itself has to say, before any call and between them."""
+    with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
+        some.open()
+        accepted = peer.accept()
+        drive(some, lambda: accepted.read() == b"hello\ncall 1\n")
+        accepted.socket.sendall(b"pi")
+        accepted.socket.sendall(b"ng\n")
+        drive(some, lambda: accepted.read().endswith(b"pong\n"))
+        accepted.socket.sendall(b"ok 1\nping\n")
+        drive(some, lambda: accepted.read().endswith((b"call 2\npong\n", b"pong\ncall 2\n")))
+        assert list(some.lanes[0].records.outcomes) == [OK]
+
+
+def test_a_connection_that_is_used_up_is_made_anew() -> None:
+    """It takes two calls and no more; none of them fails, and the first of each is marked."""
+    with Peer() as peer, closing(lanes(peer.address, 1, codec=partial(LineCodec, calls_max=2))) as some:
+        some.open()
+        for number in range(3):
+            accepted = peer.accept()
+            for call in (b"call 1\n", b"call 2\n"):
+                drive(some, lambda: accepted.read().endswith(call))  # noqa: B023  # called at once
+                accepted.socket.sendall(call.replace(b"call", b"ok"))
+            drive(some, lambda: len(some.lanes[0].records.connect_ns) == number + 2)  # noqa: B023
+        records = some.lanes[0].records
+        assert list(records.outcomes) == [OK] * 6
+        assert list(records.firsts) == [0, 2, 4]
+
+
+def test_a_call_that_is_given_up_is_cancelled() -> None:
+    """The server is told, and the lane sends its next; the late reply is nobody's."""
+    with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec, timeout_s=0.001)) as some:
+        some.open()
+        accepted = peer.accept()
+        accepted.socket.sendall(b"ok 1\n")
+        drive(some, lambda: b"cancel 2\n" in accepted.read())
+        accepted.socket.sendall(b"ok 2\n")
+        drive(some, lambda: b"call 3\n" in accepted.read())
+        assert list(some.lanes[0].records.outcomes[:2]) == [OK, LATE]
+
+
+def test_a_connection_that_the_protocol_gives_up_says_why() -> None:
+    """What the codec still has to say is sent before it is closed; all that was under way ends with the fault."""
+    with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
+        some.open()
+        accepted = peer.accept()
+        accepted.socket.sendall(b"end\n")
+        drive(some, lambda: len(some.lanes[0].records.connect_ns) == 2)
+        assert accepted.read() == b"hello\ncall 1\nbye\n"
+        assert list(some.lanes[0].records.outcomes) == [UNAVAILABLE]
+        assert list(some.lanes[0].records.firsts) == [0]

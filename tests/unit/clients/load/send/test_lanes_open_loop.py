@@ -1,0 +1,344 @@
+"""Many connections in one thread, in an open loop: what is due is sent, whatever the server does."""
+
+import time
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from clients.load.plan.outcomes import FAULT_FIRST, NEVER_SENT, TYPE_STEP
+from clients.load.plan.schedule import Schedule
+from clients.load.record.records import Deadline
+from clients.load.send.lanes import SWEEP_NS, Lanes
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.process.command_line import address
+from stock_service.rpc.wire.framing import encode_reply
+from stock_service.trading.model import Status
+from tests.unit.clients.load.send.lanes_bench import (
+    HOUR_NS,
+    PLAN,
+    LineCodec,
+    Peer,
+    PeerConnection,
+    assert_all_accounted,
+    drive,
+    lanes,
+    ok,
+    recorded,
+    saying,
+)
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+OK = int(Status.OK)
+UNAVAILABLE, LATE = FAULT_FIRST + FaultCode.UNAVAILABLE, FAULT_FIRST + FaultCode.DEADLINE_EXCEEDED
+
+MS = 1_000_000
+
+
+def dues(some: Lanes) -> list[int]:
+    """Of all lanes' records, but for first calls, in order."""
+    return sorted(
+        due
+        for lane in some.lanes
+        for place, due in enumerate(lane.records.due)
+        if place not in set(lane.records.firsts)
+    )
+
+
+def answered_first(peer: Peer, some: Lanes) -> list[PeerConnection]:
+    """The lanes opened and their first calls, which are none of the schedule's, answered."""
+    some.open()
+    accepted = [peer.accept() for _ in some.lanes]
+    for lane, connection in zip(some.lanes, accepted, strict=True):
+        drive(some, lambda: bool(connection.requests()))  # noqa: B023  # called at once
+        connection.answer(connection.frames[0])
+        drive(some, lambda: len(lane.records.firsts) == 1)  # noqa: B023
+    return accepted
+
+
+def test_every_request_is_sent_once_and_answered() -> None:
+    """Those of the schedule, each with the moment at which it was due; the lanes take turns."""
+    due_ns = [number * MS // 10 for number in range(200)]
+    with saying(ok) as where, closing(lanes(where, 4, due_ns=due_ns)) as some:
+        some.open()
+        drive(some, lambda: recorded(some) == 204)
+        some.finish()
+        assert_all_accounted(some)
+        seen = dues(some)
+        assert [due - seen[0] for due in seen] == due_ns
+        for lane in some.lanes:
+            assert set(lane.records.outcomes) == {OK}
+            assert len(lane.records.outcomes) == 51
+            assert len(lane.records.firsts) == 1
+
+
+def test_response_time_counts_from_due_and_service_time_from_the_send() -> None:
+    """A request that was due before the run's first moment is sent late; both times are written down."""
+    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[-20 * MS])) as some:
+        some.open()
+        accepted = peer.accept()
+        drive(some, lambda: len(accepted.requests()) == 2)
+        accepted.answer(*accepted.frames)
+        drive(some, lambda: recorded(some) == 2)
+        records = some.lanes[0].records
+        assert records.sent[1] - records.due[1] >= 20 * MS
+        assert records.sent[1] <= records.done[1]
+        assert records.due[0] == records.sent[0]
+
+
+def test_nothing_is_sent_before_it_is_due() -> None:
+    """Not by a nanosecond of the client's own clock."""
+    with saying(ok) as where, closing(lanes(where, 2, due_ns=[n * MS * 3 // 2 for n in range(1, 30)])) as some:
+        some.open()
+        drive(some, lambda: recorded(some) == 31)
+        for lane in some.lanes:
+            assert all(sent >= due for sent, due in zip(lane.records.sent, lane.records.due, strict=True))
+
+
+def test_a_server_that_stalls_delays_nothing_that_is_due() -> None:
+    """It answers nothing; the requests go out all the same, on the connections that wait for their replies."""
+    with Peer() as peer, closing(lanes(peer.address, 2, due_ns=[n * MS // 5 for n in range(20)])) as some:
+        accepted = answered_first(peer, some)
+        drive(some, lambda: sum(len(connection.requests()) for connection in accepted) == 22)
+        assert recorded(some) == 2
+        for connection in accepted:
+            assert len(connection.frames) == 11
+            connection.answer(*reversed(connection.frames[1:]))
+        drive(some, lambda: recorded(some) == 22)
+        some.finish()
+        assert_all_accounted(some)
+        assert {outcome for lane in some.lanes for outcome in lane.records.outcomes} == {OK}
+
+
+def test_where_there_is_no_room_requests_are_sent_late_and_in_order() -> None:
+    """One at a time on a connection: the second waits for the first's reply, and has the moment when it was due."""
+    codec = partial(LineCodec, streams_max=1)
+    with Peer() as peer, closing(lanes(peer.address, 1, codec=codec, due_ns=[0, 0, MS])) as some:
+        some.open()
+        accepted = peer.accept()
+        for call in range(1, 5):
+            some.drive(time.perf_counter_ns() + 2 * MS)
+            assert accepted.read().endswith(b"call %d\n" % call)
+            accepted.socket.sendall(b"ok %d\n" % call)
+        drive(some, lambda: recorded(some) == 4)
+        records = some.lanes[0].records
+        assert [due - records.due[1] for due in records.due[1:]] == [0, 0, MS]
+        assert all(sent - done >= 0 for done, sent in zip(records.done, records.sent[1:], strict=False))
+        assert records.sent[3] - records.due[3] >= 2 * MS
+        some.finish()
+        assert_all_accounted(some)
+
+
+def test_a_lane_without_room_is_passed_over() -> None:
+    """Its turn is the next one's."""
+    codec = partial(LineCodec, streams_max=2)
+    with Peer() as peer, closing(lanes(peer.address, 2, codec=codec, due_ns=[0, 0])) as some:
+        some.open()
+        accepted = [peer.accept(), peer.accept()]
+        accepted[1].socket.sendall(b"ok 1\n")
+        drive(some, lambda: all(connection.read().count(b"call") == 2 for connection in accepted))
+
+
+def test_what_could_not_be_sent_is_recorded_at_the_end() -> None:
+    """As never sent, with the moment at which it was due; what waits for a reply then is given up."""
+    deadline = Deadline(2**62)
+    codec = partial(LineCodec, streams_max=2)
+    due_ns = [0, MS, 2 * MS, 3 * MS, 3600 * 10**9]
+    with (
+        Peer() as peer,
+        closing(lanes(peer.address, 1, codec=codec, due_ns=due_ns, deadline=deadline, timeout_s=0.1)) as some,
+    ):
+        some.open()
+        accepted = peer.accept()
+        accepted.socket.sendall(b"ok 1\n")
+        some.drive(time.perf_counter_ns() + 10 * MS)
+        assert some.unsent in (2, 3)  # the first reply may have made room, or not yet
+        deadline.ns = time.perf_counter_ns()
+        some.finish()
+        assert some.unsent == 0
+        outcomes = list(some.lanes[0].records.outcomes)
+        assert outcomes[0] == OK
+        assert outcomes.count(LATE) + outcomes.count(NEVER_SENT) == 4
+        assert outcomes.count(NEVER_SENT) >= 1
+        assert [due - dues(some)[0] for due in dues(some)] == due_ns[:-1]
+        assert_all_accounted(some)
+
+
+def test_what_was_due_before_the_deadline_is_still_sent_after_it() -> None:
+    """And waited for; what is due from then on is not sent, though its moment has come as well."""
+    deadline = Deadline(2**62)
+    began_ns = time.perf_counter_ns()
+    with saying(ok) as where, closing(lanes(where, 1, due_ns=[-HOUR_NS, -HOUR_NS, 0], deadline=deadline)) as some:
+        some.open()
+        deadline.ns = began_ns
+        some.finish()
+        assert list(some.lanes[0].records.outcomes) == [OK] * 3
+        assert_all_accounted(some)
+
+
+def test_what_the_server_said_before_it_closed_is_heard() -> None:
+    """Though a send fails first: the calls end with what it said, not with the connection's being lost."""
+    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0] * 5)) as some:
+        some.open()
+        accepted = peer.accept()
+        accepted.socket.sendall(encode_reply(0, FaultCode.RESOURCE_EXHAUSTED, b"too many connections"))
+        accepted.socket.close()  # with a request unread: what is sent now is refused
+        drive(some, lambda: recorded(some) >= 2)
+        assert set(some.lanes[0].records.outcomes[:2]) == {FAULT_FIRST + FaultCode.RESOURCE_EXHAUSTED}
+
+
+def test_nothing_is_waited_for_where_no_connection_is_left() -> None:
+    """The server is gone: what was due and not sent is recorded at once, though the timeout is long."""
+    deadline = Deadline(2**62)
+    due_ns = [3 * SWEEP_NS] * 5
+    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=due_ns, deadline=deadline, timeout_s=60.0)) as some:
+        some.open()
+        opened_ns = time.perf_counter_ns()
+        peer.accept()
+        peer.__exit__()
+        drive(some, lambda: time.perf_counter_ns() > opened_ns + due_ns[0])
+        deadline.ns = time.perf_counter_ns()
+        some.finish()
+        outcomes = list(some.lanes[0].records.outcomes)
+        assert outcomes[-5:] == [NEVER_SENT] * 5
+        assert set(outcomes[:-5]) == {UNAVAILABLE}
+        assert_all_accounted(some)
+
+
+def test_the_first_call_of_a_connection_made_anew_is_marked_too() -> None:
+    """It is none of the schedule's either, and in no latency."""
+    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 100 * MS])) as some:
+        accepted = answered_first(peer, some)
+        drive(some, lambda: len(accepted[0].requests()) == 2)
+        accepted[0].socket.close()
+        drive(some, lambda: len(some.lanes[0].records.connect_ns) == 2)
+        again = peer.accept()
+        drive(some, lambda: len(again.requests()) == 2)
+        again.answer(*again.frames)
+        drive(some, lambda: recorded(some) == 4)
+        records = some.lanes[0].records
+        assert list(records.outcomes) == [OK, UNAVAILABLE, OK, OK]
+        assert list(records.firsts) == [0, 2]
+        assert records.due[2] == records.sent[2]
+
+
+def test_a_first_call_that_is_lost_with_its_connection_is_marked_too() -> None:
+    """And none of the schedule's requests that are lost with it."""
+    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 0])) as some:
+        some.open()
+        accepted = peer.accept()
+        drive(some, lambda: len(accepted.requests()) == 3)
+        accepted.socket.close()
+        drive(some, lambda: recorded(some) == 3)
+        records = some.lanes[0].records
+        assert list(records.outcomes) == [UNAVAILABLE] * 3
+        assert list(records.firsts) == [0]
+
+
+def test_an_attempt_to_connect_that_fails_is_no_request_of_the_schedule() -> None:
+    """It is counted, and is in no column of times."""
+    with Peer() as peer, closing(lanes(peer.address, 2, due_ns=[])) as some:
+        answered_first(peer, some)
+        peer.__exit__()
+        drive(some, lambda: all(lane.records.unconnected[UNAVAILABLE] >= 2 for lane in some.lanes))
+        some.finish()
+        assert_all_accounted(some)
+        for lane in some.lanes:
+            assert list(lane.records.outcomes) == [OK]
+
+
+def test_an_idle_connection_answers_the_servers_pings() -> None:
+    """With nothing under way and nothing due for an hour: a server that heard nothing would close it."""
+    with Peer() as peer, closing(lanes(peer.address, 2, codec=LineCodec, due_ns=[HOUR_NS])) as some:
+        some.open()
+        for accepted in (peer.accept(), peer.accept()):
+            accepted.socket.sendall(b"ok 1\n")
+        drive(some, lambda: recorded(some) == 2)
+        for accepted in peer.connections:
+            accepted.socket.sendall(b"ping\nping\n")
+        drive(some, lambda: all(each.read() == b"hello\ncall 1\npong\npong\n" for each in peer.connections))
+        assert all(lane.connected and not lane.waiting for lane in some.lanes)
+
+
+def test_what_is_due_after_a_first_call_that_failed_is_the_schedules() -> None:
+    """It is not marked as first, as that one is, and is given up in time like any other."""
+    with (
+        Peer() as peer,
+        closing(lanes(peer.address, 1, codec=LineCodec, due_ns=[SWEEP_NS, SWEEP_NS], timeout_s=0.02)) as some,
+    ):
+        some.open()
+        accepted = peer.accept()
+        accepted.socket.sendall(b"bad 1\n")
+        drive(some, lambda: b"call 3\n" in accepted.read())
+        accepted.socket.sendall(b"ok 2\n")
+        drive(some, lambda: recorded(some) == 3)
+        records = some.lanes[0].records
+        assert list(records.outcomes) == [FAULT_FIRST + FaultCode.INTERNAL, OK, LATE]
+        assert list(records.firsts) == [0]
+        assert_all_accounted(some)
+
+
+def test_late_replies_are_faults_and_belong_to_no_call_when_they_come() -> None:
+    """Each call that was sent too long ago, but for a first one; the connection is kept."""
+    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 0, 4 * SWEEP_NS], timeout_s=0.02)) as some:
+        (accepted,) = answered_first(peer, some)
+        drive(some, lambda: recorded(some) == 3)
+        accepted.answer(*accepted.requests()[1:])
+        drive(some, lambda: len(accepted.requests()) == 4)
+        accepted.answer(accepted.frames[3])
+        drive(some, lambda: recorded(some) == 4)
+        records = some.lanes[0].records
+        assert list(records.outcomes) == [OK, LATE, LATE, OK]
+        assert len(records.connect_ns) == 1
+        assert_all_accounted(some)
+
+
+def test_folding_in_mid_run_loses_nothing(server: str) -> None:
+    """An open loop goes on meanwhile: what came due is sent late, and every moment is found again."""
+    due_ns = [number * MS // 4 for number in range(600)]
+    folded: list[int] = []
+    with closing(lanes(address(server), 3, due_ns=due_ns, records_max=50)) as some:
+        some.open()
+        while len(folded) + recorded(some) < 603:
+            if some.drive(time.perf_counter_ns() + SWEEP_NS):
+                some.settle()
+                for lane in some.lanes:
+                    folded += lane.records.due
+                    lane.records.clear()
+                some.resume()
+        some.finish()
+        assert sum(lane.records.started for lane in some.lanes) == 603
+        assert folded
+
+
+def test_faults_are_recorded_by_request_type() -> None:
+    """With the moment at which each was due."""
+    plan = replace(PLAN, mix={"lookup": 1.0, "trade": 1.0})
+
+    def full(frame: object) -> bytes:
+        return encode_reply(frame.call, FaultCode.RESOURCE_EXHAUSTED, b"full")  # type: ignore[attr-defined]
+
+    with saying(full) as where, closing(lanes(where, 2, plan, due_ns=[0] * 60)) as some:
+        some.open()
+        drive(some, lambda: recorded(some) == 62)
+        assert {outcome for lane in some.lanes for outcome in lane.records.outcomes} == {
+            FAULT_FIRST + 8,
+            TYPE_STEP + FAULT_FIRST + 8,
+        }
+        assert_all_accounted(some)
+
+
+def test_a_schedule_drives_them(server: str) -> None:
+    """The sends are those of its moments, in the order of the clock."""
+    schedule = Schedule(2000.0, "poisson", 0, 1, 3)
+    with closing(lanes(address(server), 2, due_ns=[])) as some:
+        some._schedule = schedule.due_ns
+        some.open()
+        drive(some, lambda: recorded(some) >= 100)
+        some.finish()
+        seen = dues(some)
+        moments = schedule.due_ns(0)
+        shift = seen[0] - next(moments)
+        assert [next(moments) + shift for _ in seen[1:]] == seen[1:]

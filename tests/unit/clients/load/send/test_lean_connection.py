@@ -1,0 +1,328 @@
+"""The lean connection on real sockets: timeouts, faults, connecting anew, and that no request is ever sent twice."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+
+import pytest
+
+from clients.load.send import lean_connection
+from clients.load.send.codec import Prepared, Reply
+from clients.load.send.lean_connection import PREPARED_BYTES_MAX, PREPARED_MAX, LeanConnection
+from clients.load.send.lean_grpc import GrpcCodec
+from stock_service.rpc.errors import DeadlineExceeded, Overloaded, Unavailable
+from stock_service.rpc.wire import http2
+from stock_service.rpc.wire.http2 import ErrorCode, frame
+from tests.unit.clients.load.send.grpc_server_bytes import AUTHORITY, BEGIN, PATH, prefixed
+from tests.unit.clients.load.send.scripted_server import WAIT_S, Peer, Scripted
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+SHORT_S = 0.05
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Scripted]]:
+    """Starts a scripted server, whose scripts must be over when the test is."""
+    started: list[Scripted] = []
+
+    def start(*scripts: Callable[[Peer], None]) -> Scripted:
+        started.append(Scripted(*scripts))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.finish()
+
+
+Serve = Callable[..., Scripted]
+
+
+def replies(*messages: bytes) -> Callable[[Peer], None]:
+    """A script that answers one request after the other, and then closes."""
+
+    def script(peer: Peer) -> None:
+        for message in messages:
+            peer.reply(message)
+
+    return script
+
+
+def test_calls_one_after_the_other(serve: Serve) -> None:
+    """Each gets its own reply; closing twice does nothing more."""
+    server = serve(replies(b"1", b"22", b"333"))
+    with closing(server.connect()) as connection:
+        assert [connection.call(PATH, payload, WAIT_S) for payload in (b"a", b"b", b"a")] == [b"1", b"22", b"333"]
+        connection.close()
+    server.finish()
+    assert server.requests == [b"a", b"b", b"a"]
+
+
+def test_what_the_protocol_says_goes_with_the_next_request(serve: Serve) -> None:
+    """A PING with a reply is answered in front of the next request, before anything else is received."""
+    ping = frame(http2.PING, 0, 0, b"question")
+
+    def script(peer: Peer) -> None:
+        peer.reply(b"1", before=ping)
+        peer.reply(b"2")
+
+    server = serve(script)
+    with closing(server.connect()) as connection:
+        assert [connection.call(PATH, b"", WAIT_S) for _ in range(2)] == [b"1", b"2"]
+    server.finish()
+    acks = [each for each in server.peers[0].others if each[1] == http2.ACK]
+    assert (http2.PING, http2.ACK, 0, b"question") in acks
+
+
+def test_a_ping_before_the_reply_is_answered_at_once(serve: Serve) -> None:
+    """While a call waits: a server that hears nothing would close the connection."""
+
+    def script(peer: Peer) -> None:
+        call = peer.request()
+        peer.socket.sendall(frame(http2.PING, 0, 0, b"question"))
+        while peer.frame() != (http2.PING, http2.ACK, 0, b"question"):
+            pass
+        peer.socket.sendall(peer.server.reply(call, b"1"))
+
+    with closing(serve(script).connect()) as connection:
+        assert connection.call(PATH, b"", WAIT_S) == b"1"
+
+
+def test_a_reply_in_pieces(serve: Serve) -> None:
+    """Sent byte by byte, it is put together."""
+
+    def script(peer: Peer) -> None:
+        peer.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in peer.server.reply(peer.request(), b"message"):
+            peer.socket.sendall(bytes([byte]))
+        peer.reply(b"whole")
+
+    with closing(serve(script).connect()) as connection:
+        assert connection.call(PATH, b"", WAIT_S) == b"message"
+        assert connection.call(PATH, b"", WAIT_S) == b"whole"
+
+
+def test_a_deadline(serve: Serve) -> None:
+    """No reply in time: the server is told that the call is given up, the connection goes on, and the late reply is
+    nobody's."""
+
+    def script(peer: Peer) -> None:
+        call = peer.request()
+        while peer.frame() != (http2.RST_STREAM, 0, call, b"\0\0\0\x08"):
+            pass
+        following = peer.request()
+        peer.socket.sendall(peer.server.reply(call, b"late") + peer.server.reply(following, b"good"))
+
+    with closing(serve(script).connect()) as connection:
+        with pytest.raises(DeadlineExceeded, match=r"no reply from 127\.0\.0\.1:\d+ within 0\.05 s"):
+            connection.call(PATH, b"1", SHORT_S)
+        assert connection.call(PATH, b"2", WAIT_S) == b"good"
+
+
+class Lines:
+    """A codec of lines, ``number payload`` either way; it forgets no call that is given up."""
+
+    hello = b"hello\n"
+    preceded = False
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._pending = b""
+
+    def prepare(self, path: str, payload: bytes) -> Prepared:
+        return (payload,)
+
+    def start(self, prepared: Prepared) -> tuple[int, bytes]:
+        self._calls += 1
+        return self._calls, b"%d %s\n" % (self._calls, prepared[0])
+
+    def feed(self, data: bytes) -> list[Reply]:
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        return [(int(number), payload) for number, _, payload in (line.partition(b" ") for line in lines)]
+
+    def take_outgoing(self) -> bytes:
+        return b""
+
+    def room(self) -> bool:
+        return True
+
+    def abandon(self, call: int) -> bytes:
+        return b""
+
+
+def test_the_late_reply_of_another_codec() -> None:
+    """Any codec will do; a reply that it still gives to a call that was given up is not the next call's."""
+
+    def serve_lines() -> None:
+        with listener.accept()[0] as accepted, accepted.makefile("rb") as lines:
+            assert [lines.readline() for _ in range(3)] == [b"hello\n", b"1 a\n", b"2 b\n"]
+            accepted.sendall(b"1 late\n2 go")
+            accepted.sendall(b"od\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve_lines, name="lines")
+        thread.start()
+        with closing(lean_connection.connect(listener.getsockname(), WAIT_S, Lines)) as connection:
+            with pytest.raises(DeadlineExceeded):
+                connection.call(PATH, b"a", SHORT_S)
+            assert connection.call(PATH, b"b", WAIT_S) == b"good"
+        thread.join()
+
+
+def test_a_deadline_while_pieces_keep_coming(serve: Serve) -> None:
+    """A server that sends a bit now and then does not put the deadline off."""
+    given_up = threading.Event()
+
+    def script(peer: Peer) -> None:
+        call = peer.request()
+        peer.socket.sendall(peer.server.headers(call, BEGIN))
+        while not given_up.wait(SHORT_S / 10):
+            peer.socket.sendall(frame(http2.PING, http2.ACK, 0, bytes(8)))
+
+    with closing(serve(script).connect()) as connection:
+        with pytest.raises(DeadlineExceeded):
+            connection.call(PATH, b"1", SHORT_S)
+        given_up.set()
+
+
+def test_a_server_that_closes(serve: Serve) -> None:
+    """The call under way is Unavailable; the next one connects anew. Neither request is sent twice."""
+
+    def leave(peer: Peer) -> None:
+        peer.reply(b"1")
+        peer.request()
+
+    server = serve(leave, replies(b"3"))
+    with closing(server.connect()) as connection:
+        assert connection.call(PATH, b"a", WAIT_S) == b"1"
+        with pytest.raises(Unavailable, match=r"connection to 127\.0\.0\.1:\d+ lost"):
+            connection.call(PATH, b"b", WAIT_S)
+        assert connection.call(PATH, b"c", WAIT_S) == b"3"
+    server.finish()
+    assert server.requests == [b"a", b"b", b"c"]
+
+
+def test_a_server_that_says_goaway(serve: Serve) -> None:
+    """The call that it takes is answered, and the next one goes to a new connection without a fault."""
+
+    def last(peer: Peer) -> None:
+        call = peer.request()
+        peer.socket.sendall(http2.goaway(call, ErrorCode.NO_ERROR) + peer.server.reply(call, b"1"))
+        while peer.socket.recv(65536):
+            pass  # until the client closes
+
+    server = serve(last, replies(b"2"))
+    with closing(server.connect()) as connection:
+        assert [connection.call(PATH, payload, WAIT_S) for payload in (b"a", b"b")] == [b"1", b"2"]
+    server.finish()
+    assert server.requests == [b"a", b"b"]
+
+
+def test_a_server_that_breaks_the_protocol(serve: Serve) -> None:
+    """It is told why, the call is Unavailable, and the next one connects anew."""
+    said: list[tuple[int, int, int, bytes]] = []
+
+    def script(peer: Peer) -> None:
+        peer.request()
+        peer.socket.sendall(frame(http2.PING, 0, 7, bytes(8)))
+        while not said or said[-1][0] != http2.GOAWAY:
+            said.append(peer.frame())
+
+    server = serve(script, replies(b"2"))
+    with closing(server.connect()) as connection:
+        with pytest.raises(Unavailable, match="frame 6 on stream 7"):
+            connection.call(PATH, b"a", WAIT_S)
+        assert connection.call(PATH, b"b", WAIT_S) == b"2"
+    assert http2.parse_goaway(said[-1][3])[1] == ErrorCode.PROTOCOL_ERROR
+
+
+def test_a_fault_keeps_the_connection(serve: Serve) -> None:
+    """A call that the server refuses says nothing of the next."""
+
+    def script(peer: Peer) -> None:
+        fields = [*BEGIN, (b"grpc-status", b"8"), (b"grpc-message", b"full")]
+        peer.socket.sendall(peer.server.trailers(peer.request(), fields))
+        peer.reply(b"2")
+
+    with closing(serve(script).connect()) as connection:
+        with pytest.raises(Overloaded, match="full"):
+            connection.call(PATH, b"a", WAIT_S)
+        assert connection.call(PATH, b"b", WAIT_S) == b"2"
+
+
+def test_a_call_that_a_stopping_server_refuses(serve: Serve) -> None:
+    """What the protocol has to say is said at once, the connection is closed, so that the stop need not wait for it,
+    and the next call connects anew."""
+    said: list[tuple[int, int, int, bytes]] = []
+
+    def stop(peer: Peer) -> None:
+        refused = peer.server.trailers(peer.request(), [*BEGIN, (b"grpc-status", b"14")])
+        peer.socket.sendall(frame(http2.PING, 0, 0, b"graceful") + refused)
+        with contextlib.suppress(EOFError):
+            while True:
+                said.append(peer.frame())
+
+    server = serve(stop, replies(b"2"))
+    with closing(server.connect()) as connection:
+        with pytest.raises(Unavailable):
+            connection.call(PATH, b"a", WAIT_S)
+        assert connection.call(PATH, b"b", WAIT_S) == b"2"
+    assert (http2.PING, http2.ACK, 0, b"graceful") in said
+
+
+def test_a_ping_with_the_last_reply_of_a_connection(serve: Serve) -> None:
+    """Is answered at once: there is no next request to go with."""
+
+    def last(peer: Peer) -> None:
+        call = peer.request()
+        words = http2.goaway(call, ErrorCode.NO_ERROR) + frame(http2.PING, 0, 0, b"graceful")
+        peer.socket.sendall(words + peer.server.reply(call, b"1"))
+        while peer.frame() != (http2.PING, http2.ACK, 0, b"graceful"):
+            pass
+
+    server = serve(last)
+    with closing(server.connect()) as connection:
+        assert connection.call(PATH, b"a", WAIT_S) == b"1"
+        server.finish()
+
+
+def test_a_long_request_waits_for_the_servers_window(serve: Serve) -> None:
+    """It is sent to its end while the call waits for the reply."""
+    payload = bytes(range(256)) * 1000
+
+    def script(peer: Peer) -> None:
+        body, call, ended = b"", 0, False
+        while not ended:
+            kind, flags, stream, piece = peer.frame()
+            if kind == http2.DATA:
+                body, call, ended = body + piece, stream, bool(flags & http2.END_STREAM)
+                peer.socket.sendall(http2.window_update(0, len(piece)) + http2.window_update(call, len(piece)))
+        assert body == prefixed(payload)
+        peer.socket.sendall(peer.server.reply(call, b"whole"))
+
+    with closing(serve(script).connect()) as connection:
+        assert connection.call(PATH, payload, WAIT_S) == b"whole"
+
+
+def test_encoded_requests_are_kept_within_bounds(serve: Serve) -> None:
+    """However many different ones there are, and none that is long."""
+    count = PREPARED_MAX + 10
+    with closing(serve(replies(*[b""] * (count + 1))).connect()) as connection:
+        for number in range(count):
+            connection.call(PATH, b"%d" % number, WAIT_S)
+        assert 0 < len(connection._prepared) <= PREPARED_MAX
+        connection.call(PATH, bytes(PREPARED_BYTES_MAX + 1), WAIT_S)
+        assert all(len(payload) <= PREPARED_BYTES_MAX for _, payload in connection._prepared)
+
+
+def test_nobody_listens() -> None:
+    """Connecting says where to; so does a call on a connection that was closed."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = taken.getsockname()
+    with pytest.raises(Unavailable, match=rf"no connection to 127\.0\.0\.1:{address[1]}: Connection refused"):
+        lean_connection.connect(address, 1.0, partial(GrpcCodec, AUTHORITY))
+    with pytest.raises(Unavailable, match="no connection"):
+        LeanConnection(address, partial(GrpcCodec, AUTHORITY)).call(PATH, b"", 1.0)

@@ -1,0 +1,388 @@
+"""The load client as a program: its exit codes, its files, its search, and what Ctrl-C does to it."""
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from clients.load import command
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.result import LoadResult, from_json
+from clients.load.run import fleet
+from stock_service.rpc.concurrency.static_pool import StaticPool
+from stock_service.rpc.service import Service
+from stock_service.rpc.transports import ServeOptions, sockets
+from stock_service.trading.service import LOOKUP
+from tests.conformance.running import until
+from tests.unit.clients.fakes import service
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warmed() -> None:
+    """The fork server runs: what it keeps open is no test's doing."""
+    fleet.warm()
+
+
+def run(server: str, *options: str) -> int:
+    """A short run, without measuring the floor."""
+    times = ["--warm-up-s", "0.1", "--duration-s", "0.2", "--no-floor"]
+    return command.main(["--transport", "sockets", "--address", server, *times, *options])
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_each_number_of_clients_has_its_run(server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In turn; the files have them all, and the screen a summary of each."""
+    files = {option: tmp_path / f"results.{option}" for option in ("json", "csv", "hlog")}
+    options = [word for option, file in files.items() for word in (f"--{option}", str(file))]
+    assert run(server, "--clients", "1", "2", "--mix", "lookup=0.5,trade=0.5", *options) == 0
+    results = json.loads(files["json"].read_text())["results"]
+    assert [result["plan"]["clients"] for result in results] == [1, 2]
+    assert all(result["requests"].keys() == {"lookup", "trade", "all"} for result in results)
+    assert [from_json(result["counted"]).started_clients for result in results] == [1, 2]
+    with files["csv"].open(newline="") as file:
+        assert [row["clients"] for row in csv.DictReader(file)] == ["1"] * 3 + ["2"] * 3
+    assert files["hlog"].read_text().count("Tag=") == 6
+    said = capsys.readouterr()
+    assert said.out.count("request count") == 2
+    assert "2 clients: measuring" in said.err
+
+
+def test_an_open_loop_says_so(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its rate, and how late it was; the rate is offered while it goes on."""
+    assert run(server, "--rate-hz", "200", "--arrivals", "constant") == 0
+    said = capsys.readouterr()
+    assert "200/s constant" in said.out
+    assert "sent late" in said.out
+    assert "1 client at 200/s: measuring" in said.err
+
+
+def test_the_floor_is_said_unless_it_is_not_wanted(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the client itself adds, measured first."""
+    options = ["--transport", "sockets", "--address", server, "--warm-up-s", "0", "--duration-s", "0.1"]
+    assert command.main(options) == 0
+    assert "this client's own floor" in capsys.readouterr().out
+    assert run(server) == 0
+    assert "floor" not in capsys.readouterr().out
+
+
+def test_unknown_stocks_are_outcomes_said_aloud(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """No errors, exit code 0; but nobody should take the numbers for those of a stock that is there."""
+    assert run(server, "--stocks", "Nope") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert " replies were UNKNOWN_STOCK: the server does not have these stocks; give its own with --stocks" in said
+
+
+@contextmanager
+def wrong_server() -> Iterator[str]:
+    """A server whose replies to Lookup are none."""
+    stocks, pool = service(), StaticPool(2, 64)
+    serving = sockets.serve(Service(stocks.name, {LOOKUP: lambda _: b"\xff"}), pool, ServeOptions())
+    try:
+        yield f"{serving.address[0]}:{serving.address[1]}"
+    finally:
+        serving.stop(1.0)
+        pool.stop(1.0)
+
+
+def test_errors_are_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    """Said aloud; a limit that was not kept counts for more."""
+    with wrong_server() as server:
+        assert run(server) == 1
+        assert "ERRORS (warm-up and attempts to connect included" in capsys.readouterr().out
+        assert run(server, "--fail-if", "errors>0") == 4
+
+
+def test_a_server_that_is_not_there_is_one_line(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """On standard error, saying what to do; exit code 3."""
+    host, _, _ = server.partition(":")
+    times = ["--warm-up-s", "30", "--duration-s", "30"]
+    assert command.main(["--transport", "sockets", "--address", f"{host}:1", *times]) == 3  # at once, without a floor
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith("python -m clients.load: UNAVAILABLE: ")
+    assert said.err.endswith("start a server: python -m stock_service.socket_server\n")
+
+
+def test_a_limit_that_is_not_kept_is_exit_code_4(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a line for each that is broken; kept ones say nothing."""
+    assert run(server, "--fail-if", "p50>50s", "--fail-if", "errors>0.1%") == 0
+    assert "--fail-if" not in capsys.readouterr().err
+    assert run(server, "--fail-if", "p50>1us", "--fail-if", "p50>50s", "--fail-if", "throughput<100000000") == 4
+    lines = [line for line in capsys.readouterr().err.splitlines() if "--fail-if" in line]
+    assert [line.split()[4] for line in lines] == ["p50>1us:", "throughput<100000000:"]
+
+
+def test_a_file_that_cannot_be_written_in_the_end_is_exit_code_2(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder has taken its place meanwhile: one line, after the summary; the other files are written."""
+    taken, other = tmp_path / "results.json", tmp_path / "results.csv"
+
+    def take(asked: LoadPlan, watch: fleet.Watch | None = None) -> LoadResult:
+        (taken / "file").mkdir(parents=True, exist_ok=True)
+        return run_fleet(asked, watch)
+
+    run_fleet = fleet.run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fleet, "run", take)
+        assert run(server, "--json", str(taken), "--csv", str(other)) == 2
+    said = capsys.readouterr()
+    assert "1 client · lean" in said.out
+    assert said.err.splitlines()[-1].startswith(
+        f"python -m clients.load: --json: got '{taken}', which cannot be written"
+    )
+    assert other.read_text().startswith("started_at,")
+
+
+def test_the_highest_rate_is_found(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line for each trial, then the answer; the file has every trial. Here the range ends before the server does."""
+    monkeypatch.setattr(command, "SEARCH_TO_HZ", 400.0)
+    monkeypatch.setattr(command, "ENOUGH", 0.0)
+    monkeypatch.setattr(command, "LATE_US", 1e9)
+    monkeypatch.setattr(command, "KEPT_UP", 0.5)  # other tests have the cores too; its own is in test_load_trials.py
+    file = tmp_path / "trials.json"
+    limit = ["--find-rate", "--p99-ms", "60000", "--json", str(file)]
+    assert run(server, *limit, "--fail-if", "starved>0") == 4  # too few replies for a percentile
+    said = capsys.readouterr()
+    assert "no rate was shown to keep a p99 of 60000 ms in 1 trials, from 10/s to 10/s; allow more" in said.out
+    assert said.err.startswith("first rate 10/s, at which 0.2 s have the 1,000 replies")
+    assert "cannot be told from" in said.err
+    monkeypatch.setattr(command, "SEARCH_FROM_HZ", 1200.0)
+    monkeypatch.setattr(command, "SEARCH_TO_HZ", 1200.0)
+    assert run(server, *limit, "--duration-s", "1", "--connections-per-client", "2") == 0
+    said = capsys.readouterr()
+    assert "highest rate with a p99 of at most 60000 ms: 1200/s" in said.out
+    assert said.err.count("1,200/s  p99") == 2
+    rates = [result["plan"]["rate_hz"] for result in json.loads(file.read_text())["results"]]
+    assert rates == [1200.0, 1200.0]
+
+
+# ---- interrupts
+
+
+def test_the_first_interrupt_is_raised_and_no_other() -> None:
+    """Nothing that comes after it cuts what is still to be done."""
+    interrupts = command._Interrupts()
+    with interrupts.listened_to():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.raise_signal(number)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_is_held_is_done_whole() -> None:
+    """The interrupt is raised after it, once."""
+    interrupts = command._Interrupts()
+    done: list[bool] = []
+
+    def work() -> None:
+        with interrupts.held():
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+            done.append(True)
+
+    with interrupts.listened_to():
+        with pytest.raises(KeyboardInterrupt):
+            work()
+        work()
+    assert done == [True, True]
+
+
+def test_an_ignored_interrupt_stays_ignored() -> None:
+    """As where a shell started the program in the background."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with command._Interrupts().listened_to():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# ---- as a process
+
+
+class Program:
+    """The program in a process group of its own, as a terminal's foreground job has one."""
+
+    def __init__(self, server: str, *options: str) -> None:
+        words = ["--transport", "sockets", "--address", server, *options]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "clients.load", *words],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def wait_for(self, said: str) -> None:
+        """Until its standard error has a line with that."""
+        assert self._process.stderr is not None
+        while said not in self._process.stderr.readline():
+            assert self._process.poll() is None
+
+    def has_loaded(self, library: str) -> bool:
+        """Whether so much of the program has been imported."""
+        return library in Path(f"/proc/{self._process.pid}/maps").read_text()
+
+    def children(self) -> int:
+        """Processes that it has started, and those that these have."""
+        return len(psutil.Process(self._process.pid).children(recursive=True))
+
+    def press(self, number: signal.Signals = signal.SIGINT) -> None:
+        """Ctrl-C: the whole group gets it, as from a terminal. Any other signal is for the program alone."""
+        with suppress(ProcessLookupError):
+            (os.killpg if number is signal.SIGINT else os.kill)(self._process.pid, number)
+
+    def press_on(self) -> None:
+        """Until it has ended."""
+        while self._process.poll() is None:
+            self.press()
+
+    def ended(self) -> tuple[int, str, str]:
+        """Exit code, standard output and standard error; no process of its group is left."""
+        out, err = self._process.communicate(timeout=40)
+        until(self._gone, "every process of the group has ended")
+        return self._process.returncode, out, err
+
+    def kill(self) -> None:
+        """Whatever is left of it."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+
+    def _gone(self) -> bool:
+        try:
+            os.killpg(self._process.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+
+Start = Callable[..., Program]
+
+
+@pytest.fixture
+def start(server: str) -> Iterator[Start]:
+    """Starts the program with some options; after a test that failed it is killed."""
+    started: list[Program] = []
+
+    def begin(*options: str) -> Program:
+        started.append(Program(server, *options))
+        return started[-1]
+
+    yield begin
+    for program in started:
+        program.kill()
+
+
+LONG = (
+    "--clients",
+    "2",
+    "3",
+    "--connections-per-client",
+    "2",
+    "--duration-s",
+    "60",
+    "--warm-up-s",
+    "0.1",
+    "--no-floor",
+)
+
+
+@pytest.mark.parametrize("how", ["once", "SIGTERM", "again and again"])
+def test_ctrl_c_keeps_what_was_measured(start: Start, tmp_path: Path, how: str) -> None:
+    """However often it comes: summary and file all the same, nothing lost, no traceback; exit code 130."""
+    file = tmp_path / "results.json"
+    program = start(*LONG, "--json", str(file))
+    program.wait_for("measuring")
+    program.press(signal.SIGTERM if how == "SIGTERM" else signal.SIGINT)
+    if how == "again and again":
+        program.press_on()
+    code, out, err = program.ended()
+    assert "Traceback" not in err
+    assert code == 130 or (how == "again and again" and code == -signal.SIGINT)  # when all was written
+    assert "interrupted" in out
+    (result,) = json.loads(file.read_text())["results"]
+    assert result["interrupted"]
+    assert 0 <= result["unanswered"] == result["counted"]["unanswered"] <= 8
+    assert result["errors"] == {}
+    assert result["counted"]["began"] == result["counted"]["recorded"] > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere clients send on to the end of the window")
+def test_a_killed_program_leaves_no_process(start: Start) -> None:
+    """By SIGKILL, which it cannot hear: its clients and the fork server end, with a minute's load before them."""
+    program = start(*LONG)
+    program.wait_for("measuring")
+    program.press(signal.SIGKILL)
+    assert program.ended()[0] == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("when", ["it is loaded", "it starts others", "clients start"])
+def test_ctrl_c_in_the_first_second_is_quiet(start: Start, when: str) -> None:
+    """Neither the program nor any process that it starts prints a traceback; none is left."""
+    program = start("--clients", "8")
+    moments = {
+        "it is loaded": lambda: program.has_loaded("numpy"),
+        "it starts others": lambda: program.children() >= 1,
+        "clients start": lambda: program.children() >= 4,
+    }
+    until(moments[when], when)
+    program.press()
+    code, out, err = program.ended()
+    assert code in (130, -signal.SIGINT)
+    assert set(err.splitlines()) <= {"python -m clients.load: interrupted"}
+    assert out == "" or "interrupted" in out
+
+
+def test_ctrl_c_ends_a_search(start: Start, tmp_path: Path) -> None:
+    """The trial that was under way is in the file."""
+    file = tmp_path / "trials.json"
+    times = ("--warm-up-s", "0.05", "--duration-s", "60")
+    program = start("--find-rate", "--p99-ms", "60000", *times, "--json", str(file))
+    program.wait_for("measuring")
+    program.press()
+    code, _, err = program.ended()
+    assert (code, err.splitlines()[-1]) == (130, "python -m clients.load: interrupted")
+    assert json.loads(file.read_text())["results"]
+
+
+def test_results_can_be_piped(start: Start) -> None:
+    """To another program: what is asked for on standard output comes after the summary, whole."""
+    options = ("--warm-up-s", "0", "--duration-s", "0.1", "--no-floor", "--csv", "/dev/stdout")
+    code, out, _ = start(*options).ended()
+    assert code == 0
+    summary, heading, table = out.partition("started_at,")
+    assert "1 client · lean" in summary
+    assert [row["request"] for row in csv.DictReader(io.StringIO(heading + table))] == ["lookup", "all"]
+
+
+def test_a_pipe_that_nobody_reads_can_be_left(start: Start, tmp_path: Path) -> None:
+    """Ctrl-C ends the wait for a reader; the other files are written by then."""
+    pipe, file = tmp_path / "pipe", tmp_path / "results.json"
+    os.mkfifo(pipe)
+    options = ("--warm-up-s", "0", "--duration-s", "0.1", "--no-floor")
+    program = start(*options, "--csv", str(pipe), "--json", str(file))
+    until(file.exists, "it has measured and written")
+    program.press_on()
+    code, out, err = program.ended()
+    assert (code, err.count("Traceback")) == (-signal.SIGINT, 0)
+    assert "1 client" in out
+    assert len(json.loads(file.read_text())["results"]) == 1

@@ -1,0 +1,66 @@
+"""What ``--fail-if`` makes of a run whose sends were not the load asked for, and of one whose sends were."""
+
+from dataclasses import replace
+
+import pytest
+
+from clients.load import command
+from clients.load.record.result import LoadResult
+from clients.load.run import fleet
+from clients.load.thresholds import parse
+from tests.unit.clients.load.reports import bad_arrivals, closed_records, closed_run, open_run
+
+OFF = replace(open_run(), arrivals=(*open_run().arrivals, bad_arrivals()))
+"""Of two clients, the second of which did not follow the schedule; every time is as short as ever."""
+
+OPEN = ("--rate-hz", "1000", "--no-floor")
+
+
+def ended(
+    result: LoadResult, *options: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, list[str]]:
+    """The program's exit code where a run gives that result, and what it says of --fail-if."""
+    monkeypatch.setattr(command, "_knock", lambda _: None)
+    monkeypatch.setattr(fleet, "run", lambda *_: result)
+    code = command.main(["--transport", "sockets", *options])
+    return code, [line for line in capsys.readouterr().err.splitlines() if "--fail-if" in line]
+
+
+def test_a_limit_kept_under_another_load_is_exit_code_4(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line that says what was wrong and what to do, whether the client was the cause or the server."""
+    code, (line,) = ended(OFF, *OPEN, "--fail-if", "p50>50s", capsys=capsys, monkeypatch=monkeypatch)
+    assert code == 4
+    assert line.startswith(
+        "python -m clients.load: --fail-if: no limit is shown to be kept, since the sends did not follow the schedule "
+        "(rate ÷ declared "
+    )
+    assert line.endswith(
+        "lower --rate-hz, give client (--cpus) and server (taskset) a core each, or more --connections-per-client "
+        "(a full server)"
+    )
+
+
+def test_a_limit_kept_under_the_load_asked_for_is_exit_code_0(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And so is a run off its schedule of which no limit was asked."""
+    kept = ("--fail-if", "p50>50s")
+    assert ended(open_run(), *OPEN, *kept, capsys=capsys, monkeypatch=monkeypatch) == (0, [])
+    assert ended(closed_run(closed_records()), "--no-floor", *kept, capsys=capsys, monkeypatch=monkeypatch) == (0, [])
+    assert ended(OFF, *OPEN, capsys=capsys, monkeypatch=monkeypatch) == (0, [])
+
+
+def test_one_run_off_its_schedule_fails_them_all(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever it is; and a limit that was not kept has its own line."""
+    results = iter([OFF, open_run()])
+    monkeypatch.setattr(command, "_knock", lambda _: None)
+    monkeypatch.setattr(fleet, "run", lambda *_: next(results))
+    assert command.main(["--transport", "sockets", *OPEN, "--clients", "1", "2", "--fail-if", "p50>50s"]) == 4
+    assert capsys.readouterr().err.count("no limit is shown to be kept") == 1
+    first, second = command.unkept([parse("p50>1us")], OFF)
+    assert first.startswith("--fail-if p50>1us: it was ")
+    assert second.startswith("--fail-if: no limit is shown to be kept, ")

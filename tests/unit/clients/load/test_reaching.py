@@ -1,0 +1,67 @@
+"""What the load client says where nothing answers it, or something of another protocol."""
+
+import socket
+from argparse import Namespace
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+
+from clients.load import command
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.records import Records
+from clients.load.run import fleet
+from stock_service.rpc.errors import Unavailable
+from tests.unit.clients.load.reports import PLAN, closed_records, closed_run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warmed() -> None:
+    """The fork server runs: what it keeps open is no test's doing."""
+    fleet.warm()
+
+
+def test_a_server_that_is_slow_to_accept_is_no_error_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a refusal ends the run before it begins: a full backlog does not answer at all."""
+    monkeypatch.setattr(command, "PROBE_S", 0.05)
+    with socket.socket() as full, ExitStack() as waiting:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        plan = LoadPlan("sockets", full.getsockname(), 1, {"lookup": 1.0}, ("GameStart",), 0.0, 1.0)
+        for _ in range(3):
+            taken = waiting.enter_context(socket.socket())
+            taken.setblocking(False)
+            taken.connect_ex(full.getsockname())
+        command._knock(plan)
+
+
+@pytest.mark.parametrize("loop", [(), ("--rate-hz", "200"), ("--find-rate", "--p99-ms", "5")], ids=str)
+@pytest.mark.parametrize("client", ["lean", "library"])
+def test_a_server_of_another_protocol_is_one_line(
+    server: str, client: str, loop: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No table of requests that all failed: what to check, and exit code 3."""
+    times = ["--warm-up-s", "0.1", "--duration-s", "0.3", "--no-floor", "--timeout-s", "1"]
+    assert command.main(["--transport", "grpc", "--address", server, "--client", client, *times, *loop]) == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    last = said.err.splitlines()[-1]
+    assert last.startswith("python -m clients.load: UNAVAILABLE: ")
+    assert "check --address and --transport (what listens there may speak another protocol)" in last
+    if client == "lean":
+        assert f"nothing that speaks grpc answered at {server}" in last
+
+
+def test_a_server_that_dies_between_two_runs_is_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answered before, so that its protocol is none of the causes; both runs are kept."""
+    heard = closed_run(closed_records())
+    unheard = replace(closed_run(Records()), errors={"unavailable": 3})
+    results = iter([heard, unheard])
+    monkeypatch.setattr(fleet, "run", lambda *_: next(results))
+    session = command._Session(Namespace())
+    session.run(PLAN, None)
+    with pytest.raises(Unavailable, match=r"^UNAVAILABLE: nothing answers any more at 127\.0\.0\.1:50052$"):
+        session.run(PLAN, None)
+    assert [run.result for run in session.runs] == [heard, unheard]

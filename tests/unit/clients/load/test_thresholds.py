@@ -1,0 +1,160 @@
+"""Limits that a run must keep."""
+
+from dataclasses import replace
+
+import pytest
+
+from clients.load.record.result import LoadResult, combine
+from clients.load.thresholds import Condition, broken, parse, replies_needed
+from tests.unit.clients.load.reports import PLAN, WINDOW, open_run, report
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("p99>20ms", Condition("p99>20ms", "all", "p99", ">", 20_000)),
+        ("p50>=172us", Condition("p50>=172us", "all", "p50", ">=", 172)),
+        ("p90 > 172 µs", Condition("p90 > 172 µs", "all", "p90", ">", 172)),
+        (" p99.9<1.5s ", Condition("p99.9<1.5s", "all", "p99.9", "<", 1_500_000)),
+        ("mean<=0.5ms", Condition("mean<=0.5ms", "all", "mean", "<=", 500)),
+        ("lookup.max>1s", Condition("lookup.max>1s", "lookup", "max", ">", 1_000_000)),
+        ("errors>0.1%", Condition("errors>0.1%", "all", "errors", ">", 0.001, True)),
+        ("trade.errors>3", Condition("trade.errors>3", "trade", "errors", ">", 3)),
+        ("throughput<5000", Condition("throughput<5000", "all", "throughput", "<", 5000)),
+        ("lookup.throughput<5000", Condition("lookup.throughput<5000", "lookup", "throughput", "<", 5000)),
+        ("starved>0", Condition("starved>0", "all", "starved", ">", 0)),
+        ("all.p99>1ms", Condition("all.p99>1ms", "all", "p99", ">", 1000)),
+    ],
+)
+def test_a_condition_is_read(text: str, condition: Condition) -> None:
+    """What must not be, of which request type; times in µs, shares as such."""
+    assert parse(text) == condition
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "p99",
+        "p99>",
+        "p99>20",
+        "p99=20ms",
+        "p99==20ms",
+        "p99>20 m",
+        "p99>-1ms",
+        "p99>1e3ms",
+        "p99>nanms",
+        "p99>20%",
+        "p95>20ms",
+        "P99>20ms",
+        "errors>3ms",
+        "throughput<5000%",
+        "throughput<5000ms",
+        "starved>1%",
+        "lookup.starved>0",
+        ".p99>20ms",
+        "a.b.p99>20ms",
+        "p99>20ms,p50>1ms",
+        "p99>20ms p50>1ms",
+    ],
+)
+def test_anything_else_is_refused(text: str) -> None:
+    """With what is allowed."""
+    with pytest.raises(ValueError, match="then a time such as 20ms"):
+        parse(text)
+
+
+def said(result: LoadResult, text: str) -> list[str]:
+    """What speaks against a run."""
+    return list(broken([parse(text)], result))
+
+
+# 20,000 requests in 2 s, by turns lookups and trades; one in a hundred takes 5 ms, the others 200 µs
+RUN = open_run(times_us=[5000] + [200] * 99, count=20_000)
+
+
+@pytest.mark.parametrize(
+    ("kept", "broken_by"),
+    [
+        ("p50>201us", "p50>199us"),
+        ("p50>=201us", "p50>=200us"),
+        ("p50<199us", "p50<201us"),
+        ("p50<=199us", "p50<=201us"),
+        ("p99>201us", "p99>199us"),
+        ("p99.9>5.1ms", "p99.9>4.9ms"),
+        ("max>5.1ms", "max>4.9ms"),
+        ("max>6s", "max>0.004s"),
+        ("mean>249us", "mean>247us"),
+        ("lookup.max>5001us", "lookup.max>4999us"),
+        ("trade.max>201us", "trade.max>199us"),
+        ("throughput<9999", "throughput<10001"),
+        ("lookup.throughput<4999", "lookup.throughput<5000"),  # the last lookup comes after the window
+        ("starved>0", "starved>=0"),
+        ("errors>0", "errors>=0"),
+        ("errors>0%", "errors>=0%"),
+    ],
+)
+def test_each_limit_has_two_sides(kept: str, broken_by: str) -> None:
+    """A run that keeps it has nothing said against it; the other has one line, which names the condition."""
+    assert said(RUN, kept) == []
+    (line,) = said(RUN, broken_by)
+    assert line.startswith(f"{broken_by}: ")
+
+
+def test_throughput_is_what_came_within_the_window() -> None:
+    """Of a server that fell behind: not what was answered in the end; of the parts as of the whole."""
+    behind = open_run(times_us=(1_000_000,), count=2000)  # each takes 1 s of a window of 2 s
+    assert behind.requests["all"].count == 2000
+    assert said(behind, "throughput<501") == ["throughput<501: it was 500.0 replies/s within the window"]
+    assert said(behind, "throughput<500") == said(behind, "trade.throughput<250") == []
+    assert said(behind, "trade.throughput<251") == ["trade.throughput<251: it was 250.0 replies/s within the window"]
+
+
+def test_errors_are_a_number_or_a_share() -> None:
+    """Of one request type those in the window; of all, those of the whole run."""
+    run = open_run(count=20_000, failed=20)
+    run = replace(run, errors={"invalid_reply": 20, "unavailable": 20})
+    assert said(run, "errors>40") == []
+    assert said(run, "errors>39") == ["errors>39: there were 40 among 20,020"]
+    assert said(run, "errors>0.2%") == []
+    assert len(said(run, "errors>0.199%")) == 1
+    assert said(run, "lookup.errors>10") == []
+    assert said(run, "lookup.errors>=0.1%") == ["lookup.errors>=0.1%: there were 10 among 10,000"]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("p50>9s", 20), ("p90>9s", 100), ("p99>9s", 1000), ("p99.9>9s", 10_000), ("lookup.p99>9s", 2000)],
+)
+def test_a_percentile_beyond_the_sample_fails(text: str, count: int) -> None:
+    """Ten replies must lie beyond it: with fewer nobody can tell, whatever it seems to be."""
+    assert said(open_run(count=count), text) == []
+    (line,) = said(open_run(count=count - 2), text)
+    assert "cannot be told from" in line
+
+
+def test_of_nothing_nothing_can_be_told() -> None:
+    """A run without a reply keeps no limit on a time, and none on throughput."""
+    nothing = combine(PLAN, WINDOW, [report(0)])
+    for text in ("p50>1s", "mean>1s", "max>1s", "throughput<1"):
+        assert len(said(nothing, text)) == 1
+
+
+def test_a_request_type_that_was_not_sent_fails() -> None:
+    """A misspelt name would otherwise never fail."""
+    assert said(RUN, "update.p50>1s") == ["update.p50>1s: the run has no update"]
+
+
+def test_every_condition_is_looked_at() -> None:
+    """One line for each that holds."""
+    conditions = [parse(text) for text in ("p50>1us", "p50>1s", "max>1us")]
+    assert [line.split(":")[0] for line in broken(conditions, RUN)] == ["p50>1us", "max>1us"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "needed"),
+    [([], 1), (["errors>0", "max>1s"], 1), (["p50>1s"], 20), (["p99>1s", "p50>1s"], 1000), (["p99.9>1s"], 10_000)],
+)
+def test_how_many_replies_are_needed(texts: list[str], needed: int) -> None:
+    """As many as the highest percentile takes."""
+    assert replies_needed([parse(text) for text in texts]) == needed

@@ -1,0 +1,93 @@
+"""The trials of a search for a rate: where it begins, what a trial must show, and what is said of it in the end."""
+
+from argparse import Namespace
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from clients.load import command
+from clients.load.output import Measured
+from clients.load.record.result import LoadResult
+from clients.load.run.search import Found, Trial
+from clients.load.thresholds import parse
+from tests.unit.clients.load.reports import OPEN, bad_arrivals, open_run
+
+LATE = (
+    "requests were sent late: the client may be too slow (give it --clients, --cpus of its own, or a quieter machine), "
+    "or the server had no room for more calls (--connections-per-client)"
+)
+
+NONE = "no rate was shown to keep a p99 of 20 ms in 3 trials, from 300/s to 1,200/s"
+
+
+def judged(result: LoadResult) -> Trial:
+    """What a trial shows, of which no more is asked than a p99 of a minute."""
+    return command._judged(1000.0, Measured(OPEN, result, None, datetime.now(UTC)), [parse("p99>60s")])
+
+
+def test_a_search_begins_where_a_percentile_can_be_told() -> None:
+    """In a trial of 2 s, at 600/s for a p99, and at 6,000/s where a p99.9 must be kept too."""
+    limits = [parse("p99>1ms")]
+    assert command.first_rate_hz(limits, 2.0) == pytest.approx(600)
+    assert command.first_rate_hz([*limits, parse("p99.9>1ms")], 2.0) == pytest.approx(6000)
+    assert command.first_rate_hz(limits, 1000.0) == 10
+
+
+def test_a_trial_that_kept_its_limits_and_kept_up_passes() -> None:
+    """With replies that took a while, nearly all of which came in the window."""
+    trial = judged(open_run(times_us=(15_000,)))
+    assert (trial.kept, trial.late_sends, trial.said) == (True, False, "p99 15.0 ms, kept")
+
+
+def test_a_trial_that_fell_behind_fails_whatever_its_percentiles_are() -> None:
+    """Replies that take 0.1 s of a window of 2 s: a twentieth is missing at its end."""
+    trial = judged(open_run(times_us=(100_000,)))
+    assert (trial.kept, trial.late_sends) == (False, False)
+    assert trial.said == "p99 100 ms, 1,900 replies in time, of 2,000 due"
+
+
+def test_a_trial_whose_sends_were_late_fails_and_says_so() -> None:
+    """Whoever it was that made them late."""
+    trial = judged(open_run(times_us=(900,), late_us=600))
+    assert (trial.kept, trial.late_sends, trial.said) == (False, True, "p99 900 µs, kept, sent late")
+
+
+def test_a_trial_that_failed_off_its_schedule_says_so() -> None:
+    """And is the generator's to answer for; one that kept its limits all the same passes."""
+    off = {"arrivals": (bad_arrivals(),)}
+    trial = judged(replace(open_run(times_us=(100_000,)), **off))  # type: ignore[arg-type]
+    assert (trial.kept, trial.late_sends) == (False, True)
+    assert trial.said.endswith(", sent off its schedule")
+    assert judged(replace(open_run(), **off)).kept  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("p99_ms", "said"), [(2.0, "p99 > 2 ms"), (0.001, "p99 > 0.001 ms"), (60_000, "p99 > 60000 ms")]
+)
+def test_a_limit_is_said_as_it_was_given(p99_ms: float, said: str) -> None:
+    """In milliseconds, without zeros that nobody wrote; and it is that limit."""
+    limit = command._limits(Namespace(p99_ms=p99_ms, fail_if=None))[0]
+    assert limit.text == said
+    assert limit.value == pytest.approx(p99_ms * 1000)
+
+
+def test_a_percentile_that_cannot_be_told_is_not_said() -> None:
+    """Beside the fault that says why."""
+    trial = judged(open_run(count=200))
+    assert trial.said == "p99 –, p99>60s: cannot be told from 200 replies"
+
+
+@pytest.mark.parametrize(
+    ("rate_hz", "late", "said"),
+    [
+        (5000.0, False, "highest rate with a p99 of at most 20 ms: 5000/s, within 5 %"),
+        (5000.0, True, f"highest rate with a p99 of at most 20 ms: 5000/s, within 5 %; above it {LATE}"),
+        (None, False, f"{NONE}; {command.UNKEPT_WHY}"),
+        (None, True, f"{NONE}; {LATE}"),
+    ],
+)
+def test_a_search_says_what_may_have_been_the_limit(rate_hz: float | None, late: bool, said: str) -> None:
+    """Where sends were late it may be the client, or what the server takes at a time: both are named."""
+    trials = tuple(Trial(tried_hz, False, "") for tried_hz in (1200.0, 600.0, 300.0))
+    assert command._conclusion(Found(rate_hz, trials, late), 20.0) == said

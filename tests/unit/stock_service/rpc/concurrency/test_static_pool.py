@@ -1,0 +1,260 @@
+"""The static pool: what it guarantees beyond what every executor does, in the order of its docstring."""
+
+import threading
+import time
+import weakref
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread, get_ident
+
+import pytest
+
+from stock_service.rpc.concurrency import static_pool
+from stock_service.rpc.concurrency.static_pool import StaticPool
+from stock_service.rpc.errors import Overloaded
+from tests.conformance.gates import TOO_SHORT_S, WAIT_S, Gate, execute, occupy, running, until
+
+
+def pool_threads() -> list[Thread]:
+    """The threads of all static pools."""
+    return [thread for thread in threading.enumerate() if thread.name.startswith("static-pool-")]
+
+
+def asleep(pool: StaticPool, count: int) -> None:
+    """Waits until so many threads sleep."""
+    until(lambda: len(pool._sleeping) == count)
+
+
+def set_patience(monkeypatch: pytest.MonkeyPatch, patience_s: float) -> None:
+    """Makes the pool take a batch for stuck only after so long, so that nothing depends on who is quick."""
+    monkeypatch.setattr(static_pool, "PATIENCE_S", patience_s)
+    monkeypatch.setattr(static_pool, "_PATIENCE_NS", int(patience_s * 1e9))
+
+
+def test_all_threads_are_there_from_the_start() -> None:
+    """The constructor starts every thread, named and no daemon, and no more come with work."""
+    with running(StaticPool, 3, 9) as (pool, gate):
+        at_first = pool_threads()
+        assert sorted(thread.name for thread in at_first) == ["static-pool-0", "static-pool-1", "static-pool-2"]
+        assert not any(thread.daemon for thread in at_first)
+        occupy(pool, gate, 3)
+        pool.execute_all([gate.stand] * 9)
+        assert pool_threads() == at_first
+
+
+def test_a_pool_that_cannot_have_its_threads_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system gives too few threads the constructor raises, and those that it did give have ended."""
+    before = set(threading.enumerate())
+    start = Thread.start
+    started: list[Thread] = []
+
+    def start_two(thread: Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Thread, "start", start_two)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            StaticPool(4, 4)
+    assert len(started) == 2
+    until(lambda: set(threading.enumerate()) <= before)
+
+
+def test_tasks_start_in_the_order_of_acceptance() -> None:
+    """One by one and in batches, first come, first served."""
+    order: list[int] = []
+    with running(StaticPool, 1, 100) as (pool, gate):
+        occupy(pool, gate, 1)
+        for first in range(0, 60, 6):
+            for number in range(first, first + 3):
+                pool.execute(partial(order.append, number))
+            assert pool.execute_all([partial(order.append, number) for number in range(first + 3, first + 6)]) == 3
+    assert order == list(range(60))
+
+
+def test_a_task_goes_to_a_sleeping_thread() -> None:
+    """While one thread sleeps, no task waits: each of four is handed to a thread of its own."""
+    with running(StaticPool, 4, 0) as (pool, gate):
+        assert isinstance(pool, StaticPool)
+        asleep(pool, 4)
+        for _ in range(4):
+            pool.execute(gate.stand)
+        gate.wait_for(4)
+        with pytest.raises(Overloaded, match="0 tasks are waiting for 4 threads"):
+            pool.execute(gate.stand)
+
+
+def test_the_thread_that_slept_last_is_woken_first() -> None:
+    """Under light load one thread does it all; where two go to sleep, the later one is taken."""
+    seen: list[int] = []
+    with running(StaticPool, 4, 4) as (pool, _):
+        assert isinstance(pool, StaticPool)
+        asleep(pool, 4)
+        for number in range(20):
+            pool.execute(lambda: seen.append(get_ident()))
+            until(lambda number=number: len(seen) == number + 1)  # type: ignore[misc]
+            asleep(pool, 4)
+        assert len(set(seen)) == 1
+        first, second = Gate(), Gate()
+        pool.execute(first.stand)
+        pool.execute(lambda: (second.stand(), seen.append(get_ident())))  # type: ignore[func-returns-value]
+        first.open()
+        asleep(pool, 3)
+        second.open()
+        asleep(pool, 4)
+        pool.execute(lambda: seen.append(get_ident()))
+        until(lambda: len(seen) == 22)
+        assert seen[20] == seen[21] != seen[0]
+
+
+def test_a_batch_that_only_computes_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other threads sleep on; the caller comes back when all is done."""
+    set_patience(monkeypatch, 5.0)
+    seen: list[int] = []
+    with running(StaticPool, 4, 100) as (pool, _):
+        assert isinstance(pool, StaticPool)
+        asleep(pool, 4)
+        assert pool.execute_all([lambda: seen.append(get_ident())] * 50) == 50
+        assert len(seen) == 50
+        assert len(set(seen)) == 1
+
+
+def test_a_stuck_batch_goes_to_the_other_threads() -> None:
+    """Where the first task of a batch blocks, the caller comes back and the others run elsewhere."""
+    seen: list[int] = []
+    with running(StaticPool, 3, 10) as (pool, gate):
+        assert isinstance(pool, StaticPool)
+        asleep(pool, 3)
+        assert pool.execute_all([gate.stand, lambda: seen.append(1), gate.stand, lambda: seen.append(2)]) == 4
+        gate.wait_for(2)
+        until(lambda: sorted(seen) == [1, 2])
+        assert gate.left == 0
+
+
+def test_a_batch_that_takes_too_long_goes_to_the_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where tasks are taken all the while: after ``BATCH_S`` more threads are woken."""
+    monkeypatch.setattr(static_pool, "PATIENCE_S", 0.005)
+    monkeypatch.setattr(static_pool, "_PATIENCE_NS", int(WAIT_S * 1e9))  # a task has always just been taken
+    monkeypatch.setattr(static_pool, "_BATCH_NS", 10**7)
+    with running(StaticPool, 3, 10) as (pool, gate):
+        assert isinstance(pool, StaticPool)
+        asleep(pool, 3)
+        assert pool.execute_all([gate.stand] * 3) == 3
+        gate.wait_for(3)
+        assert gate.left == 0
+
+
+def test_an_empty_batch_is_nothing() -> None:
+    """No thread wakes and nobody waits."""
+    with running(StaticPool, 1, 1) as (pool, _):
+        assert pool.execute_all([]) == 0
+
+
+def test_the_bound_holds_while_a_batch_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sleeping threads that a batch has been counted on are not counted on again for other tasks."""
+    set_patience(monkeypatch, 0.1)
+    accepted: list[int] = []
+    with running(StaticPool, 4, 2) as (pool, gate):
+        assert isinstance(pool, StaticPool)
+        asleep(pool, 4)
+
+        def first() -> None:
+            for number in range(10):
+                try:
+                    pool.execute(gate.stand)
+                except Overloaded:
+                    break
+                accepted.append(number)
+            gate.stand()
+
+        assert pool.execute_all([first, *[gate.stand] * 5]) == 6
+        gate.wait_for(4)
+    assert accepted == []
+
+
+def test_stopping_does_not_leave_a_batch_to_a_stuck_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a batch has waiting when ``stop`` comes still runs where the first of it blocks: sleepers see to it."""
+    set_patience(monkeypatch, 0.1)
+    done = Event()
+    results: list[bool] = []
+    pool = StaticPool(2, 4)
+    asleep(pool, 2)
+    stopper = Thread(target=lambda: results.append(pool.stop(WAIT_S)))
+
+    def first() -> None:
+        stopper.start()
+        results.append(done.wait(1.0))
+
+    assert pool.execute_all([first, done.set]) == 2
+    stopper.join(WAIT_S)
+    assert results == [True, True]
+
+
+def test_a_sleeping_thread_costs_no_cpu() -> None:
+    """Between two tasks no thread of the pool is ever switched to."""
+    with running(StaticPool, 4, 4) as (pool, _):
+        assert isinstance(pool, StaticPool)
+        execute(pool, get_ident)
+        asleep(pool, 4)
+        idle_switches = -1
+        for _ in range(100):  # a thread counts as asleep a moment before it is
+            before = switches()
+            Event().wait(0.02)
+            idle_switches = switches() - before
+            if idle_switches == 0:
+                break
+        assert idle_switches == 0
+
+
+def switches() -> int:
+    """How often the threads of all pools were switched to, or how much they ran where the system does not tell."""
+    count = 0
+    for thread in pool_threads():
+        status = Path(f"/proc/self/task/{thread.native_id}/status")
+        if not status.exists():
+            assert thread.ident is not None
+            count += int(time.clock_gettime(time.pthread_getcpuclockid(thread.ident)) * 1e9)
+            continue
+        for line in status.read_text().splitlines():
+            if "ctxt_switches" in line:
+                count += int(line.split()[1])
+    return count
+
+
+class Held:
+    """Something that a task holds on to."""
+
+    def task(self) -> None:
+        """Does nothing."""
+
+
+def test_a_task_is_let_go_when_it_has_ended() -> None:
+    """A sleeping thread keeps nothing alive that its last task held, taken from the queue or handed over."""
+    with running(StaticPool, 1, 4) as (pool, gate):
+        assert isinstance(pool, StaticPool)
+        asleep(pool, 1)
+        handed, queued = Held(), Held()
+        references = [weakref.ref(handed), weakref.ref(queued)]
+        pool.execute(handed.task)
+        asleep(pool, 1)
+        occupy(pool, gate, 1)
+        pool.execute(queued.task)
+        del handed, queued
+        gate.open()
+        until(lambda: [reference() for reference in references] == [None, None])
+        asleep(pool, 1)
+
+
+def test_what_waits_when_the_grace_is_over_never_runs() -> None:
+    """A stop that gives up drops the queue, and the threads end as soon as they can."""
+    pool, gate = StaticPool(1, 4), Gate()
+    ran: list[int] = []
+    occupy(pool, gate, 1)
+    for number in range(4):
+        pool.execute(partial(ran.append, number))
+    assert pool.stop(TOO_SHORT_S) is False
+    gate.open()
+    assert pool.stop(WAIT_S) is True
+    assert ran == []

@@ -1,0 +1,76 @@
+"""The standard library's pool, bounded: threads come as they are needed, up to a number, and tasks in order."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Thread, current_thread
+
+import pytest
+
+from stock_service.rpc.concurrency.thread_pool import ThreadPool
+from stock_service.rpc.errors import Overloaded
+from tests.conformance.gates import WAIT_S, Gate, execute, occupy, running
+
+
+def test_tasks_start_in_the_order_of_acceptance() -> None:
+    """With one thread, first come, first served."""
+    order: list[int] = []
+    with running(ThreadPool, 1, 40) as (pool, gate):
+        occupy(pool, gate, 1)
+        for number in range(20):
+            pool.execute(partial(order.append, number))
+        assert pool.execute_all([partial(order.append, number) for number in range(20, 40)]) == 20
+    assert order == list(range(40))
+
+
+def test_there_are_no_more_threads_than_workers() -> None:
+    """However many tasks come; the threads have the pool's name."""
+    threads: set[Thread] = set()
+    with running(ThreadPool, 2, 50) as (pool, _):
+        for _ in range(50):
+            execute(pool, lambda: threads.add(current_thread()))
+    assert 1 <= len(threads) <= 2
+    assert all(thread.name.startswith("thread-pool_") for thread in threads)
+
+
+def test_grpcio_is_given_the_pool_itself() -> None:
+    """``pool`` is the library's own executor: it runs what is submitted, and its threads end with ``stop``."""
+    pool, gate = ThreadPool(1, 1), Gate()
+    assert isinstance(pool.pool, ThreadPoolExecutor)
+    future = pool.pool.submit(gate.stand)
+    gate.wait_for(1)
+    gate.open()
+    assert pool.stop(WAIT_S)
+    assert future.done()
+
+
+def test_no_thread_to_be_had_is_overload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task for which the system has no thread to give is refused and never runs; the next one that can does."""
+    refused: list[int] = []
+
+    def start_none(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with running(ThreadPool, 1, 0) as (pool, gate):
+        with monkeypatch.context() as patched:
+            patched.setattr(Thread, "start", start_none)
+            for _ in range(2):
+                with pytest.raises(Overloaded, match="no further thread: can't start new thread"):
+                    pool.execute(lambda: refused.append(1))
+        pool.execute(gate.stand)
+        gate.wait_for(1)
+    assert refused == []
+
+
+def test_a_task_that_got_no_thread_of_its_own_is_run_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library queues a task before it looks for a thread: where there is one, the task is accepted, once."""
+
+    def start_none(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    ran: list[int] = []
+    with running(ThreadPool, 2, 0) as (pool, gate):
+        occupy(pool, gate, 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(Thread, "start", start_none)
+            pool.execute(lambda: ran.append(1))
+    assert ran == [1]

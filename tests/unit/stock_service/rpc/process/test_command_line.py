@@ -1,0 +1,96 @@
+"""Command lines: what is wrong is one line on standard error, with what was given and what is allowed, and exit 2."""
+
+import argparse
+from collections.abc import Callable
+
+import pytest
+
+from stock_service.rpc.process.command_line import Parser, address, integer, refuse, seconds
+
+
+def parser() -> Parser:
+    """A program with one option of each type."""
+    made = Parser("prog", "What it does.")
+    made.add_argument("--port", type=integer(0, 65535), default=1)
+    made.add_argument("--grace-s", type=seconds(0, 60), default=5.0)
+    made.add_argument("--address", type=address)
+    made.add_argument("--locking", choices=["mutex", "snapshot"])
+    return made
+
+
+def test_good_options_are_values() -> None:
+    """Options are converted, and have their defaults."""
+    options = parser().parse_args(["--port", "65535", "--grace-s", "0.5", "--address", "localhost:1"])
+    assert (options.port, options.grace_s, options.address) == (65535, 0.5, ("localhost", 1))
+    assert parser().parse_args([]).port == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--port", "65536"], ["--port", "'65536'", "0 to 65535"]),
+        (["--port", "-1"], ["--port", "'-1'", "0 to 65535"]),
+        (["--port", "eighty"], ["--port", "'eighty'", "0 to 65535"]),
+        (["--port", "8.0"], ["--port", "'8.0'", "0 to 65535"]),
+        (["--port", ""], ["--port", "''", "0 to 65535"]),
+        (["--port", "8\n0"], ["--port", "'8\\n0'", "0 to 65535"]),
+        (["--port"], ["--port"]),
+        (["--grace-s", "nan"], ["--grace-s", "'nan'", "from 0 to 60"]),
+        (["--grace-s", "inf"], ["--grace-s", "'inf'", "from 0 to 60"]),
+        (["--grace-s", "-0.1"], ["--grace-s", "'-0.1'", "from 0 to 60"]),
+        (["--locking", "none"], ["--locking", "got 'none', allowed: mutex, snapshot"]),
+        (["--address", "localhost"], ["--address", "'localhost'", "HOST:PORT"]),
+        (["--po", "1"], ["--po"]),
+        (["extra"], ["extra"]),
+    ],
+)
+def test_a_bad_option_is_one_line_and_exit_2(
+    arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line begins with the program and names option, given and allowed; nothing is on standard output."""
+    with pytest.raises(SystemExit) as left:
+        parser().parse_args(arguments)
+    assert left.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("prog: ")
+    assert err.count("\n") == 1
+    assert [word for word in words if word not in err] == []
+
+
+def test_refuse_ends_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever else a program finds wrong with its usage ends it the same way."""
+    with pytest.raises(SystemExit) as left:
+        refuse("prog", ValueError("too much"))
+    assert left.value.code == 2
+    assert capsys.readouterr().err == "prog: too much (--help lists the options)\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":", "host:", ":1", "host:0", "host:65536", "host:-1", "host:1.5", "host:१", "host:1 ", "host"]
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    """An address is a host and a port from 1 to 65535."""
+    with pytest.raises(argparse.ArgumentTypeError, match="HOST:PORT"):
+        address(text)
+
+
+@pytest.mark.parametrize("host", ["a..b", ".b", "a" * 64, "a" * 64 + ".b", "\udcff"])
+def test_a_host_that_can_be_no_name_is_refused(host: str) -> None:
+    """An empty label, one that is too long, and what is no text: a socket would raise no OSError."""
+    with pytest.raises(argparse.ArgumentTypeError, match="HOST:PORT"):
+        address(f"{host}:5000")
+
+
+@pytest.mark.parametrize(
+    ("text", "given"), [("h:1", ("h", 1)), ("127.0.0.1:65535", ("127.0.0.1", 65535)), ("::1:80", ("::1", 80))]
+)
+def test_an_address_is_split_at_its_last_colon(text: str, given: tuple[str, int]) -> None:
+    """So that a host may have colons."""
+    assert address(text) == given
+
+
+@pytest.mark.parametrize(("parse", "ends"), [(integer(2, 4), ("2", "4")), (seconds(0.5, 1.5), ("0.5", "1.5"))])
+def test_both_ends_of_a_range_are_allowed(parse: Callable[[str], float], ends: tuple[str, str]) -> None:
+    """A range includes what it names."""
+    assert [parse(end) for end in ends] == [float(end) for end in ends]

@@ -1,0 +1,38 @@
+"""Errors: data first, words made of it; every fault has its own code, which is gRPC's."""
+
+import grpc
+import pytest
+
+from stock_service.rpc.errors import FAULTS, Fault, FaultCode, StockServiceError, UsageError
+
+
+def test_a_usage_error_is_one_line_of_its_data() -> None:
+    """It keeps what was wrong, what was given and what is allowed, and says all three, whatever was given."""
+    error = UsageError("--port", "a\nb", "a whole number")
+    assert (error.option, error.given, error.allowed) == ("--port", "a\nb", "a whole number")
+    assert str(error) == "--port: got 'a\\nb', allowed: a whole number"
+    assert isinstance(error, StockServiceError)
+    assert str(UsageError("a.toml: price", None, "a value")) == "a.toml: price: missing, allowed: a value"
+
+
+def test_every_code_has_its_fault() -> None:
+    """The table has one class for each code, and the class that code."""
+    assert set(FAULTS) == set(FaultCode)
+    assert all(fault.code == code for code, fault in FAULTS.items())
+    assert len(set(FAULTS.values())) == len(FaultCode)
+    assert set(Fault.__subclasses__()) == set(FAULTS.values())
+
+
+@pytest.mark.parametrize("code", FaultCode)
+def test_codes_are_grpcs(code: FaultCode) -> None:
+    """A code has the number and the name of gRPC's status."""
+    assert grpc.StatusCode[code.name].value[0] == code
+
+
+@pytest.mark.parametrize("fault", FAULTS.values())
+def test_a_fault_says_its_code_and_detail(fault: type[Fault]) -> None:
+    """Its detail stays apart for the wire."""
+    raised = fault("what happened")
+    assert raised.detail == "what happened"
+    assert str(raised) == f"{fault.code.name}: what happened"
+    assert isinstance(raised, StockServiceError)

@@ -1,0 +1,196 @@
+"""The exchange: the six outcomes exactly as tabled, in the order of the checks, and retries of a trade."""
+
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import pytest
+
+from stock_service.rpc.errors import InvalidRequest
+from stock_service.trading.catalog import MemoryCatalog, Step, Version
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import LOCKINGS
+from stock_service.trading.model import QUANTITY_MAX, LookupReply, Side, Status, Stock, TradeReply, UpdateReply
+
+Outcome = TypeVar("Outcome")
+Reply = TypeVar("Reply")
+
+STOCKS = (Stock("A", 1599, 10), Stock("B", 0, 10**12), Stock("Closed", 5, 0))
+
+NO_NAMES = ("", "a", "A ", "X" * 64, "X" * 65, "\0", "é")
+
+BUY, SELL = Side.BUY, Side.SELL
+
+
+@pytest.fixture
+def exchange() -> Exchange:
+    """An exchange of three stocks."""
+    return Exchange(MemoryCatalog(STOCKS, LOCKINGS["per-stock"]))
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_an_unknown_stock_is_unknown_to_every_request(exchange: Exchange, name: str) -> None:
+    """Also an empty and an overlong name; the reply is zeros otherwise."""
+    assert exchange.lookup(name) == LookupReply(Status.UNKNOWN_STOCK, 0, 0, 0)
+    assert exchange.trade(name, 1, BUY) == TradeReply(Status.UNKNOWN_STOCK, 0, 0)
+    assert exchange.update(name, 1) == UpdateReply(Status.UNKNOWN_STOCK, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "quantity", "side", "status"),
+    [
+        ("X", 0, 0, Status.UNKNOWN_STOCK),
+        ("X", 1, 0, Status.UNKNOWN_STOCK),
+        ("A", 0, 0, Status.INVALID_QUANTITY),
+        ("A", QUANTITY_MAX + 1, BUY, Status.INVALID_QUANTITY),
+        ("A", -5, SELL, Status.INVALID_QUANTITY),
+        ("A", 11, 0, Status.INVALID_SIDE),
+        ("A", 1, 3, Status.INVALID_SIDE),
+        ("A", 1, -1, Status.INVALID_SIDE),
+        ("Closed", 0, BUY, Status.INVALID_QUANTITY),
+        ("Closed", 1, 7, Status.INVALID_SIDE),
+    ],
+)
+def test_a_refused_trade_names_the_first_fault(
+    exchange: Exchange, name: str, quantity: int, side: int, status: Status
+) -> None:
+    """Unknown stock, then quantity, then side, then suspension; nothing is committed."""
+    assert exchange.trade(name, quantity, side) == TradeReply(status)
+    assert exchange.trade("B", 1, BUY).sequence == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "price_cents", "status"), [("X", -1, Status.UNKNOWN_STOCK), ("A", -1, Status.INVALID_PRICE)]
+)
+def test_a_refused_update_names_the_first_fault(
+    exchange: Exchange, name: str, price_cents: int, status: Status
+) -> None:
+    """Unknown stock, then price; nothing is committed."""
+    assert exchange.update(name, price_cents) == UpdateReply(status)
+    assert exchange.lookup("A") == LookupReply(Status.OK, 1599, 0, 0)
+    assert exchange.update("B", 0).sequence == 1
+
+
+def test_a_session() -> None:
+    """A day's trading of one stock: both sides add, what does not fit is suspended with the volume that stands."""
+    exchange = Exchange(MemoryCatalog(STOCKS, LOCKINGS["mutex"]))
+    assert exchange.lookup("A") == LookupReply(Status.OK, 1599, 0, 0)
+    assert exchange.trade("A", 4, BUY) == TradeReply(Status.OK, 4, 1)
+    assert exchange.trade("A", 3, SELL) == TradeReply(Status.OK, 7, 2)
+    assert exchange.trade("A", 4, BUY) == TradeReply(Status.SUSPENDED, 7, 0)
+    assert exchange.update("A", 0) == UpdateReply(Status.OK, 3)
+    assert exchange.lookup("A") == LookupReply(Status.OK, 0, 7, 3)
+    assert exchange.trade("A", 3, BUY) == TradeReply(Status.OK, 10, 4)
+    assert exchange.lookup("A") == LookupReply(Status.SUSPENDED, 0, 10, 4)
+    assert exchange.update("A", 2000) == UpdateReply(Status.OK, 5)
+    assert exchange.lookup("A") == LookupReply(Status.SUSPENDED, 2000, 10, 5)
+    assert exchange.trade("B", QUANTITY_MAX, BUY) == TradeReply(Status.OK, QUANTITY_MAX, 6)
+    assert exchange.lookup("Closed") == LookupReply(Status.SUSPENDED, 5, 0, 0)
+
+
+def test_a_retry_has_one_effect(exchange: Exchange) -> None:
+    """The same trade under the same id gets the original reply; without an id it is another trade."""
+    first = exchange.trade("A", 2, BUY, "id")
+    assert first == TradeReply(Status.OK, 2, 1)
+    assert exchange.trade("A", 1, BUY) == TradeReply(Status.OK, 3, 2)
+    assert exchange.trade("A", 2, BUY, "id") == first
+    assert exchange.trade("A", 2, BUY, "") == TradeReply(Status.OK, 5, 3)
+    assert exchange.lookup("A").volume == 5
+
+
+def test_a_refusal_is_replayed(exchange: Exchange) -> None:
+    """A retry of a suspended trade says what the first said, though the volume is another by now; others likewise."""
+    refused = exchange.trade("A", 11, BUY, "large")
+    assert refused == TradeReply(Status.SUSPENDED, 0, 0)
+    assert exchange.trade("X", 1, BUY, "unknown") == TradeReply(Status.UNKNOWN_STOCK)
+    assert exchange.trade("A", 0, BUY, "none") == TradeReply(Status.INVALID_QUANTITY)
+    assert exchange.trade("A", 5, BUY).status is Status.OK
+    assert exchange.trade("A", 11, BUY, "large") == refused
+    assert exchange.trade("X", 1, BUY, "unknown") == TradeReply(Status.UNKNOWN_STOCK)
+    assert exchange.trade("A", 0, BUY, "none") == TradeReply(Status.INVALID_QUANTITY)
+
+
+@pytest.mark.parametrize(
+    ("name", "quantity", "side"), [("B", 2, BUY), ("A", 3, BUY), ("A", 2, SELL), ("X", 2, BUY), ("A", 0, BUY)]
+)
+def test_an_id_used_for_other_content_is_a_fault(exchange: Exchange, name: str, quantity: int, side: int) -> None:
+    """Another stock, quantity or side under the same id is InvalidRequest, whatever would have come of it."""
+    first = exchange.trade("A", 2, BUY, "id")
+    with pytest.raises(InvalidRequest, match="'id'"):
+        exchange.trade(name, quantity, side, "id")
+    assert exchange.trade("A", 2, BUY, "id") == first
+    assert exchange.lookup("B").sequence == 0
+
+
+def test_an_id_has_64_characters_at_most(exchange: Exchange) -> None:
+    """Of any kind; one more is a fault before anything else is looked at."""
+    assert exchange.trade("A", 1, BUY, "é" * 64) == TradeReply(Status.OK, 1, 1)
+    with pytest.raises(InvalidRequest, match="65 characters"):
+        exchange.trade("X", 0, 0, "é" * 65)
+
+
+def test_retries_at_once_have_one_effect(exchange: Exchange) -> None:
+    """Eight threads that send the same trade get the same reply."""
+    barrier = threading.Barrier(8)
+
+    def send(number: int) -> list[TradeReply]:
+        barrier.wait(10)
+        return [exchange.trade("B", 3, (BUY, SELL)[turn % 2], str(turn)) for turn in range(50 + 0 * number)]
+
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(send, range(8)))
+    assert replies[1:] == replies[:-1]
+    assert sorted(reply.sequence for reply in replies[0]) == list(range(1, 51))
+    assert exchange.lookup("B").volume == 150
+
+
+class Failing:
+    """A catalog that breaks on the first change and then works."""
+
+    def __init__(self) -> None:
+        self._catalog = MemoryCatalog(STOCKS, LOCKINGS["mutex"])
+        self.changes = 0
+
+    def names(self) -> Iterable[str]:
+        return self._catalog.names()
+
+    def read(self, name: str) -> Version | None:
+        return self._catalog.read(name)
+
+    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
+        self.changes += 1
+        if self.changes == 1:
+            raise OSError("disk full")
+        return self._catalog.change(name, step)
+
+    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
+        return self._catalog.once(request_id, content, answer)
+
+
+def test_a_trade_that_broke_may_be_retried() -> None:
+    """What failed had no effect and left no reply: the same id is a first use again."""
+    catalog = Failing()
+    exchange = Exchange(catalog)
+    with pytest.raises(OSError, match="disk full"):
+        exchange.trade("A", 2, BUY, "id")
+    assert exchange.trade("A", 2, BUY, "id") == TradeReply(Status.OK, 2, 1)
+    assert exchange.trade("A", 2, BUY, "id") == TradeReply(Status.OK, 2, 1)
+    assert catalog.changes == 2
+
+
+@pytest.mark.slow
+def test_remembered_ids_hold_no_overlong_names(exchange: Exchange) -> None:
+    """A name that no stock can have costs the window of ids no more than one that a stock may have."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(100):
+            name = f"{number}" + "x" * 100_000
+            assert exchange.trade(name, 1, BUY, f"id {number}").status is Status.UNKNOWN_STOCK
+            del name
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 1_000_000

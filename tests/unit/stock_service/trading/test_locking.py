@@ -1,0 +1,311 @@
+"""Locks: who excludes whom, that neither readers nor writers starve, and what is measured of the waits."""
+
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
+from threading import Barrier, Condition, Event, Lock, Thread, current_thread
+
+import pytest
+
+from stock_service.trading.locking import LOCKINGS, Held, Locking, Measured, ReadWriteLock
+
+WAIT_S = 10.0
+"""A bound for what must not take long; only reached when something hangs."""
+
+BARELY_S = 0.02
+"""Long enough for a thread that is not held back to be seen going on."""
+
+NAMES = ("A", "B")
+
+TOGETHER: dict[str, set[tuple[str, str]]] = {
+    "mutex": set(),
+    "per-stock": {("read A", "read B"), ("read A", "write B"), ("write A", "read B"), ("write A", "write B")},
+    "read-write": {("read A", "read A"), ("read A", "read B")},
+    "two-level": {
+        ("read A", "read A"),
+        ("read A", "read B"),
+        ("read A", "write B"),
+        ("write A", "read B"),
+        ("write A", "write B"),
+    },
+    "snapshot": {
+        ("read A", "read A"),
+        ("read A", "write A"),
+        ("write A", "read A"),
+        ("read A", "read B"),
+        ("read A", "write B"),
+        ("write A", "read B"),
+    },
+}
+"""What may be held together, by strategy: all that is not named here is excluded."""
+
+
+def held(locking: Locking, what: str) -> Held | None:
+    """``read A`` as the lock to hold."""
+    kind, name = what.split()
+    return locking.reading(name) if kind == "read" else locking.writing(name)
+
+
+def enters(lock: Held | None, while_holding: Held | None) -> bool:
+    """Whether another thread gets a lock while this one holds one; it gets it afterwards in any case."""
+    inside = Event()
+
+    def other() -> None:
+        with ExitStack() as stack:
+            if lock is not None:
+                stack.enter_context(lock)
+            inside.set()
+
+    thread = Thread(target=other)
+    with ExitStack() as stack:
+        if while_holding is not None:
+            stack.enter_context(while_holding)
+        thread.start()
+        together = inside.wait(BARELY_S)
+    thread.join(WAIT_S)
+    assert inside.is_set()
+    return together
+
+
+@pytest.mark.parametrize("second", ["read A", "write A", "read B", "write B"])
+@pytest.mark.parametrize("first", ["read A", "write A"])
+@pytest.mark.parametrize("name", LOCKINGS)
+def test_who_excludes_whom(name: str, first: str, second: str) -> None:
+    """Every strategy lets exactly those in together that it says; who waits gets in afterwards."""
+    locking = LOCKINGS[name](NAMES)
+    assert enters(held(locking, second), held(locking, first)) is ((first, second) in TOGETHER[name])
+
+
+@pytest.mark.parametrize("name", LOCKINGS)
+def test_a_lock_is_let_go_by_an_error(name: str) -> None:
+    """What is raised under a lock comes out, and the lock can be had again."""
+    locking = LOCKINGS[name](NAMES)
+    for what in ("read A", "write A") * 2:
+        lock = held(locking, what)
+        if lock is not None:
+            with pytest.raises(ZeroDivisionError), lock:
+                raise ZeroDivisionError
+
+
+def test_readers_are_inside_together() -> None:
+    """Three readers hold the lock at once: they meet inside."""
+    lock, barrier = ReadWriteLock(), Barrier(3)
+    met: list[int] = []
+
+    def read() -> None:
+        with lock.reader:
+            met.append(barrier.wait(WAIT_S))
+
+    run([read] * 3)
+    assert sorted(met) == [0, 1, 2]
+
+
+def test_a_writer_waits_for_the_last_reader() -> None:
+    """Not for the first to leave."""
+    lock = ReadWriteLock()
+    lock.reader.__enter__()
+    lock.reader.__enter__()
+    written = Event()
+
+    def write() -> None:
+        with lock.writer:
+            written.set()
+
+    writer = Thread(target=write)
+    writer.start()
+    lock.reader.__exit__(None, None, None)
+    assert not written.wait(BARELY_S)
+    lock.reader.__exit__(None, None, None)
+    writer.join(WAIT_S)
+    assert written.is_set()
+
+
+@pytest.mark.slow
+def test_a_writer_is_alone() -> None:
+    """Of many readers and writers, nobody is ever inside with a writer."""
+    lock, inside = ReadWriteLock(), Inside()
+
+    def read() -> None:
+        for _ in range(300):
+            with lock.reader:
+                inside.come("reader")
+                inside.go("reader")
+
+    def write() -> None:
+        for _ in range(150):
+            with lock.writer:
+                inside.come("writer")
+                inside.go("writer")
+
+    run([read, write] * 3)
+    assert inside.wrong == []
+    assert inside.came == {"reader": 900, "writer": 450}
+
+
+class Inside:
+    """Who is inside a reader-writer lock."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()  # guards everything
+        self._now = {"reader": 0, "writer": 0}
+        self.came = {"reader": 0, "writer": 0}
+        self.wrong: list[str] = []
+
+    def come(self, who: str) -> None:
+        """Notes who came, and whether that is allowed."""
+        with self._lock:
+            self._now[who] += 1
+            self.came[who] += 1
+            if self._now["writer"] > 1 or (self._now["writer"] and self._now["reader"]):
+                self.wrong.append(f"{current_thread().name}: {self._now}")
+
+    def go(self, who: str) -> None:
+        """Notes who leaves."""
+        with self._lock:
+            self._now[who] -= 1
+
+
+def run(functions: list[Callable[[], None]]) -> None:
+    """Runs all at once; fails if one does not end."""
+    threads = [Thread(target=function) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_S)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+class Relay:
+    """Two threads that keep a lock wanted: each leaves it only when the other is there, as far as the lock lets it.
+
+    A thread is there once it has the lock or, where ``when_asking``, once it asks for it. ``patience_s`` is how long
+    one waits for the other, whom the lock may keep out.
+    """
+
+    def __init__(self, *, when_asking: bool, patience_s: float) -> None:
+        self._when_asking = when_asking
+        self._patience_s = patience_s
+        self._changed = Condition()  # guards _there and _ended
+        self._there = 0
+        self._ended = False
+
+    def none_there(self) -> None:
+        """Blocks until neither of the two is there."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._there == 0)
+
+    def lets_in(self, occupied: Held, wanted: Held, wait_s: float) -> bool:
+        """Whether a third thread gets ``wanted`` while the two are at ``occupied``; it gets it afterwards anyway."""
+        inside = Event()
+
+        def third() -> None:
+            with wanted:
+                inside.set()
+
+        two = [Thread(target=self._occupy, args=(occupied,)) for _ in range(2)]
+        for thread in two:
+            thread.start()
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._there > 0, WAIT_S)
+        asking = Thread(target=third)
+        asking.start()
+        got_in = inside.wait(wait_s)
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        for thread in (*two, asking):
+            thread.join(WAIT_S)
+        assert inside.is_set()
+        return got_in
+
+    def _occupy(self, lock: Held) -> None:
+        """One of the two: takes the lock again and again."""
+        while not self._ended:
+            if self._when_asking:
+                self._count(1)
+                with lock:
+                    self._wait_for_the_other(leave=False)
+                self._count(-1)
+            else:
+                with lock:
+                    self._count(1)
+                    self._wait_for_the_other(leave=True)
+
+    def _wait_for_the_other(self, *, leave: bool) -> None:
+        """Blocks until both are there; leaves in the same moment, so that the other then waits in its turn."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._there == 2 or self._ended, self._patience_s)
+            self._there -= leave
+            self._changed.notify_all()
+
+    def _count(self, by: int) -> None:
+        with self._changed:
+            self._there += by
+            self._changed.notify_all()
+
+
+class StarvedBy:
+    """A lock that its holder gets only once a relay has nobody there: what a lock that starves comes to."""
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+
+    def __enter__(self) -> None:
+        self._relay.none_there()
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+
+def test_a_writer_gets_in_between_readers() -> None:
+    """Two readers of whom one is always inside, as far as the lock allows it, cannot keep a writer out."""
+    lock = ReadWriteLock()
+    assert Relay(when_asking=False, patience_s=BARELY_S / 4).lets_in(lock.reader, lock.writer, WAIT_S)
+
+
+def test_a_reader_gets_in_between_writers() -> None:
+    """Two writers of whom one always waits while the other is inside cannot keep a reader out."""
+    lock = ReadWriteLock()
+    assert Relay(when_asking=True, patience_s=BARELY_S / 4).lets_in(lock.writer, lock.reader, WAIT_S)
+
+
+def test_a_lock_that_starves_is_found_out() -> None:
+    """The relay keeps out writers of a lock that prefers readers, and readers of one that prefers writers."""
+    relay = Relay(when_asking=False, patience_s=WAIT_S)
+    assert not relay.lets_in(nullcontext(), StarvedBy(relay), BARELY_S)
+    relay = Relay(when_asking=True, patience_s=WAIT_S)
+    assert not relay.lets_in(Lock(), StarvedBy(relay), BARELY_S)
+
+
+class Clock:
+    """A clock that goes on by 5 at every look."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def __call__(self) -> int:
+        self.now_ns += 5
+        return self.now_ns
+
+
+def test_waits_are_measured_by_kind() -> None:
+    """Every wait for a lock is noted as read or write, up to the bound; the lock is held and let go as without."""
+    locking = Measured(LOCKINGS["mutex"](NAMES), Clock(), waits_max=2)
+    for what in ("read A", "write A", "write B", "write A"):
+        lock = held(locking, what)
+        assert lock is not None
+        with lock:
+            pass
+    assert locking.waits_ns == {"read": [5], "write": [5, 5]}
+
+
+def test_no_wait_is_measured_where_there_is_no_lock() -> None:
+    """A reader of the snapshot strategy waits for nothing, so nothing is noted."""
+    locking = Measured(LOCKINGS["snapshot"](NAMES), Clock())
+    assert locking.reading("A") is None
+    assert locking.waits_ns == {"read": [], "write": []}
+
+
+def test_a_measured_lock_excludes() -> None:
+    """Measuring changes nothing about who excludes whom."""
+    locking = Measured(LOCKINGS["mutex"](NAMES), Clock())
+    assert enters(locking.writing("A"), locking.writing("B")) is False

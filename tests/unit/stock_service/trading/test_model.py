@@ -1,0 +1,145 @@
+"""Values: statuses and their codes, dollars and cents, and what is never changed."""
+
+import dataclasses
+import math
+from decimal import ROUND_HALF_EVEN, Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stock_service.trading.model import (
+    INT64_MAX,
+    LookupReply,
+    Side,
+    Status,
+    Stock,
+    TradeReply,
+    UpdateReply,
+    cents,
+    dollars,
+)
+from stock_service.v1 import stock_pb2
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (Status.OK, 1),
+        (Status.SUSPENDED, 0),
+        (Status.UNKNOWN_STOCK, -1),
+        (Status.INVALID_PRICE, -2),
+        (Status.INVALID_QUANTITY, -2),
+        (Status.INVALID_SIDE, -2),
+    ],
+)
+def test_every_status_has_the_assignments_code(status: Status, code: int) -> None:
+    """1 is done, 0 suspended, -1 unknown, -2 a refused argument."""
+    assert status.assignment_code == code
+    assert type(status.assignment_code) is int
+
+
+def test_the_numbers_are_those_of_the_wire() -> None:
+    """Statuses and sides have the numbers of the protobuf enums, which have no others but unspecified."""
+    assert {f"STATUS_{status.name}": status.value for status in Status} | {"STATUS_UNSPECIFIED": 0} == dict(
+        stock_pb2.Status.items()
+    )
+    assert {f"SIDE_{side.name}": side.value for side in Side} | {"SIDE_UNSPECIFIED": 0} == dict(stock_pb2.Side.items())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Stock("A", 1, 2), LookupReply(Status.OK), TradeReply(Status.OK), UpdateReply(Status.OK)],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_cannot_be_changed(value: Stock | LookupReply | TradeReply | UpdateReply) -> None:
+    """Any thread may hold a value: nobody can assign to it, and it has no room for more."""
+    field = dataclasses.fields(value)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(value, field, None)
+    assert not hasattr(value, "__dict__")
+
+
+@pytest.mark.parametrize(
+    ("price_cents", "text"),
+    [(0, "$0.00"), (5, "$0.05"), (1599, "$15.99"), (100_000, "$1000.00"), (INT64_MAX, "$92233720368547758.07")],
+)
+def test_dollars_have_two_decimals(price_cents: int, text: str) -> None:
+    """Cents are printed as dollars, whatever their size."""
+    assert dollars(price_cents) == text
+
+
+@given(st.integers(0, INT64_MAX))
+def test_what_is_printed_is_read(price_cents: int) -> None:
+    """Every price is printed so that it is read as itself."""
+    assert cents(dollars(price_cents)) == price_cents
+
+
+@given(st.integers(0, 2**40))
+def test_a_float_of_dollars_is_its_cents(price_cents: int) -> None:
+    """A float loses nothing, though no float is 0.1."""
+    assert cents(price_cents / 100) == price_cents
+
+
+@given(st.decimals(-(10**12), 10**12, allow_nan=False, allow_infinity=False, places=6))
+def test_cents_are_rounded_half_to_even(amount: Decimal) -> None:
+    """Fractions of a cent go to the nearer cent, halves to the even one."""
+    assert cents(str(amount)) == int((amount * 100).to_integral_value(ROUND_HALF_EVEN))
+
+
+@pytest.mark.parametrize(
+    ("amount", "price_cents"),
+    [
+        ("15.99", 1599),
+        ("$15.99", 1599),
+        (" $15.99 ", 1599),
+        ("15", 1500),
+        ("0", 0),
+        ("-1.50", -150),
+        ("0.005", 0),
+        ("0.015", 2),
+        ("1e2", 10_000),
+        (15.99, 1599),
+        (0.125, 12),
+        (-0.0, 0),
+    ],
+)
+def test_amounts_that_are_read(amount: str | float, price_cents: int) -> None:
+    """With a sign of the currency or without, as text or as a float; a negative one passes."""
+    assert cents(amount) == price_cents
+
+
+@pytest.mark.parametrize(
+    "amount",
+    ["", "$", "dollars", "1,5", "1.5.0", "NaN", "sNaN", "inf", "-Infinity", math.nan, math.inf, -math.inf, "0x10"],
+)
+def test_what_is_no_amount_is_refused(amount: str | float) -> None:
+    """Text, NaN and infinity are ValueErrors that say what was given."""
+    with pytest.raises(ValueError, match="amount") as refused:
+        cents(amount)
+    assert repr(amount) in str(refused.value)
+
+
+@pytest.mark.parametrize("amount", ["92233720368547758.08", "-92233720368547758.09", "1e30", 1e300, "1e5000"])
+def test_more_than_the_wire_carries_is_refused(amount: str | float) -> None:
+    """An amount of over 2^63 - 1 cents is a ValueError."""
+    with pytest.raises(ValueError, match="more than the service carries"):
+        cents(amount)
+
+
+def test_an_amount_with_a_huge_exponent_is_refused() -> None:
+    """Also one that no decimal can be multiplied by 100."""
+    with pytest.raises(ValueError, match="1e999999"):
+        cents("1e999999")
+
+
+@given(st.text(max_size=20) | st.from_regex(r"\$?-?[0-9]{1,3}(\.[0-9]{1,3})?(e[+-]?[0-9]{1,3})?", fullmatch=True))
+def test_any_text_is_an_amount_or_refused(text: str) -> None:
+    """Nothing but a whole number of cents or a ValueError comes of a text."""
+    refusal = ""
+    price_cents = 0
+    try:
+        price_cents = cents(text)
+    except ValueError as error:
+        refusal = str(error)
+    assert repr(text) in refusal or (not refusal and abs(price_cents) <= INT64_MAX)

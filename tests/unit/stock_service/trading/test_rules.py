@@ -1,0 +1,106 @@
+"""The rules: the limit is never passed, a refusal changes nothing, and a step changes only what it is about."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stock_service.trading import rules
+from stock_service.trading.model import INT64_MAX, QUANTITY_MAX, Side, Status, Stock
+
+QUANTITIES = st.integers(1, QUANTITY_MAX)
+
+
+@st.composite
+def stocks(draw: st.DrawFn) -> Stock:
+    """Any stock whose volume its limit allows; many stand close to it."""
+    limit = draw(st.integers(0, 100) | st.integers(0, INT64_MAX))
+    volume = draw(st.integers(0, limit) | st.integers(max(0, limit - 3), limit))
+    return Stock(draw(st.text(max_size=5)), draw(st.integers(0, INT64_MAX)), limit, volume)
+
+
+@given(stocks(), QUANTITIES | st.integers(1, 5))
+def test_a_trade_fits_or_changes_nothing(stock: Stock, quantity: int) -> None:
+    """A trade adds its quantity and nothing else, or the very same stock comes back, SUSPENDED."""
+    after, status = rules.trade(stock, quantity)
+    if stock.volume + quantity <= stock.volume_limit:
+        assert status is Status.OK
+        assert after == dataclasses.replace(stock, volume=stock.volume + quantity)
+    else:
+        assert status is Status.SUSPENDED
+        assert after is stock
+
+
+@given(stocks(), st.lists(QUANTITIES | st.integers(1, 20), max_size=30))
+def test_the_volume_never_exceeds_the_limit(stock: Stock, quantities: list[int]) -> None:
+    """However many trades come, and it never falls."""
+    for quantity in quantities:
+        before = stock.volume
+        stock, _ = rules.trade(stock, quantity)
+        assert before <= stock.volume <= stock.volume_limit
+
+
+def test_suspension_is_not_sticky() -> None:
+    """After a trade that does not fit, a smaller one that does is done, up to the last share."""
+    stock = Stock("A", 1, 10, 7)
+    assert rules.trade(stock, 4) == (stock, Status.SUSPENDED)
+    stock, status = rules.trade(stock, 3)
+    assert (stock.volume, status) == (10, Status.OK)
+    assert rules.trade(stock, 1) == (stock, Status.SUSPENDED)
+
+
+@pytest.mark.parametrize(
+    ("volume", "limit", "status"),
+    [(0, 10, Status.OK), (9, 10, Status.OK), (10, 10, Status.SUSPENDED), (0, 0, Status.SUSPENDED)],
+)
+def test_a_lookup_is_suspended_at_the_limit(volume: int, limit: int, status: Status) -> None:
+    """Only where no trade at all could fit."""
+    assert rules.lookup_status(Stock("A", 1, limit, volume)) is status
+
+
+@given(stocks())
+def test_a_suspended_stock_takes_no_trade_and_any_other_takes_one_share(stock: Stock) -> None:
+    """What Lookup says is what a trade of one share would meet."""
+    assert rules.lookup_status(stock) is rules.trade(stock, 1)[1]
+
+
+@given(stocks(), st.integers(0, INT64_MAX))
+def test_an_update_sets_the_price_alone(stock: Stock, price_cents: int) -> None:
+    """An update is a change even if the price is what it was, and also at the limit."""
+    after, status = rules.update(stock, price_cents)
+    assert status is Status.OK
+    assert after == dataclasses.replace(stock, price_cents=price_cents)
+    assert after is not stock
+
+
+@pytest.mark.parametrize(
+    ("quantity", "side", "status"),
+    [
+        (1, Side.BUY, None),
+        (QUANTITY_MAX, Side.SELL, None),
+        (1, 1, None),
+        (0, Side.BUY, Status.INVALID_QUANTITY),
+        (-1, Side.BUY, Status.INVALID_QUANTITY),
+        (QUANTITY_MAX + 1, Side.BUY, Status.INVALID_QUANTITY),
+        (-(2**63), Side.SELL, Status.INVALID_QUANTITY),
+        (1, 0, Status.INVALID_SIDE),
+        (1, 3, Status.INVALID_SIDE),
+        (1, -1, Status.INVALID_SIDE),
+        (0, 0, Status.INVALID_QUANTITY),
+    ],
+)
+def test_a_trade_is_refused_for_its_quantity_first_then_its_side(
+    quantity: int, side: int, status: Status | None
+) -> None:
+    """Quantities are 1 to 2^31 - 1, sides BUY and SELL; where both are wrong, the quantity is named."""
+    assert rules.trade_refusal(quantity, side) is status
+
+
+@pytest.mark.parametrize(
+    ("price_cents", "status"),
+    [(0, None), (1, None), (INT64_MAX, None), (-1, Status.INVALID_PRICE), (-(2**63), Status.INVALID_PRICE)],
+)
+def test_an_update_is_refused_for_a_negative_price(price_cents: int, status: Status | None) -> None:
+    """Zero is a price."""
+    assert rules.update_refusal(price_cents) is status

@@ -1,0 +1,119 @@
+"""The service in protobuf terms: bytes in and out, what does not decode is refused, nothing is left out."""
+
+from contextlib import suppress
+
+import pytest
+from google.protobuf.message import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stock_service.rpc.errors import InvalidRequest
+from stock_service.rpc.service import Service
+from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import LOCKINGS
+from stock_service.trading.model import INT64_MAX, Stock
+from stock_service.trading.service import LOOKUP, STOCK_SERVICE, TRADE, UPDATE, stock_service
+from stock_service.v1 import stock_pb2
+from stock_service.v1.stock_pb2 import (
+    LookupRequest,
+    LookupResponse,
+    TradeRequest,
+    TradeResponse,
+    UpdateRequest,
+    UpdateResponse,
+)
+
+SIDE_BUY = stock_pb2.SIDE_BUY
+
+Types = dict[str, type[LookupResponse] | type[TradeResponse] | type[UpdateResponse]]
+
+
+def service() -> Service:
+    """The stock service on a catalog of two."""
+    return stock_service(
+        Exchange(MemoryCatalog([Stock("A", 1599, 10), Stock("Max", INT64_MAX, INT64_MAX)], LOCKINGS["mutex"]))
+    )
+
+
+def test_its_methods_are_those_of_the_protocol() -> None:
+    """Every rpc of the protobuf service has its method, under its full path, and there is no other."""
+    described = stock_pb2.DESCRIPTOR.services_by_name["StockService"]
+    assert service().name == STOCK_SERVICE == "stock_service.v1.StockService"
+    assert set(service().methods) == {f"/{STOCK_SERVICE}/{rpc.name}" for rpc in described.methods}
+
+
+def test_a_session_in_bytes() -> None:
+    """Requests and replies are the encoded messages, every field of them."""
+    methods = service().methods
+    trade = TradeRequest(name="A", quantity=4, side=stock_pb2.SIDE_SELL, request_id="id").SerializeToString()
+    traded = TradeResponse(status=stock_pb2.STATUS_OK, volume=4, sequence=1)
+    assert TradeResponse.FromString(methods[TRADE](trade)) == traded
+    assert TradeResponse.FromString(methods[TRADE](trade)) == traded
+    updated = methods[UPDATE](UpdateRequest(name="A", price_cents=2000).SerializeToString())
+    assert UpdateResponse.FromString(updated) == UpdateResponse(status=stock_pb2.STATUS_OK, sequence=2)
+    found = methods[LOOKUP](LookupRequest(name="A").SerializeToString())
+    assert LookupResponse.FromString(found) == LookupResponse(
+        status=stock_pb2.STATUS_OK, price_cents=2000, volume=4, sequence=2
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "request_message", "status"),
+    [
+        (LOOKUP, LookupRequest(), stock_pb2.STATUS_UNKNOWN_STOCK),
+        (LOOKUP, LookupRequest(name="X" * 65_536), stock_pb2.STATUS_UNKNOWN_STOCK),
+        (TRADE, TradeRequest(), stock_pb2.STATUS_UNKNOWN_STOCK),
+        (TRADE, TradeRequest(name="A"), stock_pb2.STATUS_INVALID_QUANTITY),
+        (TRADE, TradeRequest(name="A", quantity=-(2**63), side=SIDE_BUY), stock_pb2.STATUS_INVALID_QUANTITY),
+        (TRADE, TradeRequest(name="A", quantity=2**31, side=SIDE_BUY), stock_pb2.STATUS_INVALID_QUANTITY),
+        (TRADE, TradeRequest(name="A", quantity=1), stock_pb2.STATUS_INVALID_SIDE),
+        (TRADE, TradeRequest(name="A", quantity=1, side=7), stock_pb2.STATUS_INVALID_SIDE),  # type: ignore[arg-type]
+        (TRADE, TradeRequest(name="A", quantity=11, side=SIDE_BUY), stock_pb2.STATUS_SUSPENDED),
+        (UPDATE, UpdateRequest(), stock_pb2.STATUS_UNKNOWN_STOCK),
+        (UPDATE, UpdateRequest(name="A", price_cents=-1), stock_pb2.STATUS_INVALID_PRICE),
+    ],
+)
+def test_bad_values_are_outcomes(path: str, request_message: Message, status: int) -> None:
+    """Empty messages, extreme numbers and unknown enum values are refused in the reply, which is otherwise empty."""
+    types: Types = {LOOKUP: LookupResponse, TRADE: TradeResponse, UPDATE: UpdateResponse}
+    reply = types[path].FromString(service().methods[path](request_message.SerializeToString()))
+    assert [(field.name, value) for field, value in reply.ListFields()] == [("status", status)]
+
+
+def test_the_largest_numbers_fit() -> None:
+    """Price and volume of 2^63 - 1 come back as they are."""
+    reply = LookupResponse.FromString(service().methods[LOOKUP](LookupRequest(name="Max").SerializeToString()))
+    assert reply.price_cents == INT64_MAX
+    largest = UpdateRequest(name="A", price_cents=INT64_MAX).SerializeToString()
+    assert UpdateResponse.FromString(service().methods[UPDATE](largest)).status == stock_pb2.STATUS_OK
+
+
+UNDECODABLE = {
+    "cut off": b"\x0a\x05GS",
+    "wrong wire type": b"\x0b",
+    "field number zero": b"\x00\x00",
+    "name is no UTF-8": b"\x0a\x02\xc3\x28",
+    "endless number": b"\x10" + b"\xff" * 11,
+}
+
+
+@pytest.mark.parametrize("path", [LOOKUP, TRADE, UPDATE])
+@pytest.mark.parametrize("what", UNDECODABLE)
+def test_bytes_that_do_not_decode_are_a_fault(path: str, what: str) -> None:
+    """InvalidRequest says how many bytes are not which message."""
+    payload = UNDECODABLE[what]
+    name = path.rpartition("/")[2]
+    with pytest.raises(InvalidRequest) as refused:
+        service().methods[path](payload)
+    assert str(refused.value) == f"INVALID_ARGUMENT: {len(payload)} bytes that are no stock_service.v1.{name}Request"
+
+
+@given(st.sampled_from([LOOKUP, TRADE, UPDATE]), st.binary(max_size=200))
+def test_any_bytes_get_a_reply_or_a_fault(path: str, payload: bytes) -> None:
+    """No bytes make a method raise anything but a fault, or answer without a status."""
+    types: Types = {LOOKUP: LookupResponse, TRADE: TradeResponse, UPDATE: UpdateResponse}
+    encoded: bytes | None = None
+    with suppress(InvalidRequest):
+        encoded = service().methods[path](payload)
+    assert encoded is None or types[path].FromString(encoded).status != stock_pb2.STATUS_UNSPECIFIED
