@@ -25,10 +25,12 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_PYTHON_PREFERENCE := system
 export BUF_CACHE_DIR := $(CURDIR)/.cache/buf
 
-.PHONY: help bench test check generate go-tools clean
+.PHONY: help install bench test check notebook generate go-tools clean
 
 help: ## Lists the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+install: $(VENV)/.synced ## Installs all that the project needs, into this folder
 
 bench: $(VENV)/.synced ## Measures both servers and writes the report; PROFILE=smoke|quick|paper, quick unless told
 	@$(VENV)/bin/python -m experiments run stock --profile $(PROFILE)
@@ -43,9 +45,14 @@ check: $(VENV)/.synced ## Checks style, types, imports and protobuf without runn
 	@$(VENV)/bin/lint-imports --no-logo --cache-dir .cache/imports
 	@$(VENV)/bin/buf lint
 
+notebook: $(VENV)/.synced ## Opens Jupyter on the notebooks
+	@$(UV) sync --frozen --quiet --group notebooks
+	@$(VENV)/bin/jupyter lab notebooks
+
 generate: $(VENV)/.synced ## Writes the Python code of protos/ anew; OUT=DIR puts it elsewhere
 	@$(VENV)/bin/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy=$(VENV)/bin/protoc-gen-mypy \
-		--python_out=$(OUT) --mypy_out=quiet:$(OUT) $$(find protos -name '*.proto' | LC_ALL=C sort)
+		--plugin=protoc-gen-mypy_grpc=$(VENV)/bin/protoc-gen-mypy_grpc --python_out=$(OUT) --mypy_out=quiet:$(OUT) \
+		--grpc_python_out=$(OUT) --mypy_grpc_out=quiet:$(OUT) $$(find protos -name '*.proto' | LC_ALL=C sort)
 
 go-tools: ## Builds what the interoperability tests use, and fetches their Go modules; needs Go
 	@command -v go >/dev/null || { echo "no Go here: see https://go.dev/doc/install, then run make go-tools"; exit 1; }

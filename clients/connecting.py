@@ -17,8 +17,6 @@ TIMEOUT_S_MAX = 60.0
 NO_STOCK = "the server does not have these stocks; give its own with --stocks"
 """What to say of UNKNOWN_STOCK where a program chose the stocks."""
 
-_SERVER_MODULES = {"grpc": "stock_service.grpc_server", "sockets": "stock_service.socket_server"}
-
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
     FaultCode.DEADLINE_EXCEEDED: "wait longer with --timeout-s, or look at what keeps the server busy",
@@ -31,7 +29,7 @@ _ADVICE = {
 def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None:
     """``--transport``, ``--address`` and ``--timeout-s``.
 
-    ``repeated``: they are a subcommand's, and may have been given before it, which a default must not undo.
+    ``repeated``: they are a subcommand's. They may have been given before it too, so they have no defaults here.
     """
 
     def default(value: object) -> object:
@@ -66,9 +64,9 @@ def connect(options: argparse.Namespace) -> Connection:
 def explained(fault: Fault, transport: str) -> str:
     """A fault in one line that ends with what to do about it."""
     if fault.code is FaultCode.UNAVAILABLE:
-        module = _SERVER_MODULES.get(transport, f"stock_service serve --transport {transport}")
         other = "what listens there may speak another protocol"
-        advice = f"check --address and --transport ({other}), or start a server: python -m {module}"
+        start = f"python -m stock_service serve --transport {transport}"
+        advice = f"check --address and --transport ({other}), or start a server: {start}"
     else:
         advice = _ADVICE[fault.code]
     return f"{' '.join(str(fault).split())}; {advice}"

@@ -1,11 +1,11 @@
 """Programs that end with whoever started them, however that ends: one killed by SIGKILL can stop nothing itself.
 
 On Linux the kernel kills a process whose parent is gone, if the process has asked for it (``PR_SET_PDEATHSIG`` in
-prctl(2)). So what starts a program starts this file, which asks, and then becomes the program (execve(2) keeps the
-wish, the process and its cores). That does for a program in any language, takes some 20 ms before it begins, and ties
-no program that somebody starts by hand.
+prctl(2)). So whoever starts a program starts this file. It asks, and then becomes the program: execve(2) keeps the
+wish, the process and its cores. That does for a program in any language and takes some 20 ms. A program that somebody
+starts by hand is not tied.
 
-It is the *thread* that started a program whose end the kernel looks at: start programs from one that outlives them.
+The kernel looks at the *thread* that started a program. Start programs from a thread that outlives them.
 
 Left out: other systems, where a program stays; and what a program starts itself.
 """

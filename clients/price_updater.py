@@ -1,11 +1,11 @@
 """The price updater: sets random prices at random times until it is told to stop, then says how many.
 
-The intervals are exponential with a given mean, so updates come as a Poisson process while replies are fast; stocks
-and prices are uniform. All are drawn from one seed. SIGTERM and SIGINT end it after the reply it waits for; so does a
-fault, since an updater that does not update would silently change what is measured beside it.
+The intervals are exponential with a given mean, so updates come as a Poisson process while replies are fast. Stocks and
+prices are uniform. All are drawn from one seed. SIGTERM and SIGINT end it after the reply it waits for. A fault ends it
+too: an updater that does not update would silently change what is measured beside it.
 
 First line on standard output, once it is connected: what it is about to do. Last line: how many updates, and their
-outcomes; what to do about stocks that the server lacks goes to standard error. Exit code 0; 1 if any outcome was not
+outcomes. What to do about stocks that the server lacks goes to standard error. Exit code 0; 1 if any outcome was not
 OK, 2 for bad usage, 3 for a fault.
 """
 

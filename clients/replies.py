@@ -1,8 +1,8 @@
 """Replies read off the wire and checked, each against what its method may answer.
 
-A function takes a reply's bytes and gives the decoded message, or raises InternalFault with what is wrong: bytes that
-do not decode, a status that the method never gives, or values that do not go with the status (a refusal with a commit
-number, a trade without one). ``request_id`` replays are no exception: they repeat a valid reply.
+A function takes a reply's bytes and gives the decoded message. It raises InternalFault, with what is wrong, for three
+things: bytes that do not decode; a status that the method never gives; values that do not go with the status, such as a
+refusal with a commit number. ``request_id`` replays are no exception: they repeat a valid reply.
 
 Left out: whether the reply is the right one for the state of the catalog; that needs a history.
 """

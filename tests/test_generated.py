@@ -59,7 +59,7 @@ def project(tmp_path: Path) -> Path:
 def test_the_generated_code_is_up_to_date(tmp_path: Path) -> None:
     """Generating anew changes nothing, and leaves nothing over."""
     generate(ROOT, tmp_path)
-    assert len(generated(tmp_path)) == 2 * len(list((ROOT / "protos").rglob("*.proto")))
+    assert len(generated(tmp_path)) == 4 * len(list((ROOT / "protos").rglob("*.proto")))
     assert differences(ROOT, tmp_path) == []
 
 
@@ -70,6 +70,17 @@ def test_a_changed_proto_is_noticed(project: Path, tmp_path: Path) -> None:
         proto.write("\n// Planted.\nmessage Planted {}\n")
     generate(project, tmp_path)
     assert differences(ROOT, tmp_path) == ["stock_service/v1/stock_pb2.py", "stock_service/v1/stock_pb2.pyi"]
+
+
+@pytest.mark.slow
+def test_a_changed_rpc_is_noticed_in_the_stubs(project: Path, tmp_path: Path) -> None:
+    """An rpc renamed in a proto, and the typed stubs are out of date."""
+    proto = project / "protos" / "experiments" / "v1" / "echo.proto"
+    assert "rpc Echo(" in proto.read_text()
+    proto.write_text(proto.read_text().replace("rpc Echo(", "rpc Planted("))
+    generate(project, tmp_path)
+    stubs = {"experiments/v1/echo_pb2_grpc.py", "experiments/v1/echo_pb2_grpc.pyi"}
+    assert stubs <= set(differences(ROOT, tmp_path))
 
 
 @pytest.mark.slow

@@ -18,13 +18,14 @@ from rich.console import Console
 from clients.connecting import FAULT_EXIT, explained
 from clients.load import output
 from clients.load.live import live
-from clients.load.options import BROKEN_EXIT, ERROR_EXIT, INTERRUPTED_EXIT, check, parser, plan
+from clients.load.options import BROKEN_EXIT, ERROR_EXIT, INTERRUPTED_EXIT, check, parser, plan, request_types
 from clients.load.output import Measured
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import ALL, LoadResult
 from clients.load.run import fleet
 from clients.load.run.floor import Floor, floor
 from clients.load.run.search import HALVINGS_MAX, TRIALS_MAX, Found, Trial, find_rate
+from clients.load.send import lean
 from clients.load.summary import off_schedule, show, span, told
 from clients.load.thresholds import Condition, broken, parse, replies_needed
 from stock_service.rpc.errors import Fault, Unavailable, UsageError
@@ -41,18 +42,17 @@ PROBE_S = 1.0
 """How long the first connection may take; one that is not refused until then is left to the clients."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
-"""A trial whose sends are later than this at their 99th percentile, or than this share of the median, fails. Why they
-are late cannot be told: the client was too slow, or the server kept all calls that its connections have room for."""
+"""A trial fails whose 99th percentile of lateness is over this, and over this share of its median time. Why sends are
+late cannot be told: the client was too slow, or the server kept all calls that its connections have room for."""
 
 KEPT_UP = 0.99
 """A trial whose window saw fewer replies than this share of what was due in it fails: the server fell behind."""
 
-
-LATE_WHY = (
-    "the client may be too slow (give it --clients, --cpus of its own, or a quieter machine), "
-    "or the server had no room for more calls (--connections-per-client)"
+LATE = (
+    "sent late: try more --clients, --cpus of their own or a quieter machine; "
+    "if the server had no room for more calls, more --connections-per-client"
 )
-"""What late sends may come from, and what to try."""
+"""What requests were where the client was the limit, and what to try."""
 
 UNKEPT_WHY = "allow more with --p99-ms, even out single pauses with --duration-s, or use a quieter machine"
 """What to try where the server itself kept no limit."""
@@ -63,14 +63,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser(PROGRAM).parse_args(arguments)
     try:
         check(options)
-        plans = [plan(options, clients) for clients in options.clients]
-        fleet.make_room(max(options.clients))
         if options.find_rate:
             _check_search(options)
         elif options.p99_ms is not None:
             raise UsageError("--p99-ms", options.p99_ms, "with --find-rate, or --fail-if 'p99>20ms' without")
+        fleet.make_room(max(options.clients))
+        own = request_types(options)
+        plans = [plan(options, clients, own) for clients in options.clients]
+        lean.check(plans[0])
     except UsageError as error:
         refuse(PROGRAM, error)
+    except Fault as fault:  # of asking the server what --call means
+        print(f"{PROGRAM}: {_in_words(fault, options)}", file=sys.stderr)
+        return FAULT_EXIT
     session = _Session(options)
     with session.interrupts.listened_to():
         try:
@@ -80,19 +85,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{PROGRAM}: interrupted", file=sys.stderr)
             code = INTERRUPTED_EXIT
         except Fault as fault:
-            print(f"{PROGRAM}: {explained(fault, options.transport)}", file=sys.stderr)
+            print(f"{PROGRAM}: {_in_words(fault, options)}", file=sys.stderr)
             code = FAULT_EXIT
         session.interrupts.over = True
         faults = _write(options, session.runs, streams=False)
         sys.stdout.flush()
-    faults += _write(options, session.runs, streams=True)  # by now Ctrl-C ends the program: nobody may read there
+    faults += _write(options, session.runs, streams=True)  # nobody may read there, so Ctrl-C ends the program again
     for line in faults:
         print(f"{PROGRAM}: {line}", file=sys.stderr)
     return USAGE_EXIT if faults else code
 
 
+def _in_words(fault: Fault, options: argparse.Namespace) -> str:
+    """A fault in one line; of a stock server with what to do about it."""
+    return explained(fault, options.transport) if options.call is None else " ".join(str(fault).split())
+
+
 class _Interrupts:
-    """Ctrl-C and SIGTERM: the first of them raises KeyboardInterrupt, at once or once it may; later ones do nothing."""
+    """Ctrl-C and SIGTERM: the first raises KeyboardInterrupt, at once or after what is held; later ones do nothing."""
 
     def __init__(self) -> None:
         self.over = False
@@ -101,7 +111,7 @@ class _Interrupts:
 
     @contextmanager
     def listened_to(self) -> Iterator[None]:
-        """In the block; what the signals did before they do again afterwards. What ignored them still does."""
+        """Listens within the block. Afterwards the signals do what they did before. An ignored one stays ignored."""
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             for number, was in before.items():
@@ -114,7 +124,7 @@ class _Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """What is done in the block is done whole: nothing that was measured is lost between a run and its summary."""
+        """The block is done whole: nothing that was measured is lost between a run and its summary."""
         self._held = True
         try:
             yield
@@ -161,8 +171,8 @@ class _Session:
 def _knock(asked: LoadPlan) -> None:
     """Connects once, and closes again, before anything is measured: raises Unavailable where nobody listens.
 
-    Blocks for ``PROBE_S`` at most for each of its addresses, once its name is resolved. A server that is slow to accept
-    is no error, here or later.
+    Blocks for ``PROBE_S`` at most for each address of its name. A server that is slow to accept is no error, here or
+    later.
     """
     host, port = asked.address
     try:
@@ -192,12 +202,13 @@ def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
 
 
 def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
-    """For every limit that a run did not keep a line; and one where its load was not the one asked for: what is kept
-    under another load is not shown to be kept under this one, whether the client or the server made it another."""
+    """A line for every limit that a run did not keep, and one where its load was not the one asked for.
+
+    A limit that is kept under another load is not shown to be kept under this one, whoever made it another."""
     for line in broken(limits, result):
         yield f"--fail-if {line}"
     if limits and result.off_schedule is not None:
-        yield f"--fail-if: no limit is shown to be kept, since {off_schedule(result.off_schedule)}"
+        yield f"--fail-if: no limit is shown to be kept; {off_schedule(result.off_schedule)}"
 
 
 def _search(session: _Session, base: LoadPlan) -> int:
@@ -248,18 +259,23 @@ def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial
 
 
 def _conclusion(found: Found, p99_ms: float) -> str:
-    """What a search found, in a line; and what to do where that is nothing."""
-    late = f"requests were sent late: {LATE_WHY}"
-    if found.rate_hz is not None:
-        above = f"; above it {late}" if found.late_sends else ""
-        if any(tried.late_sends for tried in found.trials if tried.rate_hz == found.rate_hz):
-            above += "; at it requests were sent off their schedule, so that it is the rate of another load"
-        return f"highest rate with a p99 of at most {p99_ms:g} ms: {found.rate_hz:.0f}/s, within 5 %{above}"
-    rates_hz = [tried.rate_hz for tried in found.trials]
-    return (
-        f"no rate was shown to keep a p99 of {p99_ms:g} ms in {len(rates_hz)} trials, from {min(rates_hz):,.0f}/s to "
-        f"{max(rates_hz):,.0f}/s; {late if found.late_sends else UNKEPT_WHY}"
-    )
+    """What a search found, in a line. What the client limited is said to be a lower bound, before anything else."""
+    limit, rate_hz = f"a p99 of at most {p99_ms:g} ms", found.rate_hz
+    if rate_hz is None:
+        rates_hz = [tried.rate_hz for tried in found.trials]
+        tried = f"in {len(rates_hz)} trials, from {min(rates_hz):,.0f}/s to {max(rates_hz):,.0f}/s"
+        if found.late_sends:
+            return f"limited by the client: no rate was shown to keep {limit} {tried}; requests were {LATE}"
+        return f"no rate was shown to keep {limit} {tried}; {UNKEPT_WHY}"
+    if found.late_sends:
+        said = f"at least {rate_hz:.0f}/s, limited by the client, with {limit}; above it requests were {LATE}"
+    elif rate_hz >= SEARCH_TO_HZ:
+        said = f"at least {rate_hz:.0f}/s, the highest rate that is tried, with {limit}"
+    else:
+        said = f"highest rate with {limit}: {rate_hz:.0f}/s, within 5 %"
+    if any(tried.late_sends for tried in found.trials if tried.rate_hz == rate_hz):
+        said += "; at it requests were sent off their schedule, so that it is the rate of another load"
+    return said
 
 
 def _floor(asked: LoadPlan) -> Floor | None:

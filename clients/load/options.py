@@ -2,10 +2,12 @@
 
 import argparse
 import os
+import re
 from pathlib import Path
 
 from clients.connecting import FAULT_EXIT, add_options, server_address
 from clients.load.output import is_stream
+from clients.load.plan.calls import called
 from clients.load.plan.load_plan import (
     CHOICES,
     CLIENT_KINDS,
@@ -21,6 +23,7 @@ from clients.load.plan.load_plan import (
     ZIPF_S_MAX,
     ZIPF_S_MIN,
     LoadPlan,
+    RequestType,
 )
 from clients.load.plan.schedule import ARRIVALS, Arrivals
 from clients.load.record.result import ALL
@@ -51,9 +54,9 @@ EXITS = {
     0: "every request was answered and every limit kept, or a rate was found",
     ERROR_EXIT: "requests ended in errors",
     USAGE_EXIT: "a bad option, or a file that cannot be written",
-    FAULT_EXIT: "no client could connect, or nothing that speaks the transport replied in a run, be it a later one",
-    BROKEN_EXIT: "a --fail-if holds, or is not shown to be kept as requests were sent off their schedule; or "
-    "--find-rate found no rate",
+    FAULT_EXIT: "no client could connect, or in some run nothing replied that speaks the transport",
+    BROKEN_EXIT: "a --fail-if holds; or requests were sent off their schedule, so that no limit is shown to be kept; "
+    "or --find-rate found no rate",
     INTERRUPTED_EXIT: "Ctrl-C or SIGTERM; what was measured until then is shown and written",
 }
 """What each exit code is for."""
@@ -76,11 +79,27 @@ def _add_load(made: Parser) -> None:
     """Who sends, and when."""
     add = made.add_argument_group("the load").add_argument
     add(
-        "--clients", nargs="+", type=integer(1, CLIENTS_MAX), default=[1], metavar="N", help="processes; a run for each"
+        "--clients",
+        nargs="+",
+        type=integer(1, CLIENTS_MAX),
+        default=[1],
+        metavar="N",
+        help="client processes; each number has a run",
     )
-    add("--connections-per-client", type=integer(1, CONNECTIONS_MAX), default=1, metavar="N", help="of each process")
+    add(
+        "--connections-per-client",
+        type=integer(1, CONNECTIONS_MAX),
+        default=1,
+        metavar="N",
+        help="connections of each process",
+    )
     add("--client", choices=CLIENT_KINDS, default="lean", help="our own on a plain socket, or the transport's own")
-    add("--connection", choices=CONNECTION_POLICIES, default="kept-alive", help="what a request uses")
+    add(
+        "--connection",
+        choices=CONNECTION_POLICIES,
+        default="kept-alive",
+        help="one connection for all requests, or one for each",
+    )
     add("--rate-hz", type=number(RATE_HZ_MIN, RATE_HZ_MAX), metavar="R", help="open loop: requests due in a second")
     add("--arrivals", choices=ARRIVALS, help=f"how they are due, with --rate-hz or --find-rate (default: {POISSON})")
 
@@ -88,7 +107,10 @@ def _add_load(made: Parser) -> None:
 def _add_requests(made: Parser) -> None:
     """What is sent."""
     add = made.add_argument_group("the requests").add_argument
-    add("--mix", type=mix, default="lookup", help="their types and weights, such as lookup=0.5,trade=0.5")
+    add("--mix", type=mix, help="their types and weights, such as lookup=0.5,trade=0.5 (default: lookup)")
+    add("--call", type=method, metavar="METHOD", help="instead: any unary gRPC method, as package.Service/Method")
+    add("--data", metavar="JSON", help="the request of --call, as protobuf has it in JSON (default: {})")
+    add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
     stocks = [stock.name for stock in DEFAULT_STOCKS]
     add("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="to choose from")
     add("--choice", choices=CHOICES, default="uniform", help="how a stock is chosen; zipf favours the first named")
@@ -101,13 +123,19 @@ def _add_requests(made: Parser) -> None:
 def _add_measuring(made: Parser) -> None:
     """How long, and where."""
     add = made.add_argument_group("the measuring").add_argument
-    add("--warm-up-s", type=seconds(0, DURATION_S_MAX), default=1.0, metavar="S", help="before it; not recorded")
-    add("--duration-s", type=seconds(0.01, DURATION_S_MAX), default=10.0, metavar="S", help="measured")
+    add(
+        "--warm-up-s",
+        type=seconds(0, DURATION_S_MAX),
+        default=1.0,
+        metavar="S",
+        help="seconds before the measuring; not recorded",
+    )
+    add("--duration-s", type=seconds(0.01, DURATION_S_MAX), default=10.0, metavar="S", help="seconds that are measured")
     add("--cpus", nargs="+", type=cpu, metavar="CPU", help="cores for the clients (default: any)")
     add("--no-floor", action="store_true", help="do not measure first what the client itself adds (1 s)")
     trials = (
-        f"search the highest rate that keeps --p99-ms and every --fail-if: at most {TRIALS_MAX} trials, each of "
-        f"--warm-up-s and --duration-s, of which the latter is up to {2**HALVINGS_MAX} times as long at low rates"
+        f"search the highest rate that keeps --p99-ms and every --fail-if, in at most {TRIALS_MAX} trials; "
+        f"at low rates a trial lasts up to {2**HALVINGS_MAX} times --duration-s"
     )
     add("--find-rate", action="store_true", help=trials)
     add("--p99-ms", type=number(0.001, 60_000), metavar="MS", help="the limit that --find-rate keeps")
@@ -135,9 +163,11 @@ def check(options: argparse.Namespace) -> None:
         raise UsageError("--arrivals", options.arrivals, "beside --rate-hz R or --find-rate: a closed loop has none")
     if options.zipf_s is not None and options.choice != "zipf":
         raise UsageError("--zipf-s", options.zipf_s, f"beside --choice zipf: {options.choice} has no exponent")
+    _check_call(options)
+    names = asked_mix(options)
     for limit in options.fail_if or ():
-        if limit.request != ALL and limit.request not in options.mix:
-            raise UsageError("--fail-if", limit.text, f"requests that --mix has: {', '.join(options.mix)}")
+        if limit.request != ALL and limit.request not in names:
+            raise UsageError("--fail-if", limit.text, f"requests that are sent: {', '.join(names)}")
     taken: dict[Path, str] = {}
     for option in ("json", "csv", "hlog"):
         path: Path | None = getattr(options, option)
@@ -148,13 +178,39 @@ def check(options: argparse.Namespace) -> None:
             raise UsageError(f"--{option}", str(path), f"another file than that of --{other}")
 
 
-def plan(options: argparse.Namespace, clients: int) -> LoadPlan:
-    """The options as a plan. Raises UsageError."""
+def _check_call(options: argparse.Namespace) -> None:
+    """Raises UsageError where ``--call`` and what belongs to it do not go together."""
+    if options.call is None:
+        for option in ("data", "proto"):
+            if getattr(options, option) is not None:
+                raise UsageError(f"--{option}", str(getattr(options, option)), "beside --call package.Service/Method")
+    elif options.mix is not None:
+        raise UsageError("--mix", ",".join(options.mix), "without --call: one of the two says what is sent")
+    elif options.proto is None and options.transport != "grpc":
+        raise UsageError("--call", options.call, "with --transport grpc, or --proto FILE: only gRPC has reflection")
+
+
+def asked_mix(options: argparse.Namespace) -> dict[str, float]:
+    """What is sent, by name and weight."""
+    if options.call is not None:
+        return {options.call.partition("/")[2]: 1.0}
+    return options.mix or {"lookup": 1.0}
+
+
+def request_types(options: argparse.Namespace) -> tuple[RequestType, ...]:
+    """What ``--call`` sends. May ask the server, and so block. Raises UsageError and Fault."""
+    if options.call is None:
+        return ()
+    return (called(server_address(options), options.call, options.data or "{}", options.proto, options.timeout_s),)
+
+
+def plan(options: argparse.Namespace, clients: int, own: tuple[RequestType, ...] = ()) -> LoadPlan:
+    """The options as a plan; ``own`` is what ``--call`` sends. Raises UsageError."""
     return LoadPlan(
         transport=options.transport,
         address=server_address(options),
         clients=clients,
-        mix=options.mix,
+        mix=asked_mix(options),
         stocks=tuple(options.stocks),
         warm_up_s=options.warm_up_s,
         duration_s=options.duration_s,
@@ -164,6 +220,7 @@ def plan(options: argparse.Namespace, clients: int) -> LoadPlan:
         seed=options.seed,
         cpus=None if options.cpus is None else tuple(options.cpus),
         quantity=options.quantity,
+        request_types=own,
         client=options.client,
         rate_hz=options.rate_hz,
         arrivals=options.arrivals or POISSON,
@@ -189,6 +246,13 @@ def mix(text: str) -> dict[str, float]:
             raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
         weights[name] = value
     return weights
+
+
+def method(text: str) -> str:
+    """An option's type: ``package.Service/Method``."""
+    if re.fullmatch(r"[A-Za-z_][\w.]*/[A-Za-z_]\w*", text, re.ASCII):
+        return text
+    raise argparse.ArgumentTypeError(f"got {text!r}, allowed: package.Service/Method")
 
 
 def cpu(text: str) -> int:

@@ -1,21 +1,20 @@
 """A load run as a file: JSON with everything, CSV with a line for each request type, ``.hlog`` for other tools.
 
 JSON has what was counted and timed (``counted``, which ``result.from_json`` reads) and, beside it, the numbers computed
-from that. ``throughput_hz`` of a run counts the replies that came within the window; that of a request type the
-answered requests that were due in it, which in an open loop may be more: some are answered later. ``counted.parts`` has
-the first count by type too (``completed``).
+from that. ``throughput_hz`` of a run counts replies that came within the window. ``throughput_hz`` of a request type
+counts answered requests that were due in it. In an open loop that may be more: some are answered later.
+``counted.parts`` has the first count by type too (``completed``).
 
 CSV says what the screen says: throughput is of replies within the window, and a percentile that too few requests lie
 beyond is left empty.
 
-A file is written beside its place and then put there, so that a reader never sees half of it; what is no ordinary file
-(``/dev/stdout``, a pipe) is written to.
+A file is written beside its place and then put there, so that a reader never sees half of it. What is no ordinary file
+(``/dev/stdout``, a pipe) is written to directly.
 """
 
 import csv
 import dataclasses
 import io
-import json
 import os
 import tempfile
 from collections.abc import Sequence
@@ -23,11 +22,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import LoadResult, RequestResult, to_json
-from clients.load.record.times import Distribution
 from clients.load.run.floor import Floor
 from clients.load.summary import told
 
@@ -51,38 +50,35 @@ class Measured:
 def json_text(runs: Sequence[Measured]) -> str:
     """All runs, everything."""
     document = {"format": JSON_FORMAT, "results": [_document(run) for run in runs]}
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
 def csv_text(runs: Sequence[Measured]) -> str:
     """A line for each run and request type, ``all`` of them too."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    plan_columns = (
-        "transport",
-        "client",
-        "clients",
-        "connections_per_client",
-        "connection",
-        "rate_hz",
-        "arrivals",
-        "seed",
-    )
-    numbers = [field.name for field in dataclasses.fields(RequestResult) if field.name not in _NO_NUMBERS]
-    columns = ("started_at", "duration_s", *plan_columns, "request", "errors", *(_column(name) for name in numbers))
-    writer.writerow(columns)
+    writer = csv.DictWriter(buffer, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
     for run in runs:
-        of_plan = {name: getattr(run.plan, name) for name in plan_columns}
-        plan = (of_plan if run.plan.rate_hz is not None else of_plan | {"arrivals": None}).values()
-        for name, request in run.result.requests.items():
-            said = {number: getattr(request, number) for number in numbers}
-            said["throughput_hz"] = run.result.answered_hz(name)
-            said |= {number: told(said[number], request.count, beyond) for number, beyond in _BEYOND.items()}
-            values = said.values()
-            label = (run.started_at.isoformat(), run.result.duration_s)
-            cells = (*label, *plan, name, sum(request.errors.values()), *values)
-            writer.writerow("" if cell is None else cell for cell in cells)
+        writer.writerows(_line(run, name) for name in run.result.requests)
     return buffer.getvalue()
+
+
+def _line(run: Measured, name: str) -> dict[str, object]:
+    """One line of CSV; what is None is left empty."""
+    request = run.result.requests[name]
+    plan = {column: getattr(run.plan, column) for column in _OF_PLAN}
+    numbers = {number: getattr(request, number) for number in _NUMBERS}
+    numbers |= {number: told(numbers[number], request.count, beyond) for number, beyond in _BEYOND.items()}
+    numbers["throughput_hz"] = run.result.answered_hz(name)
+    return {
+        **plan,
+        "started_at": run.started_at.isoformat(),
+        "duration_s": run.result.duration_s,
+        "arrivals": None if run.plan.rate_hz is None else run.plan.arrivals,
+        "request": name,
+        "errors": sum(request.errors.values()),
+        **{_column(number): value for number, value in numbers.items()},
+    }
 
 
 def hlog_text(runs: Sequence[Measured]) -> str:
@@ -135,8 +131,6 @@ def _umask() -> int:
     return umask
 
 
-_NO_NUMBERS = ("outcomes", "errors", "response", "service")
-
 _BEYOND = {
     "p50_us": 0.5,
     "p90_us": 0.1,
@@ -154,31 +148,57 @@ def _column(name: str) -> str:
     return f"response_us_{statistic}" if unit == "us" else name
 
 
+_OF_PLAN = (
+    "transport",
+    "client",
+    "clients",
+    "connections_per_client",
+    "connection",
+    "rate_hz",
+    "arrivals",
+    "seed",
+)
+
+_NUMBERS = tuple(
+    field.name
+    for field in dataclasses.fields(RequestResult)
+    if field.name not in ("outcomes", "errors", "response", "service")
+)
+
+_COLUMNS = ("started_at", "duration_s", *_OF_PLAN, "request", "errors", *map(_column, _NUMBERS))
+
+_COMPUTED = (
+    "throughput_hz",
+    "duration_s",
+    "errors",
+    "starved_clients",
+    "starved_connections",
+    "n_over_x_us",
+    "think_us",
+    "little_ratio",
+    "late_us",
+    "connect_us",
+    "first_call_us",
+    "client_cpu_s",
+    "client_cpu_share",
+    "load_limited",
+    "interrupted",
+    "unanswered",
+)
+"""What is said of a run beside what was counted, each a property or field of its result."""
+
+
 def _document(run: Measured) -> dict[str, object]:
     plan, result = run.plan, run.result
-    fields = [field.name for field in dataclasses.fields(plan) if field.name != "request_types"]
-    asked = {name: getattr(plan, name) for name in fields} | {"mix": dict(plan.mix)}
+    asked = {
+        field.name: getattr(plan, field.name) for field in dataclasses.fields(plan) if field.name != "request_types"
+    }
     return {
         "started_at": run.started_at.isoformat(),
-        "plan": asked,
-        "floor": None if run.floor is None else dataclasses.asdict(run.floor),
+        "plan": asked | {"calls": {each.name: each.path for each in plan.request_types}},
+        "floor": run.floor,
         "requests": {name: _request(request) for name, request in result.requests.items()},
-        "throughput_hz": result.throughput_hz,
-        "duration_s": result.duration_s,
-        "errors": dict(result.errors),
-        "starved_clients": result.starved_clients,
-        "starved_connections": result.starved_connections,
-        "n_over_x_us": result.n_over_x_us,
-        "think_us": result.think_us,
-        "little_ratio": result.little_ratio,
-        "late_us": _distribution(result.late_us),
-        "connect_us": _distribution(result.connect_us),
-        "first_call_us": _distribution(result.first_call_us),
-        "client_cpu_s": result.client_cpu_s,
-        "client_cpu_share": result.client_cpu_share,
-        "load_limited": result.load_limited,
-        "interrupted": result.interrupted,
-        "unanswered": result.unanswered,
+        **{name: getattr(result, name) for name in _COMPUTED},
         "counted": to_json(result),
     }
 
@@ -186,10 +206,6 @@ def _document(run: Measured) -> dict[str, object]:
 def _request(request: RequestResult) -> dict[str, object]:
     names = [field.name for field in dataclasses.fields(request) if field.name not in ("response", "service")]
     return {name: getattr(request, name) for name in names}
-
-
-def _distribution(times: Distribution | None) -> dict[str, object] | None:
-    return None if times is None else dataclasses.asdict(times)
 
 
 def now() -> datetime:

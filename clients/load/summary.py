@@ -1,8 +1,8 @@
 """One load run for people: a table and a few lines, within one screen of 80 columns.
 
-Times are in µs up to 9999, above it in ms, then in s. A percentile is shown where at least ten requests lie beyond it;
-one that the run is too short for is a dash, as are times where no request was answered. What makes a number doubtful
-is said in words below the table.
+Times are in µs up to 9999, above it in ms, then in s. A percentile is shown where at least ten requests lie beyond it.
+A dash stands for one that the run is too short for, and for times where no request was answered. What makes a number
+doubtful is said in words below the table.
 """
 
 import re
@@ -75,8 +75,8 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
         )
     if result.late_us is not None:
         yield (
-            f"times count from due; service time, from the send: p50 {span(told(every.service_us_p50, count, 0.5))}, "
-            f"p99 {span(told(every.service_us_p99, count, 0.01))}"
+            f"times count from when a request was due; service time, from its send: "
+            f"p50 {span(told(every.service_us_p50, count, 0.5))}, p99 {span(told(every.service_us_p99, count, 0.01))}"
         )
         late = result.late_us
         yield (
@@ -104,10 +104,10 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
 def warnings(result: LoadResult) -> Iterator[str]:
     """What makes the numbers doubtful."""
     if result.interrupted:
-        yield f"interrupted: {result.unanswered:,} under way or due when interrupted, in no latency"
+        yield f"interrupted: {result.unanswered:,} requests were under way or due; they are in no latency"
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
-        yield f"ERRORS (warm-up and attempts to connect included; table: the window's requests): {counts}"
+        yield f"ERRORS of the whole run, connecting included (the table has the window's): {counts}"
     yield from _not_ok(result)
     if result.starved_clients:
         yield f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; in no latency"
@@ -127,8 +127,8 @@ def warnings(result: LoadResult) -> Iterator[str]:
 def off_schedule(fault: str) -> str:
     """That requests were not sent as asked, why that may be, and what to do; ``fault`` is ``LoadResult``'s."""
     return (
-        f"the sends did not follow the schedule ({fault}): not the load asked for; lower --rate-hz, "
-        "give client (--cpus) and server (taskset) a core each, or more --connections-per-client (a full server)"
+        f"not the load asked for: the sends did not follow the schedule ({fault}); lower --rate-hz, give client "
+        "(--cpus) and server (taskset) a core each, or, if it is full, more --connections-per-client"
     )
 
 

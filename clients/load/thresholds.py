@@ -1,8 +1,8 @@
 """Limits that a run must keep, for scripts: ``p99>20ms``, ``errors>0.1%``, ``lookup.p50>=1ms``, ``throughput<5000``.
 
-A condition names what must not be: where it holds, the run has failed. A percentile that the run is too short for (ten
-replies at least must lie beyond it) cannot be shown to be kept, and so fails too. Throughput is the replies that came
-within the window, a second: what the summary has under ``per s``.
+A condition names what must not be: where it holds, the run has failed. At least ten replies must lie beyond a
+percentile. Of a shorter run it cannot be shown that it keeps the limit, so it has failed too. Throughput is the replies
+that came within the window, a second: what the summary has under ``per s``.
 """
 
 import operator
@@ -24,7 +24,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 _UNITS_US = {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
 
 _CONDITION = re.compile(
-    r"(?:(?P<request>[a-z]+)\.)?(?P<what>p50|p90|p99\.9|p99|mean|max|errors|throughput|starved)\s*"
+    r"(?:(?P<request>[A-Za-z_]\w*)\.)?(?P<what>p50|p90|p99\.9|p99|mean|max|errors|throughput|starved)\s*"
     r"(?P<operator>>=|<=|>|<)\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s|%)?"
 )
 

@@ -10,54 +10,38 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments import environment
-from experiments.environment import Environment, write_at_once
-from experiments.report_tables import markdown_table
-from experiments.selfcheck import agreement, analytic, clients, pairs, replay, stalls, statistics
+from experiments.results import environment
+from experiments.results.environment import Environment
+from experiments.results.files import write_at_once
+from experiments.selfcheck import ab, analytic, clients, interleaving, replay, stalls, statistics
 from experiments.selfcheck.finding import Finding
 
 REPORT = "selfcheck.md"
-RECORD = "aa.json"
-"""What A/A showed of this machine."""
-
 IDLE_LOAD_MAX = 0.5
 """The load average over a minute that a machine without other work stays under."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check. ``run`` is told whether it has the night, and the folder that keeps what was found."""
+    """One check. ``run`` is told whether it has the night."""
 
     title: str
-    run: Callable[[bool, Path], list[Finding]]
+    run: Callable[[bool], list[Finding]]
 
 
 CHECKS: dict[str, Check] = {
-    "replay": Check(
-        "Responses, one by one, against those that a queue of known service times must give",
-        lambda overnight, _: replay.check(overnight),
-    ),
-    "analytic": Check(
-        "Responses of M/M/c queues against queueing theory", lambda overnight, _: analytic.check(overnight)
-    ),
+    "replay": Check("Responses, one by one, against those that a queue of known service times must give", replay.check),
+    "analytic": Check("Responses of M/M/c queues against queueing theory", analytic.check),
     "stalls": Check(
-        "A server that stands still for 200 ms in every 10 s, seen by the open loop and by the closed one",
-        lambda overnight, _: stalls.check(overnight),
+        "A server that stands still for 200 ms in every 10 s, seen by the open loop and by the closed one", stalls.check
     ),
-    "agreement": Check(
-        "Service times against those of ghz (gRPC), and of a Go and a C client (sockets)",
-        lambda overnight, _: agreement.check(overnight),
-    ),
-    "clients": Check(
-        "The load client beside C, Go, ghz and grpcio: latency of one connection, throughput, tail",
-        lambda overnight, _: clients.check(overnight),
-    ),
+    "clients": Check("The load client beside h2load and ghz (gRPC), and a C and a Go client (sockets)", clients.check),
+    "interleaving": Check("One ratio in slices of several lengths, alone and among many servers", interleaving.check),
     "statistics": Check(
-        "Intervals, tests and gates on synthetic experiments whose truth is known", lambda _, __: statistics.check()
+        "Intervals and tests on synthetic experiments with recorded noise, whose truth is known",
+        lambda _: statistics.check(),
     ),
-    "ab": Check(
-        "Equal arms, and an arm slowed by 10 %", lambda overnight, out: pairs.check(overnight, record_to=out / RECORD)
-    ),
+    "ab": Check("Equal arms, and an arm slowed by 5 %", ab.check),
 }
 """Every check by its name, in the order in which they run."""
 
@@ -76,13 +60,13 @@ def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
     for name in names:
         print(f"{name}: {CHECKS[name].title}", file=sys.stderr)
         began_s = time.monotonic()
-        findings = CHECKS[name].run(overnight, out)
+        findings = CHECKS[name].run(overnight)
         took_s = time.monotonic() - began_s
         for finding in findings:
             print(f"{_word(finding):8} {name}: {finding.name}: {finding.shown}; must: {finding.must}", flush=True)
         sections.append(_section(name, findings, took_s))
         passed = passed and all(finding.passed is not False for finding in findings)
-        write_at_once(out / REPORT, _report(sections, overnight, began))
+        write_at_once(out / REPORT, _report(sections, overnight, began).encode())
     return passed
 
 
@@ -98,7 +82,8 @@ def _report(sections: Sequence[str], overnight: bool, here: Environment) -> str:
 
 def _section(name: str, findings: Sequence[Finding], took_s: float) -> str:
     lines = [(finding.name, finding.shown, finding.must, f"**{_word(finding)}**") for finding in findings]
-    table = markdown_table(("What", "Shown", "Must", "Passed"), lines, 4)
+    head = ("What", "Shown", "Must", "Passed")
+    table = "\n".join("| " + " | ".join(cells) + " |" for cells in (head, (":---",) * len(head), *lines))
     return f"## {name}\n\n{CHECKS[name].title}; {took_s:.0f} s.\n\n{table}"
 
 

@@ -18,12 +18,18 @@ from clients.lifeline import tied
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import ALL, LoadResult, RequestResult
 from clients.load.run import fleet, priority
-from experiments.environment import cores
+from experiments.design.sweep import Sweep
+from experiments.measure.bench import bench
+from experiments.measure.block import measure
+from experiments.measure.programs import Program, ProgramFailed, kept_to
+from experiments.results.machine import cores
+from experiments.results.observed import Block
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.queue_server import Options
-from experiments.server_process import Program, ProgramFailed, kept_to
 from stock_service.rpc.errors import Fault, StockServiceError
 from stock_service.rpc.transports import Address
+
+CATALOG = Path(__file__).resolve().parents[1] / "studies" / "stock" / "catalog.toml"
 
 STOCK = "GameStart"
 """What every request asks for."""
@@ -88,6 +94,11 @@ def known(value: float | None) -> float:
     """A number that is there, because there were replies."""
     assert value is not None
     return value
+
+
+def measured(sweep: Sweep, number: int) -> Block:
+    """A block of a sweep, as studies are measured. Blocks. Raises ProgramFailed, or a Fault of connecting."""
+    return measure(sweep, number, 1, bench(CATALOG), lambda _: None)
 
 
 @contextmanager

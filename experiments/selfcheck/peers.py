@@ -1,17 +1,18 @@
 """Load clients that are none of ours, run side by side with it: what they are, how they are built, what they say.
 
-=========  ========  =====  ==================================================================================
-name       speaks    loops  what it is
-=========  ========  =====  ==================================================================================
-``ghz``    gRPC      both   ghz 0.121.0, on grpc-go; a worker sends when it is free and a request is due
-``h2load`` gRPC      closed nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
-``go``     sockets   both   ``experiments/peers/go``, built here; as ghz, a worker for each connection
-``c``      sockets   both   ``experiments/peers/c``, built here; one thread with epoll; it spins where it has a rate
-=========  ========  =====  ==================================================================================
+=========  ========  ==================================================================================
+name       speaks    what it is
+=========  ========  ==================================================================================
+``ghz``    gRPC      ghz 0.121.0, on grpc-go, with a worker for each connection
+``h2load`` gRPC      nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
+``go``     sockets   ``experiments/peers/go``, built here; as ghz, a worker for each connection
+``c``      sockets   ``experiments/peers/c``, built here; one thread with epoll
+=========  ========  ==================================================================================
 
-All of them time a request from when they send it, and tell the server the timeout that our own client does. What is
-absent is ``Absent``, with one line on how to get it. Percentiles are computed here, from every request's time, where a
-program gives those; times of the warm-up are not in them. No program is given a network: Go builds from what it has.
+All load in a closed loop, time a request from when they send it, and tell the server the timeout that our own client
+does. What is absent is ``Absent``, with one line on how to get it. Percentiles are computed here, from every request's
+time, where a program gives those; times of the warm-up are not in them. No program is given a network: Go builds from
+what it has.
 """
 
 import contextlib
@@ -59,14 +60,12 @@ class Absent(StockServiceError):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A load."""
+    """A closed loop."""
 
     address: Address
     connections: int
     duration_s: float
     warm_up_s: float
-    rate_hz: float | None = None
-    """Requests due in a second at a constant rate; None: a closed loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +76,6 @@ class Reading:
     throughput_hz: float
     p50_us: float
     p99_us: float
-    close_share: float | None = None
-    """Of the requests that another was sent before by less than half of the time that a constant rate leaves between
-    two; None: not known, or no rate."""
 
 
 class Peer(Protocol):
@@ -115,8 +111,6 @@ class Ghz:
         command += ["--concurrency", str(ask.connections), "--connections", str(ask.connections)]
         command += ["--duration", f"{ask.warm_up_s + ask.duration_s:g}s", "--duration-stop", "ignore"]
         command += ["--timeout", f"{TIMEOUT_MS}ms", "--format", "json"]
-        if ask.rate_hz is not None:
-            command += ["--rps", f"{ask.rate_hz:.0f}"]
         command.append(f"{ask.address[0]}:{ask.address[1]}")
         said = finished(command, load_cores(), ask.warm_up_s + ask.duration_s + EXTRA_S, ROOT / "protos")
         details = _json("ghz", said)["details"] or []
@@ -135,8 +129,7 @@ class H2load:
     program: Path
 
     def load(self, ask: Ask) -> Reading:
-        """See ``Peer``. Closed loop only: with a rate, its connections would all send at the same moments."""
-        assert ask.rate_hz is None
+        """See ``Peer``."""
         with tempfile.TemporaryDirectory() as scratch:
             body, log = Path(scratch) / "body", Path(scratch) / "log"
             body.write_bytes(b"\0" + len(PAYLOAD).to_bytes(4, "big") + PAYLOAD)
@@ -163,7 +156,7 @@ class GoClient:
     def load(self, ask: Ask) -> Reading:
         """See ``Peer``."""
         command = [str(self.program), "-address", f"{ask.address[0]}:{ask.address[1]}", "-method", LOOKUP]
-        command += ["-payload", PAYLOAD.hex(), "-connections", str(ask.connections), "-rate", f"{ask.rate_hz or 0:g}"]
+        command += ["-payload", PAYLOAD.hex(), "-connections", str(ask.connections), "-rate", "0"]
         command += [
             "-timeout",
             f"{TIMEOUT_MS}ms",
@@ -185,7 +178,7 @@ class CClient:
     def load(self, ask: Ask) -> Reading:
         """See ``Peer``."""
         command = [str(self.program), ask.address[0], str(ask.address[1]), LOOKUP, PAYLOAD.hex(), str(TIMEOUT_MS)]
-        command += [str(ask.connections), f"{ask.warm_up_s:g}", f"{ask.duration_s:g}", f"{ask.rate_hz or 0:g}"]
+        command += [str(ask.connections), f"{ask.warm_up_s:g}", f"{ask.duration_s:g}", "0"]
         said = finished(command, load_cores(), ask.warm_up_s + ask.duration_s + EXTRA_S)
         return _own_reading("the C client", said)
 
@@ -225,10 +218,7 @@ def _reading(name: str, began_s: "np.ndarray[Any, Any]", took_s: "np.ndarray[Any
     window_s = float((began_s + took_s)[late].max() - began_s[late].min())
     took_us = took_s[late] * 1e6
     p50_us, p99_us = (float(value) for value in np.percentile(took_us, [50, 99]))
-    close_share = None
-    if ask.rate_hz is not None and late.sum() > 1:
-        close_share = float((np.diff(np.sort(began_s[late])) < 0.5 / ask.rate_hz).mean())
-    return Reading(int(late.sum()), int(late.sum()) / window_s, p50_us, p99_us, close_share)
+    return Reading(int(late.sum()), int(late.sum()) / window_s, p50_us, p99_us)
 
 
 def _own_reading(name: str, said: str) -> Reading:

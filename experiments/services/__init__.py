@@ -6,6 +6,9 @@ from experiments.services.echo import echo
 from experiments.services.greeter import greeter
 from stock_service.rpc.service import Service
 
+STOCK = "stock"
+"""The stock service itself, which the same command serves."""
+
 SERVICES: dict[str, Callable[[], Service]] = {
     "echo": echo,
     "greeter": greeter,

@@ -1,16 +1,18 @@
-"""``python -m experiments.services serve NAME --transport T …`` serves a study's service; ``list`` prints them.
+"""``python -m experiments.services serve NAME --transport T …`` serves what is measured; ``list`` prints the services.
 
-Keeps the process contract and takes the options of every server here but those that are about stocks.
+Keeps the process contract and takes the options of every server here, and for ``stock``, which is the stock service
+itself, those about stocks: so every arm of an experiment is started in the same way, and can be slowed.
 """
 
 import sys
 from collections.abc import Sequence
 
-from experiments.services import SERVICES
+from experiments.services import SERVICES, STOCK
 from experiments.services.slowed import EXTRA_US_MAX, slowed
 from stock_service.rpc.process import serving
 from stock_service.rpc.process.command_line import Parser, number
 from stock_service.rpc.transports import TRANSPORTS
+from stock_service.stock_server import add_stock_options, stock_service_of
 
 PROGRAM = "python -m experiments.services"
 
@@ -18,12 +20,12 @@ PROGRAM = "python -m experiments.services"
 def main(arguments: Sequence[str]) -> None:
     """Serves, which does not return, or lists."""
     if list(arguments) == ["list"]:
-        print("\n".join(SERVICES))
+        print("\n".join((STOCK, *SERVICES)))
         return
-    description = "A study's service on any transport. Prints 'ready HOST:PORT' once it serves."
+    description = "A service that is measured, on any transport. Prints 'ready HOST:PORT' once it serves."
     parser = Parser(PROGRAM, description, serving.EXITS)
     parser.add_argument("command", choices=("serve", "list"), help="serve a service, or list them (and nothing else)")
-    parser.add_argument("service", choices=SERVICES, help="which service")
+    parser.add_argument("service", choices=(STOCK, *SERVICES), help="which service")
     parser.add_argument("--transport", choices=TRANSPORTS, required=True, help="what carries the requests")
     if {"-h", "--help"} & set(arguments) and not any(word.startswith("--transport") for word in arguments):
         parser.parse_args(arguments)  # shows these alone: the others are the transport's
@@ -31,10 +33,13 @@ def main(arguments: Sequence[str]) -> None:
     serving.add_server_options(parser, chosen.transport)
     extra = number(0, EXTRA_US_MAX)
     parser.add_argument("--extra-us", type=extra, default=0.0, help="computes so much longer over every request")
+    if chosen.service == STOCK:
+        add_stock_options(parser)
     options = parser.parse_args(arguments)
-    serving.leave(
-        serving.run(PROGRAM, options.transport, slowed(SERVICES[options.service](), options.extra_us), options)
-    )
+    timeline = serving.timeline_for(PROGRAM, options)
+    stock = options.service == STOCK
+    service = stock_service_of(PROGRAM, options, timeline) if stock else SERVICES[options.service]()
+    serving.leave(serving.run(PROGRAM, options.transport, slowed(service, options.extra_us), options, timeline))
 
 
 if __name__ == "__main__":

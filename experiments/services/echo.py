@@ -4,7 +4,7 @@ What the stock service costs above its transport is its CPU time per request aga
 """
 
 from experiments.v1 import echo_pb2
-from stock_service.rpc.service import Service, method
+from stock_service.rpc.service import Method, Service
 
 ECHO_SERVICE = echo_pb2.DESCRIPTOR.services_by_name["EchoService"].full_name
 ECHO = f"/{ECHO_SERVICE}/Echo"
@@ -16,4 +16,4 @@ def echo() -> Service:
     def answer(request: echo_pb2.EchoRequest) -> echo_pb2.EchoResponse:
         return echo_pb2.EchoResponse(text=request.text)
 
-    return Service(ECHO_SERVICE, {ECHO: method(echo_pb2.EchoRequest, answer)})
+    return Service(ECHO_SERVICE, {ECHO: Method(echo_pb2.EchoRequest, echo_pb2.EchoResponse, answer)})

@@ -1,7 +1,7 @@
 """The greeter of the gRPC examples, under its original wire name: a service that is no stock service."""
 
 from experiments.helloworld import greeter_pb2
-from stock_service.rpc.service import Service, method
+from stock_service.rpc.service import Method, Service
 
 GREETER = greeter_pb2.DESCRIPTOR.services_by_name["Greeter"].full_name
 SAY_HELLO = f"/{GREETER}/SayHello"
@@ -13,4 +13,4 @@ def greeter() -> Service:
     def say_hello(request: greeter_pb2.HelloRequest) -> greeter_pb2.HelloReply:
         return greeter_pb2.HelloReply(message=f"Hello {request.name}")
 
-    return Service(GREETER, {SAY_HELLO: method(greeter_pb2.HelloRequest, say_hello)})
+    return Service(GREETER, {SAY_HELLO: Method(greeter_pb2.HelloRequest, greeter_pb2.HelloReply, say_hello)})

@@ -4,8 +4,10 @@ The time is spent computing, not asleep: a sleep ends some 60 µs late, and lets
 """
 
 import time
+from dataclasses import replace
+from typing import Any
 
-from stock_service.rpc.service import Answer, Service
+from stock_service.rpc.service import Method, Service
 
 EXTRA_US_MAX = 100_000.0
 
@@ -16,14 +18,16 @@ def slowed(service: Service, extra_us: float) -> Service:
         return service
     extra_ns = round(extra_us * 1000)
 
-    def longer(answer: Answer) -> Answer:
-        def answered(payload: bytes) -> bytes:
+    def longer(method: Method[Any, Any]) -> Method[Any, Any]:
+        function = method.function
+
+        def slow(*arguments: Any) -> Any:
+            reply = function(*arguments)
             until_ns = time.perf_counter_ns() + extra_ns
-            reply = answer(payload)
             while time.perf_counter_ns() < until_ns:
                 pass
             return reply
 
-        return answered
+        return replace(method, function=slow)
 
-    return Service(service.name, {path: longer(answer) for path, answer in service.methods.items()})
+    return Service(service.name, {path: longer(method) for path, method in service.methods.items()})

@@ -1,16 +1,18 @@
 """An RPC service free of any transport.
 
-A ``Service`` maps full method names to methods; a transport serves any service and knows none. The payload on every
-transport is the protobuf message's bytes, so that comparing transports does not compare codecs. Decoding happens here,
-once, so that undecodable bytes are INVALID_ARGUMENT everywhere.
+A ``Service`` maps full method names to methods; a transport serves any service and knows none. A ``Method`` has its
+messages' types, so that whoever has only a name can decode and encode. The payload on every transport is the protobuf
+message's bytes, so that comparing transports does not compare codecs. Decoding happens here, once, so that undecodable
+bytes are INVALID_ARGUMENT everywhere.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from google.protobuf.message import DecodeError, Message
 
+from stock_service.rpc.call import Call
 from stock_service.rpc.errors import InvalidRequest
 
 Request = TypeVar("Request", bound=Message)
@@ -19,27 +21,65 @@ Response = TypeVar("Response", bound=Message)
 Answer = Callable[[bytes], bytes]
 """A method in bytes: an encoded request to an encoded response; raises a Fault."""
 
+CallAnswer = Callable[[Call], bytes]
+"""The same for a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[Request, Response]):
+    """One method: its messages, and the function from one to the other, which may raise a Fault.
+
+    ``wants_call``: the function takes the ``Call`` as well, after the request. Called from any thread, several at once.
+    """
+
+    request_type: type[Request]
+    response_type: type[Response]
+    function: Callable[[Request], Response] | Callable[[Request, Call], Response]
+    wants_call: bool = False
+
+    def answer(self) -> Answer:
+        """The method in bytes, of one that wants no call; to be asked once, before serving.
+
+        The answer raises InvalidRequest for bytes that do not decode.
+        """
+        assert not self.wants_call
+        decode: Callable[[bytes], Request] = self.request_type.FromString
+        function = cast(Callable[[Request], Response], self.function)
+
+        def answer(payload: bytes) -> bytes:
+            try:
+                request = decode(payload)
+            except DecodeError as error:
+                raise _undecodable(payload, self.request_type) from error
+            return function(request).SerializeToString()
+
+        return answer
+
+    def answer_call(self) -> CallAnswer:
+        """The method as a function of a call, of any method; else as ``answer``."""
+        if not self.wants_call:
+            answer = self.answer()
+            return lambda call: answer(call.payload)
+        decode: Callable[[bytes], Request] = self.request_type.FromString
+        function = cast(Callable[[Request, Call], Response], self.function)
+
+        def answer_call(call: Call) -> bytes:
+            try:
+                request = decode(call.payload)
+            except DecodeError as error:
+                raise _undecodable(call.payload, self.request_type) from error
+            return function(request, call).SerializeToString()
+
+        return answer_call
+
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """``name`` is the protobuf service's full name; ``methods`` maps ``/name/Method`` to what answers it.
-
-    The methods are called from any thread, several at once.
-    """
+    """``name`` is the protobuf service's full name; ``methods`` maps ``/name/Method`` to the method."""
 
     name: str
-    methods: Mapping[str, Answer]
+    methods: Mapping[str, Method[Any, Any]]
 
 
-def method(request_type: type[Request], function: Callable[[Request], Response]) -> Answer:
-    """A function of messages as a function of bytes. The answer raises InvalidRequest for bytes that do not decode."""
-    decode: Callable[[bytes], Request] = request_type.FromString
-
-    def answer(payload: bytes) -> bytes:
-        try:
-            request = decode(payload)
-        except DecodeError as error:
-            raise InvalidRequest(f"{len(payload)} bytes that are no {request_type.DESCRIPTOR.full_name}") from error
-        return function(request).SerializeToString()
-
-    return answer
+def _undecodable(payload: bytes, request_type: type[Message]) -> InvalidRequest:
+    return InvalidRequest(f"{len(payload)} bytes that are no {request_type.DESCRIPTOR.full_name}")

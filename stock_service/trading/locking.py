@@ -192,55 +192,6 @@ class _Both:
         self._first.__exit__(kind, error, at)
 
 
-class Measured:
-    """Another strategy, with each wait for a lock timed.
-
-    ``waits_ns`` maps ``read`` and ``write`` to a list of waits in nanoseconds, in no order across threads, of the first
-    ``waits_max`` waits of each kind (appending to a list is atomic in CPython; a million integers take 32 MiB). Where a
-    reader needs no lock, none is waited for and nothing is recorded. Costs about 1 µs a request.
-    """
-
-    def __init__(self, locking: Locking, clock_ns: Callable[[], int], waits_max: int = 1_000_000) -> None:
-        self._locking = locking
-        self._clock_ns = clock_ns
-        self._waits_max = waits_max
-        self.waits_ns: dict[str, list[int]] = {"read": [], "write": []}
-
-    def reading(self, name: str) -> Held | None:
-        lock = self._locking.reading(name)
-        return None if lock is None else _Timed(lock, self, "read")
-
-    def writing(self, name: str) -> Held:
-        return _Timed(self._locking.writing(name), self, "write")
-
-    def note(self, kind: str, wait_ns: int) -> None:
-        waits_ns = self.waits_ns[kind]
-        if len(waits_ns) < self._waits_max:
-            waits_ns.append(wait_ns)
-
-    def now_ns(self) -> int:
-        return self._clock_ns()
-
-
-class _Timed:
-    """One acquisition of a lock, timed from asking to having it."""
-
-    __slots__ = ("_kind", "_lock", "_measured")
-
-    def __init__(self, lock: Held, measured: Measured, kind: str) -> None:
-        self._lock = lock
-        self._measured = measured
-        self._kind = kind
-
-    def __enter__(self) -> None:
-        asked_ns = self._measured.now_ns()
-        self._lock.__enter__()
-        self._measured.note(self._kind, self._measured.now_ns() - asked_ns)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._lock.__exit__(kind, error, at)
-
-
 class Stamped:
     """Another strategy, with each acquisition noted in a timeline, for the request of the thread that acquires.
 

@@ -1,6 +1,8 @@
 """The stock service, said in protobuf: each method decodes, asks the exchange, and encodes what it replies."""
 
-from stock_service.rpc.service import Service, method
+from typing import Any
+
+from stock_service.rpc.service import Method, Service
 from stock_service.trading.exchange import Exchange
 from stock_service.v1 import stock_pb2
 
@@ -34,9 +36,9 @@ def stock_service(exchange: Exchange) -> Service:
         reply = exchange.update(request.name, request.price_cents)
         return stock_pb2.UpdateResponse(status=reply.status, sequence=reply.sequence)  # type: ignore[arg-type]
 
-    methods = {
-        LOOKUP: method(stock_pb2.LookupRequest, lookup),
-        TRADE: method(stock_pb2.TradeRequest, trade),
-        UPDATE: method(stock_pb2.UpdateRequest, update),
+    methods: dict[str, Method[Any, Any]] = {
+        LOOKUP: Method(stock_pb2.LookupRequest, stock_pb2.LookupResponse, lookup),
+        TRADE: Method(stock_pb2.TradeRequest, stock_pb2.TradeResponse, trade),
+        UPDATE: Method(stock_pb2.UpdateRequest, stock_pb2.UpdateResponse, update),
     }
     return Service(STOCK_SERVICE, methods)

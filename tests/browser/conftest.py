@@ -1,4 +1,4 @@
-"""For the tests in a real browser: a headless Chromium, and the page of a report of the small real results.
+"""For the tests in a real browser: a headless Chromium, and the page of a report of a judged sweep.
 
 Without a Chromium the tests are skipped. Where INTEROP_REQUIRED is set they fail: there nothing may be skipped.
 """
@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments import report
+from experiments.results.environment import look
+from experiments.show import report
+from experiments.show.content import Seen, content
 from tests.browser.chromium import Chromium
+from tests.unit.experiments.show.judgements import FakePart, judged
 
-SMALL = Path(__file__).resolve().parent.parent / "fixtures" / "stock_small"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -45,8 +47,6 @@ def browser(executable: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a report, in a folder with nothing that it would need beside it."""
-    results = tmp_path_factory.mktemp("results")
-    for name in ("results.csv", "environment.json"):
-        shutil.copy(SMALL / name, results)
-    _, html = report.write(results)
+    of = content(FakePart(), Seen(judged(), {"later": judged(3)}), look())
+    _, html = report.write(tmp_path_factory.mktemp("results"), of)
     return html.rename(tmp_path_factory.mktemp("page") / "report.html")

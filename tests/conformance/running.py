@@ -17,6 +17,8 @@ from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import FAULTS
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import TRANSPORTS, Address, Connection, Dispatch, ServeOptions, load
+from stock_service.rpc.transports.sockets import SocketOptions
+from tests.raw_service import raw_service
 
 WAIT_S = 10.0
 """How long anything that must happen may take; a hundred times what it takes on a quiet machine."""
@@ -56,7 +58,11 @@ class Running:
     def __init__(self, kind: Kind, service: Service, limits: Limits) -> None:
         self._transport = load(kind.transport)
         requests_max = limits.workers + limits.queue_limit
-        options = replace(limits.options, requests_max=requests_max, dispatch=kind.dispatch)
+        options = replace(limits.options, requests_max=requests_max)
+        if kind.transport == "sockets":
+            own = options.own or SocketOptions()
+            assert isinstance(own, SocketOptions)
+            options = replace(options, own=replace(own, dispatch=kind.dispatch))
         self._executor = EXECUTORS[kind.executor](limits.workers, limits.queue_limit)
         self._connections: list[Connection] = []
         try:
@@ -117,7 +123,7 @@ class Probe:
         self.released = threading.Event()
         self.begun: list[bytes] = []  # what Block was called with; appending is atomic
         self._entered = threading.Semaphore(0)
-        self.service = Service(PROBE, {ECHO: bytes, BLOCK: self._block, FAIL: self._fail})
+        self.service = raw_service(PROBE, {ECHO: bytes, BLOCK: self._block, FAIL: self._fail})
 
     def __enter__(self) -> Self:
         return self

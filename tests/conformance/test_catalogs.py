@@ -5,8 +5,9 @@ from contextlib import nullcontext
 
 import pytest
 
+from stock_service.rpc.timeline import Timeline
 from stock_service.trading.catalog import Catalog, MemoryCatalog
-from stock_service.trading.locking import LOCKINGS, Measured
+from stock_service.trading.locking import LOCKINGS, Stamped
 from stock_service.trading.model import Stock
 from tests.conformance.catalogs import (
     CHECKS,
@@ -24,13 +25,13 @@ def in_memory(locking: str) -> MakeCatalog:
     return lambda stocks, retry_window: MemoryCatalog(stocks, LOCKINGS[locking], retry_window)
 
 
-def measured(stocks: Sequence[Stock], retry_window: int) -> Catalog:
-    """A catalog whose waits for locks are timed."""
-    clock = iter(range(10**9)).__next__
-    return MemoryCatalog(stocks, lambda names: Measured(LOCKINGS["two-level"](names), clock), retry_window)
+def stamped(stocks: Sequence[Stock], retry_window: int) -> Catalog:
+    """A catalog whose waits for locks are noted in a timeline."""
+    timeline = Timeline(1)
+    return MemoryCatalog(stocks, lambda names: Stamped(LOCKINGS["two-level"](names), names, timeline), retry_window)
 
 
-MAKERS: dict[str, MakeCatalog] = {name: in_memory(name) for name in LOCKINGS} | {"measured": measured}
+MAKERS: dict[str, MakeCatalog] = {name: in_memory(name) for name in LOCKINGS} | {"stamped": stamped}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

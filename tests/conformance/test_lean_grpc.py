@@ -7,12 +7,13 @@ from types import TracebackType
 import pytest
 
 from clients.load.send import lean_connection
-from clients.load.send.lean_grpc import GrpcCodec
 from stock_service.rpc.errors import InternalFault, Overloaded, Unavailable
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Connection
+from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from tests.conformance import transport_lifecycle, transports
 from tests.conformance.running import ECHO, WAIT_S, Kind, Limits, Maker, Probe, Running
+from tests.raw_service import raw_service
 
 GRPC = Kind("grpc", "thread-pool")
 LIMITS = Limits()
@@ -76,7 +77,8 @@ def test_a_reply_over_the_limit_of_headers() -> None:
     def fail(_: bytes) -> bytes:
         raise InternalFault("é" * 10_000)
 
-    with LeanRunning(Service("tests.v1.Long", {"/tests.v1.Long/Fail": fail, "/tests.v1.Long/Echo": bytes})) as running:
+    long = raw_service("tests.v1.Long", {"/tests.v1.Long/Fail": fail, "/tests.v1.Long/Echo": bytes})
+    with LeanRunning(long) as running:
         connection = running.connect()
         with pytest.raises((InternalFault, Unavailable, Overloaded)):
             connection.call("/tests.v1.Long/Fail", b"", WAIT_S)
@@ -89,7 +91,7 @@ def test_a_text_that_is_not_ascii() -> None:
     def fail(_: bytes) -> bytes:
         raise InternalFault("Kurs über 100 % – ß\n")
 
-    with LeanRunning(Service("tests.v1.Text", {"/tests.v1.Text/Fail": fail})) as running:
+    with LeanRunning(raw_service("tests.v1.Text", {"/tests.v1.Text/Fail": fail})) as running:
         with pytest.raises(InternalFault, match=r"^INTERNAL: Kurs über 100 % – ß\n$"):
             running.connect().call("/tests.v1.Text/Fail", b"", WAIT_S)
 

@@ -3,11 +3,11 @@
 import pytest
 
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.service import Service
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire.framing import ReplyFrame
 from tests.conformance.raw_socket import DISPATCHES, RawSocket, frame
 from tests.conformance.running import BLOCK, ECHO, Limits, Probe
+from tests.raw_service import raw_service
 
 REQUEST_DISPATCH = DISPATCHES[0]
 
@@ -20,7 +20,7 @@ def test_replies_that_nobody_takes_hold_back_the_requests_behind_them() -> None:
         made.append(payload)
         return bytes(200_000)
 
-    service = Service("tests.v1.Large", {"/tests.v1.Large/Get": large, ECHO: bytes})
+    service = raw_service("tests.v1.Large", {"/tests.v1.Large/Get": large, ECHO: bytes})
     with REQUEST_DISPATCH(service, Limits(queue_limit=4096, options=ServeOptions(pipeline_max=4))) as running:
         with RawSocket(running.address, receive_bytes=4096) as client, RawSocket(running.address) as other:
             client.send(b"".join(frame(call, "/tests.v1.Large/Get") for call in range(1, 1001)))

@@ -12,8 +12,7 @@ import grpc
 import numpy as np
 import pytest
 
-from experiments.results import ALL
-from experiments.timeline import Stages, load, summary
+from experiments.results.stages import ALL, Stages, load, summary
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.service import Service
@@ -30,6 +29,7 @@ from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
 from tests.conformance.running import BLOCK, ECHO, FAIL, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker, until
 from tests.conformance.running import Running as RunningServer
+from tests.raw_service import raw_service
 
 FOREVER_NS = 1 << 62
 
@@ -213,7 +213,7 @@ def test_a_wait_for_the_lock_is_seen(kind: Kind, tmp_path: Path) -> None:
         with lock:
             return payload
 
-    service = Service("tests.v1.Locked", {"/tests.v1.Locked/Do": handle})
+    service = raw_service("tests.v1.Locked", {"/tests.v1.Locked/Do": handle})
     with timed(maker(kind), service, timeline) as running, ThreadPoolExecutor(1) as threads:
         with announced.lock:
             call = threads.submit(running.connect().call, "/tests.v1.Locked/Do", b"", WAIT_S)
@@ -345,7 +345,7 @@ def test_a_reply_that_waits_for_its_connection_is_not_replied(tmp_path: Path) ->
 def test_a_reply_that_nobody_takes_is_not_replied(tmp_path: Path) -> None:
     """Where a connection has a thread, a reply is replied when all of it is with the kernel."""
     timeline = Timeline(100)
-    service = Service("tests.v1.Large", {"/tests.v1.Large/Get": lambda _: bytes(8_000_000), ECHO: bytes})
+    service = raw_service("tests.v1.Large", {"/tests.v1.Large/Get": lambda _: bytes(8_000_000), ECHO: bytes})
     with timed(DISPATCHES[1], service, timeline) as running:
         with RawSocket(running.address, receive_bytes=4096) as client, RawSocket(running.address) as idle:
             client.take_up_to(10_000_000)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from stock_service.rpc.process import serving
 from stock_service.rpc.process.command_line import Parser
-from stock_service.rpc.service import Service
 from stock_service.rpc.transports import TRANSPORTS
+from tests.raw_service import raw_service
 
 NAME = "tests.v1.Blocking"
 HANG, HANGING = f"/{NAME}/Hang", f"/{NAME}/Hanging"
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> None:
         threading.Event().wait()
         raise AssertionError("nobody sets it")
 
-    service = Service(NAME, {HANG: hang, HANGING: lambda _: bytes([len(hanging)])})
+    service = raw_service(NAME, {HANG: hang, HANGING: lambda _: bytes([len(hanging)])})
     serving.leave(serving.run(program, options.transport, service, options))
 
 

@@ -37,8 +37,8 @@ BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
     (["--host", "a..b", "--insecure"], "--host", "a..b", "allowed"),
     (["--catalog", "no/such/file"], "--catalog", "'no/such/file'", "a readable file (No such file or directory)"),
     (["--catalog", "tests"], "--catalog", "'tests'", "a readable file (Is a directory)"),
-    (["--stats", "no/such/folder/file"], "--stats", "no/such/folder/file", "allowed"),
-    (["--stats", "tests"], "--stats", "tests", "allowed"),
+    (["--timeline", "no/such/folder/file"], "--timeline", "no/such/folder/file", "allowed"),
+    (["--timeline", "tests"], "--timeline", "tests", "allowed"),
     (["--work", "3"], "", "--work", "unrecognized arguments"),
     (["surplus"], "", "surplus", "unrecognized arguments"),
 ]
@@ -109,7 +109,7 @@ def test_a_bad_option_on_sockets(options: list[str], option: str, given: str, al
 @pytest.mark.parametrize(
     ("options", "option", "given", "allowed"),
     [
-        *(case for case in BAD_OPTIONS if case[0][0] in ("--host", "--locking", "--stats")),
+        *(case for case in BAD_OPTIONS if case[0][0] in ("--host", "--locking", "--timeline")),
         (["--dispatch", "request"], "", "--dispatch request", "unrecognized arguments"),
         (["--read-s", "1"], "", "--read-s 1", "unrecognized arguments"),
     ],

@@ -1,8 +1,11 @@
 """The clients as processes against the servers as processes, on both transports: what they print, and exit codes."""
 
 import json
+import re
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.transports import load
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from tests.conformance.running import until
-from tests.end_to_end.process import STARTS, Running, Server, run
+from tests.end_to_end.process import ROOT, STARTS, Running, Server, run
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +99,7 @@ def test_no_server_is_one_line_and_exit_code_3(program: str, transport: str) -> 
     lines = [line for line in ended.stderr.splitlines() if line.startswith(f"python -m {program}: ")]
     assert len(lines) == 1
     assert f"127.0.0.1:{port}" in lines[0]
-    assert f"start a server: python -m stock_service.{TRANSPORTS[transport]}" in lines[0]
+    assert f"start a server: python -m stock_service serve --transport {transport}" in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +185,7 @@ def test_the_load_client_runs_and_reports(
     assert (result["plan"]["clients"], result["starved_clients"]) == (2, 0)
     assert result["errors"] == {}
     counted = result["counted"]
-    assert (counted["started_clients"], counted["loop"]) == (2, "open" if loop else "closed")
+    assert (counted["started_clients"], counted["rate_hz"]) == (2, 60.0 if loop else None)
     assert counted["began"] == counted["recorded"] > 0
     assert result["requests"]["lookup"]["count"] > 0
     trades = result["requests"]["trade"]["outcomes"]["OK"]
@@ -196,3 +199,25 @@ def test_a_limit_that_is_not_kept_is_exit_code_4(served: Served) -> None:
     ended = run("clients.load", *served.options, *window, "--fail-if", "max>1us")
     assert ended.code == 4
     assert "--fail-if max>1us: it was" in ended.stderr.splitlines()[-1]
+
+
+def test_the_client_of_the_documents_trades() -> None:
+    """The example that begins with the generated stub, as it stands, but for the address."""
+    text = (ROOT / "stock_service" / "README.md").read_text(encoding="utf-8")
+    (example,) = [code for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "StockServiceStub" in code]
+    with Server(STARTS["grpc_server"]) as server:
+        assert "127.0.0.1:50051" in example
+        program = example.replace("127.0.0.1:50051", server.at)
+        for _ in range(2):  # a retry changes nothing
+            done = subprocess.run(
+                [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+            )
+            assert done.returncode == 0, done.stderr
+            assert done.stdout.splitlines() == [
+                "10",
+                "status: STATUS_OK",
+                "price_cents: 1599",
+                "volume: 10",
+                "sequence: 1",
+                "",
+            ]

@@ -1,6 +1,5 @@
 """The servers as processes: the ready line, what they serve, what they print, and their files."""
 
-import json
 import resource
 import shutil
 import signal
@@ -95,25 +94,10 @@ def test_a_catalog_file_says_which_stocks_there_are(tmp_path: Path, start: str) 
         assert server.stopped().code == 0
 
 
-@pytest.mark.parametrize("start", ["socket_server", "grpc_server"])
-def test_stats_are_written_when_the_server_stops(tmp_path: Path, start: str) -> None:
-    """``--stats`` counts every wait for a lock, by kind of request, in nanoseconds."""
-    stats = tmp_path / "stats.json"
-    with Server(STARTS[start], "--stats", str(stats), "--locking", "read-write") as server:
-        common = ("--transport", TRANSPORT_OF[start], "--address", server.at)
-        assert run("clients.trader", "--requests", "40", "--seed", "3", *common).code == 0
-        assert server.stopped().code == 0
-    waits = json.loads(stats.read_text())["lock_waits_ns"]
-    assert waits["read"]["count"] + waits["write"]["count"] == 40
-    for kind in ("read", "write"):
-        assert 0 < waits[kind]["p50"] <= waits[kind]["p99"] <= waits[kind]["max"]
-
-
-@pytest.mark.parametrize("option", ["--stats", "--timeline"])
-def test_a_file_that_cannot_be_written_any_more_is_said(option: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_any_more_is_said(tmp_path: Path) -> None:
     """Its folder is gone when the server stops: one line in the log, exit code 1."""
     (tmp_path / "folder").mkdir()
-    with Server(STARTS["socket_server"], option, str(tmp_path / "folder" / "times")) as server:
+    with Server(STARTS["socket_server"], "--timeline", str(tmp_path / "folder" / "times")) as server:
         shutil.rmtree(tmp_path / "folder")
         ended = server.stopped()
     assert ended.code == 1

@@ -6,9 +6,8 @@ from threading import Semaphore
 
 import pytest
 
-from experiments.results import ALL
+from experiments.results.stages import ALL, load, summary
 from experiments.services.echo import ECHO
-from experiments.timeline import load, summary
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import TRANSPORTS, Connection
 from stock_service.rpc.transports import load as load_transport

@@ -19,8 +19,8 @@ import pytest
 
 from clients.load.send import lean_connection
 from clients.load.send.lean_connection import LeanConnection
-from clients.load.send.lean_grpc import GrpcCodec
 from stock_service.rpc.errors import FAULTS, DeadlineExceeded, FaultCode, InternalFault, UnknownMethod
+from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from experiments.selfcheck import agreement, clients
 from experiments.selfcheck.load import LoadFailed, null_server, stock_server
 from experiments.selfcheck.peers import SOURCES, Absent, Ask, CClient, GoClient, Peer, peers
 from stock_service.rpc.transports import Address
@@ -63,15 +62,6 @@ def test_a_closed_loop(name: str, connections: int, server: str, peer: Callable[
     assert reading.requests > connections
     assert 0 < reading.p50_us <= reading.p99_us
     assert reading.throughput_hz * reading.p50_us / 1e6 < 3 * connections, "more than Little's law allows"
-
-
-@pytest.mark.parametrize("name", [name for _, name in agreement.WITH])
-def test_a_constant_rate(name: str, peer: Callable[[str], Peer]) -> None:
-    """As many requests as are due in the window, or nearly: the end of ghz's is not to the millisecond."""
-    client = peer(name)
-    with null_server(SPEAKS[name]) as (_, address):
-        reading = client.load(Ask(address, 4, duration_s=0.5, warm_up_s=0.3, rate_hz=200))
-    assert 85 <= reading.requests <= 115
 
 
 @pytest.mark.parametrize("name", ["go", "c"])
@@ -140,24 +130,6 @@ def test_faults_are_errors(name: str, peer: Callable[[str], Peer]) -> None:
         done = subprocess.run([client.program, *options], capture_output=True, text=True, check=False, timeout=30)
     said = done.stdout + done.stderr
     assert '"requests":0' in said or "no reply in the window" in said
-
-
-def test_the_clients_side_by_side(peer: Callable[[str], Peer]) -> None:
-    """Every goal of the load client gets its readings."""
-    for name in SPEAKS:
-        peer(name)
-    findings = clients.check(seconds=True)
-    assert [finding for finding in findings if not finding.passed] == []
-    assert len(findings) == len(clients.GOALS)
-
-
-def test_the_clients_agree(peer: Callable[[str], Peer]) -> None:
-    """At a low rate each of the others gets its readings, and so do we."""
-    for _, name in agreement.WITH:
-        peer(name)
-    findings = agreement.check(seconds=True)
-    assert [finding for finding in findings if not finding.passed] == []
-    assert len(findings) == 3 * len(agreement.WITH)
 
 
 def test_the_c_client_is_compiled_without_a_warning() -> None:

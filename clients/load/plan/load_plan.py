@@ -20,13 +20,13 @@ ConnectionPolicy = Literal["kept-alive", "per-request"]
 CONNECTION_POLICIES: tuple[ConnectionPolicy, ...] = ("kept-alive", "per-request")
 
 ClientKind = Literal["lean", "library"]
-"""Who speaks to the server: a client of our own straight on a socket, whose own cost is small; or the transport's own
-client, which is what its users have (on gRPC: grpcio)."""
+"""Who speaks to the server. ``lean``: a client of our own straight on a socket, whose own cost is small. ``library``:
+the transport's own client, which its users have (on gRPC: grpcio)."""
 
 CLIENT_KINDS: tuple[ClientKind, ...] = ("lean", "library")
 
 Choice = Literal["uniform", "zipf"]
-"""How a stock is chosen: all alike, or the k-th of them in proportion to 1 ÷ k^s."""
+"""How a stock is chosen: uniformly, or the k-th of them in proportion to 1 ÷ k^s."""
 
 CHOICES: tuple[Choice, ...] = ("uniform", "zipf")
 
@@ -80,8 +80,8 @@ class RequestType:
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """A closed loop: every connection sends a request, waits for the reply, and sends the next; or, with a rate, an
-    open one: requests are due on a schedule and sent then, whether or not earlier ones were answered.
+    """A closed loop: every connection sends a request, waits for the reply, and sends the next. With a rate, an open
+    loop: requests are due on a schedule and sent then, whether or not earlier ones were answered.
 
     ``mix`` maps request types to weights: ``lookup``, ``trade``, ``update``, or the name of one in ``request_types``.
     Raises UsageError, in the words of the command line, for what is outside the limits.

@@ -1,8 +1,11 @@
 """How a request can end, as one byte.
 
-It is the request type's place in the mix × 32, plus the reply's status (1 to 6), or plus 16 and the fault's code (3 to
-14), or plus 16 for one that was due and could not be sent before the run ended, or plus 31 for a reply that did not
-pass its check.
+The byte is the request type's place in the mix × 32, plus one of these.
+
+- 1 to 6: the status of a valid reply;
+- 16: the request was due and could not be sent before the run ended;
+- 16 and the fault's code, 3 to 14: the call ended in a fault;
+- 31: the reply did not pass its check.
 """
 
 from collections.abc import Iterator

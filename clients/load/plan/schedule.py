@@ -1,10 +1,12 @@
 """When requests are due in an open loop: a seeded, endless sequence of moments, whatever the server does.
 
-``constant``: one every ``1 / rate``; ``poisson``: independent exponential gaps of that mean, as of many clients that
-know nothing of each other. Moments are computed from the schedule and never from the moment of a send, so that a late
-send makes none of those after it late. A run's schedules are parts of one process: the sum of Poisson processes is one;
-constant moments lie on one grid, counted from the clock's zero, of which each part has every ``parts``-th, so that
-together they are constant too, though the parts start when their connections happen to be made.
+``constant``: one every ``1 / rate``. ``poisson``: independent exponential gaps of that mean, as of many clients that
+know nothing of each other. Every moment comes from the schedule and none from a send. So a late send makes no later
+moment late.
+
+A run's schedules are parts of one process. The sum of Poisson processes is one. Constant moments lie on one grid,
+counted from the clock's zero, and each part has every ``parts``-th of them. So together they are constant too, whenever
+their connections were made.
 
 Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``), which compute what is due from the start as well.
 """

@@ -1,12 +1,11 @@
 """What is sent: a seeded, endless sequence of requests for each connection, encoded before the run begins.
 
-Each connection repeats 4096 requests drawn at random from the mix, one stock chosen for each, all alike or after Zipf
-(the k-th in proportion to 1 ÷ k^s; Zipf 1949); so it sends the drawn proportions, which differ from the weights by
-chance, at most some 2 %. The seed, the client's number and the
-connection's number alone decide what is drawn.
+Each connection repeats 4096 requests drawn at random from the mix. Each has a stock, chosen uniformly or after Zipf:
+the k-th in proportion to 1 ÷ k^s (Zipf 1949). What is sent differs from the weights by chance, by 2 % at most or so.
+The seed, the client's number and the connection's number alone decide what is drawn.
 
-Every reply is checked. Equal bytes need not be checked twice: each request type remembers the last thousand different
-valid replies, so that looking up a stock that does not change costs one look in a dictionary.
+Every reply is checked, but equal bytes only once. Each request type remembers its last thousand different valid
+replies. So the reply of a stock that does not change costs one look in a dictionary.
 """
 
 import random

@@ -1,16 +1,16 @@
 """How far a run's requests depend on one another, and whether they arrived as declared: numbers from raw arrays.
 
-Requests of one run are not independent: slow ones come together, behind the same stall or the same full queue. How many
-times that widens an interval is the **design effect**: the variance of a mean of the values, over what it would be if
-they were independent. It is estimated by non-overlapping batch means (Law and Kelton, "Simulation Modeling and
-Analysis", section 9.5.3; Alexopoulos and Seila, "Output data analysis", 1998): the run is cut into batches that are
-long against the dependence, so that the batches' means are nearly independent, and their spread is compared with that
-of the values. For a percentile the values are whether each request was above it.
+Requests of one run are not independent. Slow ones come together, behind the same stall or the same full queue. The
+**design effect** says how much that widens an interval: the variance of the values' mean ÷ the variance that it would
+have if they were independent. Non-overlapping batch means estimate it (Law and Kelton, "Simulation Modeling and
+Analysis", section 9.5.3; Alexopoulos and Seila, "Output data analysis", 1998). The run is cut into batches that are
+long against the dependence. So the batches' means are nearly independent, and their spread is compared with that of the
+values. For a percentile the values are whether each request was above it.
 
-Arrivals are checked against the declared process. Poisson: the gaps are exponential (Kolmogorov and Smirnov's distance
-to the declared rate's distribution), and counts in windows vary as much as they are large (index of dispersion 1, at
-two scales; Cox and Lewis, "The Statistical Analysis of Series of Events", 1966): gaps alone would miss their order, as
-in bursts. Constant: the gaps are the period. Both: the rate.
+Arrivals are checked against the declared process. The rate is checked for both. Constant: the gaps are the period.
+Poisson: the gaps are exponential (Kolmogorov and Smirnov's distance to the declared rate's distribution). Gaps alone
+would miss their order, as in bursts. So counts in windows must also vary as much as they are large. Their index of
+dispersion must be 1, at two scales (Cox and Lewis, "The Statistical Analysis of Series of Events", 1966).
 
 Arrays are in time order. Pure, numpy alone, no loop over values; 4 million gaps take some 0.2 s. Left out: what to
 conclude, beyond naming the faults; dependence longer than a batch, which no run can show of itself.
@@ -104,11 +104,22 @@ def design_effect(values: Numbers) -> float:
     batches = min(BATCHES_MAX, max(BATCHES_MIN, math.isqrt(n)))
     size = n // batches
     kept = np.asarray(values[n - batches * size :])  # what is left over is left out at the start
-    means = kept.reshape(batches, size).mean(axis=1, dtype=np.float64)
-    variance = float(kept.var(dtype=np.float64))
-    if not variance:
+    sums = kept.reshape(batches, size).sum(axis=1, dtype=np.float64)
+    return cluster_effect(np.full(batches, size), sums, float(kept.var(dtype=np.float64)))
+
+
+def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:
+    """The design effect where values come in clusters: batches of a run, slices of an arm, whole windows.
+
+    ``sizes`` and ``sums`` are of each cluster's values, ``variance`` is of all values. Clusters must be independent of
+    each other; within one, anything goes. The mean's variance is that of a ratio of two sums (Cochran, "Sampling
+    Techniques", 1977, chapter 9A). At least 1. 1 also where nothing can be told: fewer than two clusters, equal values.
+    """
+    clusters, n = len(sizes), float(sizes.sum())
+    if clusters < 2 or not n or not variance:
         return 1.0
-    return max(1.0, size * float(means.var(ddof=1)) / variance)
+    off = sums - sizes * (float(sums.sum()) / n)
+    return max(1.0, float(np.square(off).sum()) * clusters / (clusters - 1) / (n * variance))
 
 
 def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: ArrivalProcess) -> ArrivalCheck:

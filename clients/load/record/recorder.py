@@ -1,12 +1,13 @@
 """Folds raw records into histograms, after the run.
 
-Response time is from when a request was due to its reply, service time from when it was sent; in a closed loop the two
-are one. A request that ended in an error is timed too, up to that end: were timeouts left out, a run would look faster
-the more of them it had. A request belongs to the window in which it was due, however long it took. A connection's first
-call belongs to none: it is timed apart. Nothing else is left out: what was begun is counted where it is sent, and must
-be found again. A failed attempt to connect anew is no request: it is among the run's errors, and nowhere else. A first
-call that failed was sent, and is an error of the window like any other; but in an open loop, where no schedule had it
-due, it says nothing of how late the schedule was sent, or at what rate.
+Response time is from when a request was due to its reply. Service time is from when it was sent. In a closed loop the
+two are one. A request that ended in an error is timed up to that end. Without it a run would look the faster, the more
+timeouts it had.
+
+A request belongs to the window in which it was due, however long it took. What was begun is counted where it is sent,
+and must be found again. Two things are in no latency: a connection's first call, which is timed apart, and a failed
+attempt to connect anew. That is an error of the run and no request. A first call that failed is an error of the window.
+In an open loop no schedule had it due, so it says nothing of lateness or rate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +21,6 @@ from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.outcomes import ERROR_KINDS, FAULT_FIRST, NEVER_SENT, OUTCOMES, STATUS_NAMES, TYPE_STEP, by_name
 from clients.load.record.dependence import GAPS_MIN, ArrivalCheck, arrival_check
 from clients.load.record.records import Records, Window
-from clients.load.record.slices import Slices
 from clients.load.record.times import Nanoseconds, Times
 from stock_service.rpc.errors import Fault
 
@@ -66,8 +66,7 @@ class Span:
     """In a closed loop: when the reply came that was folded last, if it was in the window."""
 
     def cut(self, most: int) -> int:
-        """Leaves out of ``began`` what was under way when the run was interrupted, so many requests at most; how many
-        they were."""
+        """Takes what was under way when the run was interrupted out of ``began``, ``most`` at most; how many it was."""
         under_way = min(most, max(0, self.began - self.recorded))
         self.began -= under_way
         return under_way
@@ -80,10 +79,15 @@ class RequestReport:
     outcomes: Mapping[str, int]
     errors: Mapping[str, int]
     response: Times
-    service: Times
-    """In a closed loop the very same as ``response``."""
-    completed: int | None = None
-    """Replies that came within the window, whenever they were due; None where an older document does not say."""
+    service: Times | None
+    """None in a closed loop, where it is the response time."""
+    completed: int
+    """Replies that came within the window, whenever they were due."""
+
+    @property
+    def timed_service(self) -> Times:
+        """The service times of either loop."""
+        return self.response if self.service is None else self.service
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +101,11 @@ class Recorded:
     """In an open loop: how long after it was due each request in the window was sent."""
     think: Times
     """In a closed loop: from each reply in the window to the next request on that connection."""
-    slices: Slices
     spans: Sequence[Span]
     errors: Mapping[str, int]
     """Of the whole run: those outside the window, and failed attempts to connect anew, included."""
     recorded: int
     """Requests of the whole run."""
-    completed: int
-    """Replies that came within the window, whenever they were due."""
     arrivals: ArrivalCheck | None
     """In an open loop: whether the sends in the window followed the declared process."""
     raw: RawRecords | None
@@ -143,7 +144,6 @@ class Recorder:
     _first_calls: Times = field(default_factory=Times)
     _late: Times = field(default_factory=Times)
     _think: Times = field(default_factory=Times)
-    _slices: Slices = field(default_factory=Slices)
     _completed: list[int] = field(default_factory=list)  # by request type
     _sends: list[Nanoseconds] = field(default_factory=list)  # an open loop's, in the window and before …
     _sends_until_ns: int = 2**62
@@ -152,7 +152,7 @@ class Recorder:
     def __post_init__(self) -> None:
         self._response = [Times() for _ in self.plan.mix]
         self._completed = [0] * len(self.plan.mix)
-        self._service = self._response if self.plan.rate_hz is None else [Times() for _ in self.plan.mix]
+        self._service = [] if self.plan.rate_hz is None else [Times() for _ in self.plan.mix]
 
     def new_span(self, number: int) -> Span:
         """Where to keep what one connection of this client did: ``fold`` is given it with that connection's records."""
@@ -190,7 +190,7 @@ class Recorder:
                 dict(by_name(self._counts, place * TYPE_STEP, STATUS_NAMES)),
                 dict(by_name(self._counts, place * TYPE_STEP, ERROR_KINDS)),
                 self._response[place],
-                self._service[place],
+                self._service[place] if self._service else None,
                 self._completed[place],
             )
             for place, name in enumerate(names)
@@ -203,11 +203,9 @@ class Recorder:
             self._first_calls,
             self._late,
             self._think,
-            self._slices,
             tuple(self._spans),
             merged([*by_type, dict(by_name(self._unconnected, 0, ERROR_KINDS))]),
             sum(every),
-            sum(self._completed),
             self._arrivals(),
             joined(self._raw) if self.plan.keep_records else None,
         )
@@ -254,8 +252,6 @@ class Recorder:
             if self.plan.rate_hz is not None:
                 sent = of_type & (part.outcomes % TYPE_STEP != NEVER_SENT)
                 self._service[place].record((part.done_ns - part.sent_ns)[sent])
-        length_ns = self.window.end_ns - self.window.start_ns
-        self._slices.add((part.due_ns[inside] - self.window.start_ns) / length_ns, response[inside])
         if self.plan.rate_hz is not None:
             scheduled = inside & ~part.first
             self._late.record(np.maximum(part.sent_ns - part.due_ns, 1)[scheduled])

@@ -17,9 +17,9 @@ from stock_service.rpc.errors import Fault
 class Records:
     """The requests of one connection, in the order in which they were done. One thread's.
 
-    ``due`` has a value for each request in an open loop, and none in a closed one, where a request is due when it is
-    sent. ``firsts`` has the places of those that were a connection's first. Beside them, what became of connecting: a
-    failed attempt is an error of the run, and no request.
+    ``due`` has a value for each request of an open loop. In a closed one it is empty: a request is due when it is sent.
+    ``firsts`` has the places of those that were a connection's first. Connecting is noted beside them: a failed attempt
+    is an error of the run, and no request.
     """
 
     __slots__ = ("connect_ns", "connected_at", "done", "due", "firsts", "outcomes", "sent", "started", "unconnected")

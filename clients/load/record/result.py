@@ -1,22 +1,22 @@
 """The result of one load run: what all clients saw, put together.
 
 Histograms are merged and counts added; nothing is averaged over clients. A ``LoadResult`` holds what was counted and
-timed, and computes from that alone everything else that is said of the run; so what is kept of it (``to_json``) is
-enough to compute every number again, and to merge it with others.
+timed. Everything else that is said of a run is computed from that alone. So what ``to_json`` keeps is enough to compute
+every number again, and to merge results.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+import msgspec
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.dependence import ArrivalCheck
 from clients.load.record.recorder import ClientReport, RawRecords, RequestReport, Span, joined, merged
 from clients.load.record.records import Window
-from clients.load.record.slices import Slices
 from clients.load.record.times import Distribution, Times
 
 ALL = "all"
@@ -67,12 +67,9 @@ class RequestResult:
 class LoadResult:
     """One load run. What has no comment of its own is of the measured window."""
 
-    loop: Literal["closed", "open"]
     rate_hz: float | None
     """Declared; None in a closed loop."""
     connections_per_client: int
-    start_ns: int
-    """When the measured window began, on the clock of the records."""
     duration_s: float
     """The measured window; shorter than planned where it was interrupted."""
     parts: Mapping[str, RequestReport]
@@ -85,35 +82,37 @@ class LoadResult:
     """In an open loop: how long after it was due each request was sent."""
     think: Times
     """In a closed loop: from each reply to the next request on that connection."""
-    slices: Slices
     began: int
     """Requests of the whole run, counted where they are sent."""
     recorded: int
     """Requests of the whole run, counted where they are folded: as many, or some were lost."""
-    completed: int
-    """Replies that came within the window, whenever they were due."""
     arrivals: tuple[ArrivalCheck, ...]
-    """In an open loop, of each client process, in order: whether its sends followed the declared process; none of one
-    that sent too little to tell."""
+    """In an open loop, of each client process in order: whether its sends followed the declared process. A client that
+    sent too little to tell has none."""
     started_clients: int
     """Processes that reached the barrier."""
     served_clients: int
     """Those of them that got a reply; see ``sending_connections``."""
     sending_connections: int
-    """Connections that got a reply: in a closed loop in the window; in an open one, where many may have no turn in it,
-    in the whole run."""
+    """Connections that got a reply. In a closed loop: in the window. In an open one: in the whole run, as some may have
+    no turn in the window."""
     client_cpu_each_s: tuple[float, ...]
     """Processor time of each client process; a sender of an open loop waits for the next moment awake."""
     errors: Mapping[str, int]
     """By kind, of the whole run: those of connecting and warm-up included."""
     interrupted: bool
-    cores: int | None = None
-    """How many cores the client processes may use between them; None where it was not written down."""
-    unanswered: int = 0
-    """Requests that were under way, or due and not sent, when the run was interrupted: those that would have waited
-    longest, and are in no latency."""
+    cores: int | None
+    """How many cores the client processes may use between them; None: not known."""
+    unanswered: int
+    """Requests that were under way, or due and not sent, when the run was interrupted. They are in no latency, though
+    they would have waited longest."""
     raw: RawRecords | None = None
     """Every request, where the plan asked for it; not kept in JSON."""
+
+    @property
+    def loop(self) -> Literal["closed", "open"]:
+        """Which of the two it was."""
+        return "closed" if self.rate_hz is None else "open"
 
     @cached_property
     def requests(self) -> Mapping[str, RequestResult]:
@@ -133,26 +132,31 @@ class LoadResult:
 
     @property
     def unheard(self) -> bool:
-        """Whether connections were made and lost, or refused, and no client got a reply on any: nothing that speaks
-        the transport is there. A server that is only slow, or full, is none of this."""
+        """Whether nothing that speaks the transport is there: no connection gave a reply, and those made were lost.
+
+        A server that is only slow, or full, is another matter."""
         replies = self.served_clients or self.first_calls.count
         return not replies and "unavailable" in self.errors and self.errors.keys() <= {"unavailable", "never_sent"}
 
     @property
+    def completed(self) -> int:
+        """Replies that came within the window, whenever they were due."""
+        return sum(part.completed for part in self.parts.values())
+
+    @property
     def throughput_hz(self) -> float:
-        """Answers a second, of all types. In an open loop those that came within the window: of the requests that were
-        due in it, all may be answered, however far behind the server was."""
+        """Answers a second, of all types. An open loop counts those that came within the window: a server that is far
+        behind may still answer all that was due in it."""
         if self.loop == "open" and self.duration_s:
             return self.completed / self.duration_s
         return self.requests[ALL].throughput_hz
 
     def answered_hz(self, name: str) -> float:
-        """What is called throughput on the screen and in ``--fail-if``, of one request type or of ``all``: replies that
-        came within the window, a second. A closed loop counts, as ever, the replies to what was sent in it."""
+        """Throughput as the screen and ``--fail-if`` have it, of one request type or of ``all``. It counts replies that
+        came within the window; a closed loop counts the replies to what was sent in it."""
         if name == ALL or self.loop == "closed" or not self.duration_s:
             return self.throughput_hz if name == ALL else self.requests[name].throughput_hz
-        completed = self.parts[name].completed
-        return self.requests[name].throughput_hz if completed is None else completed / self.duration_s
+        return self.parts[name].completed / self.duration_s
 
     @property
     def connect_us(self) -> Distribution | None:
@@ -213,9 +217,10 @@ class LoadResult:
 
     @property
     def off_schedule(self) -> str | None:
-        """In an open loop: how some client's sends differed from the declared process, or how many were due and never
-        made; None where none did, as far as can be seen: gaps of a client that sent too little to tell are not checked.
-        The client may have been too slow, or the server without room for more calls."""
+        """In an open loop: how some client's sends differed from the declared process, or how many were never made.
+
+        None where none did, as far as can be seen: a client that sent too little is not checked. The client may have
+        been too slow, or the server without room for more calls."""
         for check in self.arrivals:
             if check.faults:
                 return check.faults[0]
@@ -226,10 +231,9 @@ class LoadResult:
 
     @property
     def load_limited(self) -> bool:
-        """Whether clients of a closed loop, one of them or all on their cores together, were so busy that the latency
-        is that of client and server together.
+        """Whether clients of a closed loop were so busy that the latency is that of client and server together.
 
-        In an open loop lateness shows it, since its senders wait awake.
+        One client may be, or all on their cores together. In an open loop lateness shows it: its senders wait awake.
         """
         return self.loop == "closed" and max(self.client_cpu_share, self.client_cores_share) > CLIENT_CPU_LIMIT
 
@@ -246,9 +250,6 @@ def combine(
     reports = sorted(reports, key=lambda report: report.client)
     recorded = [report.recorded for report in reports if report.recorded is not None]
     spans = [span for each in recorded for span in each.spans]
-    slices = Slices()
-    for each in recorded:
-        slices.merge(each.slices)
     errors = merged(
         [
             *(each.errors for each in recorded),
@@ -258,20 +259,16 @@ def combine(
     )
     served = [[_served(span, plan.loop) for span in each.spans] for each in recorded]
     return LoadResult(
-        loop=plan.loop,
         rate_hz=plan.rate_hz,
         connections_per_client=plan.connections_per_client,
-        start_ns=window.start_ns,
         duration_s=max(0, window.end_ns - window.start_ns) / 1e9,
         parts={name: _merged([each.requests[name] for each in recorded], plan.loop) for name in plan.mix},
         connects=_sum([each.connects for each in recorded]),
         first_calls=_sum([each.first_calls for each in recorded]),
         late=_sum([each.late for each in recorded]),
         think=_sum([each.think for each in recorded]),
-        slices=slices,
         began=sum(span.began for span in spans),
         recorded=sum(each.recorded for each in recorded),
-        completed=sum(each.completed for each in recorded),
         arrivals=tuple(each.arrivals for each in recorded if each.arrivals is not None),
         started_clients=len(reports) + lost,
         served_clients=sum(map(any, served)),
@@ -285,57 +282,32 @@ def combine(
     )
 
 
-_TIMES = ("connects", "first_calls", "late", "think")
-_LATER = ("cores", "unanswered")
-"""What older documents do not have; each has a default."""
-_PLAIN = tuple(
-    field.name
-    for field in fields(LoadResult)
-    if field.name not in (*_TIMES, *_LATER, "parts", "slices", "arrivals", "client_cpu_each_s", "raw")
-)
-
-
 def to_json(result: LoadResult) -> dict[str, object]:
-    """All that was counted and timed, in values that ``json`` writes; histograms in HdrHistogram's own V2 form."""
-    document: dict[str, object] = {name: getattr(result, name) for name in (*_PLAIN, *_LATER)}
-    document |= {name: getattr(result, name).to_json() for name in _TIMES}
-    document["slices"] = result.slices.to_json()
-    document["arrivals"] = [asdict(check) for check in result.arrivals]
-    document["client_cpu_each_s"] = list(result.client_cpu_each_s)
-    document["parts"] = {
-        name: {
-            "outcomes": dict(part.outcomes),
-            "errors": dict(part.errors),
-            "response": part.response.to_json(),
-            "service": None if part.service is part.response else part.service.to_json(),
-            "completed": part.completed,
-        }
-        for name, part in result.parts.items()
-    }
+    """All that was counted and timed, but for raw times, in values that ``json`` writes; histograms in HdrHistogram's
+    own V2 form."""
+    document: dict[str, object] = msgspec.to_builtins(replace(result, raw=None), enc_hook=_encoded)
+    del document["raw"]
     return document
 
 
-def from_json(document: dict[str, Any]) -> LoadResult:
-    """The reverse of ``to_json``. KeyError, TypeError or ValueError for anything else."""
-    values: dict[str, Any] = {name: document[name] for name in _PLAIN}
-    values |= {name: document[name] for name in _LATER if name in document}
-    values |= {name: Times.from_json(document[name]) for name in _TIMES}
-    parts = {}
-    for name, part in document["parts"].items():
-        response = Times.from_json(part["response"])
-        service = response if part["service"] is None else Times.from_json(part["service"])
-        parts[name] = RequestReport(part["outcomes"], part["errors"], response, service, part.get("completed"))
-    by_type = [part.completed for part in parts.values() if part.completed is not None]
-    if by_type and sum(by_type) != values["completed"]:
-        raise ValueError(f"{sum(by_type)} replies in the window by type, {values['completed']} in all")
-    checks = tuple(ArrivalCheck(**(check | {"faults": tuple(check["faults"])})) for check in document["arrivals"])
-    return LoadResult(
-        **values,
-        parts=parts,
-        slices=Slices.from_json(document["slices"]),
-        arrivals=checks,
-        client_cpu_each_s=tuple(document["client_cpu_each_s"]),
-    )
+def from_json(document: object) -> LoadResult:
+    """The reverse of ``to_json``. ValidationError of msgspec for anything else."""
+    return msgspec.convert(document, LoadResult, dec_hook=_decoded)
+
+
+def _encoded(value: object) -> object:
+    """What msgspec does not know: ``Times``. Raises NotImplementedError for what nobody does."""
+    if isinstance(value, Times):
+        return value.to_json()
+    raise NotImplementedError
+
+
+def _decoded(_: type, value: Any) -> Times:
+    """The reverse. What it raises msgspec turns into a ValidationError, where it is a ValueError or TypeError."""
+    try:
+        return Times.from_json(value)
+    except KeyError as error:
+        raise ValueError(f"no {error}") from error
 
 
 def _served(span: Span, loop: str) -> bool:
@@ -346,16 +318,16 @@ def _served(span: Span, loop: str) -> bool:
 def _merged(reports: Sequence[RequestReport], loop: str) -> RequestReport:
     """One request type of all processes."""
     response = _sum([report.response for report in reports])
-    service = response if loop == "closed" else _sum([report.service for report in reports])
+    service = None if loop == "closed" else _sum([report.timed_service for report in reports])
     outcomes, errors = merged(report.outcomes for report in reports), merged(report.errors for report in reports)
-    return RequestReport(outcomes, errors, response, service, sum(report.completed or 0 for report in reports))
+    return RequestReport(outcomes, errors, response, service, sum(report.completed for report in reports))
 
 
 def _result(reports: Sequence[RequestReport], duration_s: float) -> RequestResult:
     """One request type, or several together."""
     response = _sum([report.response for report in reports])
-    closed = all(report.service is report.response for report in reports)
-    service = response if closed else _sum([report.service for report in reports])
+    closed = all(report.service is None for report in reports)
+    service = response if closed else _sum([report.timed_service for report in reports])
     outcomes = merged(report.outcomes for report in reports)
     count, said, served = sum(outcomes.values()), response.distribution(), service.distribution()
     return RequestResult(

@@ -1,6 +1,6 @@
 """Times as distributions: HDR histograms of nanoseconds, and what can be said of them.
 
-A histogram goes from 1 ns to 60 s with three digits (a bucket is at most 0.1 % wide); a value outside is counted, never
+A histogram goes from 1 ns to 60 s with three digits: a bucket is 0.1 % wide at most. A value outside is counted, never
 dropped or clipped. Histograms are merged, count by count; percentiles are never averaged. Mean, standard deviation,
 least and greatest are exact, from the values themselves.
 """

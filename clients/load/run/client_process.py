@@ -4,9 +4,8 @@ What it is told and what it reports are values over a pipe (``run_client``). SIG
 to send no more and to report what there is. Garbage collection is off while it runs: nothing here makes cycles, and a
 collection would be taken for the server's latency.
 
-The lean client drives all its kept connections in one thread with epoll (``send/lanes.py``); one connection in a closed
-loop, and a connection per request, are driven by blocking calls in the main thread (``send/driver.py``). The
-transport's own client has a thread for each connection where it has more than one.
+The lean client drives all its kept connections in the main thread (``send/lanes.py``). The transport's own client, and
+either kind with a connection per request, have a thread for each connection and block in it (``send/driver.py``).
 """
 
 import gc
@@ -28,7 +27,7 @@ from clients.load.plan.workload import Workload
 from clients.load.record.recorder import ClientReport, Recorder, Span
 from clients.load.record.records import Deadline, Window
 from clients.load.run import priority
-from clients.load.send.driver import Driver, KeptAlive, PerRequest, Surroundings
+from clients.load.send.driver import Driver, Surroundings
 from clients.load.send.lanes import Lanes
 from clients.load.send.lean import lean_codec, lean_connect
 from stock_service.rpc.errors import Fault
@@ -49,7 +48,7 @@ class Interrupted(BaseException):
 
 
 class Stopping:
-    """What SIGTERM does: no more is sent, and Interrupted is raised in the main thread, now or once it may be cut."""
+    """What SIGTERM does: no more is sent, and Interrupted is raised in the main thread, now or after what is held."""
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline = deadline
@@ -91,8 +90,8 @@ class Load(Protocol):
         """After the window: waits for the replies under way, then for those of the other clients."""
 
     def end(self, interrupted: bool) -> int:
-        """Folds all records, and closes unless it was interrupted, wherever that was; how many requests were then
-        under way, or due and not sent."""
+        """Folds all records, and closes unless it was interrupted; how many requests were then under way, or due and
+        not sent."""
 
 
 def run_client(plan: LoadPlan, client: int, pipe: Pipe, progress: MutableSequence[int]) -> None:
@@ -100,7 +99,7 @@ def run_client(plan: LoadPlan, client: int, pipe: Pipe, progress: MutableSequenc
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then sends SIGTERM
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # when all is measured
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until it is listened to
-    _settle(plan)
+    settle(plan)
     prepared = Client(plan, client, progress)
     try:
         pipe.send(READY)
@@ -156,7 +155,7 @@ class Client:
         return ClientReport(self._client, recorder.recorded(), cpu_s, None, interrupted, unanswered)
 
 
-def _settle(plan: LoadPlan) -> None:
+def settle(plan: LoadPlan) -> None:
     """Sets the process up: its cores, its descriptors, no garbage collection."""
     if plan.cpus is not None and sys.platform == "linux":
         os.sched_setaffinity(0, plan.cpus)
@@ -171,24 +170,26 @@ def _settle(plan: LoadPlan) -> None:
 
 
 _SPIN_NS = 150_000
-"""Before a request is due a blocking client with a thread of its own waits awake: a sleep may end 0.1 ms late."""
+"""Before a request is due a client's only thread that sends waits awake: a sleep may end 0.1 ms late."""
 
 
 def _load(plan: LoadPlan, client: int, stopping: Stopping, progress: MutableSequence[int]) -> Load:
     """The connections that the plan gives a client."""
     deadline = stopping.deadline
     workload, numbers = Workload(plan), range(plan.connections_per_client)
-    if plan.client == "lean" and plan.connection == "kept-alive" and (len(numbers) > 1 or plan.rate_hz is not None):
+    if plan.client == "lean" and plan.connection == "kept-alive":
         around = _around(plan, client, 0, deadline, progress)
         drawn = [workload.drawn(client, number) for number in numbers]
         due_ns = _due_ns(plan, client, plan.clients)
-        codec = partial(lean_codec, plan.transport, plan.address, plan.timeout_s)
+        codec = lean_codec(plan.transport, plan.address, plan.timeout_s)
         return _Multiplexed(Lanes(plan.address, codec, workload, drawn, around, due_ns), stopping)
-    kind = KeptAlive if plan.connection == "kept-alive" else PerRequest
-    drivers: list[Driver] = [
-        kind(workload.requests(client, number), _around(plan, client, number, deadline, progress)) for number in numbers
-    ]
-    return _Alone(drivers[0], stopping) if len(drivers) == 1 else _Threads(drivers)
+    per_request = plan.connection == "per-request"
+    return _Threads(
+        [
+            Driver(workload.requests(client, number), _around(plan, client, number, deadline, progress), per_request)
+            for number in numbers
+        ]
+    )
 
 
 def _around(
@@ -197,7 +198,7 @@ def _around(
     """What a connection's driver is given; connections of all clients are numbered through."""
     place = client * plan.connections_per_client + number
     if plan.client == "lean":
-        connect = partial(lean_connect, plan.transport, plan.address, plan.timeout_s)
+        connect = lean_connect(plan.transport, plan.address, plan.timeout_s)
     else:
         connect = partial(load(plan.transport).connect, plan.address)
     part = number * plan.clients + client  # so that each client's parts together are constant where the whole is
@@ -216,51 +217,6 @@ def _around(
 def _due_ns(plan: LoadPlan, part: int, parts: int) -> Callable[[int], Iterator[int]] | None:
     """When the requests of a part of the load are due, from a beginning on; None in a closed loop."""
     return None if plan.rate_hz is None else Schedule(plan.rate_hz, plan.arrivals, part, parts, plan.seed).due_ns
-
-
-class _Alone:
-    """One connection, in the main thread."""
-
-    def __init__(self, driver: Driver, stopping: Stopping) -> None:
-        self._driver = driver
-        self._stopping = stopping
-        self._called = False
-        self._recorder: Recorder
-        self._span: Span
-
-    def record_in(self, recorder: Recorder) -> None:
-        """See ``Load.record_in``."""
-        self._recorder = recorder
-        self._span = recorder.new_span(0)
-
-    def open(self) -> None:
-        """See ``Load.open``."""
-        self._driver.connect()
-
-    def run_until(self, at_ns: int) -> None:
-        """See ``Load.run_until``. A client that is kept waiting for its first call waits on, past ``at_ns``."""
-        deadline = self._stopping.deadline
-        if not self._called:
-            self._called = self._driver.first_call(self._recorder.window.end_ns)
-        deadline.ns = at_ns
-        while self._called and self._driver.drive():
-            with self._stopping.held_back():
-                self._recorder.fold(self._driver.records, self._span)
-        deadline.ns = self._recorder.window.end_ns
-
-    def settle(self) -> None:
-        """See ``Load.settle``. No reply is under way: whoever drives waits for it."""
-        self._driver.write_off()
-        _let_others_end(self._recorder.window)
-
-    def end(self, interrupted: bool) -> int:
-        """See ``Load.end``."""
-        until_ns = _due_until(self._recorder.window)
-        self._recorder.fold(self._driver.records, self._span)
-        if interrupted:
-            return self._span.cut(1) + self._driver.unsent(until_ns)
-        self._driver.close()
-        return 0
 
 
 class _Threads:

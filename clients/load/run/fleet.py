@@ -1,12 +1,12 @@
 """The client processes of a load run: started together, told when to begin, watched, gathered, always reaped.
 
 Processes come from a fork server that has the heavy modules loaded, so that ten take a few milliseconds each. Each says
-when it stands at the barrier; only then is the window set, on a clock that all share (CLOCK_MONOTONIC), and all connect
-at once. The barrier stands before connecting, so that a client which the server keeps waiting cannot stop the run.
+when it stands at the barrier. When all do, the window is set, on a clock that all share (CLOCK_MONOTONIC), and all
+connect at once. The barrier stands before connecting: a client which the server keeps waiting cannot stop the run.
 
 Ctrl-C ends the run early and keeps what was measured, as often as it comes: ``LoadResult.interrupted``. A terminal
-sends it to the clients too, which never get it. The fork server stays for the next run and ends with this process, as
-clients do where that was killed (``forked.py``). Programs that call ``run`` need the usual ``if __name__ ==
+sends it to the clients too; they ignore it. The fork server stays for the next run and ends with this process. Clients
+end with it too, where it was killed (``forked.py``). Programs that call ``run`` need the usual ``if __name__ ==
 "__main__"`` guard.
 """
 
@@ -33,6 +33,7 @@ from clients.load.record.records import Window
 from clients.load.record.result import LoadResult, combine
 from clients.load.run.client_process import READY
 from clients.load.run.forked import run_forked
+from clients.load.send import lean
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS
 
@@ -46,8 +47,8 @@ READY_S = 60.0
 """How long all clients together may take to the barrier; ten take a tenth of a second, 512 some seconds."""
 
 FOLD_S = 30.0
-"""How long a client may take to report after its last reply; a million records take 0.1 s. The last reply comes within
-two timeouts: of what is sent late, and of its reply."""
+"""How long a client may take to report after its last reply; a million records take 0.1 s. That reply comes within two
+timeouts: a request may be sent late by one, and answered within another."""
 
 INTERRUPTED_S = 5.0
 """As ``FOLD_S``, after Ctrl-C."""
@@ -86,7 +87,7 @@ Watch = Callable[[Progress], None]
 
 def warm() -> None:
     """Starts the fork server and has it load its modules, in the background. May be repeated."""
-    _allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server begins with what is allowed here
+    allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server begins with what is allowed here
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
     resource_tracker.ensure_running()  # which would unblock what is blocked below
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -100,13 +101,13 @@ def warm() -> None:
 def make_room(clients: int) -> None:
     """Sees to it that this process may have so many clients. Raises UsageError where the system does not let it."""
     needed = DESCRIPTORS_EACH * clients + _DESCRIPTORS_BESIDE
-    allowed = _allow_descriptors(needed)
+    allowed = allow_descriptors(needed)
     if allowed < needed:
         most = max(1, (allowed - _DESCRIPTORS_BESIDE) // DESCRIPTORS_EACH)
         raise UsageError("--clients", clients, f"up to {most}, or more open files than {allowed} (ulimit -Hn)")
 
 
-def _allow_descriptors(needed: int) -> int:
+def allow_descriptors(needed: int) -> int:
     """Raises this process's limit of descriptors to so many, if it may be; the limit, which is never lowered."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
@@ -127,11 +128,13 @@ def _counts() -> MutableSequence[int]:
 def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
     """Runs a plan. Blocks for its warm-up, its window, and the last replies; not in two threads at once.
 
-    Raises the Fault of connecting if no client could connect, and UsageError where it may not have so many descriptors.
-    A client process that dies is counted among the errors (``client_lost``); no process is left behind, whatever
-    happens. Ctrl-C is kept: see the module. So is a KeyboardInterrupt that ``progress`` raises, or another signal's
-    handler.
+    Raises the Fault of connecting if no client could connect, and UsageError where it may not have so many descriptors,
+    or the transport has no such client.
+    A client process that dies is counted among the errors (``client_lost``). No process is left behind, whatever
+    happens. Ctrl-C ends the run early and is not raised. So does a KeyboardInterrupt of ``progress``, or of another
+    signal's handler.
     """
+    lean.check(plan)
     make_room(plan.clients)
     warm()
     fleet = _Fleet(plan, progress or _unwatched)

@@ -1,8 +1,8 @@
 """The load client's floor: what it reads of a server that does nothing (``null_server.py``), on this machine, now.
 
-A response time holds the client's own work, the kernel's and the loopback's; no server, however fast, can be read as
-faster than this. The floor is a closed loop on one connection, half a second of it: stated beside a result, it says
-how much of a time is not the server's.
+A response time holds the client's own work, the kernel's and the loopback's. No server can be read as faster than that.
+The floor is half a second of a closed loop on one connection. Stated beside a result, it says how much of a time is not
+the server's.
 
 The null server runs on the cores that the client may not use, where there are any.
 """
@@ -20,9 +20,10 @@ from clients.lifeline import tied
 from clients.load.plan.load_plan import ClientKind, LoadPlan
 from clients.load.record.result import ALL
 from clients.load.run import fleet
+from clients.load.run.null_server import answers_of
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.process.command_line import address
-from stock_service.rpc.transports import Address
+from stock_service.rpc.transports import Address, load
 
 _TRIES = 3
 
@@ -47,9 +48,11 @@ class Floor:
 def floor(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> Floor:
     """Measures it, the client on the cores ``cpus`` (None: on any). Blocks for about a second.
 
-    Not during another run of ``fleet``. Raises Unavailable where the null server does not start or answer, and
-    KeyboardInterrupt after Ctrl-C.
+    Not during another run of ``fleet``. Raises Unavailable where there is no null server for the transport, or it does
+    not start or answer, and KeyboardInterrupt after Ctrl-C.
     """
+    if answers_of(transport) is None:
+        raise Unavailable(f"nothing but its own library speaks {load(transport).LABEL}")
     for _ in range(_TRIES - 1):
         try:
             return _once(transport, client, cpus)

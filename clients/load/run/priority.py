@@ -1,12 +1,12 @@
 """Real-time priority: while a process has it, no program without it may take its core (SCHED_FIFO, sched(7)).
 
-A client that waits awake for the next moment at which a request is due is otherwise a program like any other: whatever
-else wakes on its core, the kernel's own work too, is given some milliseconds of it, in which requests are sent late and
-replies seen late. The priority is Linux's, and asks for the right to it: root, or CAP_SYS_NICE.
+A client that waits awake for the next moment is otherwise a program like any other. Whatever else wakes on its core is
+given some milliseconds of it, the kernel's own work too. In these requests are sent late, and replies seen late. The
+priority is Linux's, and asks for the right to it: root, or CAP_SYS_NICE.
 
-It is no option. A process that never sleeps keeps all else off its core, the kernel's network thread too, but for the
-twentieth of the time that Linux keeps for the others (``sched_rt_runtime_us``), which then comes in one piece of up to
-50 ms. At high rates that makes a client later and not sooner.
+It is no option. A process that never sleeps keeps all else off its core, the kernel's network thread too. Linux keeps a
+twentieth of the time for the others (``sched_rt_runtime_us``), in one piece of up to 50 ms. At high rates that makes a
+client later and not sooner.
 """
 
 import os

@@ -1,12 +1,13 @@
 """The highest rate at which a server still keeps a limit on its 99th percentile, by trial.
 
-Doubles the rate from a low one until a trial fails, or halves it until one passes where the first has failed; then
-halves the interval (on the logarithm) until it is 5 % wide, and has the rate found pass a second trial, stepping down
-by 5 % until one has passed twice: what passes once may have been lucky. A trial that failed while the generator itself
-was late says little of the server, and is repeated once before it counts; not so in the proof, where a second chance
-would be luck's.
+The search has three steps. It doubles the rate until a trial fails; where the first fails, it halves the rate until one
+passes. It halves the interval between the two (on the logarithm) until that is 5 % wide. It has the rate found pass a
+second trial, and steps down by 5 % until some rate has passed twice: what passes once may have been lucky.
 
-Left out: what a trial is, which the caller measures, in an open loop, since a closed one slows down with the server and
+A trial that failed while the client itself was late says little of the server. It is repeated once before it counts,
+but not in the last step, where a second chance would be luck's.
+
+Left out: what a trial is. The caller measures it in an open loop, since a closed one slows down with the server and
 shows no limit.
 """
 
@@ -21,7 +22,7 @@ TRIALS_MAX = 40
 """From 10/s by doubling to a million takes 18, halving the interval 4, proving some more; repeated ones count too."""
 
 HALVINGS_MAX = 4
-"""How often the first rate is halved, at most, where it fails: trials must last the longer, to have as many replies."""
+"""How often the first rate is halved, at most, where it fails. At half the rate a trial lasts twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,12 @@ class Found:
     """None: no rate, from the least on, kept the limit twice."""
     trials: tuple[Trial, ...]
     late_sends: bool
-    """Where it failed requests were sent late: the client, and not the server, may have been the limit."""
+    """Whether requests were sent late where it failed: then the client was the limit, as far as can be told."""
 
 
 def find_rate(trial: Callable[[float], Trial], least_hz: float, first_hz: float, high_hz: float) -> Found:
-    """Searches from ``first_hz`` up to ``high_hz`` and down to ``least_hz``, at most. Blocks for as long as the trials
-    do, of which there are ``TRIALS_MAX`` at most."""
+    """Searches from ``first_hz`` up to ``high_hz`` and down to ``least_hz``. Blocks for as long as the trials do, at
+    most ``TRIALS_MAX`` of them."""
     trials: list[Trial] = []
 
     def attempt(rate_hz: float) -> Trial:

@@ -1,27 +1,29 @@
 """One connection and one request at a time, over any transport: send, wait for the reply, send the next.
 
+It drives the transport's own client, and either kind of client with a connection per request. The lean client's kept
+connections are driven by ``lanes.py``.
+
 The hot loop does nothing but take two times, call, look the reply up among those known to be valid, and append three
-numbers; everything else is prepared before it or folded after it. Service time is from just before the call to just
-after it, the client's share included; with a connection per request, connecting too, but not closing.
+numbers. Everything else is prepared before it or folded after it. Service time is from just before the call to just
+after it, the client's share included. With a connection per request it includes connecting, but not closing.
 
-In an open loop each connection has a part of the schedule and waits for the next moment on it; a reply that comes later
-than that makes the next send late, and its response time counts from when it was due (as in wrk2).
+In an open loop each connection has a part of the schedule and waits for the next moment on it. A reply that comes later
+than that makes the next send late. Its response time counts from when it was due (as in wrk2).
 
-A fault is recorded and never retried: the next request is a new one, on a connection made anew outside its time. The
-first call on each kept connection is marked, answered or failed; the very first waits until the run ends, since a
-client that the server keeps waiting is starved, and that is no error. In an open loop the very first, and those in its
-place where it fails, are none of the schedule's, and all that is marked: what is due after a fault is the schedule's,
-on a connection made anew too.
+A fault is recorded and never retried: the next request is a new one. The connection is made anew outside its time.
 
-A signal may cut a loop through between any two lines: a request counts as recorded once its outcome is there, which
-is written down last.
+The first call on a connection is marked, answered or failed, since it pays for what comes once. The very first waits
+until the run ends: a client that the server keeps waiting is starved, and that is no error. In an open loop the very
+first comes before the schedule, and only it is marked. After a fault every request is the schedule's.
+
+A run that is interrupted is folded while a thread may still be in a call. So a request counts as recorded once its
+outcome is there, which is written down last.
 """
 
 import time
 from collections.abc import Callable, Iterator, MutableSequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
 
 from clients.load.plan.outcomes import NEVER_SENT, fault_outcome
 from clients.load.plan.workload import Request
@@ -68,33 +70,6 @@ def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
     return isinstance(fault, DeadlineExceeded) and now_ns >= end_ns - STARVED_NS
 
 
-class Driver(Protocol):
-    """One connection, or one after the other. One thread's; whoever made it closes it."""
-
-    records: Records
-
-    def connect(self) -> None:
-        """Makes the connection, or sees that one can be made. Raises a Fault."""
-
-    def first_call(self, end_ns: int) -> bool:
-        """Makes the first call, waiting for the reply until ``end_ns``; whether there was one.
-
-        A first call that ends in a fault is recorded, marked as such, and the next call is the first.
-        """
-
-    def drive(self) -> bool:
-        """Sends until the deadline, or until the records must be folded; says whether it stopped for that."""
-
-    def write_off(self) -> None:
-        """Records what an open loop's schedule had due and was not sent. After the last ``drive``."""
-
-    def unsent(self, until_ns: int) -> int:
-        """How many requests an open loop's schedule had due until then that were not sent. After the last ``drive``."""
-
-    def close(self) -> None:
-        """Closes the connection. May be repeated."""
-
-
 class Pace:
     """The schedule of one connection in an open loop. One thread's."""
 
@@ -138,55 +113,65 @@ class Pace:
         return count
 
 
-class KeptAlive:
-    """One connection for all requests. See ``Driver``."""
+class Driver:
+    """One kept connection, or with ``per_request`` a new one for each. One thread's; whoever made it closes it."""
 
-    def __init__(self, requests: Iterator[Request], surroundings: Surroundings) -> None:
+    def __init__(self, requests: Iterator[Request], surroundings: Surroundings, per_request: bool = False) -> None:
         self.records = Records()
         self._requests = requests
         self._around = surroundings
+        self._per_request = per_request
         self._connection: Connection | None = None
-        self._unused = True  # no call has succeeded on this connection
+        self._unused = False  # a kept connection on which no call has succeeded
         self._pace: Pace | None = None
         self._folded = 0
 
     def connect(self) -> None:
-        """See ``Driver.connect``."""
-        self._connect(self._around.timeout_s)
-        self._pace = pace(self._around)
+        """Makes the connection, or sees that one can be made. Raises a Fault."""
+        if self._per_request:
+            self._around.connect(self._around.timeout_s).close()
+        else:
+            self._connect(self._around.timeout_s)
+        if self._around.due_ns is not None:
+            self._pace = Pace(self._around.due_ns(self._around.clock_ns()), self._around)
 
     def first_call(self, end_ns: int) -> bool:
-        """See ``Driver.first_call``."""
+        """Makes the first call, waiting for the reply until ``end_ns``; whether there was one.
+
+        A first call that ends in a fault is recorded, marked as such, and the next call is the first.
+        """
         clock_ns = self._around.clock_ns
         for request in self._requests:
-            connection = self._connected()
+            call = self._call()
             sent_ns = clock_ns()
-            if connection is None or sent_ns >= min(end_ns, self._around.deadline.ns):
+            if call is None or sent_ns >= min(end_ns, self._around.deadline.ns):
                 return False
             try:
-                reply = connection.call(request.path, request.payload, (end_ns - sent_ns) / 1e9)
+                reply = call(request.path, request.payload, (end_ns - sent_ns) / 1e9)
             except Fault as fault:
                 if is_starved(fault, clock_ns(), end_ns):
                     return False
                 self._give_up(sent_ns, sent_ns, request, fault, first=True)
             else:
-                self._note(sent_ns, clock_ns(), request.known.get(reply) or request.check(reply), sent_ns)
+                done_ns = clock_ns()
+                self._note(sent_ns, done_ns, request.known.get(reply) or request.check(reply), sent_ns)
                 self.records.note_first()
                 self._unused = False
+                if self._per_request:
+                    self.close()
                 return True
         return False
 
     def drive(self) -> bool:
-        """See ``Driver.drive``. The hot loop."""
-        around, records, pace = self._around, self.records, self._pace
+        """Sends until the deadline, or until the records must be folded; whether it stopped for that. The hot loop."""
+        around, records, pace, per_request = self._around, self.records, self._pace, self._per_request
         clock_ns, deadline, timeout_s = around.clock_ns, around.deadline, around.timeout_s
         append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append
         while len(records.outcomes) < around.records_max:
             around.progress[around.place] = self._folded + len(records.outcomes)
-            connection = self._connected()
-            if connection is None:
+            call = self._call()
+            if call is None:
                 return False
-            call = connection.call
             for request in islice(self._requests, 1 if self._unused else BLOCK):
                 path, payload, known, check, _ = request
                 if pace is not None and not pace.wait():
@@ -208,6 +193,8 @@ class KeptAlive:
                 append_sent(sent_ns)
                 append_done(done_ns)
                 append_outcome(known.get(reply) or check(reply))
+                if per_request:
+                    self.close()
             else:
                 if self._unused:
                     self._unused = False
@@ -217,16 +204,16 @@ class KeptAlive:
         return True
 
     def write_off(self) -> None:
-        """See ``Driver.write_off``."""
+        """Records what an open loop's schedule had due and was not sent. After the last ``drive``."""
         if self._pace is not None:
             self._pace.write_off(self.records, self._requests)
 
     def unsent(self, until_ns: int) -> int:
-        """See ``Driver.unsent``."""
+        """How many requests an open loop's schedule had due until then that were not sent. After the last ``drive``."""
         return 0 if self._pace is None else self._pace.unsent(until_ns)
 
     def close(self) -> None:
-        """See ``Driver.close``."""
+        """Closes the connection. May be repeated."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -244,8 +231,10 @@ class KeptAlive:
         self.close()
         self._around.pause(PAUSE_S)
 
-    def _connected(self) -> Connection | None:
-        """The connection, made anew after a fault; None if the deadline came first. Failed attempts are counted."""
+    def _call(self) -> Callable[[str, bytes, float], bytes] | None:
+        """What makes a call. A lost connection is made anew; None if the deadline came first. Failures are counted."""
+        if self._per_request:
+            return self._call_on_a_new_one
         clock_ns, deadline = self._around.clock_ns, self._around.deadline
         while self._connection is None and (began_ns := clock_ns()) < deadline.ns:
             try:
@@ -253,109 +242,20 @@ class KeptAlive:
             except Fault as fault:
                 self.records.note_unconnected(fault)
                 self._around.pause(PAUSE_S)
-        return self._connection
+        return None if self._connection is None else self._connection.call
+
+    def _call_on_a_new_one(self, path: str, payload: bytes, timeout_s: float) -> bytes:
+        """A call, and connecting before it. The connection is left open, so that closing it is in no time."""
+        clock_ns = self._around.clock_ns
+        began_ns = clock_ns()
+        self._connection = self._around.connect(timeout_s)
+        connected_ns = clock_ns()
+        reply = self._connection.call(path, payload, max(0.001, timeout_s - (connected_ns - began_ns) / 1e9))
+        self.records.note_connect(began_ns, connected_ns)
+        return reply
 
     def _connect(self, timeout_s: float) -> None:
         began_ns = self._around.clock_ns()
         self._connection = self._around.connect(timeout_s)
         self._unused = True
         self.records.note_connect(began_ns, self._around.clock_ns())
-
-
-class PerRequest:
-    """A new connection for every request. See ``Driver``."""
-
-    def __init__(self, requests: Iterator[Request], surroundings: Surroundings) -> None:
-        self.records = Records()
-        self._requests = requests
-        self._around = surroundings
-        self._connection: Connection | None = None
-        self._pace: Pace | None = None
-        self._folded = 0
-
-    def connect(self) -> None:
-        """See ``Driver.connect``: a connection that no request uses."""
-        self._around.connect(self._around.timeout_s).close()
-        self._pace = pace(self._around)
-
-    def first_call(self, end_ns: int) -> bool:
-        """See ``Driver.first_call``: the first connection, and its request."""
-        for request in self._requests:
-            sent_ns = self._around.clock_ns()
-            if sent_ns >= min(end_ns, self._around.deadline.ns):
-                return False
-            fault = self._send(request, sent_ns, sent_ns, (end_ns - sent_ns) / 1e9)
-            if fault is None:
-                self.records.note_first()
-                return True
-            if not is_starved(fault, self._around.clock_ns(), end_ns):
-                self._give_up(sent_ns, sent_ns, request, fault, first=True)
-        return False
-
-    def drive(self) -> bool:
-        """See ``Driver.drive``. The hot loop."""
-        around, records, pace = self._around, self.records, self._pace
-        clock_ns, deadline, timeout_s = around.clock_ns, around.deadline, around.timeout_s
-        while len(records.outcomes) < around.records_max:
-            around.progress[around.place] = self._folded + len(records.outcomes)
-            for request in islice(self._requests, BLOCK):
-                if pace is not None and not pace.wait():
-                    return False
-                sent_ns = clock_ns()
-                if pace is None and sent_ns >= deadline.ns:
-                    return False
-                due_ns = sent_ns if pace is None else pace.due_ns
-                fault = self._send(request, sent_ns, due_ns, timeout_s)
-                if fault is not None:
-                    self._give_up(sent_ns, due_ns, request, fault)
-        self._folded += len(records.outcomes)
-        return True
-
-    def write_off(self) -> None:
-        """See ``Driver.write_off``."""
-        if self._pace is not None:
-            self._pace.write_off(self.records, self._requests)
-
-    def unsent(self, until_ns: int) -> int:
-        """See ``Driver.unsent``."""
-        return 0 if self._pace is None else self._pace.unsent(until_ns)
-
-    def close(self) -> None:
-        """See ``Driver.close``."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _send(self, request: Request, sent_ns: int, due_ns: int, timeout_s: float) -> Fault | None:
-        """One request on a connection of its own: recorded, or the fault that it ended in."""
-        clock_ns, records = self._around.clock_ns, self.records
-        try:
-            self._connection = self._around.connect(timeout_s)
-            connected_ns = clock_ns()
-            left_s = max(0.001, timeout_s - (connected_ns - sent_ns) / 1e9)
-            reply = self._connection.call(request.path, request.payload, left_s)
-            done_ns = clock_ns()
-        except Fault as fault:
-            return fault
-        finally:
-            self.close()
-        records.note_connect(sent_ns, connected_ns)
-        records.started += 1
-        outcome = request.known.get(reply) or request.check(reply)
-        records.note(sent_ns, done_ns, outcome, None if self._pace is None else due_ns)
-        return None
-
-    def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault, first: bool = False) -> None:
-        """Records a fault, and leaves the server alone for a moment."""
-        records, now_ns = self.records, self._around.clock_ns()
-        records.started += 1
-        outcome = request.first + fault_outcome(fault)
-        records.note(sent_ns, now_ns, outcome, None if self._pace is None else due_ns)
-        if first:
-            records.note_first()
-        self._around.pause(PAUSE_S)
-
-
-def pace(around: Surroundings) -> Pace | None:
-    """A connection's schedule, from now on; None in a closed loop."""
-    return None if around.due_ns is None else Pace(around.due_ns(around.clock_ns()), around)

@@ -1,11 +1,14 @@
 """One connection of the lean client with many calls under way: what it sends, what comes, and what is written down.
 
-As lean as Python allows: requests are encoded before the run but for their call number, and a reply's payload is looked
-up among those known to be valid. A call that has begun ends in exactly one record, whatever happens to it: a reply, a
-fault, its time being up, or the connection lost; only a first call that is never answered leaves none.
+It is as lean as Python allows. Requests are encoded before the run, but for their call number. A reply's payload is
+looked up among those known to be valid.
 
-A connection's first call is marked, answered or failed, as it pays for what comes once; until it is answered it may
-take as long as the run does. What a schedule has due is never one.
+A call that has begun ends in one record, whatever happens to it: a reply, a fault, its time being up, or a connection
+lost. Only a first call that is never answered leaves none.
+
+A connection's first call is marked, answered or failed, since it pays for what comes once. It may take as long as the
+run does. A request of a schedule is never a first call.
+
 Left out: when to send, and when to connect, which is ``lanes.py``'s business.
 """
 
@@ -15,12 +18,10 @@ from collections.abc import Callable, Iterator
 
 from clients.load.plan.outcomes import fault_outcome
 from clients.load.record.records import Records
-from clients.load.send.codec import Codec, Prepared
+from clients.load.send.lean_connection import READ_BYTES, dial
 from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
 from stock_service.rpc.transports import Address
-
-READ_BYTES = 65536
-"""Read at a time: a reply has some thirty bytes, and in an open loop many come together."""
+from stock_service.rpc.wire.codec import Codec, Prepared
 
 Ready = tuple[Prepared, dict[bytes, int], Callable[[bytes], int], int]
 """A request, encoded; the replies known to be valid, the check of others, and the number of its type's outcome 0."""
@@ -96,18 +97,11 @@ class Lane:
 
     def connect(self, address: Address, codec: Codec, timeout_s: float) -> None:
         """Makes the connection. Blocks for ``timeout_s`` at most; raises Unavailable, DeadlineExceeded."""
-        where = f"{address[0]}:{address[1]}"
         began_ns = self._clock_ns()
-        try:
-            connected = socket.create_connection(address, timeout_s)
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"no connection to {where} within {timeout_s:g} s") from error
-        except OSError as error:
-            raise Unavailable(f"no connection to {where}: {error.strerror or error}") from error
+        connected = dial(address, timeout_s)
         self._socket, self.codec, self._unsent = connected, codec, b""
         self.first_call, self.resting = _NEXT, False
         self.records.note_connect(began_ns, self._clock_ns())
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.setblocking(False)
         self._watched[connected.fileno()] = self
         self._epoll.register(connected.fileno(), select.EPOLLIN)

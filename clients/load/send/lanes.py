@@ -1,21 +1,26 @@
-"""Many kept connections in one thread: the lean client, in a closed loop or an open one.
-
-A reply's time is when epoll said that it had come: one look at the clock for all that came together, so that no reply
-is charged for those read before it; in an open loop, where several may come on one connection and some after that look,
-it is when they were read. So it is in a closed loop where anything stood before a reply, as epoll may have called for
-that; of a reply in pieces that are read together it may have been the first piece's time. What comes while others are
-being read is stamped late, as in any client of one thread: that is why the client's processor share stands beside its
-latency.
+"""Kept connections in one thread: the lean client, in a closed loop or an open one, on one connection or many.
 
 A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes take turns:
-what is due is sent on the next lane that has room, and however many requests are unanswered; where no lane has room,
-requests wait in the backlog, are sent late, and their response time counts from when they were due. So that sends are
-on time the thread spins for the last millisecond before one is due, since epoll waits in whole milliseconds. A lane's
-first call is none of the schedule's, and is sent when it is connected. A lane with nothing under way is read like any
-other: a server that asks whether an idle connection is still there, as with HTTP/2's PING, is answered.
+what is due is sent on the next lane that has room, however many requests are unanswered. Where no lane has room,
+requests wait in the backlog and are sent late. Their response time counts from when they were due.
 
-Left out: connecting without blocking. While a connection lost to a fault is made anew the others wait, so the latency
-of a run with errors is not to be trusted; the summary says that it had errors.
+A reply's time, in a closed loop, is when epoll said that something had come: one look at the clock for all lanes. So no
+reply is charged for those that are read before it. In three cases that moment is not the reply's:
+
+- Something else stood before the reply. Epoll may have meant that, so the reply's time is when it was read.
+- A reply came in pieces that were read together. Its time may be that of the first piece.
+- It came while others were being read. Its time is late, as in any client of one thread. That is why the client's
+  processor share stands beside its latency.
+
+In an open loop several replies may come on one connection, some after epoll's look. There a reply's time is when it was
+read.
+
+So that sends are on time, the thread spins for the last millisecond before one is due: epoll waits in whole
+milliseconds. A lane's first call is sent when it is connected, and is none of the schedule's. A lane with nothing under
+way is read like any other. So a server that asks whether an idle connection is still there (HTTP/2's PING) is answered.
+
+Left out: connecting without blocking. While a lost connection is made anew, the others wait. So the latency of a run
+with errors is not to be trusted, and the summary says that it had errors.
 
 Ideas: nighthawk ``sequencer_impl.cc`` (sending and waiting in one loop), wrk2 ``wrk.c`` (both start times).
 """
@@ -28,11 +33,11 @@ from itertools import cycle
 from clients.load.plan.outcomes import NEVER_SENT
 from clients.load.plan.workload import Request, Workload
 from clients.load.record.records import Deadline
-from clients.load.send.codec import Codec, Prepared
 from clients.load.send.driver import Surroundings
 from clients.load.send.lane import Lane, Ready
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Address
+from stock_service.rpc.wire.codec import Codec, Prepared
 
 SWEEP_NS = 50_000_000
 """Between two looks for requests whose time is up and connections to be made anew."""
@@ -78,11 +83,9 @@ class Lanes:
         self._backlog: deque[int] = deque()
         self._next_sweep_ns = 0
         self._folded = 0
-        prepare = codec().prepare
-        ready = [_ready(prepare, request) for request in workload.population]
         self.lanes = [
-            Lane(cycle([ready[place] for place in places]), around.clock_ns, self._epoll, self._watched, bool(due_ns))
-            for places in drawn
+            Lane(requests, around.clock_ns, self._epoll, self._watched, bool(due_ns))
+            for requests in self.sequences(workload, drawn)
         ]
         self._turns = cycle(self.lanes)
         if due_ns is not None:
@@ -132,9 +135,10 @@ class Lanes:
             self._wake(self._around.clock_ns())
 
     def finish(self) -> None:
-        """Waits for the replies under way, but for those of starved connections; an open loop first sends the last
-        that were due before the deadline. What could not be sent within the timeout is recorded as never sent.
-        Blocks for twice the timeout at most.
+        """Waits for the replies under way, but for those of starved connections.
+
+        An open loop first sends what was due before the deadline. What could not be sent within the timeout is recorded
+        as never sent. Blocks for twice the timeout at most.
         """
         self._gate.ns = 0
         self._drain()
@@ -146,6 +150,17 @@ class Lanes:
         self._backlog.clear()
         for lane in self.lanes:
             lane.records.started -= len(lane.waiting)  # a first call that was never answered: starved, not lost
+
+    def sequences(self, workload: Workload, drawn: Iterable[list[int]]) -> list[Iterator[Ready]]:
+        """What each lane may send of another workload: an endless sequence for each list, to be its ``requests``."""
+        prepare = self._codec().prepare
+        ready = [_ready(prepare, request) for request in workload.population]
+        return [cycle([ready[place] for place in places]) for places in drawn]
+
+    def oldest_sent_ns(self) -> int:
+        """When the oldest request was sent that is not answered yet; far in the future where there is none."""
+        sent = [next(iter(lane.waiting.values()))[1] for lane in self.lanes if lane.waiting]
+        return min(sent, default=_FOREVER_NS)
 
     @property
     def unsent(self) -> int:
@@ -168,7 +183,8 @@ class Lanes:
             lane.send()
 
     def _send_due(self, now_ns: int) -> bool:
-        """Sends what is due, each on the next lane that has room, up to a burst; whether more could be sent at once.
+        """Sends what is due, up to a burst, each on the next lane that has room; whether more could be sent at once.
+
         Part of the hot loop.
         """
         backlog, clock_ns = self._backlog, self._around.clock_ns

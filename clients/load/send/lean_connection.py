@@ -1,14 +1,13 @@
 """One blocking connection over any ``Codec``, one call at a time: the shortest way of a request through Python.
 
-A call is one send and, mostly, one receive: what the protocol has to say behind a reply goes with the next request
-(grpc-go sends a PING before every reply). Timeouts are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO), set anew only when they
-differ: Python's own would add a poll to every send and receive.
+A call is one send and, mostly, one receive. What the protocol has to say after a reply goes with the next request:
+grpc-go sends a PING before every reply. Timeouts are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO), set anew only when they
+differ. Python's own would add a poll to every send and receive.
 
 Left out: reading between calls. A server that pings an idle connection, as grpcio does when it stops, is not answered
-before the next call; that call finds a connection that the server closed meanwhile, and is Unavailable. A load leaves
-none of these idle for longer than its records take to fold, some 0.1 s, and keepalives allow seconds: it keeps them
-alive in a closed loop alone, and in an open one has each for a single request, sent as soon as it is made. Kept-alive
-connections of an open loop, which may be idle for long, are lanes (``lanes.py``), always read.
+before the next call. That call finds a connection which the server closed meanwhile, and is Unavailable. So it suits a
+connection for each request, and those that are idle for less than the seconds that keepalives allow. The load client's
+other kept connections are lanes (``lanes.py``), which are always read.
 """
 
 import socket
@@ -16,10 +15,10 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from clients.load.send.codec import Codec, Prepared
 from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
 from stock_service.rpc.transports import Address
-from stock_service.rpc.transports.sockets.answering import timeval
+from stock_service.rpc.wire.codec import Codec, Prepared
+from stock_service.rpc.wire.timeval import timeval
 
 READ_BYTES = 65_536
 """Read at a time: a whole reply, nearly always."""
@@ -50,20 +49,15 @@ class LeanConnection:
     def open(self, timeout_s: float) -> None:
         """Connects. Raises Unavailable, DeadlineExceeded."""
         self.close()
+        self._socket = dial(self._address, timeout_s)
+        self._socket.settimeout(None)
+        self._set_timeout(timeout_s)
+        self._codec = self._codec_factory()
+        self._unsent = b""
         try:
-            self._socket = connected = socket.create_connection(self._address, timeout_s)
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connected.settimeout(None)
-            self._set_timeout(timeout_s)
-            self._codec = self._codec_factory()
-            self._unsent = b""
-            connected.sendall(self._codec.hello)
-        except TimeoutError as error:
-            self.close()
-            raise DeadlineExceeded(f"no connection to {self._peer} within {timeout_s:g} s") from error
+            self._socket.sendall(self._codec.hello)
         except OSError as error:
-            self.close()
-            raise Unavailable(f"no connection to {self._peer}: {error.strerror or error}") from error
+            raise self._lost(error.strerror or str(error)) from error
 
     def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
         """See ``transports.Connection.call``. A reply in pieces may take a twentieth longer than ``timeout_s``."""
@@ -187,6 +181,19 @@ class LeanConnection:
         bound = timeval(timeout_s)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bound)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)
+
+
+def dial(address: Address, timeout_s: float) -> socket.socket:
+    """A TCP connection that sends at once (NODELAY). Blocks for ``timeout_s``; raises Unavailable, DeadlineExceeded."""
+    where = f"{address[0]}:{address[1]}"
+    try:
+        connected = socket.create_connection(address, timeout_s)
+    except TimeoutError as error:
+        raise DeadlineExceeded(f"no connection to {where} within {timeout_s:g} s") from error
+    except OSError as error:
+        raise Unavailable(f"no connection to {where}: {error.strerror or error}") from error
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connected
 
 
 def connect(address: Address, timeout_s: float, codec_factory: Callable[[], Codec]) -> LeanConnection:

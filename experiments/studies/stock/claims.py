@@ -1,312 +1,307 @@
-"""The replication card: what seed 004 claims, and whether the data bears it out.
+"""The replication card: every claim of the document, and whether our data bear it out.
 
-Each claim has a predicate over the rows, which gives one of four statuses and says with which numbers. A claim is
-CONFIRMED or CONTRADICTED only by a verdict of ``stats`` (so never from fewer than six blocks), INCONCLUSIVE where its
-runs are there and do not decide or a gate refuses them, NOT TESTABLE where they are not there or no measurement could
-decide. The original's milliseconds are context: they come from another machine and another program.
+CONFIRMED and CONTRADICTED come from verdicts alone, so never from a sweep that stands at no look; starved clients are
+counted at a look; and the two lock waits are compared by Student's t over their blocks, which need no look. What no
+measurement here decides is NOT TESTABLE, as is what another part measures that is not at hand. The document's
+milliseconds are context: another machine, another program.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
-from itertools import pairwise
+from typing import Literal
 
-from experiments import stats
-from experiments.gates.refusal import Refusal
-from experiments.results import ALL, Row
-from experiments.stats import BLOCKS_MIN, EQUIVALENCE, Verdict
-from experiments.studies.stock.comparisons import Judged, by_block, judge, latency_by_block, runs_refused
-from experiments.studies.stock.declared import Cell, Levels, clients_text, levels
-from experiments.studies.stock.questions import LockCost, lock_costs
-from experiments.studies.stock.wording import brief, interval_text, number, percent, refusal_text
+from experiments.design.arms import Arm
+from experiments.design.setting import Setting
+from experiments.judge.gates import arm_refusals
+from experiments.judge.stats import mean_interval
+from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.show.content import Claim, Seen
+from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
+from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS
+from experiments.studies.stock.wording import (
+    brief,
+    clients,
+    found,
+    is_small,
+    mean_us,
+    number,
+    unfinished,
+)
+
+Status = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABLE"]
+
+Finding = tuple[Status, str]
+
+Parts = Mapping[str, Judgement]
+"""What was measured, by the parts' names."""
 
 GRPC_MS, SOCKETS_MS = 17.92, 12.38
-"""The original's mean latency of Lookup at one client."""
+"""The document's mean latency of Lookup with one client."""
 
-FIGURES = ("figure_1", "figure_2", "figure_3", "figure_4", "figure_5")
+MARGIN = 0.05
+"""Of the latency: lock waits that differ by less cost the same."""
 
-SMALL_SHARE = 0.1
-"""A lock wait under this share of a difference does not explain it."""
+WAIT_BLOCKS_MIN = 3
+"""Blocks of lock waits that an interval is made from."""
 
-
-class Status(Enum):
-    """What became of a claim."""
-
-    CONFIRMED = "CONFIRMED"
-    CONTRADICTED = "CONTRADICTED"
-    INCONCLUSIVE = "INCONCLUSIVE"
-    NOT_TESTABLE = "NOT TESTABLE"
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a predicate may look at."""
-
-    rows: tuple[Row, ...]
-    judged: Mapping[str, Judged]
-    at: Levels
-    costs: tuple[LockCost, ...]
+PLAIN = {
+    "figure_1": "Figure 1 (gRPC, Lookup and Trade at random, a price updater beside them)",
+    "figure_2": "Figure 2 (gRPC, Lookup)",
+    "figure_3": "Figure 3 (gRPC, Trade)",
+    "figure_4": "Figure 4 (sockets, Lookup)",
+    "figure_5": f"Figure 5 (sockets, Lookup, a pool of {POOL})",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the card."""
+    """A claim, the part whose data decide it, and how."""
 
-    claim: str
-    original: str
-    """What the original has for it."""
-    status: Status
-    evidence: str
+    text: str
+    part: str
+    finding: Callable[[Parts], Finding]
 
 
-Finding = tuple[Status, str]
-
-_ABSENT: Finding = (Status.NOT_TESTABLE, "The runs that this needs are not in this folder of results.")
-
-
-def card(rows: Sequence[Row]) -> tuple[Entry, ...]:
-    """Every claim with its status, in the order of the original."""
-    evidence = Evidence(tuple(rows), judge(rows), levels(rows), lock_costs(rows))
-    entries = []
-    for claim, original, predicate in CLAIMS:
-        status, text = predicate(evidence)
-        entries.append(Entry(claim, original, status, text))
-    return tuple(entries)
+def claims(seen: Seen) -> tuple[Claim, ...]:
+    """For the main part every claim, in the document's order; for another those that its data decide."""
+    parts = {seen.main.sweep.part: seen.main, **seen.after}
+    own = [entry for entry in ENTRIES if seen.main.sweep.part in ("stock", entry.part)]
+    return tuple(_claim(entry, parts) for entry in own)
 
 
-def _sockets_are_faster(evidence: Evidence) -> Finding:
-    judged = evidence.judged.get(f"sockets_to_grpc_{evidence.at.few}")
+def _claim(entry: Entry, parts: Parts) -> Claim:
+    if entry.part not in parts:
+        return Claim(entry.text, "NOT TESTABLE", f"Not measured here: `python -m experiments run {entry.part}`.")
+    return Claim(entry.text, *entry.finding(parts))
+
+
+def _milliseconds(parts: Parts) -> Finding:
+    means = [(name, mean_us(parts["stock"], Arm(base))) for name, base in (("gRPC", GRPC), ("sockets", SOCKETS))]
+    ours = " and ".join(f"{number(mean / 1000)} ms on {name}" for name, mean in means if mean is not None)
+    here = f" Here: {ours}." if ours else ""
+    return "NOT TESTABLE", f"Another machine and another program: context only.{here}"
+
+
+def _sockets_are_faster(parts: Parts) -> Finding:
+    judged = parts["stock"].judged.get("as_started")
+    return _direction(judged, Verdict.FASTER), brief(parts["stock"], "as_started")
+
+
+def _the_lock_is_why(parts: Parts) -> Finding:
+    """Contradicted where the difference stays with one lock on both sides."""
+    judged = parts["stock"].judged.get("equal_executors")
+    text = f"With the same mutex on both sides: {brief(parts['stock'], 'equal_executors')}"
+    wait = _mutex_wait(parts, "lookup")
+    if wait is not None:
+        text += f" On gRPC with {clients(wait.arm.connections)} a Lookup waits for it {wait.numbers}."
+    stays = judged is not None and judged.verdict is Verdict.FASTER and not is_small(judged, judged.rulings[0])
+    return ("CONTRADICTED" if stays else "INCONCLUSIVE"), text
+
+
+def _no_lock_needed(_: Parts) -> Finding:
+    return "NOT TESTABLE", "A matter of correctness, not of latency: true while nothing writes, and here trades write."
+
+
+def _rises(figure: str) -> Callable[[Parts], Finding]:
+    def finding(parts: Parts) -> Finding:
+        judgement, base = parts["stock"], FIGURES[figure]
+        judged = _growth(judgement, base)
+        if judged is None:
+            return "INCONCLUSIVE", f"No verdict is asked of it.{_means(judgement, base)}"
+        return _rising(judged), brief(judgement, judged.comparison.name)
+
+    return finding
+
+
+def _constant_up_to_the_pool(parts: Parts) -> Finding:
+    """Confirmed where, a connection holding its thread, latency stays the same up to as many clients as threads."""
+    judgement, base = parts["dispatch"], SOCKETS.but(workers=POOL, dispatch="connection")
+    judged = _growth(judgement, base)
     if judged is None:
-        return _ABSENT
-    return _by_verdict(judged, confirming={Verdict.FASTER}), _named([judged])
-
-
-def _the_lock_is_why(evidence: Evidence) -> Finding:
-    """Contradicted: with one lock on both sides the difference stays, and the wait is too short to make it."""
-    at = evidence.at
-    judged = evidence.judged.get(f"sockets_to_grpc_{at.few}")
-    cost = next((c for c in evidence.costs if (c.locking, c.request) == ("mutex", "lookup")), None)
-    if judged is None or cost is None or cost.wait_us is None:
-        return _ABSENT
-    cell = Cell("locks", "lookup", cost.clients, transport=cost.transport, locking="mutex")
-    waits = by_block(evidence.rows, cell, lambda row: row.lock_wait_us_mean)
-    wait_us = stats.mean_interval(list(waits.values()))
-    grpc = latency_by_block(evidence.rows, Cell("figure_2", "lookup", at.few))
-    sockets = latency_by_block(evidence.rows, Cell("figure_4", "lookup", at.few))
-    gap_us = stats.mean_interval([grpc[block] - sockets[block] for block in grpc.keys() & sockets.keys()])
-    text = (
-        f"With the same mutex on both sides: {brief(judged)}. A Lookup waits {interval_text(wait_us, 'µs')} for the "
-        f"mutex ({cost.transport}, {clients_text(cost.clients)}), as the arithmetic mean over runs of each run’s mean; "
-        f"their geometric mean, the typical run’s, is {number(cost.wait_us.value)} µs. gRPC takes "
-        f"{interval_text(gap_us, 'µs')} longer than sockets."
-    )
-    if cost.refused:
-        return _refused(text, cost.refused)
-    verdict = judged.result.verdict
-    if verdict is Verdict.FASTER and wait_us.high < SMALL_SHARE * gap_us.low:
-        return Status.CONTRADICTED, text
-    return Status.INCONCLUSIVE, text
-
-
-def _latency_rises(evidence: Evidence) -> Finding:
-    names = (
-        "figure_1_lookup",
-        "figure_1_trade",
-        "figure_2_lookup",
-        "figure_3_trade",
-        "figure_4_lookup",
-        "figure_5_lookup",
-    )
-    found = [evidence.judged[f"growth_{name}"] for name in names if f"growth_{name}" in evidence.judged]
-    if not found:
-        return _ABSENT
-    text = _named(found)
-    if len(found) < len(names):
-        text += f" {len(names) - len(found)} of {len(names)} lines were not run."
-    status = _all_or_any(found, confirming={Verdict.SLOWER})
-    falls, steps = _falling_steps(evidence.rows)
-    if falls:
-        text += f" In {falls} of {steps} steps between neighbouring numbers of clients the mean falls."
-    borne_out = len(found) == len(names) and not falls
-    return (status if borne_out or status is Status.CONTRADICTED else Status.INCONCLUSIVE), text
-
-
-def _falling_steps(rows: Sequence[Row]) -> tuple[int, int]:
-    """How often a line of figures 1 to 5 goes down from one number of clients to the next, and of how many steps."""
-    figures = [row for row in rows if row.part in FIGURES and row.request != ALL]
-    falls = steps = 0
-    for part, request in sorted({(row.part, row.request) for row in figures}):
-        own = [row for row in figures if (row.part, row.request) == (part, request)]
-        found = (
-            latency_by_block(own, Cell(part, request, clients)) for clients in sorted({row.clients for row in own})
+        return (
+            "INCONCLUSIVE",
+            f"No verdict is asked of it.{_means(judgement, base, POOL)}",
         )
-        means = [sum(blocks.values()) / len(blocks) for blocks in found if blocks]
-        falls += sum(after < before for before, after in pairwise(means))
-        steps += len(means) - 1
-    return falls, steps
+    text = brief(judgement, judged.comparison.name)
+    if judged.verdict is Verdict.FLAT:
+        return "CONFIRMED", text
+    moves = judged.verdict in (Verdict.GROWS, Verdict.FALLS) and not is_small(judged, judged.rulings[0])
+    return ("CONTRADICTED" if moves else "INCONCLUSIVE"), text
 
 
-def _constant_up_to_the_pool(evidence: Evidence) -> Finding:
-    judged = evidence.judged.get("held_threads")
-    if judged is None:
-        return _ABSENT
-    return _by_verdict(judged, confirming={Verdict.EQUIVALENT}), _named([judged])
+def _trade_is_like_lookup(parts: Parts) -> Finding:
+    """Contradicted only by a difference beyond 5 %."""
+    text = brief(parts["stock"], "trade")
+    for judged in found(parts["stock"], "trade"):
+        low, high = judged.equivalent
+        if judged.verdict is Verdict.EQUIVALENT or judged.by_less_than_5:
+            return "CONFIRMED", text
+        if _is_different(judged) and (judged.typical.high < low or judged.typical.low > high):
+            return "CONTRADICTED", text
+    return "INCONCLUSIVE", text
 
 
-def _surplus_waits(evidence: Evidence) -> Finding:
-    """Kept connections hold their threads to the end of a run, so the surplus waits for all of it: it starves."""
-    held = [
-        row
-        for row in evidence.rows
-        if row.part == "dispatch" and row.dispatch == "connection" and row.request == ALL and row.clients > row.workers
-    ]
-    if not held:
-        return _ABSENT
-    starving = sum(row.starved_clients > 0 for row in held)
-    text = f"Clients starved in {starving} of {len(held)} runs with more clients than threads."
-    arms = [[row for row in held if row.clients == clients] for clients in sorted({row.clients for row in held})]
-    if refused := runs_refused(evidence.rows, arms, "throughput"):
-        return _refused(text, refused)
-    if len({row.block for row in held}) < BLOCKS_MIN:
-        return Status.INCONCLUSIVE, text
-    if starving == len(held):
-        return Status.CONFIRMED, text
-    return (Status.CONTRADICTED if starving == 0 else Status.INCONCLUSIVE), text
+def _lock_costs_both_the_same(parts: Parts) -> Finding:
+    """By the share of its latency that each waits: the difference of the two, block by block."""
+    lookup, trade = _mutex_wait(parts, "lookup"), _mutex_wait(parts, "trade")
+    if lookup is None or trade is None or len(lookup.shares) != len(trade.shares):
+        return "INCONCLUSIVE", "No lock wait of both was stamped in the same blocks."
+    text = f"Under the mutex on gRPC a Lookup waits {lookup.numbers}; a Trade {trade.numbers}."
+    differences = [one - other for one, other in zip(trade.shares, lookup.shares, strict=True)]
+    between = mean_interval(differences, 0.95)
+    if between.n < WAIT_BLOCKS_MIN:
+        return "INCONCLUSIVE", text
+    text += f" Trade − Lookup: {_points(between.low)} to {_points(between.high)} % of latency (95 % interval)."
+    if between.low > -MARGIN and between.high < MARGIN:
+        return "CONFIRMED", text
+    return ("CONTRADICTED" if between.low > MARGIN or between.high < -MARGIN else "INCONCLUSIVE"), text
 
 
-def _trade_is_like_lookup(evidence: Evidence) -> Finding:
-    names = [f"trade_to_lookup_{clients}" for clients in evidence.at.between]
-    found = [evidence.judged[name] for name in names if name in evidence.judged]
-    if not found:
-        return _ABSENT
-    text = _named(found)
-    if any(_clearly_different(judged) for judged in found):
-        return Status.CONTRADICTED, text
-    alike = all(judged.result.verdict is Verdict.EQUIVALENT for judged in found)
-    return (Status.CONFIRMED if alike else Status.INCONCLUSIVE), text
+def _read_lock_is_faster(parts: Parts) -> Finding:
+    judged = parts["lock_strategies"].judged.get("read-write")
+    return _direction(judged, Verdict.FASTER), brief(parts["lock_strategies"], "read-write")
 
 
-def _lock_costs_both_the_same(evidence: Evidence) -> Finding:
-    """The difference between the two waits, as a share of the latency, against the margin of equivalence."""
-    most = max((row.clients for row in evidence.rows if row.part == "locks"), default=0)
-    lookup = Cell("locks", "lookup", most, transport="sockets", locking="mutex")
-    trade = Cell("locks", "trade", most, transport="sockets", locking="mutex")
-    waits = [by_block(evidence.rows, cell, lambda row: row.lock_wait_us_mean) for cell in (lookup, trade)]
-    latency = latency_by_block(evidence.rows, lookup)
-    blocks = waits[0].keys() & waits[1].keys() & latency.keys()
-    if not blocks:
-        return _ABSENT
-    share = stats.mean_interval([(waits[1][block] - waits[0][block]) / latency[block] for block in blocks])
-    text = f"Under the mutex, wait of Trade − wait of Lookup, of the latency: {interval_text(percent(share), '%')}."
-    arms = [[row for row in evidence.rows if cell.holds(row)] for cell in (lookup, trade)]
-    if refused := runs_refused(evidence.rows, arms):
-        return _refused(text, refused)
-    margin = EQUIVALENCE[1] - 1
-    if share.n >= BLOCKS_MIN and -margin < share.low and share.high < margin:
-        return Status.CONFIRMED, text
-    if share.n >= BLOCKS_MIN and (share.low > margin or share.high < -margin):
-        return Status.CONTRADICTED, text
-    return Status.INCONCLUSIVE, text
+def _read_lock_sets_apart(parts: Parts) -> Finding:
+    judgement = parts["lock_strategies"]
+    arm = next((each for each in judgement.sweep.arms if each.setting["locking"] == "read-write"), None)
+    means = [(name, mean_us(judgement, arm, name)) for name in ("lookup", "trade")] if arm is not None else []
+    ours = ", ".join(f"{name.capitalize()} {number(mean / 1000)} ms" for name, mean in means if mean is not None)
+    here = f" Under read-write: {ours}." if ours else ""
+    return "NOT TESTABLE", f"Messages and work differ as well as the lock.{here}"
 
 
-def _read_lock_helps(evidence: Evidence) -> Finding:
-    judged = evidence.judged.get("strategy_read-write_lookup")
-    if judged is None:
-        return _ABSENT
-    return _by_verdict(judged, confirming={Verdict.FASTER}), _named([judged])
+def _no_jump(parts: Parts) -> Finding:
+    """A jump is growth by more than the clients', and by more than 5 %."""
+    text = brief(parts["stock"], "past_pool")
+    for judged in found(parts["stock"], "past_pool"):
+        if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
+            break
+        if judged.verdict is not Verdict.SUPERLINEAR or is_small(judged, judged.rulings[0]):
+            return "CONFIRMED", text
+        if judged.typical.low > judged.equivalent[1] * judged.rulings[0].against:
+            return "CONTRADICTED", text
+    return "INCONCLUSIVE", text
 
 
-def _no_jump(evidence: Evidence) -> Finding:
-    found = [evidence.judged[name] for name in ("pool_step", "past_pool") if name in evidence.judged]
-    if not found:
-        return _ABSENT
-    text = _named(found)
-    return _all_or_any(found, confirming={Verdict.EQUIVALENT, Verdict.FASTER}), text
+def _surplus_starves(parts: Parts) -> Finding:
+    """Where a connection holds its thread, those beyond the pool get no reply at all while the others stay."""
+    judgement = parts["dispatch"]
+    windows = list(_windows_past_the_pool(judgement))
+    starving = sum(starved > 0 for starved in windows)
+    text = f"Clients got no reply in {starving} of {len(windows)} windows with more connections than threads."
+    if not windows:
+        return "INCONCLUSIVE", "No window with more connections than threads was run."
+    if judgement.look is None:
+        return "INCONCLUSIVE", f"{text} {unfinished(judgement)}"
+    if starving == len(windows):
+        return "CONFIRMED", text
+    return ("INCONCLUSIVE" if starving else "CONTRADICTED"), text
 
 
-def _milliseconds(evidence: Evidence) -> Finding:
-    cells = (("gRPC", "figure_2"), ("sockets", "figure_4"))
-    means = []
-    for server, part in cells:
-        found = latency_by_block(evidence.rows, Cell(part, "lookup", evidence.at.few))
-        if found:
-            means.append(f"{server} {number(sum(found.values()) / len(found) / 1000)} ms")
-    beside = f" Here, with {clients_text(evidence.at.few)}: {', '.join(means)}." if means else ""
-    return Status.NOT_TESTABLE, f"Another machine and another program: the times are context.{beside}"
+def _windows_past_the_pool(judgement: Judgement) -> Iterator[int]:
+    """How many clients starved in each, where a connection holds its thread and no gate objects."""
+    sweep = judgement.sweep
+    for place, arm in enumerate(sweep.arms):
+        if arm.setting["dispatch"] == "connection" and arm.connections > arm.setting.whole("workers"):
+            for block in judgement.blocks:
+                if not any(arm_refusals(sweep, block, arm)):
+                    yield from (window.starved_clients for window in block.arms[place].windows)
 
 
-def _no_lock_needed(_: Evidence) -> Finding:
-    return Status.NOT_TESTABLE, (
-        "A matter of correctness, not of latency. It holds while nothing writes; this service also trades and updates."
-    )
+def _growth(judgement: Judgement, base: Setting) -> Judged | None:
+    """The comparison of more clients with fewer at this setting."""
+    for judged in judgement.judged.values():
+        arms = (judged.comparison.above, judged.comparison.below)
+        own = all(arm.setting == base.but(clients=arm.setting["clients"]) for arm in arms)
+        if own and judged.comparison.kind in ("growth", "per client"):
+            return judged
+    return None
 
 
-def _refused(text: str, refused: Sequence[Refusal]) -> Finding:
-    """Whatever the numbers: what gates have against their runs leaves the claim open."""
-    why = refusal_text(refused)
-    return Status.INCONCLUSIVE, f"{text} {why[:1].upper()}{why[1:]}."
+def _rising(judged: Judged) -> Status:
+    """Against the clients alone: it rises where it is in proportion or more, or where the whole interval is over 1."""
+    if not judged.rulings:
+        return "INCONCLUSIVE"
+    decided = judged.verdict is not Verdict.INCONCLUSIVE
+    if judged.comparison.kind == "per client":
+        rises, falls = decided and judged.typical.low > 1, decided and judged.typical.high < 1
+    else:
+        rises, falls = judged.verdict is Verdict.GROWS, judged.verdict in (Verdict.FLAT, Verdict.FALLS)
+    if rises:
+        return "CONFIRMED"
+    return "CONTRADICTED" if falls else "INCONCLUSIVE"
 
 
-def _by_verdict(judged: Judged, confirming: set[Verdict]) -> Status:
-    """Contradicted only by what rules the claim out: no difference is, by more than the margin of equivalence; a
-    direction is not by a small difference that is too sure to be none, and goes that way."""
-    verdict, ratio = judged.result.verdict, judged.result.ratio
-    if verdict in confirming:
-        return Status.CONFIRMED
-    that_way = (Verdict.FASTER in confirming and ratio.high < 1) or (Verdict.SLOWER in confirming and ratio.low > 1)
-    too_close = Verdict.EQUIVALENT in confirming and not _clearly_different(judged)
-    if verdict is Verdict.INCONCLUSIVE or that_way or too_close:
-        return Status.INCONCLUSIVE
-    return Status.CONTRADICTED
+def _direction(judged: Judged | None, confirming: Verdict) -> Status:
+    if judged is None or judged.verdict is Verdict.INCONCLUSIVE:
+        return "INCONCLUSIVE"
+    return "CONFIRMED" if judged.verdict is confirming else "CONTRADICTED"
 
 
-def _all_or_any(found: Sequence[Judged], confirming: set[Verdict]) -> Status:
-    """Confirmed by all of them, contradicted by any."""
-    statuses = {_by_verdict(judged, confirming) for judged in found}
-    if Status.CONTRADICTED in statuses:
-        return Status.CONTRADICTED
-    return Status.INCONCLUSIVE if Status.INCONCLUSIVE in statuses else Status.CONFIRMED
+def _is_different(judged: Judged) -> bool:
+    return judged.verdict in (Verdict.FASTER, Verdict.SLOWER)
 
 
-def _clearly_different(judged: Judged) -> bool:
-    """Beyond the margin of equivalence, not merely other than 1."""
-    ratio, verdict = judged.result.ratio, judged.result.verdict
-    beyond = ratio.high < EQUIVALENCE[0] or ratio.low > EQUIVALENCE[1]
-    return verdict in (Verdict.FASTER, Verdict.SLOWER) and beyond
+def _means(judgement: Judgement, base: Setting, most: int | None = None) -> str:
+    """Mean latency with the fewest clients and the most, in a sentence; empty where there is none."""
+    arms = [arm for arm in judgement.sweep.arms if arm.setting == base.but(clients=arm.setting["clients"])]
+    own = [arm for arm in arms if not arm.copy and (most is None or arm.connections <= most)]
+    ordered = sorted(own, key=lambda arm: arm.connections)
+    means = [(arm, mean_us(judgement, arm)) for arm in dict.fromkeys((*ordered[:1], *ordered[-1:]))]
+    texts = [f"{number(mean / 1000)} ms with {clients(arm.connections)}" for arm, mean in means if mean is not None]
+    return f" Means: {', '.join(texts)}." if texts else ""
 
 
-def _named(found: Sequence[Judged]) -> str:
-    return "; ".join(f"{judged.contrast.text}: {brief(judged)}" for judged in found) + "."
+def _mutex_wait(parts: Parts, request: str) -> LockWait | None:
+    """On gRPC, as in the document."""
+    if "lock_waits" not in parts:
+        return None
+    own = (each for each in lock_waits(parts["lock_waits"]) if each.locking == MUTEX and each.request == request)
+    return next((each for each in own if each.arm.setting["transport"] == "grpc"), None)
 
 
-_SAME_COST = (
-    "The lock costs Trade and Lookup the same. (Here: the mean waits differ by under "
-    f"{100 * (EQUIVALENCE[1] - 1):.0f} % of the latency.)"
-)
+def _points(share: float) -> str:
+    return number(100 * share)
 
-CLAIMS: tuple[tuple[str, str, Callable[[Evidence], Finding]], ...] = (
-    (
-        "With one client, Lookup takes less time on sockets than on gRPC.",
-        f"{SOCKETS_MS} ms against {GRPC_MS} ms, a ratio of {SOCKETS_MS / GRPC_MS:.2f}; no interval",
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        f"With one client a Lookup takes {GRPC_MS} ms on gRPC (figure 2) and {SOCKETS_MS} ms on sockets (figure 4).",
+        "stock",
+        _milliseconds,
+    ),
+    Entry(
+        f"Lookup is more efficient on sockets than on gRPC: a ratio of {SOCKETS_MS / GRPC_MS:.2f}, no interval.",
+        "stock",
         _sockets_are_faster,
     ),
-    ("The lock on the gRPC side may be the reason.", "supposed; transport and lock changed together", _the_lock_is_why),
-    ("Without writes, the sockets side needs no lock.", "argued", _no_lock_needed),
-    ("Latency rises with the clients in every figure.", "figures 1 to 5, single means", _latency_rises),
-    (
-        "With a thread per connection, latency would stay constant while the pool has threads left.",
-        "expected; never measured",
+    Entry("The lock that gRPC's Lookup takes could be why.", "stock", _the_lock_is_why),
+    Entry("Sockets need no lock, as nothing is written there.", "stock", _no_lock_needed),
+    *(Entry(f"{text}: latency rises with the clients.", "stock", _rises(figure)) for figure, text in PLAIN.items()),
+    Entry(
+        "It rises as each request is a task; with a thread for each connection it would stay constant up to the pool.",
+        "dispatch",
         _constant_up_to_the_pool,
     ),
-    ("Trade takes about as long as Lookup.", "figures 2 and 3, two similar means", _trade_is_like_lookup),
-    (_SAME_COST, "argued from one lock for both", _lock_costs_both_the_same),
-    ("A read lock for Lookup would be faster.", "expected; never measured", _read_lock_helps),
-    ("Past the pool of 5 threads, latency does not jump.", "figure 5, single means", _no_jump),
-    (
-        "With a thread per connection, clients past the pool would wait far longer.",
-        "expected; never measured",
-        _surplus_waits,
+    Entry("Trade takes about as long as Lookup (figures 2 and 3).", "stock", _trade_is_like_lookup),
+    Entry(
+        "Synchronization costs Trade and Lookup the same, as both take the one lock.",
+        "lock_waits",
+        _lock_costs_both_the_same,
     ),
-    (f"Lookup takes {GRPC_MS} ms on gRPC and {SOCKETS_MS} ms on sockets.", "at one client", _milliseconds),
+    Entry("A read lock is faster than a write lock: Lookup would gain.", "lock_strategies", _read_lock_is_faster),
+    Entry(
+        "A read lock for Lookup and a write lock for Trade would set their latencies apart.",
+        "lock_strategies",
+        _read_lock_sets_apart,
+    ),
+    Entry(f"Past the pool of {POOL} threads, latency does not jump (figure 5).", "stock", _no_jump),
+    Entry(
+        "That is because each request is a task: with a thread for each connection, clients past the pool would wait "
+        "drastically longer.",
+        "dispatch",
+        _surplus_starves,
+    ),
 )
-"""What is claimed, what the original has for it, and the predicate."""
+"""Every claim, in the document's order."""

@@ -1,4 +1,4 @@
-"""Command lines: argparse with errors of one line, and the option types that every program here shares.
+"""Command lines: argparse with errors of one line, and with them the option types (``rpc/option_types.py``).
 
 An error names the option, what was given and what is allowed, on standard error, and the program exits with 2.
 """
@@ -6,13 +6,23 @@ An error names the option, what was given and what is allowed, on standard error
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 from stock_service.rpc.errors import UsageError, short
+from stock_service.rpc.option_types import address, integer, number, seconds
 
-T = TypeVar("T")
+__all__ = [
+    "USAGE_EXIT",
+    "Parser",
+    "address",
+    "check_writable",
+    "integer",
+    "number",
+    "refuse",
+    "seconds",
+]
 
 USAGE_EXIT = 2
 """The exit code for a bad option, argument or file."""
@@ -69,44 +79,3 @@ def check_writable(option: str, file: Path | None) -> None:
             pass
     except OSError as error:
         raise UsageError(option, str(file), f"a file that can be written ({error.strerror})") from error
-
-
-def integer(low: int, high: int) -> Callable[[str], int]:
-    """An option type: a whole number from ``low`` to ``high``."""
-    return _number(int, low, high, f"a whole number from {low} to {high}")
-
-
-def number(low: float, high: float) -> Callable[[str], float]:
-    """An option type: a number from ``low`` to ``high``."""
-    return _number(float, low, high, f"a number from {low:g} to {high:g}")
-
-
-def seconds(low: float, high: float) -> Callable[[str], float]:
-    """An option type: a number of seconds from ``low`` to ``high``."""
-    return _number(float, low, high, f"seconds, from {low:g} to {high:g}")
-
-
-def _number(kind: Callable[[str], T], low: T, high: T, allowed: str) -> Callable[[str], T]:
-    def parse(text: str) -> T:
-        try:
-            value = kind(text)
-            if low <= value <= high:  # type: ignore[operator]  # int or float; NaN is in no range
-                return value
-        except ValueError:
-            pass
-        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
-
-    return parse
-
-
-def address(text: str) -> tuple[str, int]:
-    """An option type: ``HOST:PORT``."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= 65535:
-        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: HOST:PORT, such as 127.0.0.1:50051")
-    try:
-        host.encode("idna")  # as a socket will, where it would be no OSError
-    except UnicodeError as error:
-        allowed = "HOST:PORT, with a host of labels of 1 to 63 characters"
-        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}") from error
-    return host, int(port)

@@ -18,20 +18,18 @@ import sys
 import time
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, get_args
+from typing import NoReturn
 
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import REQUESTS_MAX, Timeline
-from stock_service.rpc.transports import Dispatch, ServeOptions, load
+from stock_service.rpc.transports import ServeOptions, load
 
 _log = logging.getLogger(__name__)
 
 _DEFAULTS = ServeOptions()
-
-DISPATCHES = get_args(Dispatch)
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
@@ -78,10 +76,7 @@ def add_server_options(parser: Parser, transport: str) -> None:
     )
     help_text = f"note when each of the first {REQUESTS_MAX} requests was where, and write it when stopped"
     add("--timeline", type=Path, metavar="FILE", help=help_text)
-    if transport == "sockets":
-        help_text = "time for a request to be whole, and for a reply to be taken"
-        add("--read-s", type=seconds(0.05, 3600), default=_DEFAULTS.read_s, help=help_text)
-        add("--dispatch", choices=DISPATCHES, default=_DEFAULTS.dispatch, help="what one task of the executor is")
+    known.add_options(parser)
 
 
 def timeline_for(program: str, options: argparse.Namespace) -> Timeline | None:
@@ -104,7 +99,7 @@ def run(
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     _check_host(program, options.host, options.insecure)
     timeline = timeline or timeline_for(program, options)
-    serve_options = _serve_options(program, options, timeline)
+    serve_options = _serve_options(program, transport, options, timeline)
     try:
         return _run(program, transport, service, options, serve_options)
     except Exception:
@@ -168,7 +163,9 @@ def _write(timeline: Timeline, file: Path) -> bool:
     return True
 
 
-def _serve_options(program: str, options: argparse.Namespace, timeline: Timeline | None) -> ServeOptions:
+def _serve_options(
+    program: str, transport: str, options: argparse.Namespace, timeline: Timeline | None
+) -> ServeOptions:
     _raise_descriptor_limit(program, options.connections_max)
     return ServeOptions(
         host=options.host,
@@ -177,10 +174,9 @@ def _serve_options(program: str, options: argparse.Namespace, timeline: Timeline
         connections_max=options.connections_max,
         frame_bytes_max=options.frame_bytes_max,
         idle_s=options.idle_s,
-        read_s=getattr(options, "read_s", _DEFAULTS.read_s),
         pipeline_max=options.pipeline_max,
-        dispatch=getattr(options, "dispatch", _DEFAULTS.dispatch),
         timeline=timeline,
+        own=load(transport).own_options(options),
     )
 
 

@@ -1,9 +1,12 @@
-"""Transports: what carries a service's requests. One file each, with its server and its client.
+"""Transports: what carries a service's requests. One file or folder each, with its server and its client.
 
-A transport knows a ``Service`` and nothing of stocks. What a module must offer is ``Transport`` below; the table names
-the modules, and ``load`` imports the one that is asked for, so that a socket server never loads gRPC.
+A transport knows a ``Service`` and nothing of stocks. What a module must offer is ``Transport`` below: all that is
+special about it, so that nobody else names one. The table names the modules, and ``load`` imports the one that is asked
+for, so that a socket server never loads gRPC.
 """
 
+import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Literal, Protocol, cast
@@ -11,6 +14,7 @@ from typing import Literal, Protocol, cast
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import Timeline
+from stock_service.rpc.wire.codec import Codec, NullAnswers
 from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
 
 Address = tuple[str, int]
@@ -35,14 +39,12 @@ class ServeOptions:
     """Bytes of one request, at most."""
     idle_s: float = 300.0
     """A connection on which nothing happens for so long is closed."""
-    read_s: float = 10.0
-    """A request that has begun to arrive must be whole, and a reply be taken, within this; sockets only."""
     pipeline_max: int = 64
     """Requests under way on one connection, at most; the server reads no more until one is answered."""
-    dispatch: Dispatch = "request"
-    """Sockets only."""
     timeline: Timeline | None = None
     """Where to note when each request was where; None: nowhere, which costs nothing."""
+    own: object = None
+    """What the transport's ``own_options`` gave; None: its defaults."""
 
 
 class Server(Protocol):
@@ -77,8 +79,16 @@ class Connection(Protocol):
 class Transport(Protocol):
     """What a transport's module offers."""
 
+    LABEL: str
+    """Its name for people."""
     DEFAULT_PORT: int
     DEFAULT_EXECUTOR: str
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Adds the options that its server has beside those of every server, if any."""
+
+    def own_options(self, options: argparse.Namespace) -> object:
+        """What was given for them, as ``serve`` takes it in ``ServeOptions.own``; None where it has none."""
 
     def serve(self, service: Service, executor: Executor, options: ServeOptions) -> Server:
         """A server that listens when this returns. Raises OSError where it cannot."""
@@ -88,6 +98,16 @@ class Transport(Protocol):
 
         Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
         """
+
+    def codec(self, address: Address, timeout_s: float) -> Codec | None:
+        """What a new connection of the lean client speaks, ``timeout_s`` being told to the server with each request.
+
+        None where the protocol's bytes cannot be spoken without its library: then a load is sent by that alone. Loads
+        no library.
+        """
+
+    def null_answers(self, reply: bytes) -> Callable[[], NullAnswers] | None:
+        """What a server that does nothing says on a new connection: ``reply`` to everything. None where no codec is."""
 
 
 TRANSPORTS: dict[str, str] = {

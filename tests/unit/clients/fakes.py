@@ -10,6 +10,7 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import Mutex
 from stock_service.trading.model import Stock
 from stock_service.trading.service import stock_service
+from tests.raw_service import answered
 
 
 class Clock:
@@ -41,7 +42,7 @@ class FakeConnection:
         assert not self.closed
         self.calls.append((path, payload, timeout_s))
         self._before(len(self.calls))
-        return self._service.methods[path](payload)
+        return answered(self._service, path, payload)
 
     def close(self) -> None:
         self.closed = True

@@ -148,8 +148,8 @@ def test_a_fault_is_one_line_that_says_what_to_do(
 def test_who_cannot_be_reached_is_to_be_started() -> None:
     """The advice names the command of that transport's server."""
     fault: Fault = FAULTS[FaultCode.UNAVAILABLE]("nobody")
-    assert connecting.explained(fault, "sockets").endswith("python -m stock_service.socket_server")
-    assert connecting.explained(fault, "grpc").endswith("python -m stock_service.grpc_server")
+    assert connecting.explained(fault, "sockets").endswith("python -m stock_service serve --transport sockets")
+    assert connecting.explained(fault, "grpc").endswith("python -m stock_service serve --transport grpc")
     assert "check --address and --transport (what listens there may speak another" in connecting.explained(
         fault, "grpc"
     )

@@ -1,34 +1,47 @@
 """The studies' own services, and their one command."""
 
+import subprocess
 import sys
+import time
+from pathlib import Path
 
+import numpy
 import pytest
 
 from experiments.helloworld import greeter_pb2
-from experiments.server_process import Program
+from experiments.measure.programs import Program
 from experiments.services import SERVICES
 from experiments.services.echo import ECHO, echo
 from experiments.services.greeter import SAY_HELLO, greeter
+from experiments.services.slowed import slowed
 from experiments.v1 import echo_pb2
 from stock_service.rpc import transports
 from stock_service.rpc.errors import InvalidRequest
+from stock_service.rpc.service import Method, Service
+from stock_service.rpc.timeline import COLUMNS
 from stock_service.rpc.transports import TRANSPORTS
+from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import Mutex
+from stock_service.trading.service import LOOKUP, stock_service
+from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
+from tests.raw_service import answered
 
 
 def test_the_greeter_greets_under_its_original_name() -> None:
     """``/helloworld.Greeter/SayHello``, as in the gRPC examples."""
     assert SAY_HELLO == "/helloworld.Greeter/SayHello"
-    reply = greeter().methods[SAY_HELLO](greeter_pb2.HelloRequest(name="you").SerializeToString())
+    reply = answered(greeter(), SAY_HELLO, greeter_pb2.HelloRequest(name="you").SerializeToString())
     assert greeter_pb2.HelloReply.FromString(reply).message == "Hello you"
 
 
 def test_the_echo_gives_back_what_it_decoded() -> None:
     """And refuses what does not decode: it is no copy of bytes."""
-    answer = echo().methods[ECHO]
-    reply = answer(echo_pb2.EchoRequest(text="GameStart").SerializeToString())
+    reply = answered(echo(), ECHO, echo_pb2.EchoRequest(text="GameStart").SerializeToString())
     assert echo_pb2.EchoResponse.FromString(reply).text == "GameStart"
     with pytest.raises(InvalidRequest):
-        answer(b"\xff\xff")
+        answered(echo(), ECHO, b"\xff\xff")
 
 
 @pytest.mark.slow
@@ -46,3 +59,50 @@ def test_every_service_runs_on_every_transport_unchanged(name: str, transport: s
         finally:
             connection.close()
     assert greeter_pb2.HelloReply.FromString(reply).message == expected
+
+
+def test_a_slowed_service_answers_the_same_so_much_later() -> None:
+    """The time is added to what an answer takes, whatever that is; without any, it is the very service."""
+    stocks = stock_service(Exchange(MemoryCatalog(DEFAULT_STOCKS, Mutex)))
+    assert slowed(stocks, 0) is stocks
+    slow, began_ns = Method(LookupRequest, LookupResponse, _takes_two_ms), time.perf_counter_ns()
+    answered(slowed(Service("a.B", {"/a.B/C": slow}), 3000), "/a.B/C", b"")
+    assert time.perf_counter_ns() - began_ns >= 5_000_000
+    payload = LookupRequest(name="FishCo").SerializeToString()
+    assert answered(slowed(stocks, 10), LOOKUP, payload) == answered(stocks, LOOKUP, payload)
+
+
+def _takes_two_ms(_: LookupRequest) -> LookupResponse:
+    until_ns = time.perf_counter_ns() + 2_000_000
+    while time.perf_counter_ns() < until_ns:
+        pass
+    return LookupResponse()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_leaks")
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_the_stock_service_is_served_beside_them(transport: str, tmp_path: Path) -> None:
+    """With its own options, those of every server, and slowed; its locks are in the timeline."""
+    catalog, file = tmp_path / "catalog.toml", tmp_path / "timeline"
+    catalog.write_text('[[stocks]]\nname = "Only"\nprice = 1.50\nvolume_limit = 5\n')
+    command = [sys.executable, "-m", "experiments.services", "serve", "stock", "--transport", transport, "--port", "0"]
+    command += ["--catalog", str(catalog), "--locking", "per-stock", "--extra-us", "20000", "--timeline", str(file)]
+    with Program(command) as server:
+        connection = transports.load(transport).connect(server.ready(), 5.0)
+        began_s = time.monotonic()
+        reply = connection.call(LOOKUP, LookupRequest(name="Only").SerializeToString(), 5.0)
+        passed_s = time.monotonic() - began_s
+        connection.close()
+    assert LookupResponse.FromString(reply).price_cents == 150
+    assert passed_s >= 0.02
+    with numpy.load(file) as timeline:
+        assert (timeline["stamps"][:, COLUMNS.index("acquired")] > 0).all()
+
+
+@pytest.mark.slow
+def test_only_stocks_have_a_catalog() -> None:
+    """The option is unknown beside any other service."""
+    command = ["-m", "experiments.services", "serve", "echo", "--transport", "sockets", "--catalog", "x"]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    assert (done.returncode, "unrecognized arguments: --catalog x" in done.stderr) == (2, True)

@@ -4,30 +4,53 @@
 ``connect`` is the client. Linux only: the server sleeps in epoll and is woken through an eventfd.
 
 Limits, besides the executor's: ``connections_max`` (one more is told RESOURCE_EXHAUSTED and closed),
-``frame_bytes_max``, ``idle_s``, ``read_s``, ``pipeline_max``.
+``frame_bytes_max``, ``idle_s``, ``pipeline_max``, and of its own ``read_s`` (``options.py``).
 """
 
 from typing import assert_never
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.service import Service
-from stock_service.rpc.transports import ServeOptions, Server
+from stock_service.rpc.transports import Address, ServeOptions, Server
 from stock_service.rpc.transports.sockets.client import connect
+from stock_service.rpc.transports.sockets.codec import SocketCodec
 from stock_service.rpc.transports.sockets.connection_server import ConnectionServer
+from stock_service.rpc.transports.sockets.null import null_answers
+from stock_service.rpc.transports.sockets.options import SocketOptions, add_options, own_options
 from stock_service.rpc.transports.sockets.request_server import RequestServer
+from stock_service.rpc.wire.codec import Codec
 
-__all__ = ["DEFAULT_EXECUTOR", "DEFAULT_PORT", "connect", "serve"]
+__all__ = [
+    "DEFAULT_EXECUTOR",
+    "DEFAULT_PORT",
+    "LABEL",
+    "SocketOptions",
+    "add_options",
+    "codec",
+    "connect",
+    "null_answers",
+    "own_options",
+    "serve",
+]
 
+LABEL = "sockets"
 DEFAULT_PORT = 50052
 DEFAULT_EXECUTOR = "static-pool"
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
     """A server that listens when this returns. Raises OSError where it cannot."""
-    match options.dispatch:
+    own = options.own or SocketOptions()
+    assert isinstance(own, SocketOptions), f"the options of another transport: {own}"
+    match own.dispatch:
         case "request":
-            return RequestServer(service, executor, options)
+            return RequestServer(service, executor, options, own.read_s)
         case "connection":
-            return ConnectionServer(service, executor, options)
+            return ConnectionServer(service, executor, options, own.read_s)
         case unknown:
             assert_never(unknown)
+
+
+def codec(_address: Address, timeout_s: float) -> Codec:
+    """What a new connection of the lean client speaks."""
+    return SocketCodec(timeout_s)

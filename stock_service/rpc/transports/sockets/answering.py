@@ -7,12 +7,13 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Mapping
-from struct import Struct
+from dataclasses import dataclass
 
+from stock_service.rpc.call import Call
 from stock_service.rpc.errors import Fault, FaultCode
-from stock_service.rpc.service import Answer, Service
+from stock_service.rpc.service import Answer, CallAnswer, Service
 from stock_service.rpc.timeline import NO_METHOD, Timeline
-from stock_service.rpc.transports import ServeOptions
+from stock_service.rpc.transports import Address, ServeOptions
 from stock_service.rpc.wire.framing import RequestFrame, encode_reply
 
 _log = logging.getLogger(__name__)
@@ -23,17 +24,26 @@ BACKLOG = 1024
 READ_BYTES = 65536
 """Bytes asked for in one recv."""
 
-_TIMEVAL = Struct("@ll")
 
-Methods = Mapping[bytes, Answer]
+@dataclass(frozen=True, slots=True)
+class Methods:
+    """A service's methods by the bytes that name them on the wire: those of a request alone, and those of a call."""
 
-Answering = Callable[[Methods, RequestFrame, int], bytes]
+    plain: Mapping[bytes, Answer]
+    calling: Mapping[bytes, CallAnswer]
+
+
+Answering = Callable[[Methods, RequestFrame, int, Address], bytes]
 """``answer``, or what ``stamping`` makes of it."""
 
 
 def methods_of(service: Service) -> Methods:
-    """A service's methods by the bytes that name them on the wire."""
-    return {path.encode(): answer for path, answer in service.methods.items()}
+    """A service's methods as they are answered."""
+    methods = {path.encode(): method for path, method in service.methods.items()}
+    return Methods(
+        {name: method.answer() for name, method in methods.items() if not method.wants_call},
+        {name: method.answer_call() for name, method in methods.items() if method.wants_call},
+    )
 
 
 def listen(options: ServeOptions) -> socket.socket:
@@ -46,26 +56,24 @@ def arrived_bytes(connection: socket.socket) -> int:
     return int.from_bytes(fcntl.ioctl(connection, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
-def timeval(timeout_s: float) -> bytes:
-    """A time in seconds, of 1 µs or more, as the kernel's struct timeval; 0 there would mean for ever."""
-    whole_s = int(timeout_s)
-    return _TIMEVAL.pack(whole_s, max(1, int((timeout_s - whole_s) * 1e6)))
-
-
-def answer(methods: Methods, frame: RequestFrame, arrived_ns: int) -> bytes:
+def answer(methods: Methods, frame: RequestFrame, arrived_ns: int, peer: Address) -> bytes:
     """The reply's frame to a request's, a fault where it has no outcome; never raises.
 
     ``arrived_ns`` is when the request was read, on ``time.monotonic_ns``: a handler does not start once the client has
-    given up.
+    given up. ``peer`` is whom it was read from.
     """
     call, timeout_ms, name, payload = frame
     try:
         if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
             return refusal(call, FaultCode.DEADLINE_EXCEEDED, f"not begun within {timeout_ms} ms")
-        method = methods.get(name)
-        if method is None:
+        method = methods.plain.get(name)
+        if method is not None:
+            return encode_reply(call, 0, method(payload))
+        calling = methods.calling.get(name)
+        if calling is None:
             return refusal(call, FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}")
-        return encode_reply(call, 0, method(payload))
+        deadline_ns = arrived_ns + timeout_ms * 1_000_000 if timeout_ms else None
+        return encode_reply(call, 0, calling(Call(payload, f"{peer[0]}:{peer[1]}", deadline_ns)))
     except Fault as fault:
         return refusal(call, fault.code, fault.detail)
     except BaseException:  # SystemExit too: every request gets its reply
@@ -80,12 +88,12 @@ def stamping(timeline: Timeline, methods: Methods) -> Answering:
     given away is for the caller to note.
     """
     local = timeline.local
-    numbers = {name: timeline.method_number(name.decode()) for name in methods}
+    numbers = {name: timeline.method_number(name.decode()) for name in (*methods.plain, *methods.calling)}
 
-    def answer_stamped(methods: Methods, frame: RequestFrame, arrived_ns: int) -> bytes:
+    def answer_stamped(methods: Methods, frame: RequestFrame, arrived_ns: int, peer: Address) -> bytes:
         stamper = local.stamper
         stamper.begin(arrived_ns)
-        reply = answer(methods, frame, arrived_ns)
+        reply = answer(methods, frame, arrived_ns, peer)
         stamper.handled(numbers.get(frame.method, NO_METHOD))
         return reply
 

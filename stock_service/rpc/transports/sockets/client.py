@@ -8,7 +8,7 @@ import time
 
 from stock_service.rpc.errors import FAULTS, DeadlineExceeded, Fault, InternalFault, InvalidRequest, Unavailable
 from stock_service.rpc.transports import Address
-from stock_service.rpc.transports.sockets.answering import READ_BYTES, timeval
+from stock_service.rpc.transports.sockets.answering import READ_BYTES
 from stock_service.rpc.wire.framing import (
     CALL_MAX,
     METHOD_BYTES_MAX,
@@ -17,6 +17,7 @@ from stock_service.rpc.wire.framing import (
     encode_request,
     reply_decoder,
 )
+from stock_service.rpc.wire.timeval import timeval
 
 
 class SocketConnection:

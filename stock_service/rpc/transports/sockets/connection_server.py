@@ -33,9 +33,9 @@ from stock_service.rpc.transports.sockets.answering import (
     refusal,
     refuse_connection,
     stamping,
-    timeval,
 )
 from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame, request_decoder
+from stock_service.rpc.wire.timeval import timeval
 
 _log = logging.getLogger(__name__)
 
@@ -46,12 +46,13 @@ _ACCEPT_PAUSE_S = 0.1
 class ConnectionServer:
     """A server that is listening; see the module, and ``transports.Server``."""
 
-    def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
+    def __init__(self, service: Service, executor: Executor, options: ServeOptions, read_s: float) -> None:
         self._methods = methods_of(service)
         self._timeline = options.timeline
         self._answer: Answering = answer if self._timeline is None else stamping(self._timeline, self._methods)
         self._executor = executor
         self._options = options
+        self._read_s = read_s
         self._listener = listen(options)
         self._listener.setblocking(False)
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -104,7 +105,7 @@ class ConnectionServer:
         """Takes every connection that waits."""
         while True:
             try:
-                accepted, _ = self._listener.accept()
+                accepted, peer = self._listener.accept()
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     _log.warning("no room for another connection: %s", error.strerror)
@@ -113,9 +114,9 @@ class ConnectionServer:
                     _log.warning("a connection could not be accepted: %s", error.strerror)
                 return
             accepted.setblocking(True)
-            self._admit(accepted)
+            self._admit(accepted, peer)
 
-    def _admit(self, accepted: socket.socket) -> None:
+    def _admit(self, accepted: socket.socket, peer: Address) -> None:
         """Gives a connection to the executor, or turns it away."""
         limit = self._options.connections_max
         with self._changed:
@@ -126,18 +127,18 @@ class ConnectionServer:
             refuse_connection(accepted, FaultCode.RESOURCE_EXHAUSTED, f"{limit} connections are open, the limit")
             return
         try:
-            self._executor.execute(partial(self._serve, accepted))
+            self._executor.execute(partial(self._serve, accepted, peer))
         except Fault as fault:
             with self._changed:
                 self._open.discard(accepted)
                 refuse_connection(accepted, fault.code, fault.detail)
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _serve(self, connection: socket.socket, peer: Address) -> None:
         """One task: a connection from its first request to its last."""
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._options.read_s))
-            self._answer_all(connection, request_decoder(self._options.frame_bytes_max))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_s))
+            self._answer_all(connection, peer, request_decoder(self._options.frame_bytes_max))
         except OSError:
             pass  # the client has gone, or took no bytes within read_s: nobody is left to tell
         finally:
@@ -146,14 +147,14 @@ class ConnectionServer:
                 connection.close()
                 self._changed.notify_all()
 
-    def _answer_all(self, connection: socket.socket, decoder: FrameDecoder[RequestFrame]) -> None:
+    def _answer_all(self, connection: socket.socket, peer: Address, decoder: FrameDecoder[RequestFrame]) -> None:
         """Reads, answers and replies until the client leaves, errs or is out of time. Raises OSError."""
-        options, methods, answer_frame = self._options, self._methods, self._answer
+        options, read_s, methods, answer_frame = self._options, self._read_s, self._methods, self._answer
         send: Callable[[bytes], None] = connection.sendall
         if self._timeline is not None:
             send = _stamping_send(connection, self._timeline)
         _set_read_timeout(connection, options.idle_s)
-        late = f"a request was not whole within {options.read_s:g} s"
+        late = f"a request was not whole within {read_s:g} s"
         left = -1  # when stopping: bytes that had arrived by then and are still to be read
         partial_since_s = 0.0  # since when a request is half there; 0: none is
         while True:
@@ -175,7 +176,7 @@ class ConnectionServer:
                 if frame.call == 0:
                     fault = "call number 0, allowed: 1 to 4294967295"
                     break
-                send(answer_frame(methods, frame, arrived_ns))
+                send(answer_frame(methods, frame, arrived_ns, peer))
             if fault:
                 connection.sendall(refusal(0, FaultCode.INVALID_ARGUMENT, fault))
                 return
@@ -187,7 +188,7 @@ class ConnectionServer:
                 now_s = time.monotonic()
                 if frames or not partial_since_s:
                     partial_since_s = now_s
-                left_s = partial_since_s + options.read_s - now_s
+                left_s = partial_since_s + read_s - now_s
                 if left_s <= 0:
                     connection.sendall(refusal(0, FaultCode.DEADLINE_EXCEEDED, late))
                     return

@@ -6,6 +6,7 @@ request sends its reply itself. Replies to pipelined requests leave in the order
 Who may touch what: only the reading thread accepts, reads, registers and closes, so that no descriptor can be closed,
 and its number reused, under another thread's hands. A worker only sends, under the connection's lock; where more is to
 be done (the client does not take its replies, or a connection can now be read on or closed) it asks the reading thread.
+What is to be done is decided in ``wire/served_stream.py``.
 """
 
 import errno
@@ -35,7 +36,8 @@ from stock_service.rpc.transports.sockets.answering import (
     stamping,
 )
 from stock_service.rpc.transports.sockets.served_connection import ServedConnection
-from stock_service.rpc.wire.framing import FramingError, RequestFrame
+from stock_service.rpc.wire.framing import RequestFrame
+from stock_service.rpc.wire.served_stream import CLOSED, READING, Overdue, ServedStream
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ _EVENTS_MAX = 256
 class RequestServer:
     """A server that is listening; see the module, and ``transports.Server``."""
 
-    def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
+    def __init__(self, service: Service, executor: Executor, options: ServeOptions, read_s: float) -> None:
         self._methods = methods_of(service)
         self._executor = executor
         self._task: Callable[[ServedConnection, RequestFrame, int], None] = self._serve
@@ -55,8 +57,8 @@ class RequestServer:
             self._task, self._take = self._stamped_task(options.timeline), self._cut_now
         self._batch: list[partial[None]] = []
         self._options = options
-        self._pipeline_max = options.pipeline_max
-        self._sweep_s = max(0.05, min(options.idle_s, options.read_s) / 4)
+        self._read_s = read_s
+        self._sweep_s = max(0.05, min(options.idle_s, read_s) / 4)
         self._next_sweep_ns = 0
         self._listener = listen(options)
         self._listener.setblocking(False)
@@ -97,7 +99,7 @@ class RequestServer:
 
     def _serve(self, connection: ServedConnection, frame: RequestFrame, arrived_ns: int) -> None:
         """One task: answers a request and sends the reply."""
-        if connection.reply(answer(self._methods, frame, arrived_ns)):
+        if connection.reply(answer(self._methods, frame, arrived_ns, connection.peer)):
             self._attention.append(connection)
             self._wake()
 
@@ -106,7 +108,7 @@ class RequestServer:
         local, methods, answer_stamped = timeline.local, self._methods, stamping(timeline, self._methods)
 
         def serve(connection: ServedConnection, frame: RequestFrame, arrived_ns: int) -> None:
-            ask = connection.reply(answer_stamped(methods, frame, arrived_ns))
+            ask = connection.reply(answer_stamped(methods, frame, arrived_ns, connection.peer))
             local.stamper.end()
             if ask:
                 self._attention.append(connection)
@@ -155,22 +157,23 @@ class RequestServer:
             self._read(connection, now_ns)
         elif event & (select.EPOLLHUP | select.EPOLLERR):
             self._break(connection)
-        if event & select.EPOLLOUT and not connection.closed:
+        if event & select.EPOLLOUT and connection.stream.state is not CLOSED:
             connection.flush()
             self._attend(connection, now_ns)
 
     def _read(self, connection: ServedConnection, now_ns: int) -> None:
         """Reads once."""
+        stream = connection.stream
         try:
-            data = connection.socket.recv(READ_BYTES if connection.left < 0 else min(READ_BYTES, connection.left))
+            data = connection.socket.recv(READ_BYTES if stream.left < 0 else min(READ_BYTES, stream.left))
         except BlockingIOError:
-            connection.left = min(connection.left, 0)
+            stream.left = min(stream.left, 0)
             return
         except OSError:
             self._break(connection)
             return
         if not data:
-            connection.ending = True
+            stream.end()
             self._look_after(connection, now_ns)
             return
         self._take(connection, data, now_ns)
@@ -181,28 +184,11 @@ class RequestServer:
 
     def _cut(self, connection: ServedConnection, data: bytes, now_ns: int) -> None:
         """Dispatches the requests in what was read."""
-        connection.active_ns = now_ns
-        if connection.left > 0:
-            connection.left -= len(data)
-        try:
-            frames = connection.decoder.feed(data)
-        except FramingError as error:
-            connection.waiting.extend((frame, now_ns) for frame in error.frames)
-            connection.end_with(refusal(0, FaultCode.INVALID_ARGUMENT, str(error)))
-            self._look_after(connection, now_ns)
-            return
-        if connection.partial_ns or connection.decoder.pending_bytes:
-            connection.note_partial(bool(frames), now_ns)
-        if len(frames) == 1 and not connection.waiting and connection.in_flight < self._pipeline_max and frames[0].call:
-            self._dispatch(connection, frames[0], now_ns)  # what nearly always comes, without a look at anything else
+        frame = connection.stream.take(data, now_ns)
+        if frame is not None:
+            self._batch.append(partial(self._task, connection, frame, now_ns))
         else:
-            connection.waiting.extend((frame, now_ns) for frame in frames)
             self._look_after(connection, now_ns)
-
-    def _dispatch(self, connection: ServedConnection, frame: RequestFrame, now_ns: int) -> None:
-        """Puts a request into the batch that goes to the executor when all that is ready has been read."""
-        connection.received += 1
-        self._batch.append(partial(self._task, connection, frame, now_ns))
 
     def _execute_batch(self) -> None:
         """Has the executor answer what was read, and refuses what it has no room for."""
@@ -226,48 +212,40 @@ class RequestServer:
 
     def _read_last(self, connection: ServedConnection, now_ns: int) -> None:
         """Reads what has arrived, as far as the pipeline's limit lets it, and then never again."""
-        if connection.left < 0:
-            connection.left = arrived_bytes(connection.socket)
-        while connection.left and not (connection.closed or connection.ending or connection.paused):
+        stream = connection.stream
+        if stream.left < 0:
+            stream.left = arrived_bytes(connection.socket)
+        while stream.left and stream.state is READING:
             self._read(connection, now_ns)
-        connection.ending = connection.ending or not connection.left
+        if not stream.left:
+            stream.end()
         self._look_after(connection, now_ns)
 
     def _look_after(self, connection: ServedConnection, now_ns: int) -> None:
         """Dispatches what the pipeline's limit lets through, then reads on, waits to write, or closes."""
-        if connection.closed:
+        stream = connection.stream
+        if stream.state is CLOSED:
             return
-        connection.paused = True  # before in_flight is read: whoever answers from here on has us look again
-        waiting = connection.waiting
-        while waiting and not connection.unsent and connection.in_flight < self._pipeline_max:
-            frame, arrived_ns = waiting.popleft()
-            if frame.call == 0:
-                waiting.clear()
-                connection.end_with(refusal(0, FaultCode.INVALID_ARGUMENT, "call number 0, allowed: 1 to 4294967295"))
-            else:
-                self._dispatch(connection, frame, arrived_ns)
-        if connection.last_words and not waiting and connection.in_flight == 0:
-            frame_of_fault, connection.last_words = connection.last_words, b""
-            connection.received += 1  # the fault counts as one reply more
-            connection.reply(frame_of_fault)
-        if connection.done:
+        for frame, arrived_ns in stream.release():
+            self._batch.append(partial(self._task, connection, frame, arrived_ns))
+        words = stream.last_words()
+        if words:
+            connection.reply(words)
+        if stream.done:
             self._close(connection)
             return
-        connection.paused = bool(waiting) or connection.unsent or connection.in_flight >= self._pipeline_max
-        events = 0 if connection.paused or connection.ending else select.EPOLLIN
-        if connection.unsent:
+        stream.settle(now_ns)
+        events = select.EPOLLIN if stream.state is READING else 0
+        if stream.unsent:
             events |= select.EPOLLOUT
-            connection.note_blocked(now_ns)
-        if events != connection.events and not connection.broken:
+        if events != connection.events and connection.events >= 0:
             connection.events = events
             self._epoll.modify(connection.fd, events)
 
     def _break(self, connection: ServedConnection) -> None:
         """A connection that the client cut: closed as soon as no worker holds it."""
-        connection.waiting.clear()
-        connection.last_words = b""
-        connection.ending = connection.broken = True
-        if connection.in_flight == 0:
+        connection.stream.cut()
+        if connection.stream.done:
             self._close(connection)
         elif connection.events >= 0:
             connection.events = -1
@@ -277,7 +255,7 @@ class RequestServer:
         """Takes every connection that waits, or turns it away."""
         while self._accepting:
             try:
-                accepted, _ = self._listener.accept()
+                accepted, peer = self._listener.accept()
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     _log.warning("no room for another connection: %s; accepting again when one closes", error.strerror)
@@ -289,12 +267,14 @@ class RequestServer:
                 limit = self._options.connections_max
                 refuse_connection(accepted, FaultCode.RESOURCE_EXHAUSTED, f"{limit} connections are open, the limit")
                 continue
-            self._open(accepted, now_ns)
+            self._open(accepted, peer, now_ns)
 
-    def _open(self, accepted: socket.socket, now_ns: int) -> None:
+    def _open(self, accepted: socket.socket, peer: Address, now_ns: int) -> None:
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = ServedConnection(accepted, self._options.frame_bytes_max, now_ns)
+        options = self._options
+        stream = ServedStream(options.frame_bytes_max, options.pipeline_max, now_ns)
+        connection = ServedConnection(accepted, peer, stream)
         self._connections[connection.fd] = connection
         connection.events = select.EPOLLIN
         self._epoll.register(connection.fd, select.EPOLLIN)
@@ -315,20 +295,17 @@ class RequestServer:
     def _sweep(self, now_ns: int) -> None:
         """Closes the connections whose time is up."""
         self._next_sweep_ns = now_ns + int(self._sweep_s * 1e9)
-        idle_ns, read_ns = int(self._options.idle_s * 1e9), int(self._options.read_s * 1e9)
+        idle_ns, read_ns = int(self._options.idle_s * 1e9), int(self._read_s * 1e9)
         for connection in list(self._connections.values()):
-            if connection.in_flight or connection.unsent:
-                connection.active_ns = now_ns
-            if connection.blocked_ns and now_ns - connection.blocked_ns > read_ns:
-                self._break(connection)
-            elif connection.partial_ns and now_ns - connection.partial_ns > read_ns and not connection.silent:
-                detail = f"a request was not whole within {self._options.read_s:g} s"
-                connection.ending = True
-                connection.received += 1  # the fault counts as one reply more; it waits for none
-                connection.reply(refusal(0, FaultCode.DEADLINE_EXCEEDED, detail))
-                self._look_after(connection, now_ns)
-            elif now_ns - connection.active_ns > idle_ns and connection.in_flight == 0:
-                self._close(connection)
+            match connection.stream.overdue(now_ns, idle_ns, read_ns):
+                case Overdue.REPLY:
+                    self._break(connection)
+                case Overdue.REQUEST:
+                    detail = f"a request was not whole within {self._read_s:g} s"
+                    connection.reply(refusal(0, FaultCode.DEADLINE_EXCEEDED, detail))
+                    self._look_after(connection, now_ns)
+                case Overdue.IDLE:
+                    self._close(connection)
         if not self._draining:
             self._set_accepting(True)
 

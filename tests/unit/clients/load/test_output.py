@@ -52,7 +52,7 @@ def test_json_can_be_read_again() -> None:
     for run, written in zip(RUNS, json.loads(json_text(RUNS))["results"], strict=True):
         again = from_json(written["counted"])
         assert again.requests[ALL].p99_us == run.result.requests[ALL].p99_us
-        assert again.slices.replies().sum() == run.result.slices.replies().sum()
+        assert again.completed == run.result.completed
 
 
 def test_csv_has_a_line_for_each_run_and_request_type() -> None:

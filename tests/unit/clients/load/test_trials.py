@@ -14,11 +14,13 @@ from clients.load.thresholds import parse
 from tests.unit.clients.load.reports import OPEN, bad_arrivals, open_run
 
 LATE = (
-    "requests were sent late: the client may be too slow (give it --clients, --cpus of its own, or a quieter machine), "
-    "or the server had no room for more calls (--connections-per-client)"
+    "requests were sent late: try more --clients, --cpus of their own or a quieter machine; "
+    "if the server had no room for more calls, more --connections-per-client"
 )
 
-NONE = "no rate was shown to keep a p99 of 20 ms in 3 trials, from 300/s to 1,200/s"
+KEPT = "a p99 of at most 20 ms"
+
+NONE = f"no rate was shown to keep {KEPT} in 3 trials, from 300/s to 1,200/s"
 
 
 def judged(result: LoadResult) -> Trial:
@@ -81,13 +83,14 @@ def test_a_percentile_that_cannot_be_told_is_not_said() -> None:
 @pytest.mark.parametrize(
     ("rate_hz", "late", "said"),
     [
-        (5000.0, False, "highest rate with a p99 of at most 20 ms: 5000/s, within 5 %"),
-        (5000.0, True, f"highest rate with a p99 of at most 20 ms: 5000/s, within 5 %; above it {LATE}"),
+        (5000.0, False, f"highest rate with {KEPT}: 5000/s, within 5 %"),
+        (5000.0, True, f"at least 5000/s, limited by the client, with {KEPT}; above it {LATE}"),
+        (1e6, False, f"at least 1000000/s, the highest rate that is tried, with {KEPT}"),
         (None, False, f"{NONE}; {command.UNKEPT_WHY}"),
-        (None, True, f"{NONE}; {LATE}"),
+        (None, True, f"limited by the client: {NONE}; {LATE}"),
     ],
 )
 def test_a_search_says_what_may_have_been_the_limit(rate_hz: float | None, late: bool, said: str) -> None:
-    """Where sends were late it may be the client, or what the server takes at a time: both are named."""
+    """Where sends were late the client was: its rate is a lower bound of the server's, and no less is claimed."""
     trials = tuple(Trial(tried_hz, False, "") for tried_hz in (1200.0, 600.0, 300.0))
     assert command._conclusion(Found(rate_hz, trials, late), 20.0) == said

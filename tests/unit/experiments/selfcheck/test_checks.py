@@ -1,11 +1,11 @@
-"""The command ``selfcheck``: what it prints and keeps of what its checks find, and how it ends."""
+"""The checks together: what is printed and kept of what they find, and whether they passed."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from experiments import __main__, environment
+from experiments.results import environment
 from experiments.selfcheck import checks
 from experiments.selfcheck.checks import IDLE_LOAD_MAX, REPORT, Check
 from experiments.selfcheck.finding import Finding
@@ -21,7 +21,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Finding]]:
     found: dict[str, list[Finding]] = {}
 
     def check(name: str) -> Check:
-        return Check(f"Title of {name}", lambda _, __: found.get(name, []))
+        return Check(f"Title of {name}", lambda _: found.get(name, []))
 
     monkeypatch.setattr(checks, "CHECKS", {name: check(name) for name in checks.CHECKS})
     return found
@@ -33,35 +33,30 @@ def begun_at_load(load: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "look", lambda: replace(here, before=replace(here.before, load_1_min=load)))
 
 
-def test_the_command_knows_every_check() -> None:
-    """In the order in which they run."""
-    assert tuple(__main__.SELFCHECKS) == tuple(checks.CHECKS)
-
-
 @pytest.mark.parametrize(
-    ("of_replay", "of_ab", "status"),
-    [([GOOD], [GOOD], 0), ([GOOD], [GOOD, BAD], 1), ([BAD], [GOOD], 1), ([ABSENT], [GOOD], 0)],
+    ("of_replay", "of_ab", "passed"),
+    [([GOOD], [GOOD], True), ([GOOD], [GOOD, BAD], False), ([BAD], [GOOD], False), ([ABSENT], [GOOD], True)],
     ids=["all pass", "the last fails", "the first fails", "one is skipped"],
 )
-def test_one_that_fails_fails_the_command(
-    found: dict[str, list[Finding]], tmp_path: Path, of_replay: list[Finding], of_ab: list[Finding], status: int
+def test_one_that_fails_fails_them_all(
+    found: dict[str, list[Finding]], tmp_path: Path, of_replay: list[Finding], of_ab: list[Finding], passed: bool
 ) -> None:
     """Wherever it stands; a skipped one neither passes nor fails."""
     found |= {"replay": of_replay, "ab": of_ab}
-    assert __main__.main(["selfcheck", "replay", "ab", "--out", str(tmp_path)]) == status
+    assert checks.run(["replay", "ab"], overnight=False, out=tmp_path) == passed
 
 
 def test_every_finding_is_printed_and_kept(
     found: dict[str, list[Finding]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With what it showed, what it had to, and the word for it."""
-    found |= {"replay": [GOOD, BAD], "agreement": [ABSENT]}
-    assert not checks.run(["replay", "agreement"], overnight=False, out=tmp_path / "new")
+    found |= {"replay": [GOOD, BAD], "clients": [ABSENT]}
+    assert not checks.run(["replay", "clients"], overnight=False, out=tmp_path / "new")
     printed = capsys.readouterr().out.splitlines()
     assert printed == [
         "passed   replay: a clock: 12 µs; must: under 50 µs",
         "FAILED   replay: a queue: 7.1 ms; must: 2.77 ms within 5 %",
-        "skipped  agreement: ghz: run make go-tools; must: within 5 %",
+        "skipped  clients: ghz: run make go-tools; must: within 5 %",
     ]
     kept = (tmp_path / "new" / REPORT).read_text(encoding="utf-8")
     assert kept.startswith("# The instrument, checked (minutes)")

@@ -5,15 +5,14 @@ import os
 import signal
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from experiments.measure.programs import kept_to
 from experiments.selfcheck import peers
 from experiments.selfcheck.load import LoadFailed, finished, lookups
 from experiments.selfcheck.peers import Absent, Ask, CClient, Ghz, GoClient, H2load, Reading
-from experiments.server_process import kept_to
 
 ASK = Ask(("127.0.0.1", 1), connections=2, duration_s=1.0, warm_up_s=0.5)
 
@@ -46,14 +45,6 @@ def test_ghz_is_read_after_its_warm_up(tmp_path: Path) -> None:
     assert reading.throughput_hz == pytest.approx(10 / 0.91)
     assert reading.p50_us == pytest.approx(5500.0)
     assert reading.p99_us == pytest.approx(9910.0)
-
-
-def test_how_evenly_ghz_sent_is_read_where_it_has_a_rate(tmp_path: Path) -> None:
-    """Ten a second leave 100 ms between two: of four gaps after the warm-up one is under 50 ms, in whatever order."""
-    moments_s = (0.0, 0.01, 0.02, 0.03, 1.0, 1.4, 1.3, 1.1, 1.12)
-    sent = ghz(tmp_path, [detail(second, 1) for second in moments_s])
-    assert sent.load(replace(ASK, rate_hz=10.0)).close_share == 0.25
-    assert sent.load(ASK).close_share is None
 
 
 def test_a_failure_in_ghz_is_no_reading(tmp_path: Path) -> None:

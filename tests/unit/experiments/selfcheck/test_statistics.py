@@ -1,63 +1,147 @@
-"""The check of the statistics: it passes on the project's own, and catches wrong ones."""
+"""The check of the statistics: resampled noise is what it says, and wrong statistics do not pass."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from experiments import stats, synthetic
-from experiments.selfcheck import statistics
-from experiments.stats import Estimate
-from experiments.synthetic import FAMILIES, Size
+from experiments.design.sweep import Sweep
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judged, Values, judge_values
+from experiments.results import files
+from experiments.selfcheck import noise, statistics
+from experiments.selfcheck.noise import FAMILIES, Shape, recorded
+from experiments.selfcheck.statistics import Drawn, drawn, of_family
+from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.judge.synthetic_blocks import blocks, same, sweep
+
+SHAPE = Shape(experiments=40, blocks=20, pairs=60)
 
 
-def normal_interval(values: Sequence[float]) -> Estimate:
-    """A wrong one: the normal quantile in the place of Student's."""
-    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / np.sqrt(len(values))
-    return Estimate(float(np.exp(mean)), float(np.exp(mean - 1.96 * error)), float(np.exp(mean + 1.96 * error)), 6)
+def source(deviation: float = 0.1, blocks_deviation: float = 0.0, correlation: float = 0.0) -> list[noise.Numbers]:
+    """Twelve blocks of a recording."""
+    rng = np.random.default_rng(1)
+    made = []
+    for _ in range(12):
+        new = rng.normal(0, deviation, 80)
+        for place in range(1, 80):
+            new[place] = correlation * new[place - 1] + (1 - correlation**2) ** 0.5 * new[place]
+        made.append(new + rng.normal(0, blocks_deviation))
+    return made
 
 
-def wide_interval(values: Sequence[float]) -> Estimate:
-    """A wrong one, too wide."""
-    return stats.ratio_interval(values, 0.98)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_draws_symmetric_noise_of_the_shape_asked_for(name: str) -> None:
+    """Equal arms, on average, are equal; one seed gives the same."""
+    values = FAMILIES[name](source(), SHAPE, np.random.default_rng(2))
+    assert values.shape == SHAPE.whole
+    assert abs(values.mean()) < 4 * values.std() / (values.size / 10) ** 0.5
+    assert np.array_equal(values, FAMILIES[name](source(), SHAPE, np.random.default_rng(2)))
+    assert 0.05 < np.median(np.abs(values)) / 0.6745 < 0.2
 
 
-def covers(family: int, interval: statistics.Interval = stats.ratio_interval) -> list[bool | None]:
-    """Whether each finding of one family passed, over 1,000 experiments of six blocks."""
-    drawn = synthetic.draw(FAMILIES[family], 1000, Size(6, 800), np.random.default_rng([9, family]))
-    return [finding.passed for finding in statistics.coverage(drawn, 1, interval)]
+def test_independent_noise_is_the_recorded_values() -> None:
+    """No others, with either sign."""
+    kept = np.abs(np.concatenate(source()))
+    assert np.isin(np.abs(noise.independent(source(), SHAPE, np.random.default_rng(2))), kept).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", [0, 3, 6], ids=lambda number: FAMILIES[number].name)
-def test_a_wrong_interval_is_caught(family: int) -> None:
-    """The report's own passes; one with normal quantiles covers 90 %, one of another confidence 98 %: both fail."""
-    assert covers(family) == [True, True]
-    assert covers(family, normal_interval)[0] is False
-    assert covers(family, wide_interval)[0] is False
+def test_autocorrelated_noise_is_correlated_as_recorded() -> None:
+    """Within the runs that are taken together; redrawn one by one it is not."""
+
+    def correlation(draw: noise.Draw) -> float:
+        values = draw(source(correlation=0.8), SHAPE, np.random.default_rng(2))
+        return float((values[..., 1:] * values[..., :-1]).mean() / values.var())
+
+    assert correlation(noise.autocorrelated) > 0.6
+    assert abs(correlation(noise.independent)) < 0.05
 
 
-@pytest.mark.slow
-def test_without_the_gate_drifting_experiments_would_not_be_covered() -> None:
-    """All unsound ones are refused, and what is left is covered; all together are not."""
-    drawn = synthetic.draw(FAMILIES[5], 600, Size(), np.random.default_rng(3))
-    findings = statistics.coverage(drawn, 1)
-    assert [finding.passed for finding in findings] == [True, True, True]
-    held = [stats.ratio_interval(values).low <= 1.1 for values in drawn.log_ratios.tolist()]
-    assert np.mean(held) < 0.6
+def test_block_effects_keep_what_blocks_differ_by() -> None:
+    """Their means vary as the recorded ones do, which pairs redrawn one by one would lose."""
+
+    def spread(draw: noise.Draw) -> float:
+        return float(draw(source(0.1, 0.1), SHAPE, np.random.default_rng(2)).mean(axis=2).std())
+
+    assert spread(noise.block_effects) > 0.07
+    assert spread(noise.independent) < 0.03
+
+
+def test_outliers_are_one_sided_where_arms_are_not_to_be_equal() -> None:
+    """They only ever make a slice longer, and mostly the one above."""
+    rng = np.random.default_rng(2)
+    assert noise.outliers(source(0.01), replace(SHAPE, equal=False), rng).mean() > 0.02
+    assert abs(noise.outliers(source(0.01), SHAPE, rng).mean()) < 0.005
+
+
+def test_noise_is_read_from_a_recordings_a_a_pairs(tmp_path: Path) -> None:
+    """A source each; a folder without any is refused in one line."""
+    of = sweep(same("sockets"), same("grpc"))
+    files.write_sweep(tmp_path, of)
+    for block in blocks(of, dict.fromkeys(of.arms, 100.0), 6, 0.05):
+        files.append_block(tmp_path, block)
+    found = recorded(tmp_path)
+    assert [[len(block) for block in each] for each in found] == [[15] * 6] * 2
+    other = tmp_path / "other"
+    other.mkdir()
+    files.write_sweep(other, sweep())
+    with pytest.raises(UsageError, match="no A/A pair"):
+        recorded(other)
+    (finding,) = statistics.check(other)
+    assert finding.passed is False
+    assert "no A/A pair" in finding.shown
+
+
+def too_narrow(asked: Sweep, values: Mapping[str, Values], at_a_look: bool) -> Mapping[str, Judged]:
+    """Intervals a fifth narrower than Student's: about what the normal distribution's would be for five blocks."""
+
+    def narrowed(one: Estimate) -> Estimate:
+        return replace(
+            one, low=one.value * (one.low / one.value) ** 0.8, high=one.value * (one.high / one.value) ** 0.8
+        )
+
+    judged = judge_values(asked, values, at_a_look)
+    return {name: replace(each, typical=narrowed(each.typical)) for name, each in judged.items()}
+
+
+def each_its_own_family(asked: Sweep, values: Mapping[str, Values], at_a_look: bool) -> Mapping[str, Judged]:
+    """Without Holm's correction."""
+    apart = replace(asked, comparisons=tuple(replace(each, family=each.name) for each in asked.comparisons))
+    return judge_values(apart, values, at_a_look)
+
+
+def whole_level_at_every_look(asked: Sweep, values: Mapping[str, Values], at_a_look: bool) -> Mapping[str, Judged]:
+    """Without Bonferroni's over the looks."""
+    return judge_values(replace(asked, looks=asked.looks[-1:]), values, at_a_look)
+
+
+@pytest.fixture(scope="module")
+def noisy() -> Drawn:
+    """Experiments with noise enough to be undecided at first."""
+    return drawn(noise.independent, [source(1.0)], 500, np.random.default_rng(3))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_the_whole_check_passes() -> None:
-    """With 200 experiments a family, in the words of a report, each with what it must show."""
-    findings = statistics.check(experiments=200, seed=2)
-    assert [finding for finding in findings if not finding.passed] == []
-    assert len({finding.name for finding in findings}) == len(findings) >= 28
-    assert all(finding.shown and finding.must for finding in findings)
+@pytest.mark.parametrize(
+    ("judge", "fails"),
+    [
+        (judge_values, set()),
+        (too_narrow, {"coverage"}),
+        (each_its_own_family, {"false differences with a fixed number of blocks"}),
+        (whole_level_at_every_look, {"false differences with looks, one comparison"}),
+    ],
+)
+def test_wrong_statistics_do_not_pass(noisy: Drawn, judge: statistics.Judge, fails: set[str]) -> None:
+    """The project's own do."""
+    found = [each.name.rpartition(",")[0] for each in of_family("noisy", noisy, judge) if not each.passed]
+    assert set(found) >= fails
+    assert bool(found) == bool(fails)
 
 
-def test_too_few_experiments_are_refused() -> None:
-    """Of 99, a share says nothing."""
-    with pytest.raises(ValueError, match="needed: 100"):
-        statistics.check(99)
+@pytest.mark.slow
+def test_arrivals_are_told_apart() -> None:
+    """Poisson ones pass; constant, slow, paired, waving and sorted ones do not."""
+    assert all(each.passed for each in statistics._arrivals(100, np.random.default_rng(1)))

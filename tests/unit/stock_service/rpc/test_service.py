@@ -2,17 +2,44 @@
 
 import pytest
 
-from stock_service.rpc.service import method
+from stock_service.rpc.call import Call
+from stock_service.rpc.errors import InvalidRequest
+from stock_service.rpc.service import Method
 from stock_service.v1.stock_pb2 import LookupRequest, UpdateRequest
 
 
+def shorten(request: LookupRequest) -> UpdateRequest:
+    """A name's first letter. Raises ZeroDivisionError for none."""
+    return UpdateRequest(name=request.name[:1], price_cents=1 // len(request.name))
+
+
+def whose(request: LookupRequest, call: Call) -> UpdateRequest:
+    """Who asked."""
+    return UpdateRequest(name=f"{request.name} of {call.peer}")
+
+
 def test_any_function_of_messages_is_a_method() -> None:
-    """``method`` decodes, calls and encodes; what the function raises comes out as it is."""
-
-    def shorten(request: LookupRequest) -> UpdateRequest:
-        return UpdateRequest(name=request.name[:1], price_cents=1 // len(request.name))
-
-    answer = method(LookupRequest, shorten)
+    """It decodes, calls and encodes; what the function raises comes out as it is."""
+    answer = Method(LookupRequest, UpdateRequest, shorten).answer()
     assert UpdateRequest.FromString(answer(LookupRequest(name="X").SerializeToString())).name == "X"
     with pytest.raises(ZeroDivisionError):
         answer(b"")
+
+
+def test_a_function_that_wants_the_call_gets_it() -> None:
+    """After the request, which is decoded as for any other."""
+    answer = Method(LookupRequest, UpdateRequest, whose, wants_call=True).answer_call()
+    call = Call(LookupRequest(name="X").SerializeToString(), "a:1")
+    assert UpdateRequest.FromString(answer(call)).name == "X of a:1"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [Method(LookupRequest, UpdateRequest, shorten), Method(LookupRequest, UpdateRequest, whose, wants_call=True)],
+)
+def test_every_method_answers_a_call(method: Method[LookupRequest, UpdateRequest]) -> None:
+    """Whoever carries a call need not ask which kind it is; undecodable bytes are the same fault of both."""
+    answer = method.answer_call()
+    assert UpdateRequest.FromString(answer(Call(LookupRequest(name="X").SerializeToString(), "a:1"))).name[0] == "X"
+    with pytest.raises(InvalidRequest, match="2 bytes that are no stock_service"):
+        answer(Call(b"\xff\xff"))

@@ -1,4 +1,4 @@
-"""Locks: who excludes whom, that neither readers nor writers starve, and what is measured of the waits."""
+"""Locks: who excludes whom, and that neither readers nor writers starve."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
@@ -6,7 +6,8 @@ from threading import Barrier, Condition, Event, Lock, Thread, current_thread
 
 import pytest
 
-from stock_service.trading.locking import LOCKINGS, Held, Locking, Measured, ReadWriteLock
+from stock_service.rpc.timeline import Timeline
+from stock_service.trading.locking import LOCKINGS, Held, Locking, ReadWriteLock, Stamped
 
 WAIT_S = 10.0
 """A bound for what must not take long; only reached when something hangs."""
@@ -276,36 +277,16 @@ def test_a_lock_that_starves_is_found_out() -> None:
     assert not relay.lets_in(Lock(), StarvedBy(relay), BARELY_S)
 
 
-class Clock:
-    """A clock that goes on by 5 at every look."""
-
-    def __init__(self) -> None:
-        self.now_ns = 0
-
-    def __call__(self) -> int:
-        self.now_ns += 5
-        return self.now_ns
-
-
-def test_waits_are_measured_by_kind() -> None:
-    """Every wait for a lock is noted as read or write, up to the bound; the lock is held and let go as without."""
-    locking = Measured(LOCKINGS["mutex"](NAMES), Clock(), waits_max=2)
-    for what in ("read A", "write A", "write B", "write A"):
-        lock = held(locking, what)
-        assert lock is not None
-        with lock:
-            pass
-    assert locking.waits_ns == {"read": [5], "write": [5, 5]}
+@pytest.mark.parametrize("name", LOCKINGS)
+def test_a_stamped_lock_excludes_as_it_did(name: str) -> None:
+    """Noting who waited changes nothing about who excludes whom."""
+    locking = Stamped(LOCKINGS[name](NAMES), NAMES, Timeline(1))
+    for what in ("read A", "write A"):
+        for other in ("read A", "write A", "read B", "write B"):
+            together = (what, other) in TOGETHER[name]
+            assert enters(held(locking, what), held(locking, other)) is together, (what, other)
 
 
-def test_no_wait_is_measured_where_there_is_no_lock() -> None:
-    """A reader of the snapshot strategy waits for nothing, so nothing is noted."""
-    locking = Measured(LOCKINGS["snapshot"](NAMES), Clock())
-    assert locking.reading("A") is None
-    assert locking.waits_ns == {"read": [], "write": []}
-
-
-def test_a_measured_lock_excludes() -> None:
-    """Measuring changes nothing about who excludes whom."""
-    locking = Measured(LOCKINGS["mutex"](NAMES), Clock())
-    assert enters(locking.writing("A"), locking.writing("B")) is False
+def test_no_wait_is_noted_where_there_is_no_lock() -> None:
+    """A reader of the snapshot strategy waits for nothing."""
+    assert Stamped(LOCKINGS["snapshot"](NAMES), NAMES, Timeline(1)).reading("A") is None

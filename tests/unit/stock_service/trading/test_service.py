@@ -23,6 +23,7 @@ from stock_service.v1.stock_pb2 import (
     UpdateRequest,
     UpdateResponse,
 )
+from tests.raw_service import answered
 
 SIDE_BUY = stock_pb2.SIDE_BUY
 
@@ -45,14 +46,14 @@ def test_its_methods_are_those_of_the_protocol() -> None:
 
 def test_a_session_in_bytes() -> None:
     """Requests and replies are the encoded messages, every field of them."""
-    methods = service().methods
+    stocks = service()
     trade = TradeRequest(name="A", quantity=4, side=stock_pb2.SIDE_SELL, request_id="id").SerializeToString()
     traded = TradeResponse(status=stock_pb2.STATUS_OK, volume=4, sequence=1)
-    assert TradeResponse.FromString(methods[TRADE](trade)) == traded
-    assert TradeResponse.FromString(methods[TRADE](trade)) == traded
-    updated = methods[UPDATE](UpdateRequest(name="A", price_cents=2000).SerializeToString())
+    assert TradeResponse.FromString(answered(stocks, TRADE, trade)) == traded
+    assert TradeResponse.FromString(answered(stocks, TRADE, trade)) == traded
+    updated = answered(stocks, UPDATE, UpdateRequest(name="A", price_cents=2000).SerializeToString())
     assert UpdateResponse.FromString(updated) == UpdateResponse(status=stock_pb2.STATUS_OK, sequence=2)
-    found = methods[LOOKUP](LookupRequest(name="A").SerializeToString())
+    found = answered(stocks, LOOKUP, LookupRequest(name="A").SerializeToString())
     assert LookupResponse.FromString(found) == LookupResponse(
         status=stock_pb2.STATUS_OK, price_cents=2000, volume=4, sequence=2
     )
@@ -77,16 +78,16 @@ def test_a_session_in_bytes() -> None:
 def test_bad_values_are_outcomes(path: str, request_message: Message, status: int) -> None:
     """Empty messages, extreme numbers and unknown enum values are refused in the reply, which is otherwise empty."""
     types: Types = {LOOKUP: LookupResponse, TRADE: TradeResponse, UPDATE: UpdateResponse}
-    reply = types[path].FromString(service().methods[path](request_message.SerializeToString()))
+    reply = types[path].FromString(answered(service(), path, request_message.SerializeToString()))
     assert [(field.name, value) for field, value in reply.ListFields()] == [("status", status)]
 
 
 def test_the_largest_numbers_fit() -> None:
     """Price and volume of 2^63 - 1 come back as they are."""
-    reply = LookupResponse.FromString(service().methods[LOOKUP](LookupRequest(name="Max").SerializeToString()))
+    reply = LookupResponse.FromString(answered(service(), LOOKUP, LookupRequest(name="Max").SerializeToString()))
     assert reply.price_cents == INT64_MAX
     largest = UpdateRequest(name="A", price_cents=INT64_MAX).SerializeToString()
-    assert UpdateResponse.FromString(service().methods[UPDATE](largest)).status == stock_pb2.STATUS_OK
+    assert UpdateResponse.FromString(answered(service(), UPDATE, largest)).status == stock_pb2.STATUS_OK
 
 
 UNDECODABLE = {
@@ -105,7 +106,7 @@ def test_bytes_that_do_not_decode_are_a_fault(path: str, what: str) -> None:
     payload = UNDECODABLE[what]
     name = path.rpartition("/")[2]
     with pytest.raises(InvalidRequest) as refused:
-        service().methods[path](payload)
+        answered(service(), path, payload)
     assert str(refused.value) == f"INVALID_ARGUMENT: {len(payload)} bytes that are no stock_service.v1.{name}Request"
 
 
@@ -115,5 +116,5 @@ def test_any_bytes_get_a_reply_or_a_fault(path: str, payload: bytes) -> None:
     types: Types = {LOOKUP: LookupResponse, TRADE: TradeResponse, UPDATE: UpdateResponse}
     encoded: bytes | None = None
     with suppress(InvalidRequest):
-        encoded = service().methods[path](payload)
+        encoded = answered(service(), path, payload)
     assert encoded is None or types[path].FromString(encoded).status != stock_pb2.STATUS_UNSPECIFIED

@@ -13,6 +13,7 @@ from stock_service.rpc.errors import InternalFault
 from stock_service.trading.model import Side, Status
 from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
+from tests.raw_service import answered
 from tests.unit.clients.fakes import service
 
 STOCKS = ("GameStart", "FishCo", "BoarCo", "MenhirCo")
@@ -115,10 +116,10 @@ def test_updates_set_several_prices() -> None:
 def test_every_request_is_one_that_the_service_answers_with_ok() -> None:
     """And its reply passes the check, with the outcome of its type."""
     plan = dataclasses.replace(PLAN, mix={"lookup": 1.0, "trade": 1.0, "update": 1.0})
-    answers = service().methods
+    stocks = service()
     firsts = {LOOKUP: 0, TRADE: TYPE_STEP, UPDATE: 2 * TYPE_STEP}
     for request in drawn(plan)[:500]:
-        assert request.check(answers[request.path](request.payload)) == firsts[request.path] + Status.OK
+        assert request.check(answered(stocks, request.path, request.payload)) == firsts[request.path] + Status.OK
 
 
 def test_a_wrong_reply_is_caught_and_never_remembered() -> None:

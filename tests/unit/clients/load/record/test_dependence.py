@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from clients.load.record import dependence
-from clients.load.record.dependence import arrival_check, design_effect
+from clients.load.record.dependence import arrival_check, cluster_effect, design_effect
 
 Gaps = npt.NDArray[np.int64]
 
@@ -40,6 +40,27 @@ def test_the_design_effect_of_exceedances_that_come_in_runs_is_their_length() ->
     rng = np.random.default_rng(2)
     effects = [design_effect(np.repeat(rng.random(5000) < 0.01, 20)) for _ in range(20)]
     assert float(np.mean(effects)) == pytest.approx(20, rel=0.15)
+
+
+def test_clusters_of_unequal_size_are_one_value_each() -> None:
+    """Clusters whose values are all alike: what a value is worth is one over the size-weighted mean of sizes."""
+    rng = np.random.default_rng(5)
+    effects = []
+    for _ in range(50):
+        sizes = rng.integers(1, 40, 400)
+        above = rng.random(400) < 0.1
+        share = (sizes * above).sum() / sizes.sum()
+        effects.append(cluster_effect(sizes, sizes * above, share * (1 - share)))
+    assert np.median(effects) == pytest.approx(26.7, rel=0.1)  # of 1 to 39: mean of squares ÷ mean
+
+
+def test_independent_clusters_have_no_effect_and_nothing_is_told_of_one() -> None:
+    """As many above as chance puts into each."""
+    rng = np.random.default_rng(6)
+    sums = rng.binomial(100, 0.1, 2000)
+    assert cluster_effect(np.full(2000, 100), sums, 0.09) < 1.15
+    assert cluster_effect(np.array([100]), np.array([10]), 0.09) == 1
+    assert cluster_effect(np.array([0, 0]), np.array([0, 0]), 0.0) == 1
 
 
 def test_batches_are_long_even_in_a_long_run() -> None:

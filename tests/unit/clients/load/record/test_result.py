@@ -3,6 +3,7 @@
 import json
 from dataclasses import fields, replace
 
+import msgspec
 import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
@@ -129,14 +130,6 @@ def test_clients_that_share_cores_are_held_against_all_of_them(cpu_s: float, cor
     result = combine(replace(PLAN, clients=4), WINDOW, reports, cores=cores)
     assert result.load_limited is limited
     assert from_json(json.loads(json.dumps(to_json(result)))).load_limited is limited
-
-
-def test_what_was_kept_before_these_were_counted_is_read() -> None:
-    """How many cores is then not known; the busiest client still tells."""
-    document = to_json(combine(PLAN, WINDOW, [report(0, closed_records(), cpu_s=1.7)], cores=2))
-    del document["cores"], document["unanswered"]
-    again = from_json(document)
-    assert (again.cores, again.unanswered, again.load_limited) == (None, 0, True)
 
 
 def test_what_waited_when_clients_were_interrupted_is_added_and_kept() -> None:
@@ -273,8 +266,6 @@ def test_what_is_kept_gives_every_number_again(result: LoadResult) -> None:
         "completed",
     )
     assert [getattr(again, name) for name in computed] == [getattr(result, name) for name in computed]
-    for percentile in (50, 99):
-        assert again.slices.design_effect(percentile) == result.slices.design_effect(percentile)
 
 
 def test_kept_histograms_are_read_by_other_tools() -> None:
@@ -287,22 +278,10 @@ def test_kept_histograms_are_read_by_other_tools() -> None:
     assert histogram.get_value_at_percentile(50) == pytest.approx(200_000, rel=1e-3)
 
 
-@pytest.mark.parametrize("missing", ["loop", "parts", "slices", "connects", "began", "arrivals"])
+@pytest.mark.parametrize("missing", ["rate_hz", "parts", "connects", "began", "arrivals", "cores"])
 def test_what_is_not_whole_is_refused(missing: str) -> None:
     """By an error that whoever reads a file can expect."""
     document = to_json(open_run(count=200))
     del document[missing]
-    with pytest.raises(KeyError):
+    with pytest.raises(msgspec.ValidationError, match=missing):
         from_json(document)
-
-
-def test_replies_by_type_that_do_not_add_up_are_refused() -> None:
-    """A document that was changed by hand; one that is older and has none by type is taken."""
-    document = to_json(open_run())
-    parts = json.loads(json.dumps(document))
-    parts["parts"]["trade"]["completed"] += 1
-    with pytest.raises(ValueError, match="replies in the window by type"):
-        from_json(parts)
-    for part in parts["parts"].values():
-        del part["completed"]
-    assert from_json(parts).answered_hz("all") == open_run().throughput_hz

@@ -1,4 +1,7 @@
-"""What tests of whole runs have in common: a run that the machine let be, and what must hold of every run."""
+"""What tests of whole runs have in common: which runs, one that the machine let be, and what must hold of every run."""
+
+import itertools
+from collections.abc import Iterable
 
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import LoadResult
@@ -28,3 +31,13 @@ def assert_accounted(result: LoadResult) -> None:
     """Every request that was begun was recorded, and none of them failed."""
     assert result.began == result.recorded > 0
     assert result.errors == {}
+
+
+def half(*factors: Iterable[object]) -> list[tuple[object, ...]]:
+    """Half of all combinations of factors: those in which the levels' places add up to an even number.
+
+    Where each factor has two levels, every level is combined with every one of all factors but one.
+    """
+    levels = [list(factor) for factor in factors]
+    places = itertools.product(*(range(len(each)) for each in levels))
+    return [tuple(each[at] for each, at in zip(levels, place, strict=True)) for place in places if sum(place) % 2 == 0]

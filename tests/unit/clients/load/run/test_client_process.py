@@ -12,7 +12,7 @@ import pytest
 from clients.load.plan.load_plan import ClientKind, LoadPlan
 from clients.load.record.records import Deadline, Window
 from clients.load.run import client_process
-from clients.load.run.client_process import Client, Interrupted, Stopping, _Alone, _Multiplexed, _Threads
+from clients.load.run.client_process import Client, Interrupted, Stopping, _Multiplexed, _Threads
 from stock_service.rpc.process.command_line import address
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -136,8 +136,6 @@ def close(client: Client) -> None:
         load._pool.shutdown()
         for driver in load._drivers:
             driver.close()
-    elif isinstance(load, _Alone):
-        load._driver.close()
 
 
 def test_a_client_that_cannot_connect_says_why(server: str) -> None:

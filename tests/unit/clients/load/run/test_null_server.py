@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from clients import replies
-from clients.load.run.null_server import HELLO, PREFACE, REPLY, NullServer, frame
+from clients.load.run.null_server import REPLY, NullServer, answers_of
 from stock_service.rpc.transports import load
 from stock_service.rpc.wire.framing import ReplyFrame, encode_request, reply_decoder
+from stock_service.rpc.wire.grpc_null import HELLO
+from stock_service.rpc.wire.http2 import PREFACE, frame
 from stock_service.trading.service import LOOKUP
 
 ROOT = Path(__file__).resolve().parents[5]
@@ -29,7 +31,9 @@ END_STREAM, ACK = 1, 1
 @contextmanager
 def serving(transport: str, before: Callable[[NullServer], None] = lambda _: None) -> Iterator[tuple[str, int]]:
     """A server in a thread, and what is done with it before: where it listens."""
-    server = NullServer(transport, 0)
+    answers = answers_of(transport)
+    assert answers is not None
+    server = NullServer(answers, 0)
     before(server)
     thread = threading.Thread(target=server.serve, name="null-server")
     thread.start()

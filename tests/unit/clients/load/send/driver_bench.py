@@ -6,7 +6,7 @@ from itertools import repeat
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.workload import Request, Workload
 from clients.load.record.records import Deadline
-from clients.load.send.driver import Driver, KeptAlive, PerRequest, Surroundings
+from clients.load.send.driver import Driver, Surroundings
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Connection
@@ -15,7 +15,8 @@ from tests.unit.clients.fakes import Clock, FakeConnection, service
 PLAN = LoadPlan("sockets", ("127.0.0.1", 1), 1, {"lookup": 1.0}, ("GameStart", "FishCo"), 0.0, 1.0)
 
 DAY_NS = 10**14
-KINDS: tuple[type[KeptAlive | PerRequest], ...] = (KeptAlive, PerRequest)
+EACH = (False, True)
+"""A kept connection, and one for each request."""
 
 
 def requests() -> Iterator[Request]:
@@ -98,9 +99,9 @@ class Bench:
             self.deadline.ns = 0
 
 
-def driven(kind: type[KeptAlive | PerRequest], bench: Bench) -> Driver:
+def driven(per_request: bool, bench: Bench) -> Driver:
     """A driver that has run until the bench's deadline."""
-    driver = kind(requests(), bench.surroundings())
+    driver = Driver(requests(), bench.surroundings(), per_request)
     driver.connect()
     assert driver.first_call(DAY_NS)
     assert not driver.drive()

@@ -12,12 +12,12 @@ import pytest
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.workload import Workload
 from clients.load.record.records import Deadline
-from clients.load.send.codec import Codec, Prepared, Reply
 from clients.load.send.driver import Surroundings
 from clients.load.send.lanes import Lanes
-from clients.load.send.socket_codec import SocketCodec
 from stock_service.rpc.errors import InternalFault, Unavailable
 from stock_service.rpc.transports import Address
+from stock_service.rpc.transports.sockets.codec import SocketCodec
+from stock_service.rpc.wire.codec import Codec, Prepared, Reply
 from stock_service.rpc.wire.framing import RequestFrame, encode_reply, request_decoder
 from stock_service.v1 import stock_pb2
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from clients.load.send import lean_connection
 from clients.load.send.lean_connection import LeanConnection
-from clients.load.send.lean_grpc import GrpcCodec
 from stock_service.rpc.wire import http2
-from tests.unit.clients.load.send.grpc_server_bytes import AUTHORITY, GREETING, GrpcServerBytes, frames_of
+from stock_service.rpc.wire.grpc_codec import GrpcCodec
+from tests.unit.stock_service.rpc.wire.grpc_server_bytes import AUTHORITY, GREETING, GrpcServerBytes, frames_of
 
 WAIT_S = 10.0
 """How long anything that must happen may take; far more than it does."""

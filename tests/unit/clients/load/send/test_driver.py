@@ -5,21 +5,21 @@ from itertools import islice, pairwise
 import pytest
 
 from clients.load.plan.outcomes import FAULT_FIRST, INVALID_REPLY
-from clients.load.send.driver import BLOCK, PAUSE_S, KeptAlive, PerRequest
+from clients.load.send.driver import BLOCK, PAUSE_S, Driver
 from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode, Overloaded, Unavailable
-from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Connection
 from stock_service.trading.model import Status
+from tests.raw_service import raw_service
 from tests.unit.clients.fakes import CannedConnection, FakeConnection, service
-from tests.unit.clients.load.send.driver_bench import DAY_NS, KINDS, Bench, driven, requests
+from tests.unit.clients.load.send.driver_bench import DAY_NS, EACH, Bench, driven, requests
 
 OK = int(Status.OK)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_call_is_recorded_in_order(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_every_call_is_recorded_in_order(per_request: bool) -> None:
     """When it was sent and done, and that it was OK; the loop is closed: none is sent before the last is done."""
-    records = driven(kind, Bench(calls=50)).records
+    records = driven(per_request, Bench(calls=50)).records
     assert list(records.outcomes) == [OK] * 50
     assert all(sent < done for sent, done in zip(records.sent, records.done, strict=True))
     assert all(done < sent for done, sent in zip(records.done, records.sent[1:], strict=False))
@@ -28,7 +28,7 @@ def test_every_call_is_recorded_in_order(kind: type[KeptAlive | PerRequest]) -> 
 def test_a_kept_alive_connection_is_one_and_is_timed_apart() -> None:
     """Its making is in no response time: every call takes the same."""
     bench = Bench(calls=50)
-    records = driven(KeptAlive, bench).records
+    records = driven(False, bench).records
     assert len(bench.connections) == 1
     assert list(records.connect_ns) == [1001]
     assert {done - sent for sent, done in zip(records.sent, records.done, strict=True)} == {101}
@@ -37,18 +37,18 @@ def test_a_kept_alive_connection_is_one_and_is_timed_apart() -> None:
 def test_a_connection_per_request_is_in_its_response_time() -> None:
     """And reported apart as well; each is closed before the next is made."""
     bench = Bench(calls=50)
-    records = driven(PerRequest, bench).records
+    records = driven(True, bench).records
     assert len(bench.connections) == 51  # the first only sees whether there is a server
     assert all(connection.closed for connection in bench.connections)
     assert len(records.connect_ns) == 50
     assert min(done - sent for sent, done in zip(records.sent, records.done, strict=True)) > 1100
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_sends_what_was_drawn(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_it_sends_what_was_drawn(per_request: bool) -> None:
     """In that order, leaving nothing out, over folds and blocks."""
     bench = Bench(calls=3 * BLOCK + 1)
-    driven(kind, bench)
+    driven(per_request, bench)
     sent = [call for connection in bench.connections for call in connection.calls]
     assert [payload for _, payload, _ in sent] == [request.payload for request in islice(requests(), 3 * BLOCK + 1)]
 
@@ -56,7 +56,7 @@ def test_it_sends_what_was_drawn(kind: type[KeptAlive | PerRequest]) -> None:
 def test_it_stops_to_have_its_records_folded() -> None:
     """At the bound, to within a block; and goes on afterwards."""
     bench = Bench(calls=1000)
-    driver = KeptAlive(requests(), bench.surroundings(records_max=100))
+    driver = Driver(requests(), bench.surroundings(records_max=100))
     driver.connect()
     assert driver.first_call(DAY_NS)
     assert driver.drive()
@@ -67,10 +67,8 @@ def test_it_stops_to_have_its_records_folded() -> None:
 
 
 @pytest.mark.parametrize("fault", [DeadlineExceeded("late"), Unavailable("gone"), Overloaded("full")])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_fault_is_recorded_once_and_the_connection_made_anew(
-    kind: type[KeptAlive | PerRequest], fault: Fault
-) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_a_fault_is_recorded_once_and_the_connection_made_anew(per_request: bool, fault: Fault) -> None:
     """By its kind; the request is not sent again, and the server is left alone for a moment."""
     bench = Bench(calls=20)
     failed: list[bytes] = []
@@ -92,10 +90,10 @@ def test_a_fault_is_recorded_once_and_the_connection_made_anew(
         return bench.connections[-1]
 
     bench._connect = connect
-    records = driven(kind, bench).records
+    records = driven(per_request, bench).records
     assert list(records.outcomes) == [OK] * 9 + [FAULT_FIRST + fault.code] + [OK] * 10
-    assert len(records.connect_ns) == (2 if kind is KeptAlive else 19)
-    assert list(records.firsts) == ([0, 10] if kind is KeptAlive else [0])
+    assert len(records.connect_ns) == (2 if not per_request else 19)
+    assert list(records.firsts) == ([0, 10] if not per_request else [0])
     assert records.sent[10] - records.done[9] >= PAUSE_S * 1e9
     sent = [payload for connection in bench.connections for _, payload, _ in connection.calls]
     assert sent == [request.payload for request in islice(requests(), 20)]
@@ -115,7 +113,7 @@ def test_failed_attempts_to_connect_are_counted_and_spaced() -> None:
         raise Unavailable("refused")
 
     bench._connect = connect
-    driver = KeptAlive(requests(), bench.surroundings())
+    driver = Driver(requests(), bench.surroundings())
     driver.connect()
     assert driver.first_call(DAY_NS)
     assert not driver.drive()
@@ -126,20 +124,20 @@ def test_failed_attempts_to_connect_are_counted_and_spaced() -> None:
     assert all(later - sooner >= PAUSE_S * 1e9 for sooner, later in pairwise(attempts[1:]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_server_that_is_not_there_is_the_callers_to_know(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_a_server_that_is_not_there_is_the_callers_to_know(per_request: bool) -> None:
     """At the first connection; later it is an error among others."""
 
     def refused() -> Connection:
         raise Unavailable("refused")
 
-    driver = kind(requests(), Bench(calls=1, connect=refused).surroundings())
+    driver = Driver(requests(), Bench(calls=1, connect=refused).surroundings(), per_request)
     with pytest.raises(Unavailable):
         driver.connect()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_first_call_waits_until_the_run_ends_and_is_no_error(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_a_first_call_waits_until_the_run_ends_and_is_no_error(per_request: bool) -> None:
     """Longer than any timeout: a client that the server never takes up is starved."""
     bench = Bench(calls=10)
     end_ns = 10**12
@@ -152,7 +150,7 @@ def test_a_first_call_waits_until_the_run_ends_and_is_no_error(kind: type[KeptAl
             raise DeadlineExceeded("never taken up")
 
     bench._connect = lambda: Starving(service())
-    driver = kind(requests(), bench.surroundings())
+    driver = Driver(requests(), bench.surroundings(), per_request)
     driver.connect()
     assert not driver.first_call(end_ns)
     assert waited_s[0] == pytest.approx(1000, rel=0.01)
@@ -163,7 +161,7 @@ def test_a_first_call_that_faults_is_an_error_and_the_next_is_the_first() -> Non
     """A refusal is not starvation."""
     connections = iter([CannedConnection([Overloaded("full")]), CannedConnection([b"\xff"])])
     bench = Bench(calls=10, connect=lambda: next(connections))
-    driver = KeptAlive(requests(), bench.surroundings())
+    driver = Driver(requests(), bench.surroundings())
     driver.connect()
     assert driver.first_call(DAY_NS)
     assert list(driver.records.outcomes) == [FAULT_FIRST + FaultCode.RESOURCE_EXHAUSTED, INVALID_REPLY]
@@ -183,7 +181,7 @@ def test_a_first_call_that_fails_on_a_connection_made_anew_is_marked() -> None:
         return made
 
     bench._connect = connect
-    driver = KeptAlive(requests(), bench.surroundings())
+    driver = Driver(requests(), bench.surroundings())
     driver.connect()
     assert driver.first_call(DAY_NS)
     assert not driver.drive()
@@ -192,19 +190,19 @@ def test_a_first_call_that_fails_on_a_connection_made_anew_is_marked() -> None:
     assert list(driver.records.firsts) == [0, 2, 3]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_wrong_reply_is_an_error_of_its_own(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_a_wrong_reply_is_an_error_of_its_own(per_request: bool) -> None:
     """It is done, so it has its time; its outcome says that it did not pass the check."""
-    bench = Bench(calls=5, served=Service("a.B", {path: lambda _: b"\xff\xff" for path in service().methods}))
-    assert set(driven(kind, bench).records.outcomes) == {INVALID_REPLY}
+    bench = Bench(calls=5, served=raw_service("a.B", {path: lambda _: b"\xff\xff" for path in service().methods}))
+    assert set(driven(per_request, bench).records.outcomes) == {INVALID_REPLY}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_sent_after_the_deadline(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_nothing_is_sent_after_the_deadline(per_request: bool) -> None:
     """Not even the first call."""
     bench = Bench(calls=10)
     bench.deadline.ns = 0
-    driver = kind(requests(), bench.surroundings())
+    driver = Driver(requests(), bench.surroundings(), per_request)
     driver.connect()
     assert not driver.first_call(DAY_NS)
     assert not driver.drive()

@@ -3,11 +3,11 @@
 import pytest
 
 from clients.load.plan.outcomes import FAULT_FIRST, NEVER_SENT
-from clients.load.send.driver import LATE_NS, PAUSE_S, Driver, KeptAlive, PerRequest
+from clients.load.send.driver import LATE_NS, PAUSE_S, Driver
 from stock_service.rpc.errors import DeadlineExceeded, FaultCode, Unavailable
 from stock_service.trading.model import Status
 from tests.unit.clients.fakes import CannedConnection, FakeConnection, service
-from tests.unit.clients.load.send.driver_bench import DAY_NS, KINDS, Bench, requests
+from tests.unit.clients.load.send.driver_bench import DAY_NS, EACH, Bench, requests
 
 OK = int(Status.OK)
 UNAVAILABLE = FAULT_FIRST + FaultCode.UNAVAILABLE
@@ -19,9 +19,9 @@ NEVER = 10**6
 """Calls: more than there are."""
 
 
-def started(kind: type[KeptAlive | PerRequest], bench: Bench) -> tuple[Driver, int]:
+def started(per_request: bool, bench: Bench) -> tuple[Driver, int]:
     """A driver whose first call is done, and the moment of its schedule's start, to within a look at the clock."""
-    driver = kind(requests(), bench.surroundings())
+    driver = Driver(requests(), bench.surroundings(), per_request)
     driver.connect()
     start_ns = bench.clock.now_ns
     assert driver.first_call(DAY_NS)
@@ -38,11 +38,11 @@ def ended(driver: Driver, bench: Bench, at_ns: int) -> list[int]:
     return list(records.due)[1:]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_waits_for_each_moment(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_it_waits_for_each_moment(per_request: bool) -> None:
     """Nothing is sent before it is due, and by a look or two at the clock after it: none is late."""
     bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS, 4 * LONG_NS])
-    driver, start_ns = started(kind, bench)
+    driver, start_ns = started(per_request, bench)
     due = ended(driver, bench, start_ns + 5 * LONG_NS)
     assert due == [start_ns + LONG_NS, start_ns + 2 * LONG_NS, start_ns + 4 * LONG_NS]
     late = [sent - due for sent, due in zip(driver.records.sent[1:], due, strict=True)]
@@ -50,11 +50,11 @@ def test_it_waits_for_each_moment(kind: type[KeptAlive | PerRequest]) -> None:
     assert set(driver.records.outcomes) == {OK}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_slow_reply_makes_the_next_late_and_no_other(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_a_slow_reply_makes_the_next_late_and_no_other(per_request: bool) -> None:
     """The moments come from the schedule: response time counts from them, service time from the send."""
     bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
-    driver, start_ns = started(kind, bench)
+    driver, start_ns = started(per_request, bench)
     bench.slow_next_ns = 5 * LONG_NS // 2
     due = ended(driver, bench, start_ns + 10 * LONG_NS)
     assert due == [start_ns + number * LONG_NS for number in range(1, 6)]
@@ -66,55 +66,43 @@ def test_a_slow_reply_makes_the_next_late_and_no_other(kind: type[KeptAlive | Pe
     assert late[4] <= 3
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_long_past_at_the_end_is_never_sent(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_what_is_long_past_at_the_end_is_never_sent(per_request: bool) -> None:
     """A reply that takes until after the deadline: what was due meanwhile is recorded so, with its moment."""
     bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
-    driver, start_ns = started(kind, bench)
+    driver, start_ns = started(per_request, bench)
     bench.call_ns = 10 * LONG_NS + LATE_NS
     due = ended(driver, bench, start_ns + 4 * LONG_NS + LONG_NS // 2)
     assert due == [start_ns + number * LONG_NS for number in range(1, 5)]
     assert list(driver.records.outcomes) == [OK, OK] + [NEVER_SENT] * 3
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_a_little_late_at_the_end_is_still_sent(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_what_is_a_little_late_at_the_end_is_still_sent(per_request: bool) -> None:
     """All that was due before the deadline, and nothing else."""
     bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
-    driver, start_ns = started(kind, bench)
+    driver, start_ns = started(per_request, bench)
     bench.call_ns = 2 * LONG_NS
     due = ended(driver, bench, start_ns + 4 * LONG_NS + LONG_NS // 2)
     assert due == [start_ns + number * LONG_NS for number in range(1, 5)]
     assert list(driver.records.outcomes) == [OK] * 5
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_phase_ends_and_the_schedule_goes_on(kind: type[KeptAlive | PerRequest]) -> None:
-    """Whoever drives moves the deadline from the end of one phase to that of the next: no moment is lost or doubled."""
-    bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 9)])
-    driver, start_ns = started(kind, bench)
-    for phase in (2, 3, 6):
-        bench.deadline.ns = start_ns + phase * LONG_NS + LONG_NS // 2
-        assert not driver.drive()
-        assert len(driver.records.outcomes) == 1 + phase
-    assert ended(driver, bench, start_ns + 9 * LONG_NS) == [start_ns + number * LONG_NS for number in range(1, 9)]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_interrupt_ends_the_wait(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_an_interrupt_ends_the_wait(per_request: bool) -> None:
     """The deadline is set to 0 while it waits; nothing more is sent."""
     bench = Bench(NEVER, due_ns=[LONG_NS, 100 * LONG_NS])
-    driver, _ = started(kind, bench)
+    driver, _ = started(per_request, bench)
     bench.interrupt_in_pause_after_ns = 50 * LONG_NS
     assert not driver.drive()
     assert list(driver.records.outcomes) == [OK, OK]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_stops_to_have_its_records_folded(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_it_stops_to_have_its_records_folded(per_request: bool) -> None:
     """At the bound, to within a block; the moments go on where they were."""
     bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 200)])
-    driver = kind(requests(), bench.surroundings(records_max=50))
+    driver = Driver(requests(), bench.surroundings(records_max=50), per_request)
     driver.connect()
     start_ns = bench.clock.now_ns
     assert driver.first_call(DAY_NS)
@@ -128,12 +116,12 @@ def test_it_stops_to_have_its_records_folded(kind: type[KeptAlive | PerRequest])
     assert folded[1:] == [start_ns + number * LONG_NS for number in range(1, 200)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_fault_has_its_moment_and_delays_the_next(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_a_fault_has_its_moment_and_delays_the_next(per_request: bool) -> None:
     """The server is left alone for a while; what came due meanwhile is sent late."""
     pause_ns = int(PAUSE_S * 1e9)
     bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS, 2 * pause_ns])
-    driver, start_ns = started(kind, bench)
+    driver, start_ns = started(per_request, bench)
     bench.fault_next = Unavailable("gone")
     due = ended(driver, bench, start_ns + 3 * pause_ns)
     assert due == [start_ns + LONG_NS, start_ns + 2 * LONG_NS, start_ns + 2 * pause_ns]
@@ -154,7 +142,7 @@ def test_what_is_due_after_a_fault_is_the_schedules() -> None:
         return made
 
     bench._connect = connect
-    driver, start_ns = started(KeptAlive, bench)
+    driver, start_ns = started(False, bench)
     bench.fault_next = Unavailable("gone")
     due = ended(driver, bench, start_ns + DAY_NS // 2)
     assert list(driver.records.outcomes) == [OK, UNAVAILABLE, OK]
@@ -163,12 +151,12 @@ def test_what_is_due_after_a_fault_is_the_schedules() -> None:
     assert list(driver.records.firsts) == [0]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_first_call_that_fails_is_marked_in_both_loops(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_a_first_call_that_fails_is_marked_in_both_loops(per_request: bool) -> None:
     """As is the one in its place."""
     for bench in (Bench(NEVER, due_ns=[DAY_NS]), Bench(NEVER)):
         bench.fault_next = Unavailable("gone")
-        driver, _ = started(kind, bench)
+        driver, _ = started(per_request, bench)
         assert list(driver.records.outcomes) == [UNAVAILABLE, OK]
         assert list(driver.records.firsts) == [0, 1]
         assert driver.records.started == 2
@@ -183,7 +171,7 @@ def test_the_schedule_of_a_starved_connection_is_written_off() -> None:
             raise DeadlineExceeded("never taken up")
 
     bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS, 10**12], connect=lambda: Starving([]))
-    driver = KeptAlive(requests(), bench.surroundings())
+    driver = Driver(requests(), bench.surroundings())
     driver.connect()
     bench.deadline.ns = 10**11
     assert not driver.first_call(10**11)
@@ -192,15 +180,15 @@ def test_the_schedule_of_a_starved_connection_is_written_off() -> None:
     assert driver.records.started == 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_was_due_and_not_sent_is_counted_where_the_run_was_interrupted(kind: type[KeptAlive | PerRequest]) -> None:
+@pytest.mark.parametrize("per_request", EACH)
+def test_what_was_due_and_not_sent_is_counted_where_the_run_was_interrupted(per_request: bool) -> None:
     """Up to that moment; it is in no record."""
     bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
-    driver, start_ns = started(kind, bench)
+    driver, start_ns = started(per_request, bench)
     bench.deadline.ns = 0
     assert not driver.drive()
     assert driver.unsent(start_ns + 3 * LONG_NS + 5) == 3
     assert len(driver.records.outcomes) == 1
-    closed = kind(requests(), Bench(NEVER).surroundings())
+    closed = Driver(requests(), Bench(NEVER).surroundings(), per_request)
     closed.connect()
     assert closed.unsent(DAY_NS) == 0

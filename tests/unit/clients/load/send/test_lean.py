@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("no_leaks")
 def test_the_time_for_connecting_is_not_told_as_the_calls() -> None:
     """The server is told the time of a reply: the other may be what is left of a phase, and the connection stays."""
     for transport, told in (("grpc", b"2500m"), ("sockets", (2500).to_bytes(4, "big"))):
-        with Peer() as peer, closing(lean_connect(transport, peer.address, 2.5, 7.0)) as connection:
+        with Peer() as peer, closing(lean_connect(transport, peer.address, 2.5)(7.0)) as connection:
             accepted = peer.accept()
             with pytest.raises(DeadlineExceeded):
                 connection.call("/a.B/C", b"", 0.001)

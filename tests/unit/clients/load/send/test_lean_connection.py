@@ -10,14 +10,14 @@ from functools import partial
 import pytest
 
 from clients.load.send import lean_connection
-from clients.load.send.codec import Prepared, Reply
 from clients.load.send.lean_connection import PREPARED_BYTES_MAX, PREPARED_MAX, LeanConnection
-from clients.load.send.lean_grpc import GrpcCodec
 from stock_service.rpc.errors import DeadlineExceeded, Overloaded, Unavailable
 from stock_service.rpc.wire import http2
+from stock_service.rpc.wire.codec import Prepared, Reply
+from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from stock_service.rpc.wire.http2 import ErrorCode, frame
-from tests.unit.clients.load.send.grpc_server_bytes import AUTHORITY, BEGIN, PATH, prefixed
 from tests.unit.clients.load.send.scripted_server import WAIT_S, Peer, Scripted
+from tests.unit.stock_service.rpc.wire.grpc_server_bytes import AUTHORITY, BEGIN, PATH, prefixed
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 

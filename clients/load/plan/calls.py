@@ -1,0 +1,176 @@
+"""A call of anybody's gRPC service: a method's name and a request in JSON become a ``RequestType``.
+
+The server itself says what the method takes and gives (gRPC server reflection), or a .proto file does, which protoc
+compiles. Either way there is one ``FileDescriptorSet``. A reply is valid if it decodes as the method's response.
+
+Left out: streaming methods, metadata, TLS, and what a reply says. Protocols: gRPC's ``doc/server-reflection.md`` in its
+version v1alpha, which grpcio and others speak; protobuf's JSON mapping.
+"""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from graphlib import TopologicalSorter
+from importlib.util import find_spec
+from pathlib import Path
+from typing import cast
+
+import grpc
+from google.protobuf import json_format
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
+from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
+
+from clients.load.plan.load_plan import RequestType
+from stock_service.rpc.errors import InternalFault, Unavailable, UsageError
+from stock_service.rpc.transports import Address
+from stock_service.rpc.wire.grpc_status import status_fault
+from stock_service.trading.model import Status
+
+COMPILE_S = 30.0
+"""How long protoc may take; it takes some 0.1 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decodes:
+    """The check of a reply: its bytes decode as a message type. It pickles, since it carries the type's files."""
+
+    files: bytes
+    """A FileDescriptorSet."""
+    message: str
+    """The type's full name."""
+
+    def __call__(self, reply: bytes) -> int:
+        """OK. Raises InternalFault for bytes that do not decode."""
+        try:
+            _message_class(self.files, self.message).FromString(reply)
+        except DecodeError as error:
+            raise InternalFault(f"a reply of {len(reply)} bytes that are no {self.message}") from error
+        return Status.OK
+
+
+def called(address: Address, call: str, data: str, proto: Path | None = None, timeout_s: float = 5.0) -> RequestType:
+    """The unary method ``package.Service/Method`` with this request, named after the method.
+
+    Without ``proto`` it asks the server at ``address``, and blocks for ``timeout_s`` a question. Raises UsageError in
+    the words of the command line; Unavailable or another Fault where the server does not answer.
+    """
+    service_name, _, method_name = call.partition("/")
+    files = _reflected(address, call, timeout_s) if proto is None else _compiled(proto)
+    pool = _pool(files)
+    service = _service(pool, files, call, service_name)
+    method = service.methods_by_name.get(method_name)
+    unary = [each.name for each in service.methods if not (each.client_streaming or each.server_streaming)]
+    if method is None or method_name not in unary:
+        what = "a unary method" if method is None else "a unary method, which this is not"
+        raise UsageError("--call", call, f"{what}; {service_name} has {', '.join(unary) or 'none'}")
+    request = GetMessageClass(method.input_type)()
+    try:
+        json_format.Parse(data, request, descriptor_pool=pool)
+        payload = request.SerializeToString()
+    except (json_format.ParseError, ValueError) as error:  # a required field is missing: EncodeError, a ValueError
+        allowed = f"JSON that is a {method.input_type.full_name}: {error}"
+        raise UsageError("--data", data, " ".join(allowed.split())) from error
+    check = Decodes(files.SerializeToString(), method.output_type.full_name)
+    return RequestType(method_name, f"/{call}", (payload,), check)
+
+
+def _service(pool: DescriptorPool, files: FileDescriptorSet, call: str, name: str) -> ServiceDescriptor:
+    """The service of that name."""
+    try:
+        return pool.FindServiceByName(name)
+    except KeyError as error:
+        names = [f"{file.package}.{each.name}".lstrip(".") for file in files.file for each in file.service]
+        raise _unknown(call, names) from error
+
+
+def _unknown(call: str, services: list[str]) -> UsageError:
+    return UsageError("--call", call, f"a method of {', '.join(sorted(services)) or 'a service, and there is none'}")
+
+
+def _pool(files: FileDescriptorSet) -> DescriptorPool:
+    """What these files declare; each stands behind those that it imports."""
+    pool = DescriptorPool()
+    for file in files.file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+@lru_cache(maxsize=8)
+def _message_class(files: bytes, name: str) -> type[Message]:
+    """A message type; made once in each process."""
+    return GetMessageClass(_pool(FileDescriptorSet.FromString(files)).FindMessageTypeByName(name))
+
+
+# ---- where the files come from
+
+
+def _compiled(proto: Path) -> FileDescriptorSet:
+    """A .proto file and what it imports, from its own folder or from the current one."""
+    if find_spec("grpc_tools") is None:
+        raise UsageError("--proto", str(proto), "with grpcio-tools installed (pip install grpcio-tools), or no --proto")
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{proto.parent}", "-I.", "--include_imports"]
+    ended = subprocess.run(
+        [*command, "--descriptor_set_out=/dev/stdout", str(proto)], capture_output=True, timeout=COMPILE_S
+    )
+    if ended.returncode:
+        said = " ".join(ended.stderr.decode(errors="replace").split())
+        raise UsageError("--proto", str(proto), f"a file that protoc compiles: {said}")
+    return FileDescriptorSet.FromString(ended.stdout)
+
+
+def _reflected(address: Address, call: str, timeout_s: float) -> FileDescriptorSet:
+    """The file that declares the service and those that it imports, as the server gives them."""
+    where = f"{address[0]}:{address[1]}"
+    with grpc.insecure_channel(where, [("grpc.enable_retries", 0)]) as channel:
+        server = _Reflection(ServerReflectionStub(channel), timeout_s)
+        files: dict[str, FileDescriptorProto] = {}
+        try:
+            server.add(files, ServerReflectionRequest(file_containing_symbol=call.partition("/")[0]))
+            if not files:
+                raise _unknown(call, server.services())
+            while missing := _imported(files) - files.keys():
+                server.add(files, ServerReflectionRequest(file_by_filename=min(missing)))
+                if missing <= _imported(files) - files.keys():
+                    raise Unavailable(f"{where} does not say what is in {min(missing)}: give --proto FILE")
+        except grpc.RpcError as error:
+            raise _explained(cast(grpc.Call, error), call, where) from error
+    order = TopologicalSorter({name: tuple(file.dependency) for name, file in files.items()}).static_order()
+    return FileDescriptorSet(file=[files[name] for name in order])
+
+
+def _imported(files: dict[str, FileDescriptorProto]) -> set[str]:
+    return {name for file in files.values() for name in file.dependency}
+
+
+def _explained(error: grpc.Call, call: str, where: str) -> Exception:
+    """What the server's refusal means, and what to do."""
+    if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+        return UsageError("--call", call, f"beside --proto FILE, as the server at {where} has no reflection")
+    return status_fault(error.code().value[0], error.details() or "", where)
+
+
+class _Reflection:
+    """A server's reflection service."""
+
+    def __init__(self, stub: ServerReflectionStub, timeout_s: float) -> None:
+        self._stub = stub
+        self._timeout_s = timeout_s
+
+    def add(self, files: dict[str, FileDescriptorProto], question: ServerReflectionRequest) -> None:
+        """Adds the files that answer the question, by name; none where there is no such thing."""
+        for reply in self._stub.ServerReflectionInfo(iter([question]), timeout=self._timeout_s):
+            for serialized in reply.file_descriptor_response.file_descriptor_proto:
+                file = FileDescriptorProto.FromString(serialized)
+                files[file.name] = file
+
+    def services(self) -> list[str]:
+        """The names of all services that the server declares."""
+        question = ServerReflectionRequest(list_services="")
+        replies = self._stub.ServerReflectionInfo(iter([question]), timeout=self._timeout_s)
+        return [service.name for reply in replies for service in reply.list_services_response.service]

@@ -1,0 +1,73 @@
+"""One client process of a cold run: connects, makes its calls one after the other, says what it saw, and ends.
+
+The process is forked from one that has the modules loaded, so that no import is in any time here; nothing else was done
+before, neither by the transport's library nor by the interpreter's caches of this code. Requests are drawn and encoded
+before the connection is made. Garbage collection is off, as in every load client here.
+"""
+
+import time
+from multiprocessing.connection import Connection as Pipe
+
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.outcomes import ERROR_KINDS, FAULT_FIRST, STATUS_NAMES, TYPE_STEP, fault_outcome
+from clients.load.plan.workload import Workload
+from clients.load.record.cold_run import ColdRun
+from clients.load.record.records import Records
+from clients.load.run.client_process import settle
+from clients.load.run.turn_client import connected
+from stock_service.rpc.errors import Fault
+
+
+def run_cold_client(plan: LoadPlan, calls: int, pipe: Pipe) -> None:
+    """The process: sends a ColdRun, or in words why it could not connect. Ends quietly if the parent is gone."""
+    settle(plan)
+    try:
+        pipe.send(cold_run(plan, calls))
+    except Fault as fault:
+        pipe.send(str(fault))
+    except BrokenPipeError:
+        return
+    finally:
+        pipe.close()
+
+
+def cold_run(plan: LoadPlan, calls: int) -> ColdRun:
+    """Connects, and makes so many calls. Blocks until the last is answered. Raises the Fault of connecting."""
+    requests, records, clock_ns = Workload(plan).requests(0, 0), Records(), time.perf_counter_ns
+    began_ns = clock_ns()
+    connection = connected(plan, plan.timeout_s)
+    connect_ns = clock_ns() - began_ns
+    call, timeout_s = connection.call, plan.timeout_s
+    append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append
+    try:
+        for _, (path, payload, known, check, first) in zip(range(calls), requests, strict=False):
+            sent_ns = clock_ns()
+            try:
+                reply = call(path, payload, timeout_s)
+            except Fault as fault:
+                records.note(sent_ns, clock_ns(), first + fault_outcome(fault))
+                continue
+            append_done(clock_ns())
+            append_sent(sent_ns)
+            append_outcome(known.get(reply) or check(reply))
+    finally:
+        connection.close()
+    return told(connect_ns, records)
+
+
+def told(connect_ns: int, records: Records) -> ColdRun:
+    """What these records of one connection say. They must not be empty."""
+    ends = [outcome % TYPE_STEP for outcome in records.outcomes]
+    times_ns = [
+        done_ns - sent_ns if end < FAULT_FIRST else None
+        for sent_ns, done_ns, end in zip(records.sent, records.done, ends, strict=True)
+    ]
+    rest_ns = [each for each in times_ns[1:] if each is not None]
+    return ColdRun(
+        connect_ns=connect_ns,
+        first_ns=times_ns[0],
+        rest_ns=sum(rest_ns),
+        rest=len(rest_ns),
+        outcomes={name: ends.count(number) for number, name in STATUS_NAMES.items() if number in ends},
+        errors={name: ends.count(number) for number, name in ERROR_KINDS.items() if number in ends},
+    )

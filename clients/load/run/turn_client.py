@@ -1,0 +1,268 @@
+"""One client process of a block: made once, it holds a connection to every server and follows the turns.
+
+Over a pipe it says CONNECTED, is sent turns, and sends back what it wrote down of them, until it is sent None. The last
+process is the price updater, where a load has one. Garbage collection is off meanwhile, as in every load client here.
+"""
+
+import random
+import time
+from collections.abc import Iterator, MutableSequence, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from multiprocessing.connection import Connection as Pipe
+from typing import Protocol
+
+import numpy as np
+
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.outcomes import fault_outcome
+from clients.load.plan.turns import Turn, TurnLoad
+from clients.load.plan.workload import Workload
+from clients.load.record.records import Deadline, Records
+from clients.load.record.turn_records import TurnRecords, taken
+from clients.load.run.client_process import settle
+from clients.load.run.turn_lines import Line, lines
+from clients.load.send.driver import Surroundings
+from clients.load.send.lanes import Lanes
+from clients.load.send.lean import lean_codec, lean_connect
+from clients.load.send.turns import Blocking, Board, Multiplexed, Sender, wait_until
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.transports import Connection, load
+
+CONNECTED = "connected"
+"""What a process sends first: it has all its connections."""
+
+_READ_BEFORE_NS = 500_000
+"""Before a turn's end: when the server's processor clock is read, all being answered mostly."""
+
+_FOREVER = 2**62
+
+
+class Part(Protocol):
+    """What a process does in the turns."""
+
+    def open(self) -> None:
+        """Connects. Raises a Fault."""
+
+    def follow(self, turns: Sequence[Turn]) -> TurnRecords:
+        """Sends in its turns. Blocks until the last has ended."""
+
+    def close(self) -> None:
+        """Closes all connections."""
+
+
+def run_turn_client(
+    loads: tuple[TurnLoad, ...], client: int, updater: bool, pipe: Pipe, board: MutableSequence[int]
+) -> None:
+    """The process. Ends quietly if the parent is gone."""
+    connections = sum(line.plan.connections_per_client for line in lines(loads))
+    settle(replace(loads[0].plan, connections_per_client=connections))
+    part: Part = Updater(loads, client) if updater else Client(loads, client, Board(board))
+    try:
+        try:
+            part.open()
+        except Fault as fault:
+            pipe.send(str(fault))
+            return
+        pipe.send(CONNECTED)
+        while (turns := pipe.recv()) is not None:
+            pipe.send(part.follow(turns))
+    except (EOFError, BrokenPipeError):
+        return
+    finally:
+        part.close()
+        pipe.close()
+
+
+def process_cpu_ns(pid: int) -> int:
+    """Processor time of a process so far, all its threads. Raises OSError if it is gone."""
+    return time.clock_gettime_ns(~pid << 3 | 2)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
+
+
+def loopback_bytes() -> int:
+    """What this machine's loopback has carried so far; 0 where the system does not say."""
+    try:
+        with open("/sys/class/net/lo/statistics/tx_bytes", "rb") as file:
+            return int(file.read())
+    except OSError:
+        return 0
+
+
+class Client:
+    """A client's part: see ``Part``."""
+
+    def __init__(self, loads: Sequence[TurnLoad], client: int, board: Board) -> None:
+        self._loads = loads
+        self._client = client
+        own = [line for line in lines(loads) if client < line.plan.clients]
+        self._senders = {line.number: _senders(line, loads, client, board) for line in own}
+        self._line_of = {place: line for line in own for place in line.loads if client < loads[place].plan.clients}
+        most = max((line.senders for line in own), default=1)
+        self._threads = ThreadPoolExecutor(most, "turns") if most > 1 else None
+
+    def open(self) -> None:
+        """See ``Part.open``."""
+        for sender in self._every():
+            sender.open()
+
+    def follow(self, turns: Sequence[Turn]) -> TurnRecords:
+        """See ``Part.follow``."""
+        client_cpu_ns, server_cpu_ns, wire_bytes = np.zeros((3, len(turns)), dtype=np.int64)
+        for number, turn in enumerate(turns):
+            if turn.load not in self._line_of:
+                continue
+            wait_until(turn.begin_ns, time.perf_counter_ns, time.sleep)
+            pid = self._loads[turn.load].server_pid if self._client == 0 else None
+            before = None if pid is None else (process_cpu_ns(pid), loopback_bytes())
+            own_ns = time.process_time_ns()
+            self._send(turn)
+            client_cpu_ns[number] = time.process_time_ns() - own_ns
+            if pid is not None and before is not None:
+                wait_until(turn.end_ns - _READ_BEFORE_NS, time.perf_counter_ns, time.sleep)
+                server_cpu_ns[number] = process_cpu_ns(pid) - before[0]
+                wire_bytes[number] = loopback_bytes() - before[1]
+        records = [
+            taken(number, each)
+            for number, senders in self._senders.items()
+            for sender in senders
+            for each in sender.recorded()
+        ]
+        return TurnRecords(self._client, tuple(records), client_cpu_ns, server_cpu_ns, wire_bytes)
+
+    def close(self) -> None:
+        """See ``Part.close``."""
+        for sender in self._every():
+            sender.close()
+        if self._threads is not None:
+            self._threads.shutdown()
+
+    def _every(self) -> Iterator[Sender]:
+        for senders in self._senders.values():
+            yield from senders
+
+    def _send(self, turn: Turn) -> None:
+        """One turn, on all of this process's connections to its server."""
+        line = self._line_of[turn.load]
+        places = line.places(self._loads[turn.load].plan.clients)
+        senders = self._senders[line.number]
+        if len(senders) == 1:
+            senders[0].send(turn, line.place(self._client, 0), places)
+            return
+        assert self._threads is not None
+        sending = [
+            self._threads.submit(sender.send, turn, line.place(self._client, number), places)
+            for number, sender in enumerate(senders)
+        ]
+        for each in sending:
+            each.result()
+
+
+def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -> tuple[Sender, ...]:
+    """What drives one process's connections of a line."""
+    plan = line.plan
+    workloads = {place: Workload(loads[place].plan) for place in line.loads}
+    if line.multiplexed:
+        around = Surroundings(
+            connect=lambda _: _refuse(),
+            deadline=Deadline(_FOREVER),
+            timeout_s=plan.timeout_s,
+            records_max=_FOREVER,
+            progress=[0],
+            place=0,
+        )
+        codec = lean_codec(plan.transport, plan.address, plan.timeout_s)
+        drawn = {
+            place: [workload.drawn(client, number) for number in range(plan.connections_per_client)]
+            for place, workload in workloads.items()
+        }
+        first = line.loads[0]
+        lanes = Lanes(plan.address, codec, workloads[first], drawn[first], around)
+        requests = {place: lanes.sequences(workloads[place], drawn[place]) for place in line.loads}
+        return (Multiplexed(lanes, requests, board),)
+    return tuple(
+        Blocking(
+            partial(connected, plan),
+            {place: workload.requests(client, number) for place, workload in workloads.items()},
+            plan.timeout_s,
+            board,
+        )
+        for number in range(line.senders)
+    )
+
+
+def connected(plan: LoadPlan, timeout_s: float) -> Connection:
+    """A connection by the plan's kind of client. Blocks for ``timeout_s`` at most; raises a Fault."""
+    if plan.client == "lean":
+        return lean_connect(plan.transport, plan.address, plan.timeout_s)(timeout_s)
+    return load(plan.transport).connect(plan.address, timeout_s)
+
+
+def _refuse() -> Connection:
+    raise AssertionError("lanes connect by themselves")
+
+
+class Updater:
+    """The price updater's part: Updates at random moments, drawn over each load's own time. See ``Part``.
+
+    Its turns are laid end to end, so that its pace is the same however they are cut.
+    """
+
+    def __init__(self, loads: Sequence[TurnLoad], client: int) -> None:
+        self._loads = loads
+        self._client = client
+        self._connections: dict[int, Connection] = {}  # by line
+        self._line_of: dict[int, int] = {}
+        self._plans: dict[int, LoadPlan] = {}
+        for line in lines(loads):
+            with_updater = [place for place in line.loads if loads[place].updates_interval_s is not None]
+            self._line_of |= dict.fromkeys(with_updater, line.number)
+            if with_updater:
+                self._plans[line.number] = replace(line.plan, mix={"update": 1.0})
+        self._records = {number: Records() for number in self._plans}
+        self._requests = {number: Workload(plan).requests(client, 0) for number, plan in self._plans.items()}
+        self._rng = random.Random(f"{loads[0].plan.seed}/updater")
+        self._left_ns = dict.fromkeys(self._line_of, 0)
+        """By load: until the next update, of the load's own time."""
+
+    def open(self) -> None:
+        """See ``Part.open``."""
+        for number, plan in self._plans.items():
+            self._connections[number] = connected(plan, plan.timeout_s)
+        for place in self._line_of:
+            self._left_ns[place] = self._pause_ns(place)
+
+    def follow(self, turns: Sequence[Turn]) -> TurnRecords:
+        """See ``Part.follow``."""
+        for turn in turns:
+            if turn.load not in self._line_of:
+                continue
+            due_ns = turn.begin_ns + self._left_ns[turn.load]
+            while due_ns < turn.stop_ns:
+                wait_until(due_ns, time.perf_counter_ns, time.sleep)
+                self._update(self._line_of[turn.load])
+                due_ns += self._pause_ns(turn.load)
+            self._left_ns[turn.load] = due_ns - turn.stop_ns
+        none = np.zeros(len(turns), dtype=np.int64)
+        requests = tuple(taken(number, records) for number, records in self._records.items())
+        return TurnRecords(self._client, requests, none, none, none)
+
+    def close(self) -> None:
+        """See ``Part.close``."""
+        for connection in self._connections.values():
+            connection.close()
+
+    def _pause_ns(self, load_place: int) -> int:
+        interval_s = self._loads[load_place].updates_interval_s
+        assert interval_s is not None
+        return round(self._rng.expovariate(1 / interval_s) * 1e9)
+
+    def _update(self, line: int) -> None:
+        request, plan, records = next(self._requests[line]), self._plans[line], self._records[line]
+        sent_ns = time.perf_counter_ns()
+        try:
+            reply = self._connections[line].call(request.path, request.payload, plan.timeout_s)
+            outcome = request.known.get(reply) or request.check(reply)
+        except Fault as fault:
+            outcome = request.first + fault_outcome(fault)
+        records.note(sent_ns, time.perf_counter_ns(), outcome)

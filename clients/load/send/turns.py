@@ -1,0 +1,181 @@
+"""Sending by turns: one connection of a load, kept through the turns of a block. The hot loop of every comparison.
+
+In its turn a connection sends a request, waits for the reply, and sends the next; first uncounted, then counted, then
+uncounted again until every connection of the load has its last counted reply. So the load is the same from the first
+counted request to the last one's reply. Which requests counted is computed afterwards, from the moments written down.
+
+``Blocking`` drives one connection with blocking calls, of either kind of client. ``Multiplexed`` drives many lean
+connections in one thread, by ``lanes``. Left out: moments of an open loop, which need longer than a turn to settle.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
+from typing import Protocol
+
+from clients.load.plan.outcomes import fault_outcome
+from clients.load.plan.turns import Turn
+from clients.load.plan.workload import Request
+from clients.load.record.records import Records
+from clients.load.send.lane import Ready
+from clients.load.send.lanes import Lanes
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.transports import Connection
+
+SPIN_NS = 200_000
+"""Before a turn begins the clock is watched awake: a sleep may end 0.1 ms late."""
+
+_LOOK_NS = 500_000
+"""While others still wait for counted replies, many lean connections are driven on for so long between two looks."""
+
+
+class Board:
+    """Where the connections of all processes say that their counted requests of a turn are answered.
+
+    In memory that all processes share: a value for each connection, the begin of the last turn that it is done with.
+    Each writes its own place alone; a value is read and written at once.
+    """
+
+    def __init__(self, places: MutableSequence[int]) -> None:
+        self._places = places
+
+    def tell(self, place: int, turn: Turn) -> None:
+        """Its counted requests are answered."""
+        self._places[place] = turn.begin_ns
+
+    def all_answered(self, places: range, turn: Turn) -> bool:
+        """Whether those of all these places are."""
+        return min(self._places[places.start : places.stop]) >= turn.begin_ns
+
+
+class Sender(Protocol):
+    """The connections of one process to one server, of one kind. One thread's; whoever made it closes it."""
+
+    def open(self) -> None:
+        """Connects. Raises a Fault."""
+
+    def send(self, turn: Turn, place: int, places: range) -> None:
+        """Sends through the turn, which may have begun. ``places``: of all who send in it, ``place`` among them."""
+
+    def recorded(self) -> Sequence[Records]:
+        """What was written down so far, of each connection. To be cleared by whoever folds it."""
+
+    def close(self) -> None:
+        """Closes the connections. May be repeated."""
+
+
+class Blocking:
+    """One connection and its blocking calls. See ``Sender``."""
+
+    def __init__(
+        self,
+        connect: Callable[[float], Connection],
+        requests: Mapping[int, Iterator[Request]],
+        timeout_s: float,
+        board: Board,
+        clock_ns: Callable[[], int] = time.perf_counter_ns,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """``requests`` has an endless sequence for each load, by its place; ``connect`` is given its timeout in s."""
+        self._connect = connect
+        self._requests = requests
+        self._timeout_s = timeout_s
+        self._board = board
+        self._clock_ns = clock_ns
+        self._pause = pause
+        self._connection: Connection | None = None
+        self._records = Records()
+
+    def open(self) -> None:
+        """See ``Sender.open``."""
+        began_ns = self._clock_ns()
+        self._connection = self._connect(self._timeout_s)
+        self._records.note_connect(began_ns, self._clock_ns())
+
+    def send(self, turn: Turn, place: int, places: range) -> None:
+        """See ``Sender.send``. The hot loop."""
+        wait_until(turn.begin_ns, self._clock_ns, self._pause)
+        clock_ns, timeout_s, last_ns, records = self._clock_ns, self._timeout_s, turn.last_ns, self._records
+        append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append
+        assert self._connection is not None
+        call, told = self._connection.call, False
+        for path, payload, known, check, first in self._requests[turn.load]:
+            sent_ns = clock_ns()
+            if sent_ns >= last_ns:
+                if not told:
+                    self._board.tell(place, turn)
+                    told = True
+                if sent_ns >= turn.stop_ns or self._board.all_answered(places, turn):
+                    return
+            try:
+                reply = call(path, payload, timeout_s)
+            except Fault as fault:
+                records.note(sent_ns, clock_ns(), first + fault_outcome(fault))
+                continue
+            append_done(clock_ns())
+            append_sent(sent_ns)
+            append_outcome(known.get(reply) or check(reply))
+
+    def recorded(self) -> Sequence[Records]:
+        """See ``Sender.recorded``."""
+        return (self._records,)
+
+    def close(self) -> None:
+        """See ``Sender.close``."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class Multiplexed:
+    """Many lean connections in one thread. See ``Sender``."""
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        requests: Mapping[int, Sequence[Iterator[Ready]]],
+        board: Board,
+        clock_ns: Callable[[], int] = time.perf_counter_ns,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """``requests`` has, for each load by its place, an endless sequence for each lane."""
+        self._lanes = lanes
+        self._requests = requests
+        self._board = board
+        self._clock_ns = clock_ns
+        self._pause = pause
+
+    def open(self) -> None:
+        """See ``Sender.open``; each connection makes its first call."""
+        self._lanes.open()
+        self._lanes.settle()
+
+    def send(self, turn: Turn, place: int, places: range) -> None:
+        """See ``Sender.send``."""
+        for lane, requests in zip(self._lanes.lanes, self._requests[turn.load], strict=True):
+            lane.requests = requests
+        wait_until(turn.begin_ns, self._clock_ns, self._pause)
+        self._lanes.resume()
+        self._lanes.drive(turn.last_ns)
+        while self._clock_ns() < turn.stop_ns and self._lanes.oldest_sent_ns() < turn.last_ns:
+            self._lanes.drive(self._clock_ns() + _LOOK_NS)
+        self._board.tell(place, turn)
+        while self._clock_ns() < turn.stop_ns and not self._board.all_answered(places, turn):
+            self._lanes.drive(self._clock_ns() + _LOOK_NS)
+        self._lanes.settle()
+
+    def recorded(self) -> Sequence[Records]:
+        """See ``Sender.recorded``."""
+        return [lane.records for lane in self._lanes.lanes]
+
+    def close(self) -> None:
+        """See ``Sender.close``."""
+        self._lanes.close()
+
+
+def wait_until(at_ns: int, clock_ns: Callable[[], int], pause: Callable[[float], None]) -> None:
+    """Sleeps, and for the last moments watches the clock. At once where it is past."""
+    left_ns = at_ns - clock_ns()
+    if left_ns > SPIN_NS:
+        pause((left_ns - SPIN_NS) / 1e9)
+    while clock_ns() < at_ns:
+        pass

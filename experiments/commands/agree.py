@@ -1,0 +1,94 @@
+"""``python -m experiments agree RESULTS…``: what whole runs from different hours say together.
+
+Reads folders of results and measures nothing. A table, as text or as Markdown; what the numbers are stands in
+``judge/agreement.py``. Runs of different sweeps, and runs that are not whole, are refused in one line.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from experiments.judge.agreement import CONFIDENCE, Agreement, agreements, differences
+from experiments.judge.verdicts import Judgement, judge
+from experiments.results import files
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import Parser
+
+HEAD = ("comparison", "decided", "verdicts", "range over runs", "pooled", "tau", "a further run", "contradictions")
+
+
+def add_options(parser: Parser) -> None:
+    """What ``agree`` takes."""
+    parser.add_argument("results", type=Path, nargs="+", metavar="RESULTS", help="folders that 'run' has written")
+    parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the table."""
+    print(table(options.results, options.markdown), end="")
+    return 0
+
+
+def table(folders: Sequence[Path], markdown: bool = False) -> str:
+    """The table of these runs, ended by a line break. UsageError for what cannot be compared."""
+    if len(folders) < 2:
+        raise UsageError("RESULTS", " ".join(map(str, folders)) or None, "two folders of results or more")
+    runs = [whole_run(folder) for folder in folders]
+    for folder, run in zip(folders[1:], runs[1:], strict=True):
+        if found := differences(runs[0].sweep, run.sweep):
+            raise UsageError(str(folder), found, f"a run of the same sweep as {folders[0]}")
+    lines = [_cells(each, len(runs)) for each in agreements(runs)]
+    return _markdown(lines) if markdown else _text(lines)
+
+
+def whole_run(folder: Path) -> Judgement:
+    """A folder's run, judged. UsageError for one that stands at no look, and so has no verdicts."""
+    sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
+    judgement = judge(sweep, blocks)
+    if judgement.look is None:
+        given = f"{len(blocks)} blocks, of a sweep with looks at {', '.join(map(str, sweep.looks))}"
+        raise UsageError(str(folder), given, "a whole run, that has verdicts")
+    return judgement
+
+
+def _cells(one: Agreement, runs: int) -> tuple[str, ...]:
+    words = dict.fromkeys(" and ".join(ruling.verdict.value for ruling in each.rulings) for each in one.judged)
+    pooled, tau, predicted = "", "", ""
+    if one.pooled is not None:
+        ratio = one.pooled.ratio
+        pooled = f"{ratio.value:.3g} ({ratio.low:.3g} to {ratio.high:.3g})"
+        tau = f"{one.pooled.tau:.1%}"
+        predicted = "three runs needed"
+        if one.pooled.predicted is not None:
+            predicted = "{:.3g} to {:.3g}".format(*one.pooled.predicted)
+    against = ", ".join(f"runs {a + 1} and {b + 1}" for a, b in one.contradictions) or "none"
+    return (
+        one.comparison.title,
+        f"{one.decided} of {runs}",
+        ", ".join(words),
+        f"{one.lowest:.3g} to {one.highest:.3g}",
+        pooled,
+        tau,
+        predicted,
+        against,
+    )
+
+
+def _text(lines: Sequence[tuple[str, ...]]) -> str:
+    table = [HEAD, *lines]
+    widths = [max(len(line[place]) for line in table) for place in range(len(HEAD))]
+    return "".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n" for line in table
+    )
+
+
+def _markdown(lines: Sequence[tuple[str, ...]]) -> str:
+    return "\n".join(_markdown_lines(lines)) + "\n"
+
+
+def _markdown_lines(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(HEAD)} |"
+    yield "|---" * len(HEAD) + "|"
+    yield from (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+    yield ""
+    yield f"Intervals are of {CONFIDENCE:.0%}, by random effects; tau is the deviation between runs."

@@ -1,0 +1,17 @@
+"""``list``: prints what can be run."""
+
+import argparse
+
+from experiments.studies import PARTS, STUDIES
+from stock_service.rpc.process.command_line import Parser
+
+
+def add_options(_: Parser) -> None:
+    """None."""
+
+
+def run(_: argparse.Namespace) -> int:
+    """Prints every part, with its question or title."""
+    for name, (study, part) in PARTS.items():
+        print(f"{name:18} {study.question if name in STUDIES else part.title}")
+    return 0

@@ -1,0 +1,16 @@
+"""``plot``: draws the figures of a folder of results anew."""
+
+import argparse
+
+from experiments.commands.recording import add_results as add_options
+from experiments.commands.recording import read
+from experiments.show import gallery
+
+__all__ = ["add_options", "run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draws, and prints the files' paths."""
+    for path in gallery.draw(options.results / gallery.FOLDER, read(options.results).pictures):
+        print(path)
+    return 0

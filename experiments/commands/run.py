@@ -1,0 +1,140 @@
+"""``run``: measures a part of a study and what is measured after it, then draws and reports.
+
+It is a study's first part by the study's name, or any part by its own.
+"""
+
+import argparse
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from experiments.commands.recording import read
+from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN
+from experiments.judge.verdicts import Judgement
+from experiments.measure import alone, cold
+from experiments.measure.bench import Bench, bench
+from experiments.measure.progress import Progress
+from experiments.results.observed import Block
+from experiments.show import report
+from experiments.show.content import Content
+from experiments.show.sentences import ratio_so_far
+from experiments.studies import PARTS
+from experiments.studies.study import Part, ProfileName, Scale, Study
+from experiments.sweeping import measured
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import Parser, integer
+
+PROGRAM = "python -m experiments"
+
+RESULTS = Path("results")
+"""Where the folders of results are, unless told."""
+
+CATALOG = Path(__file__).parents[1] / "compare" / "catalog.toml"
+"""The default stocks, with limits that no run reaches."""
+
+AFTER_BLOCKS = 3
+"""Blocks of what has no verdict."""
+
+INTERRUPTED_EXIT = 130
+
+
+def add_options(parser: Parser) -> None:
+    """What ``run`` takes."""
+    add = parser.add_argument
+    add("name", choices=PARTS, metavar="NAME", help="which study, or part of one; 'list' prints them")
+    add("--profile", choices=get_args(ProfileName), default="quick", help="how much: seconds, minutes, or far more")
+    add("--clients", type=integer(1, 64), nargs="+", metavar="N", help="numbers of clients (default: 1 to 5)")
+    add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="just so many (default: until decided)")
+    add("--seed", type=integer(0, 2**31 - 1), default=1, metavar="N", help="chooses requests and the order of slices")
+    add("--out", type=Path, metavar="FOLDER", help=f"where the results go (default: a new one in {RESULTS}/)")
+    add("--resume", action="store_true", help="go on where --out was interrupted")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measures, draws, reports; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
+    study, part = PARTS[options.name]
+    scale = _scale(study, options)
+    folder = options.out or _new(RESULTS / f"{options.name}-{options.profile}")
+    if options.resume and options.out is None:
+        raise UsageError("--resume", "no folder", "--out FOLDER with it")
+    try:
+        _measure(study, part, scale, bench(CATALOG), folder, options.resume)
+    except KeyboardInterrupt:
+        again = shlex.join(["run", options.name, "--profile", options.profile, "--out", str(folder), "--resume"])
+        print(f"interrupted; what is whole is kept. To go on: {PROGRAM} {again}", file=sys.stderr)
+        return INTERRUPTED_EXIT
+    found = read(folder)
+    written = report.write(folder, found)
+    print("\n".join(conclusion(found)))
+    print(f"\nReport: {written[1]}")
+    return 0
+
+
+def conclusion(found: Content) -> list[str]:
+    """The answers as sentences; what is undecided, why, and the command that would decide it."""
+    lines = [""]
+    for answer in found.answers:
+        lines += [answer.question, f"  {answer.sentence}"]
+        if answer.to_decide:
+            lines.append(f"  {answer.to_decide}")
+    return lines
+
+
+def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> None:
+    """A part's sweep, and all that is measured after it."""
+    sweep = part.sweep(scale)
+    progress = Progress(sweep, sys.stderr)
+
+    def seen(judgement: Judgement) -> str:
+        if len(judgement.blocks) == 1:
+            _say_busy(progress, judgement.blocks[0])
+        return ratio_so_far(judgement)
+
+    measured(sweep, on, folder, progress, seen, resume)
+    if part.alone is not None:
+        progress.say("servers by themselves")
+        alone.run(part.alone(scale), folder, resume, on)
+    if part.cold is not None:
+        progress.say("cold runs")
+        cold.run(part.cold(scale), folder, resume, on)
+    for name in part.after:
+        progress.say(f"{study.parts[name].title}: 3 blocks")
+        after = study.parts[name].sweep(replace(scale, looks=(AFTER_BLOCKS,)))
+        measured(after, on, folder / name, Progress(after, sys.stderr), lambda _: "", resume)
+
+
+def _say_busy(progress: Progress, first: Block) -> None:
+    """After the first block: whether the machine is too busy for small differences."""
+    stolen = sum(each.steal_ticks for each in first.rounds) / 100
+    lasted = sum(each.duration_s for each in first.rounds) * first.cores
+    lost = sum(1 for fate in first.slices.fate if fate)
+    if stolen > 0.02 * lasted or lost > 0.1 * len(first.slices.fate):
+        share = stolen / lasted if lasted else 0.0
+        progress.say(
+            f"The machine is busy: {share:.0%} of its time was stolen, {lost} of {len(first.slices.fate)} slices lost. "
+            "Differences of a few per cent may stay undecided."
+        )
+
+
+def _scale(study: Study, options: argparse.Namespace) -> Scale:
+    """How much is run. Raises UsageError."""
+    profile: ProfileName = options.profile
+    scale = replace(study.scales[profile], seed=options.seed)
+    if options.clients is not None:
+        scale = replace(scale, clients=tuple(sorted(set(options.clients))))
+    if options.blocks is not None:
+        scale = replace(scale, looks=(options.blocks,))
+        if options.blocks < BLOCKS_MIN:
+            print(f"{options.blocks} blocks give no verdicts: {BLOCKS_MIN} at least do", file=sys.stderr)
+    return scale
+
+
+def _new(folder: Path) -> Path:
+    """That folder, or the first of FOLDER-2, FOLDER-3 … that is not there yet."""
+    number, found = 1, folder
+    while found.exists():
+        number += 1
+        found = folder.with_name(f"{folder.name}-{number}")
+    return found

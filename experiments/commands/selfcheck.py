@@ -1,0 +1,27 @@
+"""``selfcheck``: checks the instrument against what is known beforehand."""
+
+import argparse
+from pathlib import Path
+
+from experiments.commands.recording import DIFFERS_EXIT
+from experiments.selfcheck import checks
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import Parser
+
+
+def add_options(parser: Parser) -> None:
+    """What ``selfcheck`` takes."""
+    add = parser.add_argument
+    add("checks", nargs="*", metavar="CHECK", help=f"{', '.join(checks.CHECKS)} (default: all)")
+    add("--overnight", action="store_true", help="the long versions, which take hours")
+    add("--out", type=Path, default=Path("results/selfcheck"), metavar="FOLDER", help="where what was found is kept")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs checks; all of them unless some are named. Raises UsageError."""
+    for name in options.checks:
+        if name not in checks.CHECKS:
+            raise UsageError("CHECK", name, ", ".join(checks.CHECKS))
+    passed = checks.run(options.checks or tuple(checks.CHECKS), options.overnight, options.out)
+    print(options.out / checks.REPORT)
+    return 0 if passed else DIFFERS_EXIT

@@ -1,0 +1,64 @@
+"""From two settings, commands or addresses to a sweep: A and B side by side, and each beside itself.
+
+The pair A and B stands in every round; where both have one transport, twice, since their ratio may be near 1. Beside
+them, in every second round, stands an A/A pair of each transport: the same setting as two processes. Where somebody's
+process is given by its address, the pair is two loads on it.
+"""
+
+import re
+
+from experiments.design.arms import Arm, Comparison, Group, Kind
+from experiments.design.factors import Level
+from experiments.design.setting import Setting, read, setting
+from experiments.design.sweep import Slices, Sweep, Turns, Windows, needs_windows
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.transports import TRANSPORTS
+
+COMPARED = "headline"
+"""The name of the comparison, and of its family."""
+
+ROUNDS, WINDOW_ROUNDS = 30, 4
+"""Of a block."""
+
+LOOKS = (10, 14, 20)
+
+_ADDRESS = re.compile(r"[^\s=]+:\d+")
+
+
+def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
+    """The setting that one side's words stand for. ``load`` is what both sides are sent.
+
+    Words that begin with a transport or with FACTOR=LEVEL are a setting; HOST:PORT is a server that runs; all else is a
+    command. ``transport`` is what those two speak. Raises UsageError.
+    """
+    first = words.split()[0] if words.split() else ""
+    if first in TRANSPORTS or re.fullmatch(r"[a-z_]+=\S*", first):
+        return read(words, load)
+    if not first:
+        raise UsageError("a server", words, "a setting such as 'sockets workers=8', HOST:PORT, or a command")
+    return setting(**(load | {"service": words, "transport": transport}))
+
+
+def is_running(of: Setting) -> bool:
+    """Whether a side is a server that runs already."""
+    return bool(_ADDRESS.fullmatch(of.text("service")))
+
+
+def sweep(a: Setting, b: Setting, looks: tuple[int, ...], seed: int, limit: float | None = None) -> Sweep:
+    """The sweep that compares them. It goes on while the interval holds ``limit``. UsageError for one process twice."""
+    if a == b and is_running(a):
+        raise UsageError("a server", b.text("service"), "another address than A's")
+    first, second = Arm(a), Arm(b, 1 if a == b else 0)
+    same_transport = a["transport"] == b["transport"]
+    differ = tuple(name for name, level in a.levels if b[name] != level)
+    kind: Kind = "ratio" if differ else "same"
+    comparisons = [Comparison(COMPARED, "B ÷ A", second, first, differ, kind, family="headline")]
+    groups = [Group((first, second), times=2 if same_transport else 1)]
+    for arm in (first,) if same_transport else (first, second):
+        again = Arm(arm.setting, 2)
+        groups.append(Group((arm, again), every=2))
+        comparisons.append(Comparison(f"same {arm.name}", f"A/A: {arm.name}", again, arm, (), "same", family="same"))
+    in_windows = needs_windows(a) or needs_windows(b)
+    turns: Turns = Windows() if in_windows else Slices()
+    rounds = WINDOW_ROUNDS if in_windows else ROUNDS
+    return Sweep("compare", "compare", tuple(groups), tuple(comparisons), rounds, looks, seed, turns, apart_from=limit)

@@ -1,0 +1,1 @@
+"""What is measured: factors, settings, arms, groups, comparisons, and the drawn order of slices. Pure."""

@@ -1,0 +1,62 @@
+"""One server by itself: how soon it is ready, and what it takes while nobody asks anything of it.
+
+Nothing is compared by turns here, as no load shares the machine with it: each figure is the server's own. A repetition
+starts every server afresh, one after the other, in random order. Pure.
+"""
+
+import random
+from dataclasses import dataclass
+
+from experiments.design.arms import Arm
+from experiments.design.setting import Setting
+
+HELD_MAX = 15_000
+"""Connections held, at most: half of the ports that a machine here gives its clients."""
+
+IDLE_S_MAX = 250.0
+"""Under the 300 s after which servers here close an idle connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoneServer:
+    """A server, and how many connections it is to hold; none at first, then each number of ``held``, ascending."""
+
+    setting: Setting
+    held: tuple[int, ...] = ()
+
+    @property
+    def arm(self) -> Arm:
+        """As what starts servers knows it."""
+        return Arm(self.setting)
+
+    @property
+    def connections(self) -> tuple[int, ...]:
+        """Every number of connections that it is looked at with."""
+        return 0, *self.held
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """What is to be looked at. Raises ValueError for what could not be."""
+
+    study: str
+    part: str
+    servers: tuple[LoneServer, ...]
+    repetitions: int
+    idle_s: float
+    """How long each number of connections is watched."""
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.servers or len({each.setting for each in self.servers}) != len(self.servers):
+            raise ValueError("servers alone: at least one, each once")
+        for each in self.servers:
+            if list(each.connections) != sorted(set(each.connections)) or each.connections[-1] > HELD_MAX:
+                raise ValueError(f"{each.setting} holding {each.held}, allowed: ascending, from 1 to {HELD_MAX}")
+        if self.repetitions < 1 or not 0 < self.idle_s <= IDLE_S_MAX:
+            raise ValueError(f"{self.repetitions} repetitions of {self.idle_s:g} s, allowed: from 1, to {IDLE_S_MAX:g}")
+
+    def order(self, number: int) -> tuple[int, ...]:
+        """The servers of a repetition by their places, in the order in which they are started."""
+        places = range(len(self.servers))
+        return tuple(random.Random(f"{self.seed}/alone/{number}").sample(places, len(places)))

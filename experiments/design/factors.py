@@ -1,0 +1,241 @@
+"""Factors: what an experiment may vary, one line each in ``FACTORS``.
+
+A level is plain: a text, a number, a yes or no, or nothing. Each factor says what it changes: the options that a server
+is started with, or the fields of the load plan. A new factor is one value and one line in the table; it then is a
+column of the results, a word of ``compare``, and a part of every arm's name. Recordings made before it read as if it
+had stood at its default. Left out: which levels go together; servers and load plans refuse what they lack.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from clients.load.plan.load_plan import CHOICES, CLIENT_KINDS, CLIENTS_MAX, CONNECTION_POLICIES, CONNECTIONS_MAX
+from clients.load.plan.schedule import ARRIVALS
+from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.transports import TRANSPORTS, load
+from stock_service.trading.locking import LOCKINGS
+
+Level = str | int | float | bool | None
+
+Levels = Mapping[str, Level]
+"""A level of every factor, by the factor's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the levels of a factor are: how they are read, and in words which there are."""
+
+    parse: Callable[[str], Level]
+    """The level that a text stands for. Raises ValueError."""
+    allowed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One thing that may vary."""
+
+    name: str
+    of: Literal["server", "load"]
+    """Whose level it is: servers that differ in one are two processes."""
+    kind: Kind
+    default: Level | Callable[[Levels], Level]
+    """Where nothing is said: a level, or one that follows from the factors before it in the table."""
+    help: str
+    options: Callable[[Level], Sequence[str]] = field(default=lambda _: ())
+    """What a server is started with at a level that is not the default."""
+    plan: Callable[[Level], Mapping[str, object]] = field(default=lambda _: {})
+    """Fields of ``LoadPlan`` at a level."""
+    wire: bool = False
+    """Whether it changes the bytes of a request on the wire."""
+
+    def read(self, text: str) -> Level:
+        """The level that a text stands for. Raises UsageError."""
+        try:
+            return self.kind.parse(text)
+        except ValueError as error:
+            raise UsageError(self.name, text, self.kind.allowed) from error
+
+    def default_among(self, levels: Levels) -> Level:
+        """The default where the factors before it stand at these levels."""
+        return self.default(levels) if callable(self.default) else self.default
+
+
+def shown(level: Level) -> str:
+    """A level as text; a factor's ``read`` takes it back."""
+    match level:
+        case bool():
+            return "yes" if level else "no"
+        case float():
+            return f"{level:.10g}"
+        case None:
+            return "none"
+        case _:
+            return str(level)
+
+
+def parsed_mix(text: str) -> dict[str, float]:
+    """``lookup``, or ``lookup=0.5,trade=0.5``, as weights by request type. Raises ValueError."""
+    weights: dict[str, float] = {}
+    for each in text.split(","):
+        name, _, weight = each.partition("=")
+        if not name or name in weights:
+            raise ValueError(text)
+        weights[name] = float(weight) if weight else 1.0
+    return weights
+
+
+def one_of(*names: str) -> Kind:
+    """Levels that have names."""
+
+    def parse(text: str) -> Level:
+        if text not in names:
+            raise ValueError(text)
+        return text
+
+    return Kind(parse, ", ".join(names))
+
+
+def whole(low: int, high: int) -> Kind:
+    """Whole numbers."""
+
+    def parse(text: str) -> Level:
+        if not low <= (value := int(text)) <= high:
+            raise ValueError(text)
+        return value
+
+    return Kind(parse, f"a whole number from {low} to {high}")
+
+
+def number(low: float, high: float, none: bool = False) -> Kind:
+    """Numbers; with ``none`` also no number at all."""
+
+    def parse(text: str) -> Level:
+        if none and text == "none":
+            return None
+        if not low <= (value := float(text)) <= high:
+            raise ValueError(text)
+        return value
+
+    return Kind(parse, f"a number from {low:g} to {high:g}" + (", or none" if none else ""))
+
+
+def _parse_yes_no(text: str) -> Level:
+    if text not in ("yes", "no"):
+        raise ValueError(text)
+    return text == "yes"
+
+
+def _parse_mix(text: str) -> Level:
+    parsed_mix(text)
+    return text
+
+
+YES_NO = Kind(_parse_yes_no, "yes, no")
+
+
+def _parse_served(text: str) -> Level:
+    if not text.strip():
+        raise ValueError(text)
+    return text
+
+
+SERVED = Kind(_parse_served, "stock, echo, a command that prints ready HOST:PORT, or the HOST:PORT of a running server")
+MIX = Kind(_parse_mix, "request types with weights, such as lookup or lookup=0.5,trade=0.5")
+
+
+def _option(name: str) -> Callable[[Level], Sequence[str]]:
+    return lambda level: (name, shown(level))
+
+
+def _field(name: str) -> Callable[[Level], Mapping[str, object]]:
+    return lambda level: {name: level}
+
+
+def _mix_plan(level: Level) -> Mapping[str, object]:
+    return {"mix": parsed_mix(str(level))}
+
+
+def _own_executor(levels: Levels) -> Level:
+    return load(str(levels["transport"])).DEFAULT_EXECUTOR
+
+
+FACTORS: Mapping[str, Factor] = {
+    each.name: each
+    for each in (
+        Factor("service", "server", SERVED, "stock", "what is served", wire=True),
+        Factor("transport", "server", one_of(*TRANSPORTS), "sockets", "what carries a request", wire=True),
+        Factor(
+            "executor",
+            "server",
+            one_of(*EXECUTORS),
+            _own_executor,
+            "which threads run requests; the transport's own unless said",
+            _option("--executor"),
+        ),
+        Factor("workers", "server", whole(1, 1024), 8, "threads that run requests", _option("--workers")),
+        Factor(
+            "dispatch",
+            "server",
+            one_of("request", "connection"),
+            "request",
+            "what one task of the executor is",
+            _option("--dispatch"),
+        ),
+        Factor("locking", "server", one_of(*LOCKINGS), "mutex", "which lock a request holds", _option("--locking")),
+        Factor(
+            "extra_us",
+            "server",
+            number(0, 100_000),
+            0.0,
+            "µs that every request computes longer",
+            _option("--extra-us"),
+        ),
+        Factor("clients", "load", whole(1, CLIENTS_MAX), 1, "client processes", plan=_field("clients")),
+        Factor(
+            "connections",
+            "load",
+            whole(1, CONNECTIONS_MAX),
+            1,
+            "connections of each client",
+            plan=_field("connections_per_client"),
+        ),
+        Factor(
+            "connection",
+            "load",
+            one_of(*CONNECTION_POLICIES),
+            "kept-alive",
+            "one connection for all requests, or a new one for each",
+            plan=_field("connection"),
+            wire=True,
+        ),
+        Factor("mix", "load", MIX, "lookup", "which requests are sent", plan=_mix_plan, wire=True),
+        Factor(
+            "choice", "load", one_of(*CHOICES), "uniform", "how a stock is chosen", plan=_field("choice"), wire=True
+        ),
+        Factor("updater", "load", YES_NO, False, "whether a price updater sends beside the clients", wire=True),
+        Factor(
+            "client",
+            "load",
+            one_of(*CLIENT_KINDS),
+            "library",
+            "the transport's own client, or the lean one",
+            plan=_field("client"),
+            wire=True,
+        ),
+        Factor(
+            "rate_hz",
+            "load",
+            number(0.1, 1e6, none=True),
+            None,
+            "requests due a second, of all clients; none: a closed loop",
+            plan=_field("rate_hz"),
+            wire=True,
+        ),
+        Factor(
+            "arrivals", "load", one_of(*ARRIVALS), "poisson", "the process of an open loop", plan=_field("arrivals")
+        ),
+    )
+}
+"""Every factor by its name, in the order in which names and tables have them."""

@@ -1,0 +1,78 @@
+"""Settings: a level of every factor. Written as words, such as ``grpc workers=8 clients=5``.
+
+The transport may stand alone as the first word; every other word is ``FACTOR=LEVEL``. What is not said is at its
+default. A setting's text says the transport and what is not at its default, and reads back as the same setting.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from experiments.design.factors import FACTORS, Level, shown
+from stock_service.rpc.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A level of every factor, in the table's order. Made by ``setting`` or ``read``."""
+
+    levels: tuple[tuple[str, Level], ...]
+
+    def __getitem__(self, factor: str) -> Level:
+        """The level of a factor. Raises KeyError."""
+        return dict(self.levels)[factor]
+
+    def whole(self, factor: str) -> int:
+        """The level of a factor whose levels are whole numbers."""
+        level = self[factor]
+        assert isinstance(level, int)
+        return level
+
+    def text(self, factor: str) -> str:
+        """The level of a factor, as text."""
+        return shown(self[factor])
+
+    def but(self, **levels: Level) -> "Setting":
+        """The same at other levels; defaults that follow from those are taken anew. Raises UsageError."""
+        return setting(**(dict(self.said()) | levels))
+
+    def said(self) -> Iterator[tuple[str, Level]]:
+        """The transport, and what is not at its default."""
+        chosen = dict(self.levels)
+        for name, level in self.levels:
+            if name == "transport" or level != FACTORS[name].default_among(chosen):
+                yield name, level
+
+    def of(self, whose: str) -> tuple[tuple[str, Level], ...]:
+        """The levels of the server's factors, or of the load's."""
+        return tuple((name, level) for name, level in self.levels if FACTORS[name].of == whose)
+
+    def __str__(self) -> str:
+        words = (f"{name}={shown(level)}" for name, level in self.said() if name != "transport")
+        return " ".join((shown(self["transport"]), *words))
+
+
+def setting(**levels: Level) -> Setting:
+    """A setting with these levels, the others at their defaults. Raises UsageError."""
+    unknown = levels.keys() - FACTORS.keys()
+    if unknown:
+        raise UsageError("a setting", ", ".join(sorted(unknown)), f"these factors: {', '.join(FACTORS)}")
+    chosen: dict[str, Level] = {}
+    for name, factor in FACTORS.items():
+        default = factor.default_among(chosen)
+        given = levels.get(name, default)
+        chosen[name] = default if given == default else factor.read(shown(given))
+    return Setting(tuple(chosen.items()))
+
+
+def read(text: str, base: Mapping[str, Level] | None = None) -> Setting:
+    """The setting that words stand for; what they do not say is as in ``base``. Raises UsageError."""
+    levels: dict[str, Level] = dict(base or {})
+    for place, word in enumerate(text.split()):
+        name, equals, value = word.partition("=")
+        if not equals and place == 0:
+            name, value = "transport", word
+        if name not in FACTORS:
+            allowed = f"a transport, then FACTOR=LEVEL with one of {', '.join(FACTORS)}"
+            raise UsageError("a setting", word, allowed)
+        levels[name] = FACTORS[name].read(value)
+    return setting(**levels)

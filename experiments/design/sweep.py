@@ -1,0 +1,144 @@
+"""A sweep: groups of arms, the comparisons asked of them, and how many blocks of how many rounds it takes.
+
+Looks are the numbers of blocks at which a sweep is judged, declared beforehand; it ends at the first at which every
+headline comparison is decided. Each look has its share of the level (Bonferroni), so that looking often calls no more
+equal arms different. A sweep whose first look could not decide however clear the data were is refused.
+
+Why 2^(1 − n): with n blocks the exact sign-flip test gives no p under that, and Holm multiplies it by the family.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from experiments.design.arms import Arm, Comparison, Group, ServerKey, by_name
+from experiments.design.limits import LIMITS, Limits
+from experiments.design.setting import Setting
+
+SERVERS_MAX = 8
+"""Servers alive in a block."""
+
+ROUNDS_MIN = 4
+"""Rounds of a block, however slow its arms are."""
+
+SLICED_MAX = 64
+"""Connections that a slice can serve."""
+
+PAIRS_NEAR_1, PAIRS = 60, 15
+"""Pairs of slices in a block, at least: where the ratio is expected within 10 % of 1, and else."""
+
+BLOCKS_MIN = 6
+"""With fewer no test reaches p < 0.05, however clear the data: 2 ÷ 2^5 is more."""
+
+BLOCKS_MAX = 40
+"""Blocks of a sweep, at most: the exact sign-flip test then takes some 0.2 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """How long a slice is; a round trip that takes longer makes it longer, see ``slots``."""
+
+    counted_s: float = 0.02
+    """Of the counted part, at least."""
+    lead_s: float = 0.003
+    """Before it, at least: the load settles."""
+    reserve_s: float = 0.006
+    """Behind it, at least: until the last counted request is answered."""
+    block_s: float = 60.0
+    """All slices of a block together, at most: where arms answer slowly it has fewer rounds, but ``ROUNDS_MIN``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows by turns, in place of slices, where a load needs longer to settle or connects anew."""
+
+    warm_up_s: float = 0.1
+    duration_s: float = 0.5
+
+
+Turns = Slices | Windows
+
+
+def needs_windows(setting: Setting) -> bool:
+    """Whether a load cannot be served in slices: see ``Windows``."""
+    connections = setting.whole("clients") * setting.whole("connections")
+    anew = setting["connection"] == "per-request"
+    return anew or setting["rate_hz"] is not None or setting["dispatch"] == "connection" or connections > SLICED_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What is to be run. Raises ValueError for groups or comparisons that could not be judged."""
+
+    study: str
+    part: str
+    groups: tuple[Group, ...]
+    comparisons: tuple[Comparison, ...]
+    rounds: int
+    """In a block."""
+    looks: tuple[int, ...]
+    """Numbers of blocks, ascending. A sweep whose first is under 6 has no verdicts, and says so."""
+    seed: int = 1
+    turns: Turns = Slices()
+    limits: Limits = LIMITS
+    apart_from: float | None = None
+    """A ratio that the headline intervals must not hold for the sweep to end early: somebody's limit."""
+    timeline: bool = False
+    """Whether servers stamp each request's stages. It costs about 1 µs a request: for sweeps without verdicts."""
+
+    def __post_init__(self) -> None:
+        by_name(self.comparisons)
+        if len(self.servers) > SERVERS_MAX:
+            raise ValueError(f"{len(self.servers)} servers in a block, allowed: {SERVERS_MAX}")
+        if isinstance(self.turns, Slices) and any(needs_windows(arm.setting) for arm in self.arms):
+            raise ValueError("slices for an arm that needs windows")
+        if not self.looks or list(self.looks) != sorted(set(self.looks)) or self.looks[0] < 1 or self.rounds < 1:
+            raise ValueError(f"looks at {self.looks} blocks of {self.rounds} rounds, allowed: ascending, from 1")
+        if self.looks[-1] > BLOCKS_MAX:
+            raise ValueError(f"{self.looks[-1]} blocks, allowed: up to {BLOCKS_MAX}")
+        if min((group.every for group in self.groups), default=0) != 1:
+            raise ValueError("rounds without any group, allowed: a group at least that stands in every round")
+        for each in self.comparisons:
+            if not any(each.above in group.arms and each.below in group.arms for group in self.groups):
+                raise ValueError(f"{each.name}: its arms stand in no group together")
+        for family, size in self.families.items():
+            if self.has_verdicts and size * 2.0 ** (1 - self.looks[0]) >= self.level:
+                raise ValueError(f"family {family} of {size} tests: {self.looks[0]} blocks cannot decide it")
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """Every arm once, in the groups' order."""
+        return tuple(dict.fromkeys(arm for group in self.groups for arm in group.arms))
+
+    @property
+    def servers(self) -> tuple[ServerKey, ...]:
+        """Every server process of a block once."""
+        return tuple(dict.fromkeys(arm.server for arm in self.arms))
+
+    @property
+    def families(self) -> dict[str, int]:
+        """How many tests each family has."""
+        sizes: Counter[str] = Counter()
+        for each in self.comparisons:
+            sizes[each.family] += each.tests
+        return dict(sizes)
+
+    @property
+    def level(self) -> float:
+        """Of one look."""
+        return self.limits.level / len(self.looks)
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether it has blocks enough to decide anything."""
+        return self.looks[0] >= BLOCKS_MIN
+
+    def pairs(self, comparison: Comparison) -> int:
+        """Pairs of slices that a block gives a comparison, none lost."""
+        return sum(self._appearances(group) for group in self._holding(comparison))
+
+    def _holding(self, comparison: Comparison) -> Iterator[Group]:
+        return (g for g in self.groups if comparison.above in g.arms and comparison.below in g.arms)
+
+    def _appearances(self, group: Group) -> int:
+        return group.times * -(-self.rounds // group.every)

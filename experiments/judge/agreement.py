@@ -1,0 +1,153 @@
+"""Agreement: what several whole runs of one sweep, from different hours, say together of each headline comparison.
+
+Ratios move with the hour and the host by more than one run's interval says. So runs are taken as drawn from a
+distribution of their own: each run has a true ratio, and these vary with the deviation tau about a mean. By random
+effects: tau² after Paule and Mandel ("Consensus values and weighting factors", Journal of Research of the NBS 87,
+1982), the mean's interval after Hartung and Knapp ("On tests of the overall treatment effect in meta-analysis with
+normally distributed responses", Statistics in Medicine 20, 2001) and Sidik and Jonkman (2002), with Student's t of k −
+1 degrees of freedom. With Paule and Mandel's tau² their variance is the usual one, 1 ÷ the sum of weights, where tau²
+is over 0, and never taken as less where it is 0 (Röver, Knapp and Friede 2015). The prediction interval, which holds
+the true ratio of a further run with 95 %, is that of Higgins, Thompson and Spiegelhalter ("A re-evaluation of
+random-effects meta-analysis", Journal of the Royal Statistical Society A 172, 2009, section 3.2): Student's t of k − 2
+degrees of freedom, so from three runs on. It is approximate: where tau is no larger than the runs' own errors it holds
+some 90 % (simulated here, and by Partlett and Riley 2017). All on logarithms of ratios. Pure.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import combinations
+
+import numpy as np
+import scipy
+
+from experiments.design.arms import Comparison
+from experiments.design.sweep import Sweep
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judged, Judgement, contradict
+
+CONFIDENCE = 0.95
+
+PREDICTED_FROM = 3
+"""Runs from which on there is a prediction interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """What runs say together. Ratios; ``tau`` is the deviation of the runs' log-ratios, beyond what blocks explain."""
+
+    ratio: Estimate
+    tau: float
+    predicted: tuple[float, float] | None
+    """Holds a further run's true ratio with 95 %; None for fewer than three runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """One comparison over the runs."""
+
+    comparison: Comparison
+    judged: tuple[Judged, ...]
+    """Of each run that has a value."""
+    decided: int
+    """Runs that decided it."""
+    contradictions: tuple[tuple[int, int], ...]
+    """Which runs say opposite things, by their places among the runs."""
+    pooled: Pooled | None
+    """None for fewer than two runs that have an interval."""
+
+    @property
+    def lowest(self) -> float:
+        """The least of the runs' ratios."""
+        return min(each.typical.value for each in self.judged)
+
+    @property
+    def highest(self) -> float:
+        """The largest of them."""
+        return max(each.typical.value for each in self.judged)
+
+
+def agreements(runs: Sequence[Judgement]) -> Iterator[Agreement]:
+    """What runs of one sweep say of each headline comparison of which any has a value."""
+    for comparison in runs[0].sweep.comparisons:
+        if comparison.family != "headline":
+            continue
+        found = {place: run.judged[comparison.name] for place, run in enumerate(runs) if comparison.name in run.judged}
+        if found:
+            yield Agreement(
+                comparison=comparison,
+                judged=tuple(found.values()),
+                decided=sum(each.decided for each in found.values()),
+                contradictions=tuple((a, b) for a, b in combinations(found, 2) if contradict(found[a], found[b])),
+                pooled=_of_runs(tuple(found.values())),
+            )
+
+
+def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
+    logs = [list(each.log_ratios.values()) for each in judged if len(each.log_ratios) > 1]
+    if len(logs) < 2:
+        return None
+    return pooled([float(np.mean(each)) for each in logs], [float(np.var(each, ddof=1)) / len(each) for each in logs])
+
+
+def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
+    """Runs together, from each one's log-ratio and the variance of its mean. ValueError for fewer than two."""
+    k = len(values)
+    if k < 2:
+        raise ValueError(f"{k} runs, needed: 2")
+    tau_2 = tau_squared(values, variances)
+    weights = 1 / (np.maximum(variances, _LEAST) + tau_2)
+    mean, error = float(np.average(values, weights=weights)), float(1 / math.sqrt(weights.sum()))
+    half = _quantile(k - 1) * error
+    predicted = None
+    if k >= PREDICTED_FROM:
+        reach = _quantile(k - 2) * math.sqrt(tau_2 + error**2)
+        predicted = math.exp(mean - reach), math.exp(mean + reach)
+    ratio = Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), k)
+    return Pooled(ratio, math.sqrt(tau_2), predicted)
+
+
+_LEAST = 1e-18
+"""A run's variance is taken as no less, so that blocks that are all alike have a weight."""
+
+
+def tau_squared(values: Sequence[float], variances: Sequence[float]) -> float:
+    """The variance between runs at which the weighted squares add up to what is expected, k − 1, or 0."""
+    seen, within = np.asarray(values, dtype=np.float64), np.maximum(variances, _LEAST)
+
+    def over(tau_2: float) -> float:
+        weights = 1 / (within + tau_2)
+        mean = np.average(seen, weights=weights)
+        return float((weights * (seen - mean) ** 2).sum()) - (len(seen) - 1)
+
+    if over(0.0) <= 0:
+        return 0.0
+    high = float(np.var(seen)) * len(seen)  # at which they add up to 1 at most
+    return float(scipy.optimize.brentq(over, 0.0, high, xtol=1e-15))
+
+
+def _quantile(freedom: int) -> float:
+    return float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+
+
+def differences(one: Sweep, other: Sweep) -> str:
+    """In what two sweeps differ but for their seeds, in words; empty where they are one sweep."""
+    return ", ".join(_differing(one, other))
+
+
+def _differing(one: Sweep, other: Sweep) -> Iterator[str]:
+    for field in fields(Sweep):
+        here, there = getattr(one, field.name), getattr(other, field.name)
+        if field.name == "seed" or here == there:
+            continue
+        if field.name == "comparisons":
+            yield from _named({each.name: each for each in here}, {each.name: each for each in there})
+        elif field.name == "groups":
+            yield "groups of arms"
+        else:
+            yield f"{field.name} {here} and {there}"
+
+
+def _named(here: Mapping[str, Comparison], there: Mapping[str, Comparison]) -> Iterator[str]:
+    names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
+    yield f"{len(names)} comparisons, such as {names[0]}" if names else "the order of comparisons"

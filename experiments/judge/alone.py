@@ -1,0 +1,68 @@
+"""What servers by themselves take: start-up, memory and idle processor time, with intervals over repetitions. Pure.
+
+Intervals are Student's t over the repetitions' values. None of these quantities can be negative, so that an interval
+that would reach under 0 ends there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.design.alone import Alone, LoneServer
+from experiments.judge.stats import Estimate, mean_interval, positive_interval
+from experiments.results.alone import Repetition
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A server with so many connections, over the repetitions."""
+
+    connections: int
+    resident_mib: Estimate
+    added_mib: Estimate
+    """Over the same process without connections, each repetition by itself; 0 for none."""
+    idle_share: Estimate
+    """Of a core, while nobody sent."""
+    threads: int
+    """The most that were seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lone:
+    """One server, over the repetitions."""
+
+    server: LoneServer
+    ready_ms: Estimate
+    holding: tuple[Holding, ...]
+    """By ascending connections, none first."""
+
+    def with_connections(self, connections: int) -> Holding | None:
+        """Where it held so many; None where that was not looked at."""
+        return next((each for each in self.holding if each.connections == connections), None)
+
+
+def lone_servers(plan: Alone, seen: Sequence[Repetition], confidence: float = CONFIDENCE) -> tuple[Lone, ...]:
+    """Every server of the plan, in its order; none without repetitions."""
+    return tuple(_lone(plan, seen, place, confidence) for place in range(len(plan.servers))) if seen else ()
+
+
+def _lone(plan: Alone, seen: Sequence[Repetition], place: int, confidence: float) -> Lone:
+    starts = [repetition.servers[place] for repetition in seen]
+    holding = []
+    for number, connections in enumerate(plan.servers[place].connections):
+        held = [start.held[number] for start in starts]
+        holding.append(
+            Holding(
+                connections=connections,
+                resident_mib=positive_interval([each.resident_mib for each in held], confidence),
+                added_mib=mean_interval(
+                    [start.held[number].resident_mib - start.held[0].resident_mib for start in starts], confidence
+                ),
+                idle_share=positive_interval([each.cpu_ns / each.watched_ns for each in held], confidence),
+                threads=max(each.threads for each in held),
+            )
+        )
+    return Lone(
+        plan.servers[place], positive_interval([start.ready_ms for start in starts], confidence), tuple(holding)
+    )

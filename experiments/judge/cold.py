@@ -1,0 +1,107 @@
+"""One-off costs in a mean: that of N calls is a + b ÷ N, where a call costs a, and b is paid once. Pure.
+
+Each block has a mean for each N, and its own a and b by least squares on 1 ÷ N; the intervals are Student's t over the
+blocks' values. A block in which fewer than two N were answered has none. The first call and connecting are timed apart,
+so that b is also seen as it is (``paid_once``): what the fit says and what was seen should agree. Runs in which the
+hypervisor took the cores are left out, by the rule that rounds of a sweep are left out by, without a look at their
+times.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.design.cold import Cold, ColdCell
+from experiments.design.limits import LIMITS, Limits
+from experiments.design.setting import Setting
+from experiments.judge.ratios import is_robbed
+from experiments.judge.stats import Estimate, mean_interval, positive_interval, ratio_interval
+from experiments.results.cold import ColdBlock, ColdRow, rows
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class OneOff:
+    """``mean(N) = each_us + once_us ÷ N``, with intervals over blocks."""
+
+    each_us: Estimate
+    once_us: Estimate
+    off_share: float
+    """The largest share by which the mean over the blocks, at any N, is off what the two values say of it."""
+
+    def at(self, calls: float) -> float:
+        """What it says of the mean of so many calls, µs."""
+        return self.each_us.value + self.once_us.value / calls
+
+
+def counting_rows(plan: Cold, blocks: Sequence[ColdBlock], limits: Limits = LIMITS) -> tuple[ColdRow, ...]:
+    """The rows of all blocks, of the runs that were not robbed of time."""
+    found: list[ColdRow] = []
+    for block in blocks:
+        robbed = [place for place, run in enumerate(block.runs) if is_robbed(limits, run.machine, block.cores)]
+        found += rows(plan, block, robbed)
+    return tuple(found)
+
+
+def cell_interval(
+    values: Sequence[ColdRow], cell: ColdCell, name: str, confidence: float = CONFIDENCE
+) -> Estimate | None:
+    """A column of a cell, such as ``connect_us`` or ``first_call_us``: the geometric mean over the blocks, since times
+    are positive and some blocks' are many times others'. None for no value."""
+    own = [getattr(row, name) for row in values if row.cell == cell]
+    seen = [math.log(each) for each in own if each]
+    return ratio_interval(seen, confidence) if seen else None
+
+
+def paid_once(
+    values: Sequence[ColdRow], setting: Setting, with_connect: bool, confidence: float = CONFIDENCE
+) -> Estimate | None:
+    """What a run paid once, as it was seen and not fitted: the first call over the others, and connecting if asked for.
+
+    A block's value is the mean over its N. None where no run had a second call.
+    """
+    by_block: dict[int, list[float]] = {}
+    for row in values:
+        if row.cell.setting == setting and row.rest_us_mean is not None:
+            once_us = row.first_call_us - row.rest_us_mean + with_connect * row.connect_us
+            by_block.setdefault(row.block, []).append(once_us)
+    return mean_interval([float(np.mean(each)) for each in by_block.values()], confidence) if by_block else None
+
+
+def one_off(
+    values: Sequence[ColdRow], setting: Setting, with_connect: bool, confidence: float = CONFIDENCE
+) -> OneOff | None:
+    """The fit for a setting over its N; ``with_connect``: of means that connecting is spread over too, as where a
+    program connects inside its first timed call. None where no block has two N."""
+    by_block: dict[int, dict[int, float]] = {}
+    for row in values:
+        if row.cell.setting == setting:
+            mean_us = row.with_connect_us if with_connect else row.mean_us
+            by_block.setdefault(row.block, {})[row.cell.calls] = mean_us
+    return fit(list(by_block.values()), confidence)
+
+
+def fit(blocks: Sequence[Mapping[int, float]], confidence: float = CONFIDENCE) -> OneOff | None:
+    """Fits a + b ÷ N to each block's means by N. None where no block has two N."""
+    usable = [block for block in blocks if len(block) > 1]
+    if not usable:
+        return None
+    pairs = [_least_squares(block) for block in usable]
+    each = positive_interval([pair[0] for pair in pairs], confidence)
+    once = mean_interval([pair[1] for pair in pairs], confidence)
+    off = []
+    for calls in sorted({calls for block in usable for calls in block}):
+        seen = float(np.mean([block[calls] for block in usable if calls in block]))
+        off.append(abs(each.value + once.value / calls - seen) / seen)
+    return OneOff(each, once, max(off))
+
+
+def _least_squares(means: Mapping[int, float]) -> tuple[float, float]:
+    """a and b of one block."""
+    once, seen = np.array([1 / calls for calls in means]), np.array(list(means.values()))
+    spread = once - once.mean()
+    b = float((spread * (seen - seen.mean())).sum() / np.square(spread).sum())
+    return float(seen.mean()) - b * float(once.mean()), b

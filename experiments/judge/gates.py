@@ -1,0 +1,203 @@
+"""Gates: what keeps a verdict back, judged on data that were really collected.
+
+Twenty rules guard a conclusion; each is enforced where it is strongest. Ten cannot be broken by construction, and are
+listed with what rules them out in ``README.md``. The others are here, under their numbers. A gate touches the
+comparison it concerns and no other. What is wrong with a single block leaves out that block alone (``block_refusals``);
+what is wrong with all of them keeps the verdict back. Pure.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.design.arms import Arm, Comparison
+from experiments.design.factors import FACTORS
+from experiments.design.limits import Limits
+from experiments.design.sweep import Sweep
+from experiments.judge import ratios
+from experiments.judge.stats import Estimate, ratio_interval, trimmed_mean
+from experiments.results.observed import ALL, ArmSeen, Block
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a gate has against a conclusion: its number, and what was seen beside what is allowed."""
+
+    gate: int
+    said: str
+
+
+NAMES = {
+    2: "the arms differ on the wire",
+    3: "a declared factor changed nothing",
+    4: "errors",
+    5: "the halves of the blocks contradict each other",
+    6: "the times do not fill the time",
+    7: "the load was off its rate",
+    8: "arrivals not as declared",
+    13: "a percentile beyond its sample",
+    20: "smaller than equal arms differ",
+}
+"""What each gate is about, in a few words."""
+
+
+def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
+    """What leaves a block out of a comparison."""
+    for arm in (comparison.above, comparison.below):
+        yield from arm_refusals(sweep, block, arm)
+    yield from wire_differs(sweep, block, comparison)
+
+
+def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
+    """What is wrong with an arm's part in a block, whatever it is compared with."""
+    seen = block.arms[sweep.arms.index(arm)]
+    yield from nothing_changed(sweep, block, arm)
+    yield from errors(sweep.limits, arm, seen)
+    yield from laws(sweep.limits, arm, seen)
+    yield from rate_off(sweep.limits, arm, seen)
+    yield from arrivals(arm, seen)
+
+
+def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
+    """Gate 2: bytes a request, where no declared factor changes what is on the wire."""
+    if any(FACTORS[name].wire for name in comparison.differ):
+        return
+    above, below = (_wire_bytes(sweep, block, arm) for arm in (comparison.above, comparison.below))
+    if above and below and abs(above / below - 1) > sweep.limits.wire_share:
+        yield Refusal(2, f"{above:.0f} and {below:.0f} bytes a request, allowed: within {sweep.limits.wire_share:.0%}")
+
+
+def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
+    """Gate 3: the server had fewer connections than its clients have, or no update came from the updater."""
+    server = sweep.servers.index(arm.server)
+    expected = arm.connections
+    windows = bool(block.arms[sweep.arms.index(arm)].windows)  # whose connections are closed behind each
+    observed = block.servers[server] if block.servers else None
+    if observed is not None and not windows and observed.connections < expected:
+        yield Refusal(3, f"{arm.name}: its server had {observed.connections} connections, declared: {expected}")
+    seen = block.arms[sweep.arms.index(arm)]
+    if arm.setting["updater"] and seen.updates <= seen.update_errors:
+        yield Refusal(3, f"{arm.name}: no update was answered beside it, declared: a price updater")
+
+
+def errors(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
+    """Gate 4: over 0.1 % of the counted requests got no valid reply."""
+    of_all = seen.answered[ALL]
+    failed, answered = sum(of_all.errors.values()), of_all.times.count + of_all.times.out_of_range
+    if failed > limits.errors_share * (failed + answered):
+        kinds = ", ".join(f"{count} {kind}" for kind, count in of_all.errors.items())
+        yield Refusal(4, f"{arm.name}: {kinds} of {failed + answered:,} requests, allowed: {limits.errors_share:.1%}")
+
+
+def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
+    """Gate 6: each connection is either waiting for a reply or thinking, so that both fill the time."""
+    if not seen.span_ns:
+        return
+    filled = (seen.answered[ALL].times.sum_ns + seen.think_ns) / seen.span_ns
+    if abs(filled - 1) > limits.law_share:
+        yield Refusal(
+            6,
+            f"{arm.name}: response and think times fill {filled:.1%} of the time, not 100 %",
+        )
+
+
+def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
+    """Gate 7: an open loop that did not send what was due."""
+    for window in seen.windows:
+        if window.rate_hz and abs(window.sent_hz / window.rate_hz - 1) > limits.rate_share:
+            yield Refusal(7, f"{arm.name}: sent {window.sent_hz:,.0f}/s where {window.rate_hz:,.0f} were due")
+            return
+
+
+def arrivals(arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
+    """Gate 8: sends that do not follow the declared process."""
+    for window in seen.windows:
+        if window.arrival_faults:
+            yield Refusal(8, f"{arm.name}: {window.arrival_faults[0]}")
+            return
+
+
+def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Iterator[Refusal]:
+    """Gate 5: the first half of the blocks' rounds says one thing and the second another.
+
+    Their intervals stand on two sides of 1; or one lies inside 0.95 to 1.05 and the other wholly outside.
+    """
+    if len(blocks) < 2:
+        return
+    halves: tuple[list[float], list[float]] = ([], [])
+    for block in blocks:
+        log_ratios, rounds = ratios.pair_log_ratios(sweep, block, comparison)
+        later = rounds >= len(block.rounds) // 2
+        for half, chosen in zip(halves, (~later, later), strict=True):
+            if chosen.any():
+                half.append(trimmed_mean(log_ratios[chosen].tolist(), sweep.limits.trimmed))
+    if min(map(len, halves)) < 2:
+        return
+    first, second = (ratio_interval(half, 1 - sweep.level) for half in halves)
+    if any(_stand_against(sweep.limits, *both) for both in ((first, second), (second, first))):
+        yield Refusal(
+            5,
+            f"{first.low:.3g} to {first.high:.3g} in the blocks' first halves, "
+            f"{second.low:.3g} to {second.high:.3g} in their second",
+        )
+
+
+def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float:
+    """Gate 7, a note: the load side's share of its core while it sent."""
+    place = sweep.arms.index(arm)
+    spent = active = 0.0
+    for block in blocks:
+        own = ratios.used(sweep.limits, block) & (np.asarray(block.slices.arm) == place)
+        spent += float(np.asarray(block.slices.client_cpu_ns)[own].sum())
+        active += float(np.asarray(block.slices.active_ns)[own].sum())
+    return spent / active if active else 0.0
+
+
+def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
+    """Gate 7, a note: whether an arm's times are those of client and server together.
+
+    In a closed loop the load side took over 80 % of its core. In an open one late sends, at their 99th percentile, are
+    over a tenth of the response time's.
+    """
+    if arm.setting["rate_hz"] is None:
+        return load_share(sweep, blocks, arm) > sweep.limits.load_share
+    seen = [block.arms[sweep.arms.index(arm)] for block in blocks]
+    return any(_is_late(sweep.limits, each) for each in seen)
+
+
+def _is_late(limits: Limits, seen: ArmSeen) -> bool:
+    response_us = seen.answered[ALL].times.distribution().p99_us
+    late_us = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
+    return response_us is not None and bool(late_us) and max(late_us) > limits.late_share * response_us
+
+
+def far_end(of: Estimate) -> float:
+    """How far, on the log scale, an interval reaches from 1."""
+    return max(abs(math.log(of.low)), abs(math.log(of.high)))
+
+
+def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
+    """Gate 20: an effect that is smaller than what equal arms of its transport showed."""
+    if abs(math.log(of.value / against)) >= end:
+        return None
+    return Refusal(20, f"equal arms of its transport were told apart, by up to {math.expm1(end):.1%}")
+
+
+def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
+    """What a request took on the wire in the quietest tenth of the slices; 0 where it was not read.
+
+    What is counted is all that the loopback carries: other programs' traffic can only add to it.
+    """
+    own = np.flatnonzero(ratios.used(sweep.limits, block) & (np.asarray(block.slices.arm) == sweep.arms.index(arm)))
+    requests, carried = np.asarray(block.slices.requests)[own], np.asarray(block.slices.wire_bytes)[own]
+    sending = (requests > 0) & (carried > 0)
+    return float(np.percentile(carried[sending] / requests[sending], 10)) if sending.any() else 0.0
+
+
+def _stand_against(limits: Limits, one: Estimate, other: Estimate) -> bool:
+    low, high = limits.equivalent_low, limits.equivalent_high
+    sides = one.high < 1 < other.low
+    sizes = low < one.low and one.high < high and (other.high < low or other.low > high)
+    return sides or sizes

@@ -1,0 +1,104 @@
+"""Points: what figures and tables show of one arm, over the blocks. Whole means, percentiles, processor time.
+
+A mean's interval is Student's t over the logarithms of the blocks' means, so that no end is under 0. Percentiles come
+from the histograms of all blocks together, and are given only where enough independent requests lie beyond them (gate
+13). Pure.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import numpy as np
+
+from clients.load.record.times import Times
+from experiments.design.arms import Arm
+from experiments.design.sweep import Sweep
+from experiments.judge import gates, ratios
+from experiments.judge.gates import Refusal
+from experiments.judge.stats import Estimate, ratio_interval
+from experiments.results.observed import Block
+from experiments.results.percentiles import is_carried
+from experiments.results.stages import StageSummary
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One arm and request type, over the blocks."""
+
+    arm: Arm
+    request: str
+    blocks: int
+    mean_us: Estimate | None
+    """None where nothing was answered."""
+    times: Times
+    """Of all blocks."""
+    errors: int
+    """Counted requests that got no valid reply."""
+    effective: float
+    server_cpu_us: Estimate | None
+    load_share: float
+    """The load side's share of its core."""
+    load_limited: bool
+    """The latency is that of client and server together (gate 7)."""
+    starved_clients: int
+    refusals: tuple[Refusal, ...]
+    """What gates have against it, in any block."""
+
+    def percentile_us(self, percent: float) -> float | None:
+        """A percentile; None where the requests do not carry it."""
+        if not self.times.count or not is_carried(percent, self.effective):
+            return None
+        _, highest, counts = self.times.buckets()
+        rank = max(1, int(percent / 100 * self.times.count + 0.5))
+        return float(min(highest[np.searchsorted(np.cumsum(counts), rank)], self.times.max_ns)) / 1000
+
+
+def points(sweep: Sweep, blocks: Sequence[Block]) -> dict[tuple[Arm, str], Point]:
+    """Every point of a sweep, by arm and request type; ``all`` of them too."""
+    requests = {arm: tuple(blocks[0].arms[place].answered) if blocks else () for place, arm in enumerate(sweep.arms)}
+    return {(arm, request): _point(sweep, blocks, arm, request) for arm in sweep.arms for request in requests[arm]}
+
+
+def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Point:
+    place, times, effective = sweep.arms.index(arm), Times(), 0.0
+    for block in blocks:
+        answered = block.arms[place].answered[request]
+        times.merge(answered.times)
+        effective += answered.effective
+    refusals = [refusal for block in blocks for refusal in gates.arm_refusals(sweep, block, arm)]
+    return Point(
+        arm=arm,
+        request=request,
+        blocks=len(blocks),
+        mean_us=_over_blocks(blocks, lambda block: ratios.arm_mean_us(sweep, block, place, request)),
+        times=times,
+        errors=sum(sum(block.arms[place].answered[request].errors.values()) for block in blocks),
+        effective=effective,
+        server_cpu_us=_over_blocks(blocks, lambda block: ratios.arm_cpu_us(sweep, block, place)),
+        load_share=gates.load_share(sweep, blocks, arm),
+        load_limited=gates.is_load_limited(sweep, blocks, arm),
+        starved_clients=sum(window.starved_clients for block in blocks for window in block.arms[place].windows),
+        refusals=tuple(dict.fromkeys(refusals)),
+    )
+
+
+def _over_blocks(blocks: Sequence[Block], value: Callable[[Block], float | None]) -> Estimate | None:
+    """The mean of the blocks' values; its interval is that of their logarithms, so that it lies above 0 (rule 12)."""
+    values = [each for each in map(value, blocks) if each]
+    if not values:
+        return None
+    ends = ratio_interval([math.log(each) for each in values], CONFIDENCE)
+    return replace(ends, value=fmean(values))
+
+
+def stages(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> Mapping[str, Sequence[StageSummary]]:
+    """The stages that servers stamped, of each block that has them, by request type and of all."""
+    place = sweep.arms.index(arm)
+    names = dict.fromkeys(name for block in blocks for name in block.arms[place].stages)
+    return {
+        name: [block.arms[place].stages[name] for block in blocks if name in block.arms[place].stages] for name in names
+    }

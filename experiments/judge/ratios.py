@@ -1,0 +1,108 @@
+"""A block's value of a comparison: the typical ratio over its pairs of slices, and the ratio of whole means.
+
+A pair is two slices of one appearance of a group. The typical ratio is the trimmed mean of the pairs' log-ratios: a
+pause of the machine meets one slice of a pair, and few pairs. The ratio of whole means leaves nothing out.
+Rounds in which the hypervisor took the cores are left out for all arms alike, without a look at the times.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.design.arms import Comparison
+from experiments.design.limits import Limits
+from experiments.design.sweep import Sweep
+from experiments.judge.stats import trimmed_mean
+from experiments.results.observed import KEPT, Block, RoundSeen
+
+Numbers = npt.NDArray[np.float64]
+
+
+def is_robbed(limits: Limits, seen: RoundSeen, cores: int) -> bool:
+    """Whether the hypervisor took so much of a round that it is left out."""
+    return seen.steal_ticks > max(limits.steal_ticks, limits.steal_share * seen.duration_s * 100 * cores)
+
+
+def is_robbed_block(limits: Limits, block: Block) -> bool:
+    """Whether over half of a block's rounds are left out: it is run again once, and stands then, marked."""
+    return 2 * sum(is_robbed(limits, each, block.cores) for each in block.rounds) > len(block.rounds)
+
+
+def used(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
+    """Which slices of a block count: those that are kept, in rounds that were not robbed."""
+    robbed = np.array([is_robbed(limits, each, block.cores) for each in block.rounds], dtype=np.bool_)
+    rounds = np.asarray(block.slices.round)
+    left_out = robbed[rounds] if len(robbed) else np.zeros(len(rounds), dtype=np.bool_)
+    counting: npt.NDArray[np.bool_] = (np.asarray(block.slices.fate) == KEPT) & ~left_out
+    return counting
+
+
+def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
+    """The log-ratio of each pair of the block, and the round that it is of. Empty where no pair is whole."""
+    above, below = _slices(sweep, block, comparison)
+    pairs = sorted(above.keys() & below.keys())
+    rounds = [block.slices.round[above[pair][0]] for pair in pairs]
+    return np.array([math.log(above[pair][1] / below[pair][1]) for pair in pairs]), np.array(rounds, dtype=np.int64)
+
+
+def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
+    """The block's log-ratio of the two means, typical of its pairs; None where no pair is whole."""
+    log_ratios, _ = pair_log_ratios(sweep, block, comparison)
+    return trimmed_mean(log_ratios.tolist(), sweep.limits.trimmed) if len(log_ratios) else None
+
+
+def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
+    """The block's log-ratio of whole means, over the slices of its pairs; None where no pair is whole."""
+    above, below = _slices(sweep, block, comparison)
+    pairs = above.keys() & below.keys()
+    if not pairs:
+        return None
+    means = [_mean(block, comparison, [slices[pair][0] for pair in pairs]) for slices in (above, below)]
+    return math.log(means[0] / means[1])
+
+
+def arm_mean_us(sweep: Sweep, block: Block, arm: int, request: str) -> float | None:
+    """The whole mean response of an arm in a block; None where nothing was counted."""
+    chosen = used(sweep.limits, block) & (np.asarray(block.slices.arm) == arm)
+    count = int(np.asarray(block.slices.counts[request])[chosen].sum()) if request in block.slices.counts else 0
+    return float(np.asarray(block.slices.sums_ns[request])[chosen].sum()) / count / 1000 if count else None
+
+
+def arm_cpu_us(sweep: Sweep, block: Block, arm: int) -> float | None:
+    """The server's processor time for each request of an arm in a block; None where it was not read."""
+    chosen = used(sweep.limits, block) & (np.asarray(block.slices.arm) == arm)
+    requests = int(np.asarray(block.slices.requests)[chosen].sum())
+    spent_ns = float(np.asarray(block.slices.server_cpu_ns)[chosen].sum())
+    return spent_ns / requests / 1000 if requests and spent_ns else None
+
+
+def _slices(
+    sweep: Sweep, block: Block, comparison: Comparison
+) -> tuple[dict[int, tuple[int, float]], dict[int, tuple[int, float]]]:
+    """Of either arm, by appearance: the slice's place and its mean. Only slices that have one."""
+    places = {arm: place for place, arm in enumerate(sweep.arms)}
+    totals, counts = _columns(block, comparison)
+    counting = used(sweep.limits, block) & (totals > 0) & (counts > 0)
+    arms = np.asarray(block.slices.arm)
+    found = []
+    for arm in (comparison.above, comparison.below):
+        own = np.flatnonzero(counting & (arms == places[arm])).tolist()
+        found.append({block.slices.appearance[place]: (place, float(totals[place] / counts[place])) for place in own})
+    return found[0], found[1]
+
+
+def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
+    """What is added up in each slice, and over how many requests."""
+    slices = block.slices
+    if comparison.measure == "cpu":
+        return np.asarray(slices.server_cpu_ns, dtype=np.float64), np.asarray(slices.requests, dtype=np.float64)
+    none: Sequence[int] = [0] * len(slices.arm)
+    totals, counts = slices.sums_ns.get(comparison.request, none), slices.counts.get(comparison.request, none)
+    return np.asarray(totals, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+
+
+def _mean(block: Block, comparison: Comparison, places: Sequence[int]) -> float:
+    totals, counts = _columns(block, comparison)
+    return float(totals[list(places)].sum() / counts[list(places)].sum())

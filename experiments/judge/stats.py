@@ -1,0 +1,177 @@
+"""Statistics over blocks: intervals, tests, and how many blocks would decide. Pure.
+
+The unit is the block, not the request: requests of one block are not independent. A comparison has one value a block,
+the logarithm of a ratio; its interval is Student's t on those. A difference must also survive an exact sign-flip test
+(if the two arms were the same, each block's value would as likely have the other sign: Fisher, "The Design of
+Experiments", 1935, section 21), with Holm's correction over the family of tests that was declared before the data was
+seen (Holm 1979, "A simple sequentially rejective multiple test procedure").
+
+numpy and scipy compute what they have. A part of scipy is loaded when it is first named, a second or two for its
+statistics: so no module here imports one by name, and a command that judges nothing starts at once.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from experiments.design.sweep import BLOCKS_MAX
+
+POWER = 0.8
+"""How likely the number of blocks said to be needed decides, if what was seen so far holds."""
+
+_ROUNDING = 1e-12
+"""Of the values' sum of magnitudes: by how much two sums may differ and be equal."""
+
+_BLOCKS_LOOKED_AT = 1000
+"""The search for the number of blocks that would decide ends here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean, or the ratio that a mean of logarithms stands for, with its interval, from ``n`` values.
+
+    With one value the interval is unbounded.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
+    """The mean of independent values with Student's t interval. ValueError for none at all."""
+    if not values:
+        raise ValueError("no values to take a mean of")
+    mean, n = float(np.mean(values)), len(values)
+    if n == 1:
+        return Estimate(mean, -math.inf, math.inf, 1)
+    half = _half_width(float(np.std(values, ddof=1)), n, confidence)
+    return Estimate(mean, mean - half, mean + half, n)
+
+
+def positive_interval(values: Sequence[float], confidence: float) -> Estimate:
+    """The mean of values that cannot be negative, with an interval that is not either. ValueError for none."""
+    estimate = mean_interval(values, confidence)
+    return replace(estimate, low=max(0.0, estimate.low))
+
+
+def ratio_interval(block_log_ratios: Sequence[float], confidence: float) -> Estimate:
+    """The ratio that the blocks' log-ratios speak for: exp of their mean, and of its t interval's ends."""
+    mean = mean_interval(block_log_ratios, confidence)
+    high = math.inf if math.isinf(mean.high) else math.exp(mean.high)
+    return Estimate(math.exp(mean.value), math.exp(mean.low), high, mean.n)
+
+
+def sign_flip_p(values: Sequence[float]) -> float:
+    """Two-sided p of the mean being 0: the share of all assignments of signs whose sum is as far from 0 as the seen.
+
+    Exact: the sums of either half's assignments, 2^(n ÷ 2) of them, are matched by sorting one half. At least 2 ÷ 2^n;
+    1 for fewer than two values, or where one is no number. ValueError for over ``BLOCKS_MAX``.
+    """
+    if len(values) > BLOCKS_MAX:
+        raise ValueError(f"{len(values)} blocks, allowed: up to {BLOCKS_MAX}")
+    seen = np.asarray(values, dtype=np.float64)
+    if len(seen) < 2 or not np.isfinite(seen).all():
+        return 1.0
+    as_far = abs(seen.sum()) - _ROUNDING * np.abs(seen).sum()  # sums that differ by rounding alone are equal
+    if as_far <= 0:
+        return 1.0
+    half = len(seen) // 2
+    first, second = _signed_sums(seen[:half]), np.sort(_signed_sums(seen[half:]))
+    above = len(second) - np.searchsorted(second, as_far - first, side="left")
+    below = np.searchsorted(second, -as_far - first, side="right")
+    return float((above + below).sum()) / 2.0 ** len(seen)
+
+
+def _signed_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The sum of the values under every assignment of signs."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate((sums + value, sums - value))
+    return sums
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values, in the order given."""
+    ranked = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted = [1.0] * len(p_values)
+    highest = 0.0
+    for rank, index in enumerate(ranked):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+def trimmed_mean(values: Sequence[float] | npt.NDArray[np.float64], share: float) -> float:
+    """The mean without that share of the values at either end (Yuen 1974). ValueError for none."""
+    ascending = np.sort(np.asarray(values, dtype=np.float64))
+    if not len(ascending):
+        raise ValueError("no values to take a mean of")
+    cut = int(share * len(ascending))
+    return float(ascending[cut : len(ascending) - cut].mean())
+
+
+def blocks_min(family: int, level: float) -> int:
+    """The fewest blocks that can show a difference in a family of so many tests, however clear the data.
+
+    The sign-flip test gives no p under 2 ÷ 2^n, and Holm multiplies the least of a family by its size.
+    """
+    n = 2
+    while family * 2.0 ** (1 - n) >= level:
+        n += 1
+    return n
+
+
+def blocks_needed(values: Sequence[float], family: int, level: float, about: tuple[float, float]) -> int | None:
+    """How many blocks in all decide with 80 % power, if mean and spread stay as they are; None: over 1000, or unknown.
+
+    ``values`` are logarithms of ratios to what they are tested against; ``about`` is what counts as no difference.
+    Power by the usual sum of two quantiles of Student's t; a difference must show at Holm's strictest step, which is
+    Bonferroni's. An interval can reach beyond what counts as no difference at either end: both chances are added.
+    """
+    if len(values) < 2:
+        return None
+    mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
+    low, high = (math.log(limit) for limit in about)
+
+    def decides(n: int) -> bool:
+        error, (strict, plain, power) = deviation / math.sqrt(n), _quantiles(n, family, level)
+        if abs(mean) > (strict + power) * error:
+            return True
+        return error == 0 or _share_beyond(n, (mean - low) / error - plain, (high - mean) / error - plain) <= 1 - POWER
+
+    fewest = max(blocks_min(family, level), len(values) + 1)
+    n = bisect_left(range(_BLOCKS_LOOKED_AT + 1), True, lo=fewest, key=decides)  # more blocks never decide less
+    return n if n <= _BLOCKS_LOOKED_AT else None
+
+
+def _share_beyond(n: int, *ends: float) -> float:
+    """How likely Student's t, for n values, is over one of these."""
+    return float(sum(scipy.special.stdtr(n - 1, -end) for end in ends))
+
+
+@lru_cache(8192)
+def _quantiles(n: int, family: int, level: float) -> tuple[float, float, float]:
+    """Student's t for n values: at the family's strictest step, at the level itself, and for the power."""
+    strict, plain, power = (
+        float(scipy.stats.t.ppf(at, n - 1)) for at in (1 - level / family / 2, 1 - level / 2, POWER)
+    )
+    return strict, plain, power
+
+
+def _half_width(deviation: float, n: int, confidence: float) -> float:
+    """Half of Student's t interval of a mean of ``n`` values with this standard deviation."""
+    return _students(n, confidence) * deviation / math.sqrt(n)
+
+
+@lru_cache(1024)
+def _students(n: int, confidence: float) -> float:
+    """Student's t for n values, two-sided."""
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1))

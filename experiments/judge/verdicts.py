@@ -1,0 +1,294 @@
+"""Verdicts: what a sweep's blocks say of each comparison, at a look that was declared beforehand.
+
+A ratio is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level; EQUIVALENT if it lies
+inside 0.95 to 1.05 and it is neither; INCONCLUSIVE otherwise, with the number of blocks that would decide. Growth
+with the clients has two verdicts, against 1 and against the number of clients. An interval's confidence is 1 − the
+look's level. A sweep that stands at no look has no verdicts: its numbers are shown, and how many blocks it has of how
+many. Pure.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from experiments.design.arms import Comparison, Kind
+from experiments.design.sweep import Sweep
+from experiments.judge import ratios
+from experiments.judge.gates import Refusal, block_refusals, far_end, halves_contradict, too_small
+from experiments.judge.stats import Estimate, blocks_needed, holm, ratio_interval, sign_flip_p
+from experiments.results.observed import Block
+
+
+class Verdict(Enum):
+    """How a comparison ended, in the words of its kind."""
+
+    FASTER = "FASTER"
+    SLOWER = "SLOWER"
+    EQUIVALENT = "EQUIVALENT"
+    FALLS = "FALLS"
+    GROWS = "GROWS"
+    FLAT = "FLAT"
+    SUBLINEAR = "SUBLINEAR"
+    SUPERLINEAR = "SUPERLINEAR"
+    PROPORTIONAL = "PROPORTIONAL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+_AGAINST_1 = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT)
+_AGAINST_CLIENTS = (Verdict.SUBLINEAR, Verdict.SUPERLINEAR, Verdict.PROPORTIONAL)
+
+_WORDS: Mapping[Kind, tuple[tuple[Verdict, Verdict, Verdict], ...]] = {
+    "ratio": (_AGAINST_1,),
+    "same": (_AGAINST_1,),
+    "growth": ((Verdict.FALLS, Verdict.GROWS, Verdict.FLAT), _AGAINST_CLIENTS),
+    "per client": (_AGAINST_CLIENTS,),
+}
+"""For under, over and about what it is tested against; of growth, for both of its tests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """One test of a comparison: against 1, or against the ratio of the clients."""
+
+    against: float
+    p_holm: float
+    verdict: Verdict
+    blocks_needed: int | None = None
+    """For INCONCLUSIVE: blocks in all that decide with 80 % power; None: over 1000, or unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One comparison, judged. Ratios are of A ÷ B."""
+
+    comparison: Comparison
+    log_ratios: Mapping[int, float]
+    """The typical one of each block that counts, by the block's number."""
+    typical: Estimate
+    whole: Estimate
+    rulings: tuple[Ruling, ...]
+    """One, or for growth two: against 1, and against the clients. None without verdicts."""
+    refusals: tuple[Refusal, ...] = ()
+    """What gates have against its verdict."""
+    dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
+    """Blocks that gates left out of it."""
+    equivalent: tuple[float, float] = (0.95, 1.05)
+    """Within these two, a ratio counts as no difference."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The first ruling's; INCONCLUSIVE without."""
+        return self.rulings[0].verdict if self.rulings else Verdict.INCONCLUSIVE
+
+    @property
+    def decided(self) -> bool:
+        """Whether every ruling is something else than INCONCLUSIVE."""
+        return bool(self.rulings) and all(each.verdict is not Verdict.INCONCLUSIVE for each in self.rulings)
+
+    @property
+    def by_less_than_5(self) -> bool:
+        """Whether it is a difference that lies inside 0.95 to 1.05."""
+        low, high = self.equivalent
+        return self.verdict in (Verdict.FASTER, Verdict.SLOWER) and low < self.typical.low and self.typical.high < high
+
+    @property
+    def typical_is_not_whole(self) -> bool:
+        """Whether the two intervals do not meet: then both are to be said."""
+        return self.typical.high < self.whole.low or self.whole.high < self.typical.low
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A sweep as it stands."""
+
+    sweep: Sweep
+    blocks: tuple[Block, ...]
+    judged: Mapping[str, Judged]
+    """By the comparisons' names; those that have no value yet are missing."""
+    look: int | None
+    """The number of blocks that it was judged at; None: it stands at no look, and has no verdicts."""
+
+    @property
+    def confidence(self) -> float:
+        """Of the intervals."""
+        return 1 - self.sweep.level
+
+    @property
+    def decided(self) -> bool:
+        """Whether every headline comparison is decided, and apart from what the sweep is to end apart from."""
+        headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
+        return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
+
+    def _is_decided(self, one: Judged) -> bool:
+        limit = self.sweep.apart_from
+        return one.decided and (limit is None or not one.typical.low <= limit <= one.typical.high)
+
+    def comparisons(self, family: str) -> Iterator[Judged]:
+        """Those of a family, in the order in which they were declared."""
+        return (each for each in self.judged.values() if each.comparison.family == family)
+
+
+def judge(sweep: Sweep, blocks: Sequence[Block]) -> Judgement:
+    """Judges what there is. Verdicts only at a declared look, of a sweep whose every look could decide."""
+    look = len(blocks) if len(blocks) in sweep.looks and sweep.has_verdicts else None
+    values = {
+        name: one for name, one in ((each.name, _values(sweep, blocks, each)) for each in sweep.comparisons) if one
+    }
+    return Judgement(sweep, tuple(blocks), judge_values(sweep, values, look is not None), look)
+
+
+def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) -> dict[str, Judged]:
+    """Judges the comparisons' values, by name; without verdicts, unless the sweep stands at a look."""
+    families: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    for each in sweep.comparisons:
+        families[each.family] += [(each.name, against) for against in _tested_against(each)]
+    rulings: dict[str, list[Ruling]] = defaultdict(list)
+    for tests in families.values():
+        if at_a_look:
+            for (name, _), ruling in zip(tests, _family(sweep, tests, values), strict=True):
+                rulings[name].append(ruling)
+    return _without_small({name: _judged(sweep, one, tuple(rulings[name])) for name, one in values.items()})
+
+
+def contradict(one: Judged, other: Judged) -> bool:
+    """Whether two runs say opposite things of a comparison.
+
+    One says FASTER and the other SLOWER (or GROWS and FALLS, and so on); or one says that the difference is under 5 %,
+    and the other's interval lies wholly outside 0.95 to 1.05.
+    """
+    return any(
+        {a.verdict, b.verdict} in _OPPOSITES
+        or (_within(one, a) and _outside(other, b))
+        or (_within(other, b) and _outside(one, a))
+        for a, b in zip(one.rulings, other.rulings, strict=False)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A comparison's log-ratio of each block that no gate leaves out, by the block's number."""
+
+    comparison: Comparison
+    typical: Mapping[int, float]
+    whole: Mapping[int, float]
+    dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
+    refusals: tuple[Refusal, ...] = ()
+
+
+def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Values | None:
+    """A comparison's value of each block that no gate leaves out; None where there is none."""
+    typical: dict[int, float] = {}
+    whole: dict[int, float] = {}
+    dropped: dict[int, tuple[Refusal, ...]] = {}
+    for block in blocks:
+        refused = tuple(block_refusals(sweep, block, comparison))
+        value, plain = ratios.typical(sweep, block, comparison), ratios.whole(sweep, block, comparison)
+        if refused:
+            dropped[block.number] = refused
+        elif value is not None and plain is not None:
+            typical[block.number], whole[block.number] = value, plain
+    if not typical:
+        return None
+    kept = [block for block in blocks if block.number in typical]
+    return Values(comparison, typical, whole, dropped, tuple(halves_contradict(sweep, kept, comparison)))
+
+
+def _tested_against(comparison: Comparison) -> tuple[float, ...]:
+    match comparison.kind:
+        case "growth":
+            return (1.0, comparison.clients_ratio)
+        case "per client":
+            return (comparison.clients_ratio,)
+        case _:
+            return (1.0,)
+
+
+def _family(sweep: Sweep, tests: Sequence[tuple[str, float]], values: Mapping[str, Values]) -> list[Ruling]:
+    """The rulings on all tests of a family; those without a value count as if nothing spoke for them."""
+    logs = [_against(values.get(name), against) for name, against in tests]
+    adjusted = holm([sign_flip_p(each) for each in logs])
+    return [
+        _ruling(sweep, values.get(name), against, p, len(tests))
+        for (name, against), p in zip(tests, adjusted, strict=True)
+    ]
+
+
+def _against(one: Values | None, against: float) -> list[float]:
+    return [] if one is None else [value - math.log(against) for value in one.typical.values()]
+
+
+def _ruling(sweep: Sweep, one: Values | None, against: float, p_holm: float, family: int) -> Ruling:
+    if one is None:
+        return Ruling(against, 1.0, Verdict.INCONCLUSIVE)
+    tests = _tested_against(one.comparison)
+    under, over, about = _WORDS[one.comparison.kind][tests.index(against)]
+    values = _against(one, against)
+    at = ratio_interval(values, 1 - sweep.level)
+    low, high = sweep.limits.equivalent_low, sweep.limits.equivalent_high
+    refused = bool(one.refusals)
+    if not refused and p_holm < sweep.level and (at.high < 1 or at.low > 1):
+        return Ruling(against, p_holm, under if at.high < 1 else over)
+    if not refused and low < at.low and at.high < high:
+        return Ruling(against, p_holm, about)
+    return Ruling(against, p_holm, Verdict.INCONCLUSIVE, blocks_needed(values, family, sweep.level, (low, high)))
+
+
+def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:
+    confidence = 1 - sweep.level
+    return Judged(
+        comparison=one.comparison,
+        log_ratios=one.typical,
+        typical=ratio_interval(list(one.typical.values()), confidence),
+        whole=ratio_interval(list(one.whole.values()), confidence),
+        rulings=rulings,
+        refusals=one.refusals,
+        dropped=one.dropped,
+        equivalent=(sweep.limits.equivalent_low, sweep.limits.equivalent_high),
+    )
+
+
+def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
+    """The same; where an A/A pair was called different, effects of its transport that are smaller are not concluded."""
+    ends = {
+        transport: end
+        for one in judged.values()
+        if one.comparison.kind == "same" and one.verdict in (Verdict.FASTER, Verdict.SLOWER)
+        for transport, end in [(one.comparison.above.setting.text("transport"), far_end(one.typical))]
+    }
+    return {name: _unless_small(one, ends) for name, one in judged.items()}
+
+
+def _unless_small(one: Judged, ends: Mapping[str, float]) -> Judged:
+    arms = (one.comparison.above, one.comparison.below)
+    end = max((ends.get(arm.setting.text("transport"), 0.0) for arm in arms), default=0.0)
+    if one.comparison.kind == "same" or not end:
+        return one
+    rulings, refusals = [], list(one.refusals)
+    for ruling in one.rulings:
+        refusal = too_small(one.typical, ruling.against, end)
+        if refusal is not None and ruling.verdict not in _NO_EFFECT:
+            ruling = Ruling(ruling.against, ruling.p_holm, Verdict.INCONCLUSIVE)
+            refusals.append(refusal)
+        rulings.append(ruling)
+    return replace(one, rulings=tuple(rulings), refusals=tuple(refusals))
+
+
+_NO_EFFECT = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL, Verdict.INCONCLUSIVE)
+
+_OPPOSITES = (
+    {Verdict.FASTER, Verdict.SLOWER},
+    {Verdict.GROWS, Verdict.FALLS},
+    {Verdict.SUBLINEAR, Verdict.SUPERLINEAR},
+)
+
+
+def _within(one: Judged, ruling: Ruling) -> bool:
+    about = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL)
+    return ruling.verdict in about or (ruling.against == 1 and one.by_less_than_5)
+
+
+def _outside(one: Judged, ruling: Ruling) -> bool:
+    low, high = one.equivalent
+    return one.typical.high / ruling.against < low or one.typical.low / ruling.against > high

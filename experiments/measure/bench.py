@@ -1,0 +1,74 @@
+"""The bench: which cores servers and load have, and how the server of an arm is started.
+
+The servers have the first core that this process may use, and the load the second, where there are two; otherwise
+nothing is pinned, and results say so. What a server serves is one of our services by its name; or a command of
+somebody's, which prints ``ready HOST:PORT``; or the address of a server that runs already.
+"""
+
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clients.load.plan.load_plan import RequestType
+from experiments.design.arms import ServerKey
+from experiments.design.factors import FACTORS
+from experiments.results.machine import cores
+from experiments.services import SERVICES, STOCK
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import address
+from stock_service.rpc.transports import Address
+
+_ADDRESS = re.compile(r"\S+:\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where blocks are measured."""
+
+    catalog: Path
+    """The stocks that are served and asked for."""
+    server_cores: tuple[int, ...] | None
+    """None, as is ``load_cores``: not pinned."""
+    load_cores: tuple[int, ...] | None
+    request_types: tuple[RequestType, ...] = ()
+    """Requests that a mix may name beside those of our services."""
+
+
+def bench(catalog: Path, request_types: tuple[RequestType, ...] = ()) -> Bench:
+    """A bench on this machine."""
+    own = cores()
+    server_cores, load_cores = (own[:1], own[1:2]) if len(own) > 1 else (None, None)
+    return Bench(catalog, server_cores, load_cores, request_types)
+
+
+def running_at(server: ServerKey) -> Address | None:
+    """Where a server listens that runs already; None for one that is to be started."""
+    served = str(dict(server[0])["service"])
+    return address(served) if _ADDRESS.fullmatch(served) else None
+
+
+def server_command(server: ServerKey, catalog: Path, timeline: Path | None = None) -> Sequence[str]:
+    """What starts the server of an arm: somebody's command as it is; or one of our services on its transport, with each
+    other factor that is not at its default. Raises UsageError for a program that is not there."""
+    levels = dict(server[0])
+    service = str(levels["service"])
+    if service not in SERVICES and service != STOCK:
+        program, *rest = shlex.split(service)
+        found = shutil.which(program)
+        if found is None:
+            raise UsageError("a server", service, "a setting, HOST:PORT, or a command whose program is there")
+        return [found, *rest]
+    command = [sys.executable, "-m", "experiments.services", "serve", service]
+    command += ["--transport", str(levels["transport"]), "--port", "0"]
+    if service == STOCK:
+        command += ["--catalog", str(catalog)]
+    for name, level in levels.items():
+        if level != FACTORS[name].default_among(levels):
+            command += FACTORS[name].options(level)
+    if timeline is not None:
+        command += ["--timeline", str(timeline)]
+    return command

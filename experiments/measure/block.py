@@ -1,0 +1,199 @@
+"""One block in slices: fresh servers, all alive; clients that hold a connection to each; slices by turns.
+
+The servers are started afresh, each arm is loaded once to warm its server and to see how soon it answers, then the
+slices are drawn and followed. The machine's stolen time is read at each round's edges. Whatever happens, every process
+is ended. Left out: windows, which are in ``windows``; and whether a block is to be run again, which is the runner's.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.turns import Turn, TurnLoad
+from clients.load.run.turn_clients import TurnClients
+from experiments.design.arms import Arm, ServerKey
+from experiments.design.factors import FACTORS
+from experiments.design.slots import Slot, draw, warm_up
+from experiments.design.sweep import Slices, Sweep
+from experiments.measure.bench import Bench, running_at, server_command
+from experiments.measure.fold import fold, mean_responses_s
+from experiments.measure.programs import Program, kept_to
+from experiments.results import stages
+from experiments.results.machine import calibrated_us, cores, stolen_ticks
+from experiments.results.observed import ALL, Block, RoundSeen, ServerSeen
+from experiments.services.workloads import REQUEST_TYPES
+from stock_service.rpc.transports import Address
+from stock_service.trading.catalog_file import load as load_catalog
+
+START_S = 0.05
+"""From telling the clients to the first slice: long enough for the last to have heard it."""
+
+UPDATES_INTERVAL_S = 0.02
+"""Mean pause of the price updater, of its arm's own time: some fifty updates a second."""
+
+Watch = Callable[[float], None]
+"""Is told which share of a block's slices is done, at each round's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The servers of a block, by what makes them. Programs that are not ours to start have no process here."""
+
+    addresses: Mapping[ServerKey, Address]
+    programs: Mapping[ServerKey, Program]
+    timelines: Mapping[ServerKey, Path]
+
+
+def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Block:
+    """Measures a block. Blocks for as long as it takes.
+
+    Raises ProgramFailed where a server does not start or fails, Unavailable where a client cannot connect or dies.
+    """
+    started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    with kept_to(bench.server_cores):
+        calibration_us = calibrated_us()
+    with tempfile.TemporaryDirectory() as scratch, ExitStack() as running:
+        servers = started(sweep, bench, Path(scratch), running)
+        loads = turn_loads(sweep, servers, bench, seed=sweep.seed * 1000 + number * 10 + attempt)
+        with TurnClients(loads) as clients:
+            slots = _drawn(sweep, loads, clients, number, attempt)
+            turns = [slot.turn for slot in slots]
+            clients.begin(turns)
+            rounds = list(_watched(slots, watch))
+            reports = clients.gather()
+            seen = [look(servers, key) for key in sweep.servers]
+        running.close()  # servers write their timelines as they stop
+        order = [(slot.round, slot.appearance) for slot in slots]
+        slices, arms = fold(order, turns, loads, reports)
+        arms = [
+            replace(arm, stages=_stages(servers, sweep, place, turns, slices.fate)) for place, arm in enumerate(arms)
+        ]
+    return Block(
+        number=number,
+        attempt=attempt,
+        started_at=started_at,
+        duration_s=time.monotonic() - began_s,
+        pinned=bench.server_cores is not None,
+        calibration_us=calibration_us,
+        slices=slices,
+        arms=arms,
+        servers=seen,
+        rounds=rounds,
+        cores=len(cores()),
+    )
+
+
+def started(sweep: Sweep, bench: Bench, scratch: Path, running: ExitStack) -> Servers:
+    """Every server of the sweep, started and ready; they stop with ``running``. Raises ProgramFailed."""
+    programs: dict[ServerKey, Program] = {}
+    addresses: dict[ServerKey, Address] = {}
+    timelines: dict[ServerKey, Path] = {}
+    for place, key in enumerate(sweep.servers):
+        address = running_at(key)
+        if address is not None:
+            addresses[key] = address
+            continue
+        timeline = scratch / f"timeline-{place}" if sweep.timeline else None
+        if timeline is not None:
+            timelines[key] = timeline
+        programs[key] = running.enter_context(Program(server_command(key, bench.catalog, timeline), bench.server_cores))
+    addresses |= {key: program.ready() for key, program in programs.items()}
+    return Servers(addresses, programs, timelines)
+
+
+def turn_loads(sweep: Sweep, servers: Servers, bench: Bench, seed: int) -> tuple[TurnLoad, ...]:
+    """The load of every arm."""
+    stocks = tuple(stock.name for stock in load_catalog(bench.catalog))
+    return tuple(_load(arm, servers, bench, stocks, seed) for arm in sweep.arms)
+
+
+def load_plan(arm: Arm, address: Address, bench: Bench, stocks: tuple[str, ...], seed: int) -> LoadPlan:
+    """What an arm's clients send. Raises UsageError for levels that do not go together."""
+    fields: dict[str, object] = {}
+    for name, level in arm.setting.levels:
+        fields |= FACTORS[name].plan(level)
+    return LoadPlan(
+        transport=arm.setting.text("transport"),
+        address=address,
+        stocks=stocks,
+        warm_up_s=0,
+        duration_s=1,
+        seed=seed,
+        cpus=bench.load_cores,
+        request_types=(*REQUEST_TYPES, *bench.request_types),
+        **fields,  # type: ignore[arg-type]  # the factors' levels are of the fields' types: a test makes every one
+    )
+
+
+def look(servers: Servers, key: ServerKey) -> ServerSeen | None:
+    """A server as it is now; None for one that was not started here. Raises ProgramFailed if it is gone."""
+    program = servers.programs.get(key)
+    if program is None:
+        return None
+    connections = program.connections(servers.addresses[key])
+    return ServerSeen(program.threads(), connections, program.memory_mib(), program.cpu_s())
+
+
+def _load(arm: Arm, servers: Servers, bench: Bench, stocks: tuple[str, ...], seed: int) -> TurnLoad:
+    plan = load_plan(arm, servers.addresses[arm.server], bench, stocks, seed)
+    program = servers.programs.get(arm.server)
+    interval_s = UPDATES_INTERVAL_S if arm.setting["updater"] else None
+    return TurnLoad(plan, None if program is None else program.pid, interval_s)
+
+
+def _drawn(
+    sweep: Sweep, loads: Sequence[TurnLoad], clients: TurnClients, number: int, attempt: int
+) -> tuple[Slot, ...]:
+    """The block's slices, on the clock, once every arm has been loaded for a moment."""
+    assert isinstance(sweep.turns, Slices)
+    warm_ns = _soon_ns()
+    warming = [slot.turn.after(warm_ns) for slot in warm_up(sweep)]
+    clients.begin(warming)
+    seen, _ = fold([(0, place) for place in range(len(warming))], warming, loads, clients.gather())
+    slots = draw(sweep, sweep.turns, mean_responses_s(seen), seed=f"{sweep.seed}/{number}/{attempt}")
+    start_ns = _soon_ns()
+    return tuple(replace(slot, turn=slot.turn.after(start_ns)) for slot in slots)
+
+
+def _soon_ns() -> int:
+    return time.perf_counter_ns() + round(START_S * 1e9)
+
+
+def _watched(slots: Sequence[Slot], watch: Watch) -> Iterator[RoundSeen]:
+    """Waits through the rounds, and reads what was stolen from the cores in each."""
+    own, before = cores(), None
+    ends = {slot.round: slot.turn.end_ns for slot in slots}
+    begin_ns = slots[0].turn.begin_ns
+    for number, end_ns in ends.items():
+        if before is None:
+            _sleep_until(begin_ns)
+            before = stolen_ticks(own)
+        _sleep_until(end_ns)
+        after = stolen_ticks(own)
+        yield RoundSeen((end_ns - begin_ns) / 1e9, after - before)
+        watch((number + 1) / len(ends))
+        begin_ns, before = end_ns, after
+
+
+def _sleep_until(at_ns: int) -> None:
+    time.sleep(max(0, at_ns - time.perf_counter_ns()) / 1e9)
+
+
+def _stages(
+    servers: Servers, sweep: Sweep, place: int, turns: Sequence[Turn], fates: Sequence[int]
+) -> Mapping[str, stages.StageSummary]:
+    """What the arm's server stamped in the counted parts of the arm's kept slices, by request type and of all."""
+    file = servers.timelines.get(sweep.arms[place].server)
+    own = [turn for turn, fate in zip(turns, fates, strict=True) if turn.load == place and not fate]
+    if file is None or not own:
+        return {}
+    begins, ends = (np.array([getattr(turn, name) for turn in own]) for name in ("first_ns", "last_ns"))
+    by_path = stages.summary(stages.load(file), begins, ends)
+    return {path if path == ALL else path.rpartition("/")[2].lower(): each for path, each in by_path.items()}

@@ -1,0 +1,74 @@
+"""Cold runs by blocks: fresh servers, warmed; then runs of a fresh client process each, cells in random order."""
+
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from clients.load.run import cold as cold_load
+from experiments.design.arms import ServerKey
+from experiments.design.cold import Cold
+from experiments.measure.apart import Kept
+from experiments.measure.bench import Bench, server_command
+from experiments.measure.block import load_plan
+from experiments.measure.programs import Program, kept_to
+from experiments.results import cold as results
+from experiments.results.cold import ColdBlock, ColdSeen
+from experiments.results.machine import calibrated_us, cores, stolen_ticks
+from experiments.results.observed import RoundSeen
+from stock_service.rpc.transports import Address
+from stock_service.trading.catalog_file import load as load_catalog
+
+RUN_S = 600.0
+"""How long a run's calls may take: a hundred times what 10,000 calls on gRPC take here."""
+
+KEPT = Kept(results.COLD_FILE, results.save, results.load)
+
+
+def run(plan: Cold, folder: Path, resume: bool, bench: Bench) -> tuple[ColdBlock, ...]:
+    """Measures every block that the folder lacks. See ``Kept.run``, and ``measure`` for what it raises."""
+    return KEPT.run(plan, plan.blocks, folder, resume, lambda number: measure(plan, number, bench))
+
+
+def measure(plan: Cold, number: int, bench: Bench) -> ColdBlock:
+    """Measures a block. Blocks for as long as it takes.
+
+    Raises ProgramFailed where a server does not start or fails, Unavailable where a client cannot connect or dies.
+    """
+    started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    with kept_to(bench.server_cores):
+        calibration_us = calibrated_us()
+    with ExitStack() as running:
+        programs = {
+            key: running.enter_context(Program(server_command(key, bench.catalog), bench.server_cores))
+            for key in plan.servers
+        }
+        runs = _runs(plan, number, bench, {key: program.ready() for key, program in programs.items()})
+    return ColdBlock(
+        number=number,
+        started_at=started_at,
+        duration_s=time.monotonic() - began_s,
+        pinned=bench.server_cores is not None,
+        calibration_us=calibration_us,
+        cores=len(cores()),
+        runs=runs,
+    )
+
+
+def _runs(plan: Cold, number: int, bench: Bench, addresses: dict[ServerKey, Address]) -> tuple[ColdSeen, ...]:
+    """Warms every server by the load of its first cell, then makes the runs in their order."""
+    stocks = tuple(stock.name for stock in load_catalog(bench.catalog))
+
+    def made(cell: int, calls: int, place: int) -> ColdSeen:
+        arm, seed = plan.cells[cell].arm, (plan.seed * 1000 + number) * 10_000 + place
+        load = replace(load_plan(arm, addresses[arm.server], bench, stocks, seed), duration_s=RUN_S)
+        own, began_s = cores(), time.monotonic()
+        stolen = stolen_ticks(own)
+        seen = cold_load.run(load, calls)
+        return ColdSeen(cell, seen, RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - stolen))
+
+    first_cells = {each.arm.server: cell for cell, each in reversed(list(enumerate(plan.cells)))}
+    for cell in first_cells.values():
+        made(cell, plan.warm_up_calls, 0)
+    return tuple(made(cell, plan.cells[cell].calls, place) for place, cell in enumerate(plan.order(number), 1))

@@ -1,0 +1,220 @@
+"""From every request's moments to a block's slices and arms. Pure arithmetic on arrays.
+
+A request counts if it was sent in the counted part of its slice. A slice is kept if every connection of its load was
+sending before the counted part began, and every counted request was answered before the slice ended. What is not kept
+is in no time here, and is counted by its reason.
+
+Requests of one slice are not independent: a stall slows them together. So a slice is a cluster, and the number of
+independent requests that an arm's are worth, for the 99th percentile, is that of a cluster sample: n ÷ design effect,
+the variance of the share above the percentile between slices over what independent requests would have (Cochran,
+"Sampling Techniques", 1977, section 9.2; Kish 1965 for the name).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clients.load.plan.load_plan import REQUEST_TYPES_MAX
+from clients.load.plan.outcomes import ERROR_KINDS, FAULT_FIRST, STATUS_NAMES, TYPE_STEP
+from clients.load.plan.turns import Turn, TurnLoad
+from clients.load.record.dependence import cluster_effect
+from clients.load.record.times import Times
+from clients.load.record.turn_records import TurnRecords
+from experiments.results.observed import (
+    ALL,
+    ANSWERED_LATE,
+    KEPT,
+    SILENT,
+    STARTED_LATE,
+    Answered,
+    ArmSeen,
+    SliceColumns,
+)
+
+Nanoseconds = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Requests of all clients, columns of one length."""
+
+    slice: npt.NDArray[np.int64]
+    connection: npt.NDArray[np.int64]
+    """Numbered through all processes."""
+    sent_ns: Nanoseconds
+    done_ns: Nanoseconds
+    outcome: npt.NDArray[np.int64]
+    counted: npt.NDArray[np.bool_]
+
+
+def fold(
+    order: Sequence[tuple[int, int]],
+    turns: Sequence[Turn],
+    loads: Sequence[TurnLoad],
+    reports: Sequence[TurnRecords],
+) -> tuple[SliceColumns, list[ArmSeen]]:
+    """A block from what its client processes wrote down. ``order`` has each turn's round and appearance."""
+    clients = [report for report in reports if report.client < max(load.plan.clients for load in loads)]
+    sent = _sent(turns, clients)
+    fates = _fates(sent, turns, loads)
+    kept = fates == KEPT
+    arm = np.array([turn.load for turn in turns], dtype=np.int64)
+    answered = (sent.outcome % TYPE_STEP) < FAULT_FIRST
+    counts: dict[str, list[int]] = {}
+    sums: dict[str, list[int]] = {}
+    for name, of_type in _types(sent, loads, arm).items():
+        chosen = sent.counted & answered & of_type
+        counts[name] = _by_slice(sent.slice[chosen], len(turns)).tolist()
+        sums[name] = _by_slice(sent.slice[chosen], len(turns), (sent.done_ns - sent.sent_ns)[chosen]).tolist()
+    last_ns = np.array([turn.begin_ns for turn in turns], dtype=np.int64)
+    np.maximum.at(last_ns, sent.slice, sent.done_ns)
+    slices = SliceColumns(
+        round=[each[0] for each in order],
+        appearance=[each[1] for each in order],
+        arm=arm.tolist(),
+        fate=fates.tolist(),
+        counted_ns=[turn.last_ns - turn.first_ns for turn in turns],
+        requests=_by_slice(sent.slice[answered], len(turns)).tolist(),
+        active_ns=[int(last) - turn.begin_ns for last, turn in zip(last_ns, turns, strict=True)],
+        server_cpu_ns=_sum(report.server_cpu_ns for report in clients),
+        client_cpu_ns=_sum(report.client_cpu_ns for report in clients),
+        wire_bytes=_sum(report.wire_bytes for report in clients),
+        counts=counts,
+        sums_ns=sums,
+    )
+    updates = _updates(turns, loads, reports)
+    arms = [_arm(place, sent, kept, arm, load, updates[place]) for place, load in enumerate(loads)]
+    return slices, arms
+
+
+def mean_responses_s(slices: SliceColumns) -> list[float]:
+    """Each slice's mean response in s, 0 for a silent one; of lost slices too, which are those of slow arms."""
+    totals = zip(slices.sums_ns[ALL], slices.counts[ALL], strict=True)
+    return [total_ns / count / 1e9 if count else 0.0 for total_ns, count in totals]
+
+
+def _sent(turns: Sequence[Turn], clients: Sequence[TurnRecords]) -> Sent:
+    """Every request, with its slice."""
+    parts = [part for report in clients for part in report.requests]
+    sent_ns = _joined([part.sent_ns for part in parts])
+    connection = np.repeat(np.arange(len(parts)), [len(part.sent_ns) for part in parts])
+    begins = np.array([turn.begin_ns for turn in turns], dtype=np.int64)
+    place = np.searchsorted(begins, sent_ns, side="right") - 1
+    inside = place >= 0  # a connection's first call may be before the first turn
+    place, sent_ns, connection = place[inside], sent_ns[inside], connection[inside]
+    first_ns = np.array([turn.first_ns for turn in turns], dtype=np.int64)[place]
+    last_ns = np.array([turn.last_ns for turn in turns], dtype=np.int64)[place]
+    return Sent(
+        place,
+        connection,
+        sent_ns,
+        _joined([part.done_ns for part in parts])[inside],
+        _joined([part.outcomes.astype(np.int64) for part in parts])[inside],
+        (sent_ns >= first_ns) & (sent_ns < last_ns),
+    )
+
+
+def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.NDArray[np.int64]:
+    """What became of each slice; where several things did, the last of them named."""
+    fates = np.full(len(turns), KEPT, dtype=np.int64)
+    first_ns = np.array([turn.first_ns for turn in turns], dtype=np.int64)[sent.slice]
+    end_ns = np.array([turn.end_ns for turn in turns], dtype=np.int64)[sent.slice]
+    settling = sent.sent_ns < first_ns
+    width = int(sent.connection.max(initial=0)) + 1
+    begun = np.unique(sent.slice[settling] * width + sent.connection[settling]) // width
+    expected = np.array([loads[turn.load].plan.connections for turn in turns], dtype=np.int64)
+    fates[_by_slice(begun, len(turns)) < expected] = STARTED_LATE
+    fates[np.unique(sent.slice[sent.counted & (sent.done_ns > end_ns)])] = ANSWERED_LATE
+    fates[_by_slice(sent.slice[sent.counted], len(turns)) == 0] = SILENT
+    return fates
+
+
+def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str, npt.NDArray[np.bool_]]:
+    """Which requests are of each request type, and of all."""
+    names = [list(load.plan.mix) + [""] * (REQUEST_TYPES_MAX - len(load.plan.mix)) for load in loads]
+    every = sorted({name for load in loads for name in load.plan.mix})
+    number = np.array([[every.index(name) if name else -1 for name in row] for row in names], dtype=np.int64)
+    of = number[arm[sent.slice], sent.outcome // TYPE_STEP]
+    found = {name: of == place for place, name in enumerate(every)}
+    return found | {ALL: np.ones(len(of), dtype=np.bool_)}
+
+
+def _arm(
+    place: int, sent: Sent, kept: npt.NDArray[np.bool_], arm: Nanoseconds, load: TurnLoad, updates: tuple[int, int]
+) -> ArmSeen:
+    """One arm, of its kept slices."""
+    own = sent.counted & kept[sent.slice] & (arm[sent.slice] == place)
+    answered = {
+        name: _answered(sent, own & (sent.outcome // TYPE_STEP == number)) for number, name in enumerate(load.plan.mix)
+    }
+    think_ns, span_ns = _laws(sent, own)
+    return ArmSeen(answered | {ALL: _answered(sent, own)}, think_ns, span_ns, *updates)
+
+
+def _answered(sent: Sent, chosen: npt.NDArray[np.bool_]) -> Answered:
+    times = Times()
+    valid = chosen & (sent.outcome % TYPE_STEP < FAULT_FIRST)
+    response_ns = (sent.done_ns - sent.sent_ns)[valid]
+    times.record(response_ns)
+    kinds = np.bincount(sent.outcome[chosen] % TYPE_STEP, minlength=TYPE_STEP).tolist()
+    return Answered(
+        times,
+        {name: kinds[number] for number, name in STATUS_NAMES.items() if kinds[number]},
+        {name: kinds[number] for number, name in ERROR_KINDS.items() if kinds[number]},
+        effective(response_ns, sent.slice[valid]),
+    )
+
+
+def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64], percent: float = 99.0) -> float:
+    """How many independent requests these are worth for a percentile; see the module. 0 for none."""
+    if not len(response_ns):
+        return 0.0
+    above = response_ns > np.percentile(response_ns, percent)
+    _, place = np.unique(clusters, return_inverse=True)
+    effect = cluster_effect(np.bincount(place), np.bincount(place, weights=above), float(above.var()))
+    return len(above) / effect
+
+
+def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """Think times between counted requests of a connection in a slice, and their spans, added up."""
+    order = np.lexsort((sent.sent_ns[own], sent.connection[own], sent.slice[own]))
+    key = (sent.slice[own] * (int(sent.connection.max(initial=0)) + 1) + sent.connection[own])[order]
+    sent_ns, done_ns = sent.sent_ns[own][order], sent.done_ns[own][order]
+    if not len(key):
+        return 0, 0
+    same = key[1:] == key[:-1]
+    think_ns = int((sent_ns[1:] - done_ns[:-1])[same].sum())
+    firsts, lasts = np.r_[True, ~same], np.r_[~same, True]
+    return think_ns, int((done_ns[lasts] - sent_ns[firsts]).sum())
+
+
+def _updates(turns: Sequence[Turn], loads: Sequence[TurnLoad], reports: Sequence[TurnRecords]) -> list[tuple[int, int]]:
+    """Of each load, the price updater's updates in its slices, and how many of them failed."""
+    found = [(0, 0)] * len(loads)
+    updater = max(load.plan.clients for load in loads)
+    begins = np.array([turn.begin_ns for turn in turns], dtype=np.int64)
+    for report in reports:
+        if report.client != updater:
+            continue
+        for part in report.requests:
+            for sent_ns, outcome in zip(part.sent_ns, part.outcomes, strict=True):
+                load = turns[int(np.searchsorted(begins, sent_ns, side="right")) - 1].load
+                failed = int(outcome) % TYPE_STEP >= FAULT_FIRST
+                found[load] = found[load][0] + 1, found[load][1] + failed
+    return found
+
+
+def _by_slice(slices: npt.NDArray[np.int64], number: int, weights: Nanoseconds | None = None) -> Nanoseconds:
+    """How many of them each slice has, or the sum of their weights. Sums below 2^53 ns are exact: a hundred days."""
+    return np.bincount(slices, weights=weights, minlength=number).astype(np.int64)
+
+
+def _joined(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _sum(columns: Iterable[Nanoseconds]) -> list[int]:
+    total: list[int] = np.sum(list(columns), axis=0).tolist()
+    return total

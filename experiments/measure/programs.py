@@ -1,0 +1,226 @@
+"""Programs run beside the experiment: started, pinned, read off, stopped, always reaped.
+
+Any program that keeps the process contract (the first line on standard output is ``ready HOST:PORT``, SIGTERM drains
+and exits 0) can be measured, whatever it is written in. A ``Program`` is in a session of its own, so that Ctrl-C in the
+terminal reaches the experiment alone, which then stops what it started. Its standard error goes to a file, kept for the
+message if the program fails; no thread is needed to read it. It ends with the experiment, were that killed
+(``clients/lifeline.py``): start it from the main thread.
+
+Processor time is read from the process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's own account of the
+process's threads, dead ones included, in nanoseconds, where ``/proc/PID/stat`` counts ticks of 10 ms.
+"""
+
+import os
+import platform
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from clients.lifeline import tied
+from stock_service.rpc.errors import StockServiceError
+from stock_service.rpc.process.command_line import address
+from stock_service.rpc.transports import Address
+
+READY_S = 15.0
+"""How long a server may take to its ready line; the slowest measured here took 1 s."""
+
+STOP_S = 10.0
+"""How long a program may take to exit after SIGTERM before it is killed: twice the servers' grace."""
+
+_LINUX = platform.system() == "Linux"
+
+_LINE_BYTES_MAX = 4096
+"""A first line longer than this is no ready line."""
+
+_STDERR_BYTES = 1 << 20
+"""How much of standard error is read for an error message."""
+
+_STDERR_LINES = 5
+"""Lines of standard error in an error message: the last ones, where a Python traceback says what it is."""
+
+
+class ProgramFailed(StockServiceError):
+    """A program did not start, broke the contract or ended badly: ``command``, ``what`` happened, its ``stderr``."""
+
+    def __init__(self, command: Sequence[str], what: str, stderr: str) -> None:
+        super().__init__(command, what, stderr)
+        self.command = tuple(command)
+        self.what = what
+        self.stderr = stderr
+
+    def __str__(self) -> str:
+        program = " ".join(self.command[1:4])
+        said = " | ".join(self.stderr.strip().splitlines()[-_STDERR_LINES:])
+        return f"{program}: {self.what}; it said: {said or 'nothing'}"
+
+
+class Program:
+    """A running program. One thread's. Leaving ``with`` stops it."""
+
+    def __init__(self, command: Sequence[str], cpus: tuple[int, ...] | None = None) -> None:
+        """Starts it, on the cores ``cpus`` only (None: on any). Raises ProgramFailed where there is no such program."""
+        self._command = tuple(command)
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
+        with ExitStack() as kept:
+            try:
+                kept.enter_context(kept_to(cpus))
+            except OSError as error:
+                self._stderr.close()
+                assert cpus is not None
+                where = ", ".join(map(str, cpus))
+                raise ProgramFailed(command, f"cannot be kept to cores {where}: {error}", "") from error
+            try:
+                self._process = subprocess.Popen(
+                    tied(self._command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=self._stderr,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self._stderr.close()
+                raise ProgramFailed(command, f"did not start: {error}", "") from error
+
+    @property
+    def pid(self) -> int:
+        """Its process id; after ``stop`` no process's."""
+        return self._process.pid
+
+    def first_line(self, timeout_s: float) -> str:
+        """The first line it prints, without its end. Blocks; raises ProgramFailed if there is none in time."""
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        deadline_s = time.monotonic() + timeout_s
+        line = b""
+        while not line.endswith(b"\n"):
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
+                raise self._failed(f"no first line within {timeout_s:g} s")
+            byte = os.read(descriptor, 1)  # one at a time: what follows the line is not ours
+            if not byte:
+                raise self._failed(f"ended before its first line, with exit code {self._process.wait(STOP_S)}")
+            line += byte
+            if len(line) > _LINE_BYTES_MAX:
+                raise self._failed(f"a first line of over {_LINE_BYTES_MAX} bytes")
+        return line[:-1].decode("utf-8", "replace")
+
+    def ready(self, timeout_s: float = READY_S) -> Address:
+        """Where a server listens, from its ready line. Blocks; raises ProgramFailed if it says nothing or else."""
+        line = self.first_line(timeout_s)
+        word, _, where = line.partition(" ")
+        try:
+            if word != "ready":
+                raise ValueError(line)
+            return address(where)
+        except Exception as error:
+            raise self._failed(f"its first line was {line!r}, not ready HOST:PORT") from error
+
+    def cpu_s(self) -> float:
+        """Processor time so far, of all its threads, user and system. Raises ProgramFailed if it is gone."""
+        try:
+            if _LINUX:
+                return time.clock_gettime(~self.pid << 3 | 2)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
+            times = psutil.Process(self.pid).cpu_times()
+        except (OSError, psutil.Error) as error:
+            raise self._failed("is gone") from error
+        return times.user + times.system
+
+    def memory_mib(self) -> float:
+        """Its memory, each shared page divided among its users (elsewhere than on Linux: resident), in MiB."""
+        try:
+            memory = psutil.Process(self.pid).memory_full_info()
+        except psutil.Error as error:
+            raise self._failed("is gone") from error
+        return float(getattr(memory, "pss", memory.rss)) / 2**20
+
+    def resident_mib(self) -> float:
+        """Its memory, shared pages counted whole, in MiB: whoever else runs makes no difference to it."""
+        try:
+            return float(psutil.Process(self.pid).memory_info().rss) / 2**20
+        except psutil.Error as error:
+            raise self._failed("is gone") from error
+
+    def threads(self) -> int:
+        """How many threads it has. Raises ProgramFailed if it is gone."""
+        try:
+            return psutil.Process(self.pid).num_threads()
+        except psutil.Error as error:
+            raise self._failed("is gone") from error
+
+    def connections(self, at: Address) -> int:
+        """How many connections to that port of it are open. Raises ProgramFailed if it is gone."""
+        try:
+            found = psutil.Process(self.pid).net_connections("tcp")
+        except psutil.Error as error:
+            raise self._failed("is gone") from error
+        return sum(one.status == psutil.CONN_ESTABLISHED and one.laddr.port == at[1] for one in found)
+
+    def stop(self, timeout_s: float = STOP_S) -> None:
+        """SIGTERM, and SIGKILL after ``timeout_s``; blocks until it is reaped. May be repeated.
+
+        Raises ProgramFailed unless it exits with 0 in time.
+        """
+        if self._stderr.closed:
+            return
+        try:
+            self._process.send_signal(signal.SIGTERM)  # nothing, if it has ended and been reaped
+            try:
+                code = self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                raise self._failed(f"did not stop within {timeout_s:g} s of SIGTERM, and was killed") from None
+            if code != 0:
+                raise self._failed(f"exit code {code}")
+        finally:
+            self._kill()
+            self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            self.stop()
+            return
+        try:
+            self.stop()
+        except ProgramFailed as failed:  # the error on its way matters more
+            error.add_note(str(failed))
+
+    def _kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def _close(self) -> None:
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._stderr.close()
+
+    def _failed(self, what: str) -> ProgramFailed:
+        said = os.pread(self._stderr.fileno(), _STDERR_BYTES, 0)  # not read: the offset is the program's too
+        return ProgramFailed(self._command, what, said.decode("utf-8", "replace"))
+
+
+@contextmanager
+def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
+    """Keeps this thread, and so what it starts, to these cores meanwhile: a program's threads, from its first on.
+
+    None, or where the system pins nothing: on any. Raises OSError for cores that are not there.
+    """
+    if cpus is None or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, cpus)  # may block until a core is free, so that Ctrl-C is often heard right behind it
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,91 @@
+"""How far a sweep is: one line that is rewritten on a terminal, a line a block anywhere else. On standard error.
+
+The time left is what the blocks that may come take, each as long as those so far on average: to the next look, and to
+the last. Before the first block has ended it is not known, and not guessed.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from experiments.design.sweep import Sweep
+
+
+class Progress:
+    """Says how far a sweep is. One thread's."""
+
+    def __init__(self, sweep: Sweep, stream: TextIO, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._sweep = sweep
+        self._stream = stream
+        self._clock_s = clock_s
+        self._rewrites = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._done = self._measured = 0
+        self._spent_s = 0.0
+        self._began_s = clock_s()
+        self._seen = ""
+
+    def began(self, done: int) -> None:
+        """A block begins; so many are done."""
+        self._done, self._began_s = done, self._clock_s()
+        self.within(0.0)
+
+    def within(self, share: float) -> None:
+        """So much of the block is done."""
+        if self._rewrites:
+            self._write(f"{self._place()}, {share:.0%} of it{self._left(share)}{self._seen}")
+
+    def ended(self, done: int, seen: str) -> None:
+        """A block has ended; ``seen`` is what the blocks so far show, in a few words."""
+        self._spent_s += self._clock_s() - self._began_s
+        self._measured += 1
+        self._done, self._seen = done, f" · {seen}" if seen else ""
+        if not self._rewrites:
+            left = "" if done in self._sweep.looks else self._left(0.0)
+            self._stream.write(f"block {done} done{left}{self._seen}\n")
+            self._stream.flush()
+
+    def say(self, text: str) -> None:
+        """Something else, on a line of its own."""
+        self._stream.write(f"\r\x1b[K{text}\n" if self._rewrites else f"{text}\n")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Takes the rewritten line away."""
+        if self._rewrites:
+            self._write("")
+
+    def _place(self) -> str:
+        first, last = self._sweep.looks[0], self._sweep.looks[-1]
+        of = f"{last}" if first == last else f"{first} to {last}"
+        return f"block {self._done + 1} of {of}"
+
+    def _left(self, share: float) -> str:
+        """Seconds to the next look, and to the last."""
+        if not self._measured:
+            return ""
+        each_s = self._spent_s / self._measured
+        looks = [look for look in self._sweep.looks if look > self._done]
+        if not looks:
+            return ""
+        left_s = [max(0.0, (look - self._done - share) * each_s) for look in (looks[0], looks[-1])]
+        at_most = "" if len(looks) == 1 else f", {duration(left_s[1])} at most"
+        return f" · {duration(left_s[0])} to the {'verdict' if len(looks) == 1 else 'next look'}{at_most}"
+
+    def _write(self, text: str) -> None:
+        wide = _columns(self._stream)
+        self._stream.write(f"\r\x1b[K{text[: wide - 1]}")
+        self._stream.flush()
+
+
+def duration(seconds: float) -> str:
+    """``45 s`` or ``2:05 min``."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60}:{whole % 60:02d} min"
+
+
+def _columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except OSError:
+        return 80

@@ -1,0 +1,222 @@
+"""One block in windows by turns: for loads that a slice cannot serve.
+
+Open loops, whose queues must settle; connections made anew for each request; a worker for each connection; over 64
+connections. A window's clients and connections are made before it and end with it, the load client's own way, while
+every server of the block stays up. The order is drawn as that of slices is, and the block that comes out is the same.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.dependence import cluster_effect
+from clients.load.record.result import ALL as ALL_REQUESTS
+from clients.load.record.result import LoadResult
+from clients.load.record.times import Times
+from clients.load.run import fleet
+from clients.load.run.turn_client import loopback_bytes, process_cpu_ns
+from experiments.design.arms import Arm
+from experiments.design.slots import order
+from experiments.design.sweep import Sweep, Windows
+from experiments.measure.bench import Bench
+from experiments.measure.block import Servers, Watch, load_plan, look, started
+from experiments.measure.programs import kept_to
+from experiments.results.machine import calibrated_us, cores, stolen_ticks
+from experiments.results.observed import (
+    ALL,
+    FAILED,
+    KEPT,
+    SILENT,
+    Answered,
+    ArmSeen,
+    Block,
+    RoundSeen,
+    SliceColumns,
+    Window,
+)
+from stock_service.rpc.errors import Fault
+from stock_service.trading.catalog_file import load as load_catalog
+
+
+@dataclass(slots=True)
+class _Columns:
+    """The block's columns, filled window by window."""
+
+    round: list[int] = field(default_factory=list)
+    appearance: list[int] = field(default_factory=list)
+    arm: list[int] = field(default_factory=list)
+    fate: list[int] = field(default_factory=list)
+    counted_ns: list[int] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
+    active_ns: list[int] = field(default_factory=list)
+    server_cpu_ns: list[int] = field(default_factory=list)
+    client_cpu_ns: list[int] = field(default_factory=list)
+    wire_bytes: list[int] = field(default_factory=list)
+    results: list[LoadResult | None] = field(default_factory=list)
+
+    def columns(self, requests: Sequence[str]) -> SliceColumns:
+        """As a block keeps them."""
+        counts = {name: [_times(result, name).count for result in self.results] for name in requests}
+        sums = {name: [_times(result, name).sum_ns for result in self.results] for name in requests}
+        return SliceColumns(
+            self.round,
+            self.appearance,
+            self.arm,
+            self.fate,
+            self.counted_ns,
+            self.requests,
+            self.active_ns,
+            self.server_cpu_ns,
+            self.client_cpu_ns,
+            self.wire_bytes,
+            counts,
+            sums,
+        )
+
+
+def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Block:
+    """Measures a block. Blocks for as long as it takes.
+
+    Raises ProgramFailed where a server does not start or fails; KeyboardInterrupt after Ctrl-C. A window whose clients
+    cannot connect is kept as one that failed.
+    """
+    started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    with kept_to(bench.server_cores):
+        calibration_us = calibrated_us()
+    with tempfile.TemporaryDirectory() as scratch, ExitStack() as running:
+        servers = started(sweep, bench, Path(scratch), running)
+        columns, rounds = _Columns(), list[RoundSeen]()
+        for seen in _rounds(sweep, number, attempt, bench, servers, columns):
+            rounds.append(seen)
+            watch(len(rounds) / sweep.rounds)
+        after = [look(servers, key) for key in sweep.servers]
+    requests = sorted({name for result in columns.results if result for name in result.parts})
+    return Block(
+        number=number,
+        attempt=attempt,
+        started_at=started_at,
+        duration_s=time.monotonic() - began_s,
+        pinned=bench.server_cores is not None,
+        calibration_us=calibration_us,
+        slices=columns.columns([*requests, ALL]),
+        arms=[_arm(arm, place, columns) for place, arm in enumerate(sweep.arms)],
+        servers=after,
+        rounds=rounds,
+        cores=len(cores()),
+    )
+
+
+def _rounds(
+    sweep: Sweep, number: int, attempt: int, bench: Bench, servers: Servers, columns: _Columns
+) -> Iterator[RoundSeen]:
+    """Runs every window, and says after each round what was stolen meanwhile."""
+    stocks = tuple(stock.name for stock in load_catalog(bench.catalog))
+    own, current = cores(), 0
+    began_s, before = time.monotonic(), stolen_ticks(own)
+    assert isinstance(sweep.turns, Windows)
+    for place, (round_, appearance, arm) in enumerate(order(sweep, f"{sweep.seed}/{number}/{attempt}")):
+        if round_ != current:
+            yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
+            began_s, before, current = time.monotonic(), stolen_ticks(own), round_
+        seed = ((sweep.seed * 100 + number) * 10 + attempt) * 10_000 + place
+        plan = load_plan(sweep.arms[arm], servers.addresses[sweep.arms[arm].server], bench, stocks, seed)
+        plan = replace(plan, warm_up_s=sweep.turns.warm_up_s, duration_s=sweep.turns.duration_s)
+        columns.round.append(round_)
+        columns.appearance.append(appearance)
+        columns.arm.append(arm)
+        program = servers.programs.get(sweep.arms[arm].server)
+        _window(plan, None if program is None else program.pid, columns)
+    yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
+
+
+def _window(plan: LoadPlan, pid: int | None, columns: _Columns) -> None:
+    """Runs one window, and fills its place in the columns."""
+    cpu_ns, carried = 0 if pid is None else process_cpu_ns(pid), loopback_bytes()
+    try:
+        result: LoadResult | None = fleet.run(plan)
+    except Fault:  # no client could connect: the window is kept as failed, and shown
+        result = None
+    if result is not None and result.interrupted:
+        raise KeyboardInterrupt
+    answered = 0 if result is None else result.recorded
+    columns.results.append(result)
+    columns.fate.append(FAILED if result is None else KEPT if _times(result, ALL).count else SILENT)
+    columns.counted_ns.append(round(plan.duration_s * 1e9))
+    columns.requests.append(answered)
+    columns.active_ns.append(round(plan.duration_s * 1e9))
+    columns.server_cpu_ns.append(0 if pid is None else process_cpu_ns(pid) - cpu_ns)
+    columns.client_cpu_ns.append(0 if result is None else round(result.client_cpu_s * 1e9))
+    columns.wire_bytes.append(loopback_bytes() - carried)
+
+
+def _times(result: LoadResult | None, request: str) -> Times:
+    """Response times of a window, of one request type or of all."""
+    merged = Times()
+    for name, part in ({} if result is None else result.parts).items():
+        if request in (name, ALL):
+            merged.merge(part.response)
+    return merged
+
+
+def _arm(arm: Arm, place: int, columns: _Columns) -> ArmSeen:
+    """One arm, of its windows."""
+    own = [result for each, result in zip(columns.arm, columns.results, strict=True) if each == place]
+    seen = [result for result in own if result is not None]
+    names = dict.fromkeys(name for result in seen for name in result.parts)
+    answered = {name: _answered(seen, (name,)) for name in names}
+    windows = [_seen(arm, result) for result in seen]
+    return ArmSeen(answered | {ALL: _answered(seen, tuple(names))}, windows=windows)
+
+
+def _answered(results: Sequence[LoadResult], requests: Sequence[str]) -> Answered:
+    windows: list[Times] = []
+    outcomes: dict[str, int] = {}
+    errors: dict[str, int] = {}
+    for result in results:
+        windows.append(Times())
+        for name in requests:
+            if name not in result.parts:
+                continue
+            part = result.parts[name]
+            windows[-1].merge(part.response)
+            for total, counts in ((outcomes, part.outcomes), (errors, part.errors)):
+                for kind, count in counts.items():
+                    total[kind] = total.get(kind, 0) + count
+    times = Times()
+    for each in windows:
+        times.merge(each)
+    return Answered(times, outcomes, errors, effective(times, windows))
+
+
+def effective(times: Times, windows: Sequence[Times], percent: float = 99.0) -> float:
+    """How many independent requests these are worth for a percentile: windows are clusters. 0 for none."""
+    if not times.count:
+        return 0.0
+    _, highest, counts = times.buckets()
+    cut_ns = highest[np.searchsorted(np.cumsum(counts), percent / 100 * times.count)]
+    beyond = np.array([sum(counts[lowest > cut_ns]) for lowest, _, counts in (each.buckets() for each in windows)])
+    share = beyond.sum() / times.count
+    sizes = np.array([each.count for each in windows])
+    return times.count / cluster_effect(sizes, beyond, float(share * (1 - share)))
+
+
+def _seen(arm: Arm, result: LoadResult) -> Window:
+    count = result.requests[ALL_REQUESTS].count
+    late = result.late_us
+    rate_hz = arm.setting["rate_hz"]
+    return Window(
+        rate_hz=float(rate_hz) if isinstance(rate_hz, float) else None,
+        sent_hz=(count + sum(result.requests[ALL_REQUESTS].errors.values())) / result.duration_s,
+        answered_hz=result.throughput_hz,
+        starved_clients=result.starved_clients,
+        never_sent=result.requests[ALL_REQUESTS].errors.get("never_sent", 0),
+        late_us_p99=None if late is None else late.p99_us,
+        arrival_faults=tuple(fault for check in result.arrivals for fault in check.faults),
+    )

@@ -1,0 +1,268 @@
+"""A sweep's folder: what was to be measured, and every block as it was observed. Format version 1.
+
+- ``sweep.json``: the sweep, its looks and limits, with the format's version
+- ``environment.json``: the machine and the software (``environment.py``)
+- ``blocks.jsonl.gz``: a line of JSON for each block, on the disk before the next begins
+- ``results.csv``: rows computed from the blocks (``rows.py``), for whoever reads them with other tools
+
+Every block is a gzip member of its own; gzip reads members one after the other as one file. What a crash cut off is at
+the end, and is dropped when a sweep is resumed. A line ends with digests of ``sweep.json`` and of itself, so that an
+edited one is known. JSON of dataclasses is msgspec's; histograms are in HdrHistogram's own form. A factor that a file
+does not have reads as standing at its default.
+"""
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from clients.load.record.times import Times
+from experiments.design.arms import Arm, Comparison, Group, Kind, Measure
+from experiments.design.factors import Level
+from experiments.design.limits import LIMITS, Limits
+from experiments.design.setting import setting
+from experiments.design.sweep import Slices, Sweep, Windows
+from experiments.results.observed import ALL, Block
+from stock_service.rpc.errors import UsageError
+
+FORMAT = 1
+
+SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
+
+_DIGITS = 16
+"""Of the digest that ends a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmFile:
+    """An arm: its levels by factor."""
+
+    levels: dict[str, Level]
+    copy: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFile:
+    """A group: its arms by their places."""
+
+    arms: tuple[int, ...]
+    times: int = 1
+    every: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonFile:
+    """A comparison: its arms by their places."""
+
+    name: str
+    title: str
+    above: int
+    below: int
+    differ: tuple[str, ...]
+    kind: Kind = "ratio"
+    measure: Measure = "response"
+    request: str = ALL
+    family: str = "further"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFile:
+    """What ``sweep.json`` holds. A sweep has slices or windows."""
+
+    format: int
+    study: str
+    part: str
+    arms: tuple[ArmFile, ...]
+    groups: tuple[GroupFile, ...]
+    comparisons: tuple[ComparisonFile, ...]
+    rounds: int
+    looks: tuple[int, ...]
+    seed: int
+    limits: Limits
+    slices: Slices | None = None
+    windows: Windows | None = None
+    timeline: bool = False
+    apart_from: float | None = None
+
+
+def write_sweep(folder: Path, sweep: Sweep) -> None:
+    """Writes ``sweep.json``. Raises OSError."""
+    content = msgspec.json.format(msgspec.json.encode(_sweep_file(sweep)), indent=1)
+    write_at_once(folder / SWEEP_FILE, content + b"\n")
+
+
+def read_sweep(folder: Path) -> Sweep:
+    """The sweep that a folder holds. UsageError where there is none, or one of another version."""
+    file = folder / SWEEP_FILE
+    try:
+        content = file.read_bytes()
+        version = msgspec.json.decode(content, type=dict[str, Any]).get("format")
+        if version != FORMAT:
+            raise UsageError(str(file), f"format {version}", f"format {FORMAT}: measure it anew")
+        return _sweep(msgspec.json.decode(content, type=SweepFile))
+    except FileNotFoundError as error:
+        raise UsageError(str(folder), f"no {SWEEP_FILE}", "a folder that a sweep was measured into") from error
+    except (OSError, ValueError, IndexError) as error:
+        raise UsageError(str(file), f"{type(error).__name__}: {error}", "what a sweep writes there") from error
+
+
+def _sweep_file(sweep: Sweep) -> SweepFile:
+    place = {arm: number for number, arm in enumerate(sweep.arms)}
+    return SweepFile(
+        format=FORMAT,
+        study=sweep.study,
+        part=sweep.part,
+        arms=tuple(ArmFile(dict(arm.setting.levels), arm.copy) for arm in sweep.arms),
+        groups=tuple(
+            GroupFile(tuple(place[arm] for arm in each.arms), each.times, each.every) for each in sweep.groups
+        ),
+        comparisons=tuple(_comparison_file(each, place) for each in sweep.comparisons),
+        rounds=sweep.rounds,
+        looks=sweep.looks,
+        seed=sweep.seed,
+        limits=sweep.limits,
+        slices=sweep.turns if isinstance(sweep.turns, Slices) else None,
+        windows=sweep.turns if isinstance(sweep.turns, Windows) else None,
+        timeline=sweep.timeline,
+        apart_from=sweep.apart_from,
+    )
+
+
+def _comparison_file(each: Comparison, place: dict[Arm, int]) -> ComparisonFile:
+    arms = place[each.above], place[each.below]
+    return ComparisonFile(each.name, each.title, *arms, each.differ, each.kind, each.measure, each.request, each.family)
+
+
+def _sweep(file: SweepFile) -> Sweep:
+    arms = [Arm(setting(**each.levels), each.copy) for each in file.arms]
+    return Sweep(
+        study=file.study,
+        part=file.part,
+        groups=tuple(Group(tuple(arms[place] for place in each.arms), each.times, each.every) for each in file.groups),
+        comparisons=tuple(
+            Comparison(
+                each.name,
+                each.title,
+                arms[each.above],
+                arms[each.below],
+                each.differ,
+                each.kind,
+                each.measure,
+                each.request,
+                each.family,
+            )
+            for each in file.comparisons
+        ),
+        rounds=file.rounds,
+        looks=file.looks,
+        seed=file.seed,
+        limits=file.limits,
+        turns=file.slices or file.windows or Slices(),
+        timeline=file.timeline,
+        apart_from=file.apart_from,
+    )
+
+
+def append_block(folder: Path, block: Block) -> None:
+    """Adds a block to the folder's; it is on the disk when this returns. Raises OSError."""
+    line = msgspec.json.encode(block, enc_hook=_encoded)
+    digests = _digest((folder / SWEEP_FILE).read_bytes()) + b" " + _digest(line)
+    with (folder / BLOCKS_FILE).open("ab") as file:
+        file.write(gzip.compress(line + b" " + digests + b"\n", mtime=0))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_blocks(folder: Path) -> tuple[Block, ...]:
+    """Every whole block of a folder, every attempt, in order. UsageError where one, or the sweep, was edited."""
+    file = folder / BLOCKS_FILE
+    sweep = _digest((folder / SWEEP_FILE).read_bytes()) if (folder / SWEEP_FILE).exists() else b""
+    blocks = []
+    for number, whole in enumerate(_lines(file), 1):
+        line, of_sweep, of_line = whole.rsplit(b" ", 2) if whole.count(b" ") > 1 else (whole, sweep, b"")
+        if of_line != _digest(line):
+            raise UsageError(f"{file} line {number}", "a block that was edited", "what was observed, as it was written")
+        if of_sweep != sweep:
+            given = f"a sweep that was edited after block {number}{_edited_limits(folder)}"
+            raise UsageError(str(folder / SWEEP_FILE), given, "what the blocks were measured under")
+        try:
+            blocks.append(msgspec.json.decode(line, type=Block, dec_hook=_decoded))
+        except ValueError as error:
+            raise UsageError(f"{file} line {number}", str(error), "a block as the runner writes it") from error
+    return tuple(blocks)
+
+
+def counting(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """Of each block the attempt that counts: the last."""
+    return tuple({block.number: block for block in blocks}.values())
+
+
+def drop_torn(folder: Path) -> None:
+    """Cuts off what a crash left behind the last whole block. Raises OSError."""
+    file = folder / BLOCKS_FILE
+    whole = b"".join(gzip.compress(line + b"\n", mtime=0) for line in _lines(file))
+    write_at_once(file, whole)
+
+
+def write_at_once(file: Path, content: bytes) -> None:
+    """Writes a file so that a crash leaves the old one or the new one, whole. Raises OSError."""
+    unfinished = file.with_name(file.name + ".tmp")
+    with unfinished.open("wb") as writing:
+        writing.write(content)
+        writing.flush()
+        os.fsync(writing.fileno())
+    unfinished.replace(file)
+
+
+def _lines(file: Path) -> list[bytes]:
+    """Every whole line; a torn one at the end is left out. UsageError for damage before the end."""
+    if not file.exists():
+        return []
+    content = file.read_bytes()
+    lines: list[bytes] = []
+    while content:
+        member = zlib.decompressobj(wbits=31)
+        try:
+            line = member.decompress(content)
+        except zlib.error as error:
+            raise UsageError(str(file), f"damage behind block {len(lines)} ({error})", "blocks as written") from error
+        if not member.eof:
+            break  # torn
+        lines.append(line.removesuffix(b"\n"))
+        content = member.unused_data
+    return lines
+
+
+def other_limits(sweep: Sweep) -> list[str]:
+    """The limits in which a sweep differs from this version's, in words."""
+    stated, usual = asdict(sweep.limits), asdict(LIMITS)
+    return [f"{name} {stated[name]:g} (here {usual[name]:g})" for name in usual if stated[name] != usual[name]]
+
+
+def _edited_limits(folder: Path) -> str:
+    """Which limits an edited sweep states that are not this version's."""
+    found = other_limits(read_sweep(folder))
+    return f", with {', '.join(found)}" if found else ""
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest()[:_DIGITS].encode()
+
+
+def _encoded(value: object) -> object:
+    """What msgspec does not know."""
+    if isinstance(value, Times):
+        return value.to_json()
+    raise NotImplementedError(type(value))
+
+
+def _decoded(kind: type, value: Any) -> object:
+    if kind is Times:
+        return Times.from_json(value)
+    raise NotImplementedError(kind)

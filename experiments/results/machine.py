@@ -1,0 +1,36 @@
+"""The machine at a moment: its cores, the time that was stolen from them, and how fast a fixed piece of work goes."""
+
+import os
+import timeit
+from collections.abc import Collection
+from pathlib import Path
+
+_STAT = Path("/proc/stat")
+
+_STEAL = 8
+"""Which number of a core's line in ``/proc/stat`` counts stolen ticks of 10 ms (proc(5))."""
+
+_CALIBRATION = 100_000
+"""Numbers added up: some 2 ms."""
+
+
+def cores() -> tuple[int, ...]:
+    """The numbers of the cores that this process may use, in order."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def stolen_ticks(of: Collection[int]) -> int:
+    """Ticks of 10 ms that the hypervisor took from these cores since the machine started; 0 where none says so."""
+    names = {f"cpu{core}" for core in of}
+    try:
+        lines = [line.split() for line in _STAT.read_text(encoding="ascii").splitlines()]
+    except OSError:
+        return 0
+    return sum(int(words[_STEAL]) for words in lines if words and words[0] in names and len(words) > _STEAL)
+
+
+def calibrated_us() -> float:
+    """How many µs a fixed piece of work takes on the core that this thread is on, the best of five. Some 10 ms."""
+    return min(timeit.repeat(lambda: sum(range(_CALIBRATION)), number=1, repeat=5)) * 1e6

@@ -1,0 +1,137 @@
+"""A block as it was observed: every slice's sums, every arm's histograms, every round's stolen time. Plain values.
+
+All that is said later is computed from blocks: rows, ratios, verdicts, figures. Columns are lists with a value for each
+slice, in the order of the slices. Times are nanoseconds, but for histograms, which are HdrHistogram's own form.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clients.load.record.times import Times
+from experiments.results.stages import StageSummary
+
+ALL = "all"
+"""All request types together."""
+
+KEPT, STARTED_LATE, ANSWERED_LATE, SILENT, FAILED = range(5)
+"""What became of a slice: it counts; a connection began too late; a counted request was answered after the slice's end;
+nothing was counted in it; its load could not be run at all."""
+
+FATES = ("kept", "started late", "answered late", "silent", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class SliceColumns:
+    """Columns, a value for each slice of the block."""
+
+    round: Sequence[int]
+    appearance: Sequence[int]
+    """Slices of one appearance of a group have the same number."""
+    arm: Sequence[int]
+    """By its place among the sweep's arms."""
+    fate: Sequence[int]
+    counted_ns: Sequence[int]
+    """How long the counted part was."""
+    requests: Sequence[int]
+    """Answered in the whole slice, counted or not."""
+    active_ns: Sequence[int]
+    """From the slice's begin to its last reply."""
+    server_cpu_ns: Sequence[int]
+    """Of the slice's server, in the whole slice; 0 where it could not be read."""
+    client_cpu_ns: Sequence[int]
+    """Of all clients, in the whole slice."""
+    wire_bytes: Sequence[int]
+    """Of the loopback in the whole slice, headers included; 0 where it could not be read."""
+    counts: Mapping[str, Sequence[int]]
+    """Counted requests that were answered, by request type."""
+    sums_ns: Mapping[str, Sequence[int]]
+    """Their response times, added up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One request type of an arm in a block: the counted requests of all its kept slices."""
+
+    times: Times
+    """Response times."""
+    outcomes: Mapping[str, int]
+    errors: Mapping[str, int]
+    """Requests that got no valid reply, by kind."""
+    effective: float
+    """How many independent requests they are worth for the 99th percentile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One window of an arm, where windows stand in for slices."""
+
+    rate_hz: float | None
+    """Due a second, as declared; None: a closed loop."""
+    sent_hz: float
+    answered_hz: float
+    """Replies that came within the window, a second."""
+    starved_clients: int
+    never_sent: int
+    late_us_p99: float | None
+    arrival_faults: Sequence[str] = ()
+    """How the sends differed from the declared process."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSeen:
+    """One arm in one block."""
+
+    answered: Mapping[str, Answered]
+    """By request type, and ``all``."""
+    think_ns: int = 0
+    """From a reply to the next request of the same connection, added up, between counted requests."""
+    span_ns: int = 0
+    """From each connection's first counted send to its last counted reply, added up over slices."""
+    updates: int = 0
+    """Updates that the price updater sent in its slices."""
+    update_errors: int = 0
+    windows: Sequence[Window] = ()
+    stages: Mapping[str, StageSummary] = field(default_factory=dict)
+    """By request type, and of all; where servers stamped them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSeen:
+    """One server process of a block, after its last slice."""
+
+    threads: int
+    connections: int
+    memory_mib: float
+    cpu_s: float
+    """Of its whole life."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSeen:
+    """The machine during one round."""
+
+    duration_s: float
+    steal_ticks: int
+    """Of 10 ms, of all cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block. ``attempt`` counts from 1: a block that was robbed of time is run once more."""
+
+    number: int
+    """From 1."""
+    attempt: int
+    started_at: str
+    """ISO 8601, a label."""
+    duration_s: float
+    pinned: bool
+    calibration_us: float
+    """A fixed piece of work on the server's core, before the block."""
+    slices: SliceColumns
+    arms: Sequence[ArmSeen]
+    """In the sweep's order."""
+    servers: Sequence[ServerSeen | None]
+    """In the sweep's order; None: a process that was not started here."""
+    rounds: Sequence[RoundSeen]
+    cores: int = 1

@@ -1,0 +1,157 @@
+"""Rows: one tidy line for each block × arm × request type, computed from the blocks, as CSV.
+
+The first columns are the factors, in their table's order; the others say what was measured. An empty cell is something
+that was not measured, or is not there. Left out: anything computed over blocks.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+
+from experiments.design.factors import FACTORS, shown
+from experiments.design.sweep import Sweep
+from experiments.results.observed import ALL, FATES, KEPT, Answered, ArmSeen, Block
+
+ROWS_FILE = "results.csv"
+
+_PLACE = ("study", "part", "block", "attempt", "arm", "copy")
+_SEEN = (
+    "request",
+    "count",
+    "errors",
+    "error_kinds",
+    "outcomes",
+    "response_us_mean",
+    "response_us_p50",
+    "response_us_p90",
+    "response_us_p99",
+    "response_us_p999",
+    "response_us_max",
+    "response_us_stddev",
+    "effective_count",
+    "throughput_hz",
+    "n_over_x_us",
+    "think_us_mean",
+    "server_cpu_us",
+    "client_cpu_share",
+    "wire_bytes",
+    "updates",
+    "starved_clients",
+    "late_us_p99",
+    "slices_kept",
+    "slices_lost",
+    "server_threads",
+    "server_connections",
+    "server_memory_mib",
+    "lock_wait_us_mean",
+    "calibration_us",
+    "pinned",
+)
+
+COLUMNS = (*_PLACE, *FACTORS, *_SEEN)
+
+Cell = str | int | float | None
+
+
+def table(sweep: Sweep, blocks: Sequence[Block]) -> str:
+    """The CSV text of these blocks."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for block in blocks:
+        writer.writerows(rows(sweep, block))
+    return text.getvalue()
+
+
+def rows(sweep: Sweep, block: Block) -> Iterator[dict[str, Cell]]:
+    """The rows of one block: of each arm its request types, and ``all`` of them last."""
+    for number, arm in enumerate(sweep.arms):
+        seen = block.arms[number]
+        place: dict[str, Cell] = {
+            "study": sweep.study,
+            "part": sweep.part,
+            "block": block.number,
+            "attempt": block.attempt,
+            "arm": arm.name,
+            "copy": arm.copy,
+        }
+        levels = {name: shown(level) for name, level in arm.setting.levels}
+        server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
+        machine: dict[str, Cell] = {
+            "server_threads": server.threads if server else None,
+            "server_connections": server.connections if server else None,
+            "server_memory_mib": round(server.memory_mib, 2) if server else None,
+            "calibration_us": round(block.calibration_us, 1),
+            "pinned": int(block.pinned),
+        }
+        own = _of_arm(block, number, seen)
+        for request, answered in seen.answered.items():
+            requests = _of_request(block, number, request, answered, arm.connections)
+            yield place | levels | {"request": request} | requests | own | machine | _lock_wait(seen, request)
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """``KIND:COUNT``, separated by blanks."""
+    return " ".join(f"{kind}:{count}" for kind, count in counts.items())
+
+
+def _of_request(block: Block, arm: int, request: str, answered: Answered, connections: int) -> dict[str, Cell]:
+    """What was seen of one request type."""
+    of = answered.times.distribution()
+    kept = [ns for ns, each, fate in _slices(block, block.slices.counted_ns) if each == arm and fate == KEPT]
+    counted_s = sum(kept) / 1e9
+    throughput_hz = answered.times.count / counted_s if counted_s else None
+    return {
+        "count": answered.times.count,
+        "errors": sum(answered.errors.values()),
+        "error_kinds": counts_text(answered.errors),
+        "outcomes": counts_text(answered.outcomes),
+        "response_us_mean": _rounded(of.mean_us),
+        "response_us_p50": _rounded(of.p50_us),
+        "response_us_p90": _rounded(of.p90_us),
+        "response_us_p99": _rounded(of.p99_us),
+        "response_us_p999": _rounded(of.p999_us),
+        "response_us_max": _rounded(of.max_us),
+        "response_us_stddev": _rounded(of.stddev_us),
+        "effective_count": _rounded(answered.effective),
+        "throughput_hz": _rounded(throughput_hz),
+        "n_over_x_us": _rounded(connections / throughput_hz * 1e6) if throughput_hz and request == ALL else None,
+    }
+
+
+def _of_arm(block: Block, arm: int, seen: ArmSeen) -> dict[str, Cell]:
+    """What was seen of all requests of an arm together."""
+    own = [place for place, each in enumerate(block.slices.arm) if each == arm]
+
+    def total(column: Sequence[int]) -> int:
+        return sum(column[place] for place in own)
+
+    requests, active_ns = total(block.slices.requests), total(block.slices.active_ns)
+    count = seen.answered[ALL].times.count
+    lost = [FATES[block.slices.fate[place]] for place in own if block.slices.fate[place] != KEPT]
+    late = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
+    return {
+        "think_us_mean": _rounded(seen.think_ns / count / 1000) if count and seen.span_ns else None,
+        "server_cpu_us": _rounded(total(block.slices.server_cpu_ns) / requests / 1000) if requests else None,
+        "client_cpu_share": _rounded(total(block.slices.client_cpu_ns) / active_ns) if active_ns else None,
+        "wire_bytes": _rounded(total(block.slices.wire_bytes) / requests) if requests else None,
+        "updates": seen.updates,
+        "starved_clients": sum(window.starved_clients for window in seen.windows),
+        "late_us_p99": _rounded(max(late)) if late else None,
+        "slices_kept": len(own) - len(lost),
+        "slices_lost": counts_text({fate: lost.count(fate) for fate in dict.fromkeys(lost)}),
+    }
+
+
+def _lock_wait(seen: ArmSeen, request: str) -> dict[str, Cell]:
+    stages = seen.stages.get(request)
+    return {"lock_wait_us_mean": _rounded(stages.lock_wait.mean_us) if stages else None}
+
+
+def _slices(block: Block, column: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    return zip(column, block.slices.arm, block.slices.fate, strict=True)
+
+
+def _rounded(value: float | None) -> float | None:
+    """Six digits: more than any of these numbers carries."""
+    return None if value is None else float(f"{value:.6g}")

@@ -1,0 +1,125 @@
+"""Interleaving: a ratio does not depend on how long its slices are, nor on how many servers stand beside.
+
+One pair, sockets ÷ gRPC with one client, is measured in counted parts of 20, 50 and 200 ms, alone and among as many
+servers as a sweep may have, the others loaded by turns like any arm. Every condition has a block in turn, again and
+again, so that none has an hour of its own; its ratio is divided by that of 20 ms alone in the same turn, and the mean
+over the turns must be within 5 %. Overnight there is one more condition: windows of 10 s, one server after the other,
+which is what short slices stand in for.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from experiments.design.arms import Arm, Comparison, Group
+from experiments.design.setting import read
+from experiments.design.sweep import SERVERS_MAX, Slices, Sweep
+from experiments.judge import ratios
+from experiments.judge.stats import ratio_interval
+from experiments.results.observed import Block
+from experiments.selfcheck.finding import Finding
+from experiments.selfcheck.load import LoadFailed, found, measured
+
+WITHIN = 0.05
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """In which way the pair is measured."""
+
+    counted_s: float
+    pairs: int
+    """In a block."""
+    among: bool = False
+    """Whether other servers stand beside."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        length = f"{self.counted_s * 1000:.0f} ms" if self.counted_s < 1 else f"{self.counted_s:.0f} s"
+        return f"{length}, {f'among {SERVERS_MAX} servers' if self.among else 'alone'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is asked of one version of the check."""
+
+    turns: int
+    conditions: tuple[Condition, ...]
+    """The first is what the others are compared with."""
+    judged: bool = True
+    """Whether to judge; otherwise it is enough that every condition gave a ratio."""
+
+
+_LENGTHS = ((0.02, 40), (0.05, 20), (0.2, 8))
+
+_ROUNDS = 4
+"""Of a block, at most: in each the others beside stand once, and the pair so much the oftener."""
+
+_CONDITIONS = tuple(Condition(*length, among) for among in (False, True) for length in _LENGTHS)
+
+MINUTES = Scale(5, _CONDITIONS)
+OVERNIGHT = Scale(60, (*_CONDITIONS, Condition(10.0, 1)))
+SECONDS = Scale(2, (Condition(0.02, 3), Condition(0.02, 2, among=True)), judged=False)
+
+Measure = Callable[[Sweep, int], Block]
+"""A block of a sweep, by its number. Blocks."""
+
+
+def check(overnight: bool = False, seconds: bool = False, measure: Measure = measured) -> list[Finding]:
+    """Measures every condition. Blocks: minutes' version four minutes; raises KeyboardInterrupt."""
+    scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
+    return found("interleaving", _must(scale), lambda: list(_check(scale, measure)))
+
+
+def _check(scale: Scale, measure: Measure) -> Iterator[Finding]:
+    log_ratios: dict[Condition, list[float]] = {each: [] for each in scale.conditions}
+    for turn in range(1, scale.turns + 1):
+        for each in scale.conditions[:: -1 if turn % 2 else 1]:
+            log_ratios[each].append(_log_ratio(each, turn, measure))
+        print(f"  turn {turn} of {scale.turns}", file=sys.stderr)
+    yield from judged(log_ratios, scale)
+
+
+def judged(log_ratios: Mapping[Condition, list[float]], scale: Scale) -> Iterator[Finding]:
+    """Every condition beside the first, by the turns."""
+    first, *others = scale.conditions
+    reference = ratio_interval(log_ratios[first], CONFIDENCE)
+    for each in others:
+        off = [value - at_first for value, at_first in zip(log_ratios[each], log_ratios[first], strict=True)]
+        ratio = ratio_interval(off, CONFIDENCE)
+        shown = (
+            f"{ratio_interval(log_ratios[each], CONFIDENCE).value:.4g} where {first.name} is {reference.value:.4g}: "
+            f"{ratio.value - 1:+.1%} ({ratio.low - 1:+.1%} to {ratio.high - 1:+.1%})"
+        )
+        passed = abs(ratio.value - 1) <= WITHIN or not scale.judged
+        yield Finding(f"interleaving, {each.name}", shown, _must(scale), passed)
+
+
+def design(condition: Condition, turn: int) -> Sweep:
+    """The sweep of one condition."""
+    above, below = Arm(read("sockets")), Arm(read("grpc executor=static-pool"))
+    levels = dict(below.setting.levels)
+    differ = tuple(name for name, level in above.setting.levels if levels[name] != level)
+    comparison = Comparison("pair", "sockets ÷ gRPC", above, below, differ, family="headline")
+    beside = [Arm(read("sockets"), 1 + number) for number in range(SERVERS_MAX - 2)] if condition.among else []
+    rounds = min(_ROUNDS, condition.pairs)
+    groups = (Group((above, below), times=condition.pairs // rounds), *(Group((arm,)) for arm in beside))
+    turns = Slices(counted_s=condition.counted_s)
+    return Sweep("selfcheck", "interleaving", groups, (comparison,), rounds, (1,), turn, turns)
+
+
+def _log_ratio(condition: Condition, turn: int, measure: Measure) -> float:
+    """One block's value."""
+    sweep = design(condition, turn)
+    value = ratios.typical(sweep, measure(sweep, turn), sweep.comparisons[0])
+    if value is None or not math.isfinite(value):
+        raise LoadFailed(f"{condition.name}: no whole pair in a block")
+    return value
+
+
+def _must(scale: Scale) -> str:
+    return f"ratios within {WITHIN:.0%}" if scale.judged else "a ratio"

@@ -1,0 +1,136 @@
+"""Noise for synthetic experiments: the project's own, resampled from the A/A pairs of a recording, not assumed.
+
+Of equal arms every pair's log-ratio is noise. Families arrange it as machines are known to; the two arms of an A/A pair
+could have had each other's places, so a drawn value has either sign as likely.
+
+| family | what is drawn |
+|---|---|
+| independent | pairs, one by one, from all blocks |
+| autocorrelated | runs of 10 neighbouring pairs |
+| lognormal | pairs, each larger or smaller by a lognormal factor (σ 0.7 of the logarithm) |
+| one-sided outliers | pairs, in one of 10 a pause that makes a slice longer, four times as often the one above¹ |
+| drifting | pairs, whose noise doubles or halves over the experiment, while the machine slows from slice to slice |
+| block effects | whole blocks: each keeps its own offset and its own spread; pairs are redrawn within it |
+
+¹ Either as often, where the arms are to be equal.
+
+Left out: requests, since a comparison reads nothing of them but slices' means. Pure but for ``recorded``, seeded.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.judge import ratios
+from experiments.results import files
+from stock_service.rpc.errors import UsageError
+
+Numbers = npt.NDArray[np.float64]
+
+Source = Sequence[Numbers]
+"""Of one A/A comparison: each block's log-ratios of pairs, in the order in which they were measured."""
+
+NEIGHBOURS = 10
+"""Pairs that autocorrelated noise takes together."""
+
+PAUSED_SHARE, PAUSED_ABOVE = 0.1, 0.8
+
+BLOCKS_MIN = 5
+"""Fewer blocks of a recording say too little of how blocks differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How much is drawn."""
+
+    experiments: int
+    blocks: int
+    pairs: int
+    """In a block."""
+    equal: bool = True
+    """Whether both arms are to have the same noise."""
+
+    @property
+    def whole(self) -> tuple[int, int, int]:
+        """Of the array."""
+        return self.experiments, self.blocks, self.pairs
+
+
+Draw = Callable[[Source, Shape, np.random.Generator], Numbers]
+"""Log-ratios by experiment, block and pair."""
+
+
+def recorded(folder: Path) -> list[Source]:
+    """The A/A pairs of a recording, a source for each comparison. UsageError for a folder without any."""
+    sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
+    found: list[Source] = []
+    for comparison in sweep.comparisons:
+        if comparison.kind == "same" and comparison.measure == "response":
+            seen = [ratios.pair_log_ratios(sweep, block, comparison)[0] for block in blocks]
+            whole = [each for each in seen if len(each) > NEIGHBOURS]
+            found += [whole] if len(whole) >= BLOCKS_MIN else []
+    if not found:
+        raise UsageError(str(folder), "no A/A pair", f"a recording of {BLOCKS_MIN} blocks or more that has one")
+    return found
+
+
+def independent(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
+    """See the module."""
+    return rng.choice(np.concatenate(list(source)), shape.whole) * _signs(rng, shape.whole)
+
+
+def autocorrelated(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
+    """See the module."""
+    runs = np.concatenate([np.lib.stride_tricks.sliding_window_view(block, NEIGHBOURS) for block in source])
+    number = -(-shape.pairs // NEIGHBOURS)
+    drawn: Numbers = runs[rng.integers(0, len(runs), (shape.experiments, shape.blocks, number))]
+    signed: Numbers = drawn * _signs(rng, (shape.experiments, shape.blocks, number, 1))
+    return signed.reshape(shape.experiments, shape.blocks, -1)[..., : shape.pairs]
+
+
+def lognormal(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
+    """See the module."""
+    return independent(source, shape, rng) * rng.lognormal(0, 0.7, shape.whole)
+
+
+def outliers(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
+    """See the module."""
+    paused = np.log1p(rng.exponential(1.0, shape.whole)) * (rng.random(shape.whole) < PAUSED_SHARE)
+    above = rng.random(shape.whole) < (0.5 if shape.equal else PAUSED_ABOVE)
+    return independent(source, shape, rng) + np.where(above, paused, -paused)
+
+
+def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
+    """See the module. What the machine slows between a pair's slices is in the ratio, with the sign of their order."""
+    growth = np.linspace(-0.5, 0.5, shape.blocks)[None, :, None] * _signs(rng, (shape.experiments, 1, 1))
+    slowing = rng.uniform(0, 0.01, (shape.experiments, 1, 1)) * _signs(rng, shape.whole)
+    scale: Numbers = np.exp2(growth)
+    return independent(source, shape, rng) * scale + slowing
+
+
+def block_effects(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
+    """See the module."""
+    drawn = np.empty(shape.whole)
+    chosen = rng.integers(0, len(source), shape.whole[:2])
+    for place, block in enumerate(source):
+        of_block = chosen == place
+        drawn[of_block] = rng.choice(block, (int(of_block.sum()), shape.pairs))
+    return drawn * _signs(rng, (*shape.whole[:2], 1))
+
+
+FAMILIES: dict[str, Draw] = {
+    "independent": independent,
+    "autocorrelated": autocorrelated,
+    "lognormal": lognormal,
+    "one-sided outliers": outliers,
+    "drifting": drifting,
+    "block effects": block_effects,
+}
+
+
+def _signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Numbers:
+    signs: Numbers = rng.choice(np.array([-1.0, 1.0]), shape)
+    return signs

@@ -1,0 +1,168 @@
+"""What a part of a study hands over to be shown: answers, claims, pictures, sections. Plain values.
+
+``Shows`` is what is asked of a part; ``read`` judges a folder of results and asks the part that it is of. Left out: how
+any of it looks, and whether it is true, which ``judge`` decides.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from matplotlib.figure import Figure
+
+from experiments.judge.alone import Lone, lone_servers
+from experiments.judge.cold import counting_rows
+from experiments.judge.verdicts import Judged, Judgement, judge
+from experiments.results import alone, cold
+from experiments.results.cold import ColdRow
+from experiments.results.environment import ENVIRONMENT_FILE, Environment, load
+from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
+from stock_service.rpc.errors import UsageError
+
+ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABLE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One question, answered for a reader who reads once."""
+
+    question: str
+    sentence: str
+    """The answer, with its number."""
+    deciding: tuple[Judged, ...]
+    """The comparisons that are the answer."""
+    further: tuple[Judged, ...] = ()
+    details: tuple[str, ...] = ()
+    """Further findings, a sentence each."""
+    estimand: str = ""
+    """What the number is a number of."""
+    not_concluded: tuple[str, ...] = ()
+    """What does not follow from it."""
+    figure: str | None = None
+    """The name of the figure that shows it."""
+    to_decide: str | None = None
+    """Where it is undecided: the command that would decide it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim of the document that a study reproduces, and what our data say of it."""
+
+    text: str
+    """What the original says, in our words, with its numbers."""
+    verdict: ClaimVerdict
+    said: str
+    """Our numbers, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure: its file's name without ending, its title, what it says in words, and how it is drawn."""
+
+    name: str
+    title: str
+    alternative: str
+    draw: Callable[[], Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A further part of a report: Markdown under a heading, and the names of the figures that it has."""
+
+    title: str
+    text: str
+    figures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was measured for a part: its own sweep, and those that ran after it, by their parts' names."""
+
+    main: Judgement
+    after: Mapping[str, Judgement] = field(default_factory=dict)
+    alone: Sequence[Lone] = ()
+    """The part's servers by themselves."""
+    cold: Sequence[ColdRow] = ()
+    """The part's cold runs."""
+
+
+class Shows(Protocol):
+    """What a part of a study is asked for: each but its title is a function of what was measured."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def after(self) -> tuple[str, ...]: ...
+
+    @property
+    def pictures(self) -> Callable[[Seen], Sequence[Picture]]: ...
+
+    @property
+    def answers(self) -> Callable[[Seen], Sequence[Answer]]: ...
+
+    @property
+    def claims(self) -> Callable[[Seen], Sequence[Claim]]: ...
+
+    @property
+    def sections(self) -> Callable[[Seen], Sequence[Section]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """All that is shown of one sweep."""
+
+    title: str
+    seen: Seen
+    answers: tuple[Answer, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    sections: tuple[Section, ...] = ()
+    environment: Environment | None = None
+    """None: no record of the machine stands beside the results."""
+
+    @property
+    def judgement(self) -> Judgement:
+        """Of the part's own sweep."""
+        return self.seen.main
+
+    def picture(self, name: str) -> Picture:
+        """The picture of that name. UsageError where there is none."""
+        named = {each.name: each for each in self.pictures}
+        if name not in named:
+            raise UsageError("a figure", name, ", ".join(named) or "none: nothing is drawn of these results")
+        return named[name]
+
+
+def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
+    """A folder of results, judged, and all that its part says of it. UsageError for a folder of another study.
+
+    Sweeps that ran after it lie in folders inside, named after their parts; what is not there was not run.
+    """
+    main = _judged(folder)
+    if main.sweep.part not in parts:
+        raise UsageError(str(folder), f"part {main.sweep.part} of {main.sweep.study}", f"one of {', '.join(parts)}")
+    part = parts[main.sweep.part]
+    after = {name: _judged(folder / name) for name in part.after if (folder / name / SWEEP_FILE).exists()}
+    environment = load(folder) if (folder / ENVIRONMENT_FILE).exists() else None
+    servers = lone_servers(*alone.load(folder)) if (folder / alone.ALONE_FILE).exists() else ()
+    runs = counting_rows(*cold.load(folder), main.sweep.limits) if (folder / cold.COLD_FILE).exists() else ()
+    return content(part, Seen(main, after, servers, runs), environment)
+
+
+def content(part: Shows, seen: Seen, environment: Environment | None = None) -> Content:
+    """All that a part says of what was measured."""
+    return Content(
+        title=part.title,
+        seen=seen,
+        answers=tuple(part.answers(seen)),
+        claims=tuple(part.claims(seen)),
+        pictures=tuple(part.pictures(seen)),
+        sections=tuple(part.sections(seen)),
+        environment=environment,
+    )
+
+
+def _judged(folder: Path) -> Judgement:
+    return judge(read_sweep(folder), counting(read_blocks(folder)))

@@ -1,0 +1,112 @@
+"""How long requests take, from the quickest to the slowest: a percentile curve for each setting.
+
+Along runs the share of requests that took longer, on a logarithmic axis that stretches the slow end. A curve ends
+where fewer than ten independent requests lie beyond: what lies further would be the place of a handful of moments.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from experiments.judge.points import Point
+from experiments.results.percentiles import BEYOND_MIN
+from experiments.show.content import Picture
+from experiments.show.figures.style import QUIET, Stroke, canvas, house, legend, log_axis, say, strokes
+from experiments.show.numbers import NOTHING, number, time_unit
+
+SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001)
+"""Of requests that took longer: those that are named on the axis."""
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One setting's requests of one type."""
+
+    label: str
+    transport: str
+    point: Point
+
+    def curve(self) -> tuple[Numbers, Numbers]:
+        """Shares of requests that took longer, descending, and the times in µs; empty where there are too few."""
+        counted, effective = self.point.times.count, self.point.effective
+        if not counted or effective < 2 * BEYOND_MIN:
+            return np.zeros(0), np.zeros(0)
+        _, highest, counts = self.point.times.buckets()
+        longer = 1 - np.cumsum(counts) / counted
+        carried = (longer >= BEYOND_MIN / min(effective, counted)) & (longer <= 0.99)
+        return longer[carried], highest[carried] / 1000
+
+
+def picture(name: str, title: str, lines: Sequence[Line]) -> Picture:
+    """The figure with its words, to be drawn when it is wanted."""
+    return Picture(name, title, alternative(title, lines), lambda: draw(title, lines))
+
+
+@house()
+def draw(title: str, lines: Sequence[Line]) -> Figure:
+    """A curve for each line, as far as its requests carry it."""
+    figure = canvas(title, 3.8)
+    axes = figure.subplots()
+    drawn = strokes((line.transport, line.label) for line in lines)
+    curves = [(line, *line.curve()) for line in lines]
+    known = [values for _, _, values in curves if len(values)]
+    if not known:
+        say(axes, "Too few requests for a distribution.")
+        return figure
+    unit, factor = time_unit(
+        [30 * min(float(values[0]) for values in known)]
+    )  # in the unit of the usual request, not of the slowest
+    for line, longer, values in curves:
+        stroke = drawn[line.transport, line.label]
+        colour = QUIET if line.point.refusals else stroke.colour
+        axes.plot(longer, values / factor, color=colour, linestyle=stroke.dashes, drawstyle="steps-post")
+        if len(longer):
+            axes.plot(longer[-1:], values[-1:] / factor, marker=stroke.marker, color=colour, mfc=_face(line, colour))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    least = min(float(longer.min()) for _, longer, _ in curves if len(longer))
+    axes.set_xlim(1, least / 1.6)
+    axes.xaxis.set_major_locator(FixedLocator([share for share in SHARES if share >= least / 1.6]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
+    low, high = axes.get_ylim()
+    log_axis(axes.yaxis, low, high)
+    axes.set_xlabel("Share of requests that took no longer")
+    axes.set_ylabel(f"Response time, {unit}")
+    legend(figure, list(_entries(curves, drawn)))
+    return figure
+
+
+def _percentile(share: float) -> str:
+    return f"{100 * (1 - share):.6g} %"
+
+
+def _face(line: Line, colour: str) -> str:
+    return "white" if line.point.refusals or line.point.load_limited else colour
+
+
+def _entries(curves: Sequence[tuple[Line, Numbers, Numbers]], drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:
+    for line, longer, _ in curves:
+        stroke = drawn[line.transport, line.label]
+        why = "" if len(longer) else ": too few requests"
+        why = ", grey: a gate refuses it" if line.point.refusals else why
+        yield Line2D([], [], color=stroke.colour, linestyle=stroke.dashes, marker=stroke.marker, label=line.label + why)
+    yield Line2D([], [], color=QUIET, marker="o", linestyle="", label="end: ten independent requests lie beyond")
+
+
+def alternative(title: str, lines: Sequence[Line]) -> str:
+    """The figure in words: median and high percentiles of each line."""
+    told = [f"{title}."]
+    for line in lines:
+        values = [(percent, line.point.percentile_us(percent)) for percent in (50, 90, 99, 99.9, 99.99)]
+        known = "; ".join(f"{percent:g} %: {number(value)} µs" for percent, value in values if value is not None)
+        told.append(f"{line.label}: {known or 'too few requests'}.")
+    return " ".join(told) if lines else f"{title}. {NOTHING}"

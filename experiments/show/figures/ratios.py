@@ -1,0 +1,153 @@
+"""Judged comparisons as a forest: each ratio with its interval around 1, and its verdict in words.
+
+The axis is logarithmic, so that a half and a double lie as far from 1. The band is where a ratio counts as no
+difference. Beside the typical ratio, which is judged, stands a thin line: the ratio of whole means. What has no
+verdict is grey and hollow. An interval that reaches out of the figure ends in an arrow.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judged, Verdict
+from experiments.show.content import Picture
+from experiments.show.figures.style import (
+    DIFFERENT,
+    FAINT,
+    INK,
+    QUIET,
+    SAME,
+    canvas,
+    house,
+    legend,
+    log_axis,
+    say,
+    wrapped,
+)
+from experiments.show.numbers import has_interval, ratio_words
+from experiments.show.sentences import undecided_words, verdict_words
+
+NARROWEST = 1.15
+"""The axis reaches at least so far on either side of 1."""
+
+FARTHEST = 3.0
+"""The axis ends at this many times the farthest ratio, however far the intervals reach."""
+
+NAME_LETTERS = 31
+
+_SAME_VERDICTS = (Verdict.EQUIVALENT, Verdict.FLAT)
+
+
+def picture(name: str, title: str, judged: Sequence[Judged]) -> Picture:
+    """The figure with its words, to be drawn when it is wanted."""
+    return Picture(name, title, alternative(title, judged), lambda: draw(title, judged))
+
+
+@house()
+def draw(title: str, judged: Sequence[Judged]) -> Figure:
+    """A row for each comparison, in the order given, from the top."""
+    names = [wrapped(each.comparison.title, NAME_LETTERS) for each in judged]
+    said = [_said(each) for each in judged]
+    lines = [max(name.count("\n"), text.count("\n")) for name, text in zip(names, said, strict=True)]
+    figure = canvas(title, 1.5 + sum(0.28 + 0.13 * more for more in lines))
+    axes = figure.subplots()
+    if not judged:
+        say(axes, "None of these comparisons has a value yet.")
+        return figure
+    low, high = _span(judged)
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.set_ylim(len(judged) - 0.5, -0.5)
+    axes.axvspan(*judged[0].equivalent, color=FAINT, linewidth=0, zorder=0)
+    axes.axvline(1, color=QUIET, linewidth=0.9, zorder=1)
+    for row, each in enumerate(judged):
+        _draw_row(axes, row, each, (low, high))
+    axes.spines["left"].set_visible(False)
+    axes.set_yticks(range(len(judged)), names, fontsize=8)
+    right = axes.secondary_yaxis("right")
+    right.set_yticks(range(len(judged)), said, fontsize=8)
+    right.spines["right"].set_visible(False)
+    right.tick_params(axis="y", length=0)
+    for tick, each in zip(right.get_yticklabels(), judged, strict=True):
+        tick.set_color(_colour(each) if each.rulings and each.verdict is not Verdict.INCONCLUSIVE else QUIET)
+    log_axis(axes.xaxis, low, high)
+    axes.set_xlabel("Time of A ÷ time of B")
+    legend(figure, list(_entries(judged)))
+    return figure
+
+
+def _draw_row(axes: Axes, row: int, judged: Judged, limits: tuple[float, float]) -> None:
+    colour = _colour(judged)
+    _bar(axes, row + 0.2, judged.whole, limits, colour, 0.9)
+    _bar(axes, row, judged.typical, limits, colour, 2.0)
+    face = "white" if colour == QUIET else colour
+    value = min(max(judged.typical.value, limits[0]), limits[1])
+    axes.plot([value], [row], marker="o", color=colour, mfc=face, linestyle="", zorder=5)
+    if judged.comparison.kind in ("growth", "per client"):
+        axes.plot([judged.comparison.clients_ratio], [row], marker="|", markersize=12, color=INK, zorder=4)
+
+
+def _bar(axes: Axes, y: float, at: Estimate, limits: tuple[float, float], colour: str, width: float) -> None:
+    if not has_interval(at):
+        return
+    axes.hlines(y, max(at.low, limits[0]), min(at.high, limits[1]), color=colour, linewidth=width, zorder=3)
+    for end, beyond, marker in ((limits[0], at.low < limits[0], "<"), (limits[1], at.high > limits[1], ">")):
+        if beyond:
+            axes.plot([end], [y], marker=marker, markersize=4, color=colour, clip_on=False, zorder=4)
+
+
+def _span(judged: Sequence[Judged]) -> tuple[float, float]:
+    """The axis: around 1 and every ratio; intervals too, unless they reach too far."""
+    values = [1.0, *(each.typical.value for each in judged)]
+    values += [each.comparison.clients_ratio for each in judged if each.comparison.kind in ("growth", "per client")]
+    bounds = min(values) / FARTHEST, max(values) * FARTHEST
+    ends = [
+        end for each in judged for at in (each.typical, each.whole) if has_interval(at) for end in (at.low, at.high)
+    ]
+    low = max(min([1 / NARROWEST, *values, *ends]), bounds[0])
+    high = min(max([NARROWEST, *values, *ends]), bounds[1])
+    room = 0.04 * math.log(high / low)
+    return low * math.exp(-room), high * math.exp(room)
+
+
+def _colour(judged: Judged) -> str:
+    if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
+        return QUIET
+    return SAME if judged.verdict in _SAME_VERDICTS else DIFFERENT
+
+
+def _said(judged: Judged) -> str:
+    """The numbers and, below, the verdict with what would decide it."""
+    value, ends = ratio_words(judged.typical)
+    numbers = f"{value} ({ends})" if has_interval(judged.typical) else f"{value} (one block)"
+    open_ = undecided_words(judged)
+    return "\n".join((numbers, *wrapped(verdict_words(judged) + (f", {open_}" if open_ else ""), 27).split("\n")))
+
+
+def _entries(judged: Sequence[Judged]) -> Iterator[Artist]:
+    colours = {_colour(each) for each in judged}
+    for colour, label in ((DIFFERENT, "different"), (SAME, "the same, to within 5 %"), (QUIET, "no verdict")):
+        if colour in colours:
+            face = "white" if colour == QUIET else colour
+            yield Line2D([], [], color=colour, marker="o", mfc=face, label=label)
+    yield Line2D([], [], color=QUIET, linewidth=0.9, label="thin: whole means, every pause counted")
+    low, high = judged[0].equivalent
+    yield Patch(facecolor=FAINT, label=f"{low:g} to {high:g}: counts as the same")
+    if any(each.comparison.kind in ("growth", "per client") for each in judged):
+        yield Line2D(
+            [], [], color=INK, marker="|", markersize=11, linestyle="", label="tick: growth as that of the clients"
+        )
+
+
+def alternative(title: str, judged: Sequence[Judged]) -> str:
+    """The figure in words: each comparison's ratio, interval and verdict."""
+    told = [
+        f"{each.comparison.title}: {_said(each).replace(chr(10), ', ', 1).replace(chr(10), ' ')}." for each in judged
+    ]
+    return " ".join((f"{title}.", *told)) if told else f"{title}. None of these comparisons has a value yet."

@@ -1,0 +1,28 @@
+"""Writes pictures as files: SVG for pages, PNG for whatever shows no SVG."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from experiments.results.files import write_at_once
+from experiments.show.content import Picture
+from experiments.show.figures.style import data_of
+
+FOLDER = "figures"
+"""Where a folder of results has its figures."""
+
+
+def draw(folder: Path, pictures: Iterable[Picture]) -> dict[str, str]:
+    """Writes ``NAME.svg`` and ``NAME.png`` of each into a folder, made if need be; the SVG texts. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = {}
+    for picture in pictures:
+        figure = picture.draw()
+        drawn[picture.name] = data_of(figure, "svg").decode()
+        write_at_once(folder / f"{picture.name}.svg", drawn[picture.name].encode())
+        write_at_once(folder / f"{picture.name}.png", data_of(figure, "png"))
+    return drawn
+
+
+def svg_texts(pictures: Iterable[Picture]) -> Mapping[str, str]:
+    """Each picture's SVG by its name, the same every time. Writes nothing."""
+    return {picture.name: data_of(picture.draw(), "svg").decode() for picture in pictures}

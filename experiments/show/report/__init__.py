@@ -1,0 +1,212 @@
+"""The report of a sweep: ``report.html``, one file that works offline, and ``report.md`` with the same content.
+
+Questions come first: a sentence, a figure, a table; what the numbers mean is folded below. Then come the replication
+card, further sections, what gates refused and what was left out, the machine, and the method. ``page.html.j2`` and
+``report.md.j2`` are the two forms, ``page.css`` is how the page looks. Texts within are Markdown. Nothing is measured
+or concluded here.
+"""
+
+import base64
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from experiments.design.sweep import Slices, Sweep
+from experiments.judge.points import points
+from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.results.files import write_at_once
+from experiments.show import gallery, tables
+from experiments.show.content import Answer, Content, Picture, Section
+from experiments.show.numbers import percent
+from experiments.show.sentences import MEANINGS, state_sentences
+
+HERE = Path(__file__).parent
+
+MARKDOWN, HTML = "report.md", "report.html"
+
+_CLASSES: Mapping[str, str] = {
+    **{verdict.value: "different" for verdict in Verdict},
+    **dict.fromkeys(("EQUIVALENT", "FLAT", "PROPORTIONAL", "CONFIRMED"), "same"),
+    **dict.fromkeys(("INCONCLUSIVE", "NOT TESTABLE"), "open"),
+    "CONTRADICTED": "different",
+}
+"""The class of a verdict that stands in bold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An answer with what stands beside it."""
+
+    number: int
+    answer: Answer
+    picture: Picture | None
+    deciding: str
+    further: str
+    words: tuple[str, ...]
+    """What the verdicts in it mean."""
+
+
+def write(folder: Path, content: Content) -> tuple[Path, Path]:
+    """Draws the figures and writes both files into the folder; the files' paths. Takes seconds. Raises OSError."""
+    drawn = gallery.draw(folder / gallery.FOLDER, content.pictures)
+    report, page = folder / MARKDOWN, folder / HTML
+    write_at_once(report, markdown(content).encode())
+    write_at_once(page, html(content, drawn).encode())
+    return report, page
+
+
+def texts(content: Content) -> dict[str, str]:
+    """What ``write`` writes, by the files' paths in the folder, but for the PNGs. Writes nothing."""
+    drawn = gallery.svg_texts(content.pictures)
+    files = {f"{gallery.FOLDER}/{name}.svg": text for name, text in drawn.items()}
+    return {**files, MARKDOWN: markdown(content), HTML: html(content, drawn)}
+
+
+def markdown(content: Content) -> str:
+    """The report in Markdown, its figures by their paths."""
+    text = _templates().get_template("report.md.j2").render(_given(content), folder=gallery.FOLDER)
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+
+
+def html(content: Content, drawn: Mapping[str, str]) -> str:
+    """The page, its figures within; ``drawn`` is each figure's SVG by its name."""
+
+    def source(picture: Picture) -> str:
+        data = base64.b64encode(drawn[picture.name].encode()).decode("ascii")
+        return f"data:image/svg+xml;base64,{data}"
+
+    style = Markup((HERE / "page.css").read_text(encoding="utf-8"))
+    return _templates().get_template("page.html.j2").render(_given(content), source=source, style=style)
+
+
+def _templates() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=select_autoescape(("html.j2",)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["html"] = rendered
+    return found
+
+
+def _given(content: Content) -> dict[str, object]:
+    """What both templates are given."""
+    judgement = content.judgement
+    return {
+        "title": content.title,
+        "state": tuple(state_sentences(judgement)),
+        "unfinished": judgement.look is None,
+        "questions": tuple(_questions(content)),
+        "card": tables.card(content.claims).markdown if content.claims else "",
+        "sections": tuple(_sections(content)),
+        "others": tuple(_others(content)),
+        "points": tuple(_points(content)),
+        "refused": tables.refusals(judgement).markdown if tables.refusals(judgement).lines else "",
+        "lost": tables.left_out(judgement).markdown if tables.left_out(judgement).lines else "",
+        "rounds": tables.rounds_sentence(judgement),
+        "machine": tables.machine(content.environment).markdown if content.environment else "",
+        "method": tuple(method(judgement)),
+    }
+
+
+def _questions(content: Content) -> Iterator[Question]:
+    for number, answer in enumerate(content.answers, 1):
+        all_ = (*answer.deciding, *answer.further)
+        verdicts = dict.fromkeys(ruling.verdict for judged in all_ for ruling in judged.rulings)
+        yield Question(
+            number=number,
+            answer=answer,
+            picture=content.picture(answer.figure) if answer.figure else None,
+            deciding=_compared(content.judgement, answer.deciding),
+            further=_compared(content.judgement, answer.further),
+            words=tuple(f"**{verdict.value}**: {MEANINGS[verdict]}" for verdict in verdicts),
+        )
+
+
+def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]:
+    """The part's own, and one with the figures that no question or section has."""
+    shown = {answer.figure for answer in content.answers}
+    for section in content.sections:
+        shown |= set(section.figures)
+        yield section, tuple(content.picture(name) for name in section.figures)
+    left = tuple(picture for picture in content.pictures if picture.name not in shown)
+    if left:
+        yield Section("Further figures", ""), left
+
+
+def _others(content: Content) -> Iterator[tuple[str, str]]:
+    """Comparisons that no question has, a table for each family: Holm's correction runs over a family."""
+    shown = {judged.comparison.name for answer in content.answers for judged in (*answer.deciding, *answer.further)}
+    for family in content.judgement.sweep.families:
+        left = [each for each in content.judgement.comparisons(family) if each.comparison.name not in shown]
+        if left:
+            yield family, _compared(content.judgement, left)
+
+
+def _points(content: Content) -> Iterator[tuple[str, str]]:
+    """All arms of the sweep, and of each that ran after it."""
+    for name, judgement in (("All arms", content.judgement), *content.seen.after.items()):
+        found = tuple(points(judgement.sweep, judgement.blocks).values())
+        yield name.replace("_", " ").capitalize(), tables.points(found).markdown
+
+
+def _compared(judgement: Judgement, judged: Sequence[Judged]) -> str:
+    return tables.comparisons(judgement, judged).markdown if judged else ""
+
+
+def method(judgement: Judgement) -> Iterator[str]:
+    """How this sweep was measured and judged, in ten lines."""
+    sweep, limits = judgement.sweep, judgement.sweep.limits
+    looks = "one look" if len(sweep.looks) == 1 else f"each of {len(sweep.looks)} looks"
+    yield "A block starts every server afresh, warms it up, and stops it at the end."
+    yield _turns(sweep)
+    yield "Two turns of one round make a pair. What slows the machine down meets both."
+    yield f"The typical ratio leaves out the highest and the lowest {percent(limits.trimmed)} of a block’s pairs."
+    confidence = percent(judgement.confidence)
+    yield f"Intervals are Student’s t over blocks, at {confidence}: {looks} has its share of the error."
+    yield f"FASTER and SLOWER need an interval without 1, and a p under {sweep.level:.3g}."
+    yield "That p is of an exact sign-flip test over blocks, with Holm’s correction over the declared family."
+    low, high = limits.equivalent_low, limits.equivalent_high
+    yield f"EQUIVALENT needs the whole interval within {low:g} to {high:g}. No difference seen is no proof of none."
+    yield _loops(sweep)
+    yield "Every reply is validated. Rounds without the machine’s cores are left out for all arms alike."
+
+
+def _turns(sweep: Sweep) -> str:
+    if isinstance(sweep.turns, Slices):
+        return f"Within a block the arms take turns of {1000 * sweep.turns.counted_s:.0f} ms or more, in random order."
+    return f"Within a block the arms take turns of {sweep.turns.duration_s:g} s, in random order."
+
+
+def _loops(sweep: Sweep) -> str:
+    rates = {arm.setting["rate_hz"] is None for arm in sweep.arms}
+    closed = "A client sends again once it has its reply. So with more clients each waits longer, by arithmetic alone."
+    opened = "Requests are due at a given rate. Response time counts from then, sent late or not."
+    return closed if rates == {True} else opened if rates == {False} else f"Closed loop: {closed} Open loop: {opened}"
+
+
+def rendered(text: str, label: str = "Table") -> Markup:
+    """Markdown as HTML: tables scroll in a box of their own, verdicts in bold have their colour."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(text)
+    for token in tokens:
+        _mark_verdicts(token.children or ())
+    body = str(parser.renderer.render(tokens, parser.options, {}))
+    box = Markup('<div class="wide" tabindex="0" role="group" aria-label="{}"><table>').format(label)
+    return Markup(body.replace("<table>", box).replace("</table>", "</table></div>"))
+
+
+def _mark_verdicts(children: Sequence[Token]) -> None:
+    for opening, text in pairwise(children):
+        word = text.content.split(",")[0]
+        if opening.type == "strong_open" and word in _CLASSES:
+            opening.attrSet("class", f"verdict {_CLASSES[word]}")

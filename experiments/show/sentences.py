@@ -1,0 +1,198 @@
+"""Sentences made from judged comparisons. Each says what its verdict allows, and no more.
+
+``ratio_sentence`` is the way from a verdict to words: a study, the report and ``compare`` take it. The verdict chooses
+the sentence; ratio and interval fill it. Where a verdict is missing, the sentence says what would bring one, or which
+gate keeps it back. Left out: which sentences are said, and in what order.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import assert_never
+
+from experiments.design.sweep import BLOCKS_MIN
+from experiments.judge.stats import POWER
+from experiments.judge.verdicts import Judged, Judgement, Ruling, Verdict
+from experiments.show.numbers import counted, has_interval, percent, ratio_words
+
+MEANINGS: Mapping[Verdict, str] = {
+    Verdict.FASTER: "A takes less time than B.",
+    Verdict.SLOWER: "A takes more time than B.",
+    Verdict.EQUIVALENT: "A and B take the same time, to within 5 %.",
+    Verdict.GROWS: "Latency is higher with more clients.",
+    Verdict.FALLS: "Latency is lower with more clients.",
+    Verdict.FLAT: "Latency is the same with more clients, to within 5 %.",
+    Verdict.SUBLINEAR: "Latency grows by less than the clients do: twice the clients, less than twice the latency.",
+    Verdict.PROPORTIONAL: "Latency grows as the clients do, to within 5 %: twice the clients, twice the latency.",
+    Verdict.SUPERLINEAR: "Latency grows by more than the clients do: twice the clients, more than twice the latency.",
+    Verdict.INCONCLUSIVE: "These blocks do not decide it. It does not mean that there is no difference.",
+}
+"""What each verdict on A ÷ B means."""
+
+
+def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
+    """A comparison in plain sentences: ``sockets take 0.29 of the time of gRPC, 0.28 to 0.30.``
+
+    Labels are what stands above and below in the ratio, as words within a sentence.
+    """
+    return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged)))
+
+
+def ratio_so_far(judgement: Judgement) -> str:
+    """The first comparison's ratio while a sweep runs, without a verdict: ``sockets ÷ gRPC 0.29 (0.28 to 0.30)``."""
+    judged = next(iter(judgement.judged.values()), None)
+    if judged is None:
+        return ""
+    at = judged.typical
+    around = f" ({at.low:.3g} to {at.high:.3g})" if at.n > 1 else ""
+    return f"{judged.comparison.title.rpartition(': ')[2]} {at.value:.3g}{around}"
+
+
+def verdict_words(judged: Judged) -> str:
+    """``FASTER, by less than 5 %``; ``GROWS, SUBLINEAR``; ``no verdict`` where the sweep stands at no look."""
+    if not judged.rulings:
+        return "no verdict"
+    words = ", ".join(dict.fromkeys(ruling.verdict.value for ruling in judged.rulings))
+    return f"{words}, by less than 5 %" if judged.by_less_than_5 else words
+
+
+def undecided_words(judged: Judged) -> str:
+    """What would decide it: ``about 24 blocks``, or which gate keeps it back; empty where it is decided."""
+    if judged.decided or not judged.rulings:
+        return ""
+    if judged.refusals:
+        return f"gate {', '.join(str(each) for each in sorted({refusal.gate for refusal in judged.refusals}))}"
+    needed = [ruling.blocks_needed for ruling in judged.rulings if ruling.verdict is Verdict.INCONCLUSIVE]
+    known = [blocks for blocks in needed if blocks is not None]
+    return f"about {counted(max(known), 'block')}" if len(known) == len(needed) else "over 1,000 blocks, or unknown"
+
+
+def state_sentences(judgement: Judgement) -> Iterator[str]:
+    """How far a sweep is: its blocks of how many, the look that it was judged at, and what is still open."""
+    have, looks = len(judgement.blocks), judgement.sweep.looks
+    at = " or ".join((", ".join(map(str, looks[:-1])), str(looks[-1]))) if len(looks) > 1 else str(looks[-1])
+    if not judgement.sweep.has_verdicts:
+        yield f"This sweep has {counted(have, 'block')} of {looks[-1]}. It decides nothing."
+        yield f"A verdict needs at least {BLOCKS_MIN} blocks. Its numbers are a glimpse."
+        return
+    if judgement.look is None:
+        goal = next((look for look in looks if look > have), looks[-1])
+        yield f"This sweep is not finished: it has {have} of {counted(goal, 'block')}. There are no verdicts."
+        yield f"It is judged at {at} blocks only. Until then its numbers may still move."
+        return
+    yield f"This sweep was judged at {counted(judgement.look, 'block')}. Its declared looks are at {at}."
+    headline = [each.name for each in judgement.sweep.comparisons if each.family == "headline"]
+    open_ = sum(name not in judgement.judged or not judgement.judged[name].decided for name in headline)
+    if open_:
+        yield f"{open_} of {counted(len(headline), 'headline comparison')} {'is' if open_ == 1 else 'are'} undecided."
+    elif headline:
+        yield "Every headline comparison is decided."
+
+
+def take(label: str) -> str:
+    """``take`` or ``takes``, by the head of what the label names."""
+    head = re.split(r" (?:with|on|of|per|at|in|by|for|under|from)\b", label)[0]
+    words = [word for word in re.sub(r"\(.*?\)", "", head).split() if "=" not in word]
+    plural = bool(words) and words[-1].endswith("s") and not words[-1].endswith("ss")
+    return "take" if plural else "takes"
+
+
+def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
+    kind = judged.comparison.kind
+    if not judged.rulings:
+        yield f"{_sized(judged, above, below)}. This is no verdict."
+    elif kind == "ratio":
+        yield _compared(judged, judged.rulings[0], above, below)
+    elif kind == "same":
+        yield _same(judged, above)
+    elif kind == "growth":
+        yield _growth(judged, judged.rulings[0], above, below)
+        yield _beside_clients(judged.rulings[1], "It")
+    elif kind == "per client":
+        yield f"{_sized(judged, above, below)}."
+        yield _beside_clients(judged.rulings[0], "Latency")
+    else:
+        assert_never(kind)
+
+
+def _sized(judged: Judged, above: str, below: str) -> str:
+    """``sockets take 0.29 of the time of gRPC, 0.28 to 0.30``."""
+    value, ends = ratio_words(judged.typical)
+    times = "of" if judged.typical.value < 1 else "times"
+    said = f", {ends}" if has_interval(judged.typical) else " (one block: no interval)"
+    if judged.comparison.kind in ("growth", "per client"):
+        return f"the latency with {above} is {value} {times} that with {below}{said}"
+    return f"{above} {take(above)} {value} {times} the {_what(judged)} of {below}{said}"
+
+
+def _compared(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
+    what = _what(judged)
+    if ruling.verdict in (Verdict.FASTER, Verdict.SLOWER):
+        less = "less" if ruling.verdict is Verdict.FASTER else "more"
+        small = f" That is {less} {what}, but by less than 5 %." if judged.by_less_than_5 else ""
+        return f"{_sized(judged, above, below)}.{small}"
+    if ruling.verdict is Verdict.EQUIVALENT:
+        return f"{above} and {below} take the same {what}, to within 5 %: ratio {_ratio(judged)}."
+    return f"whether {above} or {below} {take(below)} less {what} is not decided: ratio {_ratio(judged)}."
+
+
+def _same(judged: Judged, label: str) -> str:
+    ratio = f"ratio {_ratio(judged)}"
+    if judged.verdict is Verdict.EQUIVALENT:
+        return f"two equal servers ({label}) take the same time, to within 5 %: {ratio}."
+    if judged.verdict is Verdict.INCONCLUSIVE:
+        return f"two equal servers ({label}) were not told apart: {ratio}."
+    return f"two equal servers ({label}) were told apart, which is an error: {ratio}."
+
+
+def _growth(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
+    if ruling.verdict is Verdict.FLAT:
+        return f"latency is the same with {above} as with {below}, to within 5 %: ratio {_ratio(judged)}."
+    if ruling.verdict is Verdict.INCONCLUSIVE:
+        return f"whether latency differs between {below} and {above} is not decided: ratio {_ratio(judged)}."
+    return f"{_sized(judged, above, below)}."
+
+
+def _beside_clients(ruling: Ruling, it: str) -> str:
+    """The growth beside that of the clients, in words."""
+    clients = f"there are {ruling.against:.3g} times as many"
+    match ruling.verdict:
+        case Verdict.SUBLINEAR:
+            return f"{it} grows by less than the clients do: {clients}."
+        case Verdict.SUPERLINEAR:
+            return f"{it} grows by more than the clients do: {clients}."
+        case Verdict.PROPORTIONAL:
+            return f"{it} grows as the clients do, to within 5 %: {clients}."
+        case _:
+            return f"Whether it grows as the clients do is not decided: {clients}."
+
+
+def _reservations(judged: Judged) -> Iterator[str]:
+    """What has to be said beside the ratio."""
+    if judged.typical_is_not_whole:
+        value, ends = ratio_words(judged.whole)
+        yield f"That is the typical ratio. With every pause counted, the ratio of the means is {value}, {ends}."
+    if judged.decided or not judged.rulings or judged.comparison.kind == "same":
+        return
+    if judged.refusals:
+        first = min(judged.refusals, key=lambda refusal: refusal.gate)
+        yield f"Gate {first.gate} keeps the verdict back: {first.said}."
+        return
+    words = undecided_words(judged)
+    if words.startswith("about"):
+        yield f"{_begun(words)} in all would decide it with {percent(POWER)} power."
+    else:
+        yield "How many blocks would decide it is unknown, or over 1,000."
+
+
+def _begun(sentence: str) -> str:
+    """With a capital letter, unless it begins with a name that is written its own way."""
+    return sentence[:1].upper() + sentence[1:] if sentence.split(" ")[0].islower() else sentence
+
+
+def _ratio(judged: Judged) -> str:
+    value, ends = ratio_words(judged.typical)
+    return f"{value}, {ends}" if has_interval(judged.typical) else f"{value} (one block: no interval)"
+
+
+def _what(judged: Judged) -> str:
+    return "time" if judged.comparison.measure == "response" else "processor time"

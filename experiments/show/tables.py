@@ -1,0 +1,257 @@
+"""Tables of a judged sweep, as Markdown: comparisons, arms, claims, what was refused, what was left out, the machine.
+
+A number stands beside its interval. What was not measured is a dash. ``†`` marks a time that is the load side's too,
+``§`` one that a gate refuses. The page renders the same Markdown. Left out: sentences, and the order of tables.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from experiments.design.arms import Arm, Comparison
+from experiments.design.factors import FACTORS
+from experiments.judge import gates, ratios
+from experiments.judge.points import Point
+from experiments.judge.verdicts import Judged, Judgement
+from experiments.results.environment import Busy, Environment
+from experiments.results.observed import FATES, KEPT
+from experiments.show.content import Claim
+from experiments.show.figures.style import label
+from experiments.show.numbers import (
+    NOTHING,
+    counted,
+    number,
+    percent,
+    ratio_words,
+    time_unit,
+    times_between,
+)
+from experiments.show.sentences import undecided_words, verdict_words
+
+LIMITED_MARK, REFUSED_MARK, WHOLE_MARK = "†", "§", "‡"
+
+LIMITED_NOTE = (
+    f"{LIMITED_MARK} The load side took over 80 % of its core. Such a time is that of client and server together."
+)
+REFUSED_NOTE = f"{REFUSED_MARK} A gate refuses these runs. No verdict rests on the number."
+WHOLE_NOTE = f"{WHOLE_MARK} Typical ratio and ratio of means disagree here. Pauses fell on one side more."
+
+Cells = tuple[str, ...]
+
+_YES_NO = {True: "yes", False: "no", None: "unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A head, lines, and what its marks mean."""
+
+    head: Cells
+    lines: tuple[Cells, ...]
+    texts: int = 1
+    """How many columns, from the left, are words; the others are numbers, set to the right."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def markdown(self) -> str:
+        """As Markdown; words alone where there is no line."""
+        if not self.lines:
+            return "Nothing to show.\n"
+        rule = tuple(":---" if column < self.texts else "---:" for column in range(len(self.head)))
+        table = "\n".join(f"| {' | '.join(map(_cell, cells))} |" for cells in (self.head, rule, *self.lines))
+        return "\n\n".join((table, *self.notes)) + "\n"
+
+
+def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
+    """How each comparison was judged: ratio, interval, verdict, Holm's p, and the blocks that would decide it."""
+    shown = tuple(judged)
+    apart = any(each.typical_is_not_whole for each in shown)
+    open_ = any(undecided_words(each) for each in shown)
+    limited = {each.comparison.name for each in shown if load_limited(judgement, each)}
+    lines = [
+        (
+            each.comparison.title
+            + (f" {LIMITED_MARK}" if each.comparison.name in limited else "")
+            + (f" {WHOLE_MARK}" if each.typical_is_not_whole else ""),
+            f"**{verdict_words(each)}**" if each.rulings else "no verdict",
+            *ratio_words(each.typical),
+            *((", ".join(ratio_words(each.whole)),) if apart else ()),
+            ", ".join(f"{ruling.p_holm:.2g}" for ruling in each.rulings) or NOTHING,
+            str(each.typical.n),
+            *((undecided_words(each) or NOTHING,) if open_ else ()),
+        )
+        for each in shown
+    ]
+    interval = f"{percent(judgement.confidence)} interval"
+    head: Cells = ("Time of A ÷ B", "Verdict", "Ratio", interval, *(("Of whole means",) if apart else ()))
+    notes = [LIMITED_NOTE] * bool(limited) + [WHOLE_NOTE] * apart
+    head = (*head, "p (Holm)", "Blocks", *(("Would decide",) if open_ else ()))
+    return Table(head, tuple(lines), 2, tuple(notes))
+
+
+def load_limited(judgement: Judgement, judged: Judged) -> bool:
+    """Whether the load side was near its limit in either arm."""
+    arms = (judged.comparison.above, judged.comparison.below)
+    return any(gates.is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in arms)
+
+
+def points(shown: Sequence[Point]) -> Table:
+    """What was measured of each arm: the factors that vary among them, mean and percentiles, processor time."""
+    varied = [name for name in FACTORS if len({point.arm.setting[name] for point in shown}) > 1]
+    unit, factor = time_unit(point.mean_us.value for point in shown if point.mean_us)
+    starved = any(point.starved_clients for point in shown)
+    failed = any(point.errors for point in shown)
+    copies = any(point.arm.copy for point in shown)
+    head = (
+        *(name.capitalize().replace("_", " ") for name in varied),
+        *(("Server",) if copies else ()),
+        "Request",
+        f"Mean, {unit}",
+        "95 % interval",
+        f"Median, {unit}",
+        f"p99, {unit}",
+        "Server CPU, µs a request",
+        "Load side, % of its core",
+        *(("Errors",) if failed else ()),
+        *(("Starved clients",) if starved else ()),
+    )
+    lines = [
+        (
+            *(_level(point.arm, name) for name in varied),
+            *(("again" if point.arm.copy else "first",) if copies else ()),
+            point.request,
+            (number(point.mean_us.value / factor) if point.mean_us else NOTHING) + _marks(point),
+            times_between(point.mean_us, factor) if point.mean_us else NOTHING,
+            _percentile(point, 50, factor),
+            _percentile(point, 99, factor),
+            number(point.server_cpu_us.value) if point.server_cpu_us else NOTHING,
+            f"{100 * point.load_share:.0f}",
+            *((str(point.errors),) if failed else ()),
+            *((str(point.starved_clients),) if starved else ()),
+        )
+        for point in shown
+    ]
+    notes = [LIMITED_NOTE] * any(point.load_limited for point in shown)
+    notes += [REFUSED_NOTE] * any(point.refusals for point in shown)
+    return Table(head, tuple(lines), len(varied) + copies + 1, tuple(notes))
+
+
+def card(claims: Iterable[Claim]) -> Table:
+    """The replication card."""
+    lines = tuple((claim.text, f"**{claim.verdict}**", claim.said) for claim in claims)
+    return Table(("What the original says", "Our data", "Our numbers"), lines, 3)
+
+
+def refusals(judgement: Judgement) -> Table:
+    """What gates held against comparisons, in words: a line for each comparison and gate.
+
+    A comparison that is left out of every block has no value, and is named here alone.
+    """
+    lines = [line for judged in judgement.judged.values() for line in _refused(judged)]
+    for each in judgement.sweep.comparisons:
+        if each.name not in judgement.judged and judgement.blocks:
+            lines.extend(_without_value(judgement, each))
+    return Table(("Comparison", "Gate", "What it saw", "So"), tuple(lines), 4)
+
+
+def left_out(judgement: Judgement) -> Table:
+    """Slices that were lost, by what became of them, of each arm that lost any."""
+    lines = []
+    for place, arm in enumerate(judgement.sweep.arms):
+        fates = [
+            fate
+            for block in judgement.blocks
+            for own, fate in zip(block.slices.arm, block.slices.fate, strict=True)
+            if own == place
+        ]
+        lost = [fates.count(fate) for fate in range(len(FATES)) if fate != KEPT]
+        if any(lost):
+            lines.append((arm.name, str(len(fates)), *(str(count) if count else NOTHING for count in lost)))
+    lost_as = (name.capitalize() for fate, name in enumerate(FATES) if fate != KEPT)
+    return Table(("Arm", "Slices", *lost_as), tuple(lines))
+
+
+def rounds_sentence(judgement: Judgement) -> str:
+    """How many rounds were left out because the hypervisor took the cores, and which blocks stand marked."""
+    limits = judgement.sweep.limits
+    rounds = [(block, each) for block in judgement.blocks for each in block.rounds]
+    robbed = sum(ratios.is_robbed(limits, each, block.cores) for block, each in rounds)
+    marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
+    again = sum(block.attempt > 1 for block in judgement.blocks)
+    text = "No round was left out."
+    if robbed:
+        text = f"{robbed:,} of {counted(len(rounds), 'round')} were left out: the hypervisor took the cores."
+    text += f" {counted(again, 'block')} {'was' if again == 1 else 'were'} run again." if again else ""
+    return text + (f" Over half the rounds are missing in block {', '.join(marked)}." if marked else "")
+
+
+def machine(environment: Environment) -> Table:
+    """The machine and the software."""
+    lines = [
+        ("Processor", f"{environment.cpu_model}, {environment.machine}"),
+        ("Cores used", str(environment.cores)),
+        ("Frequency governor", environment.governor),
+        ("Threads of one physical core", _YES_NO[environment.smt_siblings]),
+        ("Virtual machine", _YES_NO[environment.hypervisor]),
+        ("Memory", f"{environment.memory_mib:,} MiB"),
+        ("System", f"{environment.system}, {environment.kernel}"),
+        ("Clock", environment.clock),
+        ("Python", f"{environment.python}, {'with' if environment.gil else 'without'} the global interpreter lock"),
+        ("Packages", ", ".join(f"{name} {version}" for name, version in environment.packages.items())),
+        ("Commit", environment.commit + (", with changes" if environment.dirty else "")),
+        ("Before", _busy(environment.before)),
+        ("After", _busy(environment.after) if environment.after else "the sweep had not ended"),
+    ]
+    if environment.after:
+        stolen = environment.after.cpu_steal_s - environment.before.cpu_steal_s
+        lines.append(("Taken by the hypervisor", f"{stolen:.1f} processor seconds"))
+    return Table(("Parameter", "Value"), tuple(lines), 2)
+
+
+def _refused(judged: Judged) -> Iterator[Cells]:
+    title = judged.comparison.title
+    for refusal in judged.refusals:
+        yield title, _gate(refusal.gate), refusal.said, "no verdict"
+    said = {(refusal.gate, refusal.said): number for number, each in judged.dropped.items() for refusal in each}
+    for gate in dict.fromkeys(gate for gate, _ in said):
+        blocks = [str(number) for number, each in judged.dropped.items() if gate in {one.gate for one in each}]
+        example = next(text for number, text in said if number == gate)
+        yield title, _gate(gate), example, f"without block {', '.join(blocks)}"
+
+
+def _without_value(judgement: Judgement, comparison: Comparison) -> Iterator[Cells]:
+    sweep = judgement.sweep
+    found = {
+        refusal.gate: refusal
+        for block in judgement.blocks
+        for refusal in gates.block_refusals(sweep, block, comparison)
+    }
+    for gate, refusal in found.items():
+        yield comparison.title, _gate(gate), refusal.said, "no value in any block"
+    if not found:
+        yield comparison.title, NOTHING, "no pair of slices is whole", "no value in any block"
+
+
+def _gate(gate: int) -> str:
+    return f"{gate}: {gates.NAMES.get(gate, 'unnamed')}"
+
+
+def _level(arm: Arm, name: str) -> str:
+    text = arm.setting.text(name)
+    return label(text) if name == "transport" else text
+
+
+def _marks(point: Point) -> str:
+    return LIMITED_MARK * point.load_limited + REFUSED_MARK * bool(point.refusals)
+
+
+def _percentile(point: Point, percentile: float, factor: float) -> str:
+    value = point.percentile_us(percentile)
+    return NOTHING if value is None else number(value / factor)
+
+
+def _busy(busy: Busy) -> str:
+    moment = f"{busy.at}: load {busy.load_1_min:g}, {busy.memory_available_mib:,.0f} MiB free"
+    return f"{moment}, fixed work {number(busy.fixed_work_us)} µs, wake-up {number(busy.wake_up_us)} µs"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,75 @@
+"""What the study ``server_cost`` measures: processor time a request by turns, and servers by themselves.
+
+One lean client with 16 kept connections loads each server. gRPC stands there on both executors: the static pool, where
+the transport alone differs from sockets, and the ``ThreadPoolExecutor`` that its users have. The echo stands beside
+Lookup on the transport's own executor. The pairs whose ratio is near 1 have four times the slices.
+"""
+
+from dataclasses import replace
+
+from experiments.design.alone import Alone, LoneServer
+from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import BLOCKS_MIN, Slices, Sweep
+from experiments.studies.study import Scale
+
+HEADLINE = "headline"
+
+CONNECTIONS = 16
+
+SOCKETS = setting(transport="sockets", connections=CONNECTIONS, client="lean")
+GRPC = setting(transport="grpc", connections=CONNECTIONS, client="lean")
+GRPC_STATIC = GRPC.but(executor="static-pool")
+"""Lookup on each; sockets stand on the static pool."""
+
+HELD = {"sockets": (1_000, 10_000), "grpc": (1_000,)}
+"""Connections that a server by itself holds. The goal is the socket server's; one on gRPC takes ten times as much."""
+
+REPETITIONS = 5
+IDLE_S = 5.0
+"""Of each number of connections, in a repetition. The processor clock counts nanoseconds."""
+
+
+def server_cost(scale: Scale) -> Sweep:
+    """Processor time a request: gRPC ÷ sockets, and Lookup ÷ echo on each."""
+    sockets, grpc, grpc_static = Arm(SOCKETS), Arm(GRPC), Arm(GRPC_STATIC)
+    sockets_echo, grpc_echo = (Arm(_echo(each)) for each in (SOCKETS, GRPC))
+    (same_sockets, _, sockets_again), (same_grpc, _, grpc_again) = twins(SOCKETS, "same"), twins(GRPC, "same")
+    groups = (
+        Group((sockets, grpc_static, grpc)),
+        Group((sockets, sockets_echo, sockets_again), times=4),
+        Group((grpc, grpc_echo, grpc_again), times=4),
+    )
+    comparisons = (
+        _cpu("transport", "Lookup, static pool on both: gRPC ÷ sockets", grpc_static, sockets, ("transport",)),
+        _cpu("service_sockets", "sockets: Lookup ÷ echo", sockets, sockets_echo, ("service", "mix")),
+        _cpu("service_grpc", "gRPC: Lookup ÷ echo", grpc, grpc_echo, ("service", "mix")),
+        replace(
+            _cpu("as_started", "Lookup, servers as started: gRPC ÷ sockets", grpc, sockets, ("transport", "executor")),
+            family="further",
+        ),
+        replace(
+            _cpu("executor", "Lookup on gRPC: static pool ÷ thread pool", grpc_static, grpc, ("executor",)),
+            family="further",
+        ),
+        *(replace(each, measure="cpu", title=f"{each.title}, processor time") for each in (same_sockets, same_grpc)),
+    )
+    turns = Slices(block_s=scale.block_s)
+    return Sweep("server_cost", "server_cost", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
+
+
+def alone(scale: Scale) -> Alone:
+    """Both servers as they are started, by themselves; one short repetition where the sweep has no verdicts either."""
+    short = scale.looks[-1] < BLOCKS_MIN
+    servers = tuple(LoneServer(setting(transport=each), held[:1] if short else held) for each, held in HELD.items())
+    repetitions, idle_s = (1, 0.5) if short else (REPETITIONS, IDLE_S)
+    return Alone("server_cost", "server_cost", servers, repetitions, idle_s, scale.seed)
+
+
+def _echo(of: Setting) -> Setting:
+    """The same server, echoing."""
+    return of.but(service="echo", mix="echo")
+
+
+def _cpu(name: str, title: str, above: Arm, below: Arm, differ: tuple[str, ...]) -> Comparison:
+    return Comparison(name, f"{title}, processor time", above, below, differ, measure="cpu", family=HEADLINE)

@@ -1,0 +1,176 @@
+"""The four questions of the study, answered for a reader who reads once: a sentence, its number, what does not follow.
+
+The comparisons are those that ``sweeps`` declares; their verdicts choose the sentences (``wording``). In a closed loop
+N clients have N requests under way, so that mean latency is N ÷ throughput (Little's law): growth with the clients is
+said with that beside it. What the lock costs comes from ``lock_waits``, where it was measured after the main part.
+"""
+
+from collections.abc import Iterator
+
+from experiments.design.arms import Arm
+from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.show.content import Answer, Seen
+from experiments.studies.stock.locks import lock_details
+from experiments.studies.stock.sweeps import FIGURES, POOL
+from experiments.studies.stock.wording import (
+    Words,
+    clients,
+    confidence,
+    declared,
+    found,
+    grown,
+    label,
+    limits_note,
+    mean_us,
+    number,
+    ratio,
+    to_decide,
+    told,
+    words,
+)
+
+AS_STARTED = Words(
+    faster="Sockets answer a Lookup in {ratio} of gRPC's time, both servers as started",
+    slower="Sockets take {ratio} times as long as gRPC for a Lookup, both servers as started",
+    equivalent="Sockets and gRPC, as started, answer a Lookup in the same time to within 5 %: ratio {ratio}",
+    whether="whether sockets or gRPC, as started, answer a Lookup sooner",
+)
+
+EQUAL = Words(
+    faster="With the static pool on both, where the transport alone differs, sockets take {ratio} of gRPC's time",
+    slower="With the static pool on both, where the transport alone differs, sockets take {ratio} times as long",
+    equivalent="With the static pool on both, the two take the same time to within 5 %: ratio {ratio}",
+    whether="whether, with the static pool on both, sockets or gRPC answer sooner",
+)
+
+LITTLE = (
+    "That a server slows down. In a closed loop mean latency is the number of clients ÷ throughput (Little's law): a "
+    "full server makes it grow by arithmetic alone."
+)
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """The four answers, in order."""
+    judgement = seen.main
+    return (
+        _sockets_or_grpc(judgement),
+        _growth(judgement),
+        _trade_or_lookup(judgement, seen.after.get("lock_waits")),
+        _past_the_pool(judgement),
+    )
+
+
+def _sockets_or_grpc(judgement: Judgement) -> Answer:
+    deciding, further = found(judgement, "as_started", "equal_executors"), found(judgement, "executor")
+    executor = words(f"On gRPC {_few(judgement)}", "a Lookup on the static pool", "one on the thread pool")
+    return Answer(
+        question="Does a Lookup take longer on gRPC than on sockets?",
+        sentence=f"{told(judgement, 'as_started', AS_STARTED)} {told(judgement, 'equal_executors', EQUAL)}",
+        deciding=deciding,
+        further=further,
+        details=(
+            f"The executor alone: {told(judgement, 'executor', executor)}",
+            *limits_note(judgement, (*deciding, *further)),
+        ),
+        estimand=(
+            f"Mean latency of Lookup on sockets ÷ on gRPC, {_few(judgement)}, kept connections, same locking, catalog "
+            f"and messages; typical of pairs of slices. {confidence(judgement)}"
+        ),
+        not_concluded=(
+            "That the lock makes the difference: both sides hold the same one.",
+            "That it holds for other languages, other sizes of messages, or across a network: this is Python on one "
+            "machine, over loopback.",
+            "That sockets serve so many times the requests: capacity needs an open loop.",
+        ),
+        figure="answers",
+        to_decide=to_decide(judgement, ("as_started", "equal_executors")),
+    )
+
+
+def _growth(judgement: Judgement) -> Answer:
+    names = ("growth_grpc", "growth_sockets")
+    deciding = found(judgement, *names)
+    return Answer(
+        question="How does latency change as clients are added?",
+        sentence=f"{grown(judgement, 'growth_grpc', 'on gRPC')} {grown(judgement, 'growth_sockets', 'on sockets')}",
+        deciding=deciding,
+        details=(*_fills_the_gaps(deciding), *limits_note(judgement, deciding)),
+        estimand=(
+            "Mean latency of Lookup with the most clients ÷ with the fewest, on each server; a client sends again as "
+            f"soon as it is answered. {confidence(judgement)}"
+        ),
+        not_concluded=(LITTLE, "How long a request takes at a given rate of arrivals: that needs an open loop."),
+        figure="figure_2",
+        to_decide=to_decide(judgement, names),
+    )
+
+
+def _fills_the_gaps(deciding: tuple[Judged, ...]) -> Iterator[str]:
+    """Where latency grew by less than the clients did: by Little's law more was answered, and why there was room."""
+    for judged in deciding:
+        if judged.rulings and judged.rulings[-1].verdict is Verdict.SUBLINEAR:
+            more = judged.comparison.clients_ratio / judged.typical.value
+            yield (
+                f"So on {label(judged.comparison.above)} about {ratio(more)} times as many requests a second are "
+                "answered: fewer clients leave the server idle between their requests."
+            )
+
+
+def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
+    deciding = found(judgement, "trade")
+    said = words(f"On gRPC {_few(judgement)}", "a Trade", "a Lookup")
+    apart = ("What waiting for the lock costs is measured apart: `python -m experiments run lock_waits`.",)
+    return Answer(
+        question="Does a Trade take longer than a Lookup, and what does the lock cost?",
+        sentence=told(judgement, "trade", said),
+        deciding=deciding,
+        details=(*(apart if waits is None else lock_details(waits)), *limits_note(judgement, deciding)),
+        estimand=(
+            f"Mean latency of Trade ÷ Lookup on gRPC, {_few(judgement)}, one mutex for both; and the time from asking "
+            f"for the lock to having it, stamped in the server. {confidence(judgement)}"
+        ),
+        not_concluded=(
+            "That a difference between the two is the lock's: their messages and their work differ too. The wait "
+            "bounds what the lock can explain.",
+            "That a wait was for the lock alone: it ends when the thread runs again.",
+        ),
+        figure="figure_3",
+        to_decide=to_decide(judgement, ("trade",)),
+    )
+
+
+def _past_the_pool(judgement: Judgement) -> Answer:
+    deciding = found(judgement, "past_pool")
+    sentence = grown(judgement, "past_pool", f"on sockets with {POOL} threads")
+    return Answer(
+        question="What happens when there are more clients than threads in the pool?",
+        sentence=" ".join((sentence, *_pool_means(judgement))),
+        deciding=deciding,
+        details=limits_note(judgement, deciding),
+        estimand=(
+            f"Mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, sockets, {POOL} threads, against 2: a cost "
+            f"of queueing beyond the clients' own number would lift it above. {confidence(judgement)}"
+        ),
+        not_concluded=(
+            "That requests do not queue: those beyond the pool wait, but in a closed loop every wait is part of "
+            "clients ÷ throughput (Little's law).",
+            "That a pool's size never matters: a Lookup holds Python's interpreter lock all along. Requests that wait "
+            "for a disk or another server differ.",
+        ),
+        figure="figure_5",
+        to_decide=to_decide(judgement, ("past_pool",)),
+    )
+
+
+def _pool_means(judgement: Judgement) -> Iterator[str]:
+    """The mean latencies at the pool and past it, in plain numbers."""
+    means = [(n, mean_us(judgement, Arm(FIGURES["figure_5"].but(clients=n)))) for n in (POOL, 2 * POOL)]
+    texts = [f"{number(mean / 1000)} ms with {clients(n)}" for n, mean in means if mean is not None]
+    if len(texts) == len(means):
+        yield f"On average it takes {' and '.join(texts)}."
+
+
+def _few(judgement: Judgement) -> str:
+    """``with 1 client``: the fewest, of the comparisons that have no growth in them."""
+    comparison = declared(judgement, "trade")
+    return f"with {clients(comparison.below.connections if comparison else 1)}"

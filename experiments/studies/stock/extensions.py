@@ -1,0 +1,352 @@
+"""What the further parts say, beyond the document: a function for each part, of what was seen to its answers.
+
+A part's comparisons are told one by one, each by its verdict. Where a part has many, the answer begins with how many
+went which way, and with the largest that is decided. Parts without verdicts (``offered_load``, ``lock_waits``,
+``stages``) say what they show, and that there is none.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from experiments.design.arms import Arm, Comparison
+from experiments.judge import points
+from experiments.judge.gates import arm_refusals
+from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.results.observed import ALL, Window
+from experiments.results.stages import StageSummary
+from experiments.show.content import Answer, Seen
+from experiments.studies.stock.locks import lock_details, lock_waits
+from experiments.studies.stock.wording import (
+    Words,
+    clients,
+    confidence,
+    found,
+    label,
+    limits_note,
+    number,
+    to_decide,
+    told,
+    words,
+)
+
+FEW = 2
+"""So many comparisons are all told at once; of more, the tally comes first."""
+
+NO_VERDICT = "No verdict is asked of these numbers."
+
+KEPT_UP = 0.98
+"""Of what was due, so much must be answered for a server to have kept up."""
+
+ONE_MACHINE = "That it holds for other work in a request: a Lookup computes a few microseconds, under Python's lock."
+
+CLOSED = "How long a request takes at a given rate of arrivals: in a closed loop latency is clients ÷ throughput."
+
+
+def executors(seen: Seen) -> tuple[Answer, ...]:
+    """Static pool, thread pool and a thread per task, on each transport."""
+    names = {"static-pool": "the static pool", "thread-per-task": "a thread for each task"}
+
+    def said(of: Comparison) -> Words:
+        executor = of.above.setting.text("executor")
+        return words(_where(of), f"a request on {names.get(executor, executor)}", "one on the thread pool")
+
+    return tuple(
+        _answer(seen.main, f"Which executor answers soonest on {name}?", own, said, (ONE_MACHINE, CLOSED))
+        for name, own in _by_transport(seen.main)
+    )
+
+
+def socket_trade(seen: Seen) -> tuple[Answer, ...]:
+    """Trade on sockets: beside Lookup, and beside Trade on gRPC."""
+    headline = _headline(seen.main)
+    trade = [each for each in headline if "mix" in each.differ]
+    transport = [each for each in headline if "transport" in each.differ]
+    return (
+        _answer(
+            seen.main,
+            "Does a Trade take longer than a Lookup on sockets?",
+            trade,
+            lambda of: words(_where(of), "a Trade", "a Lookup"),
+            ("That the lock makes the difference: messages and work differ too.",),
+        ),
+        _answer(
+            seen.main,
+            "Does a Trade take longer on gRPC than on sockets, with the static pool on both?",
+            transport,
+            lambda of: words(f"With {clients(of.above.connections)}", "a Trade on sockets", "one on gRPC"),
+            ("That the lock makes the difference: both sides hold the same one.",),
+        ),
+    )
+
+
+def pool_by_clients(seen: Seen) -> tuple[Answer, ...]:
+    """The pool's size."""
+
+    def said(of: Comparison) -> Words:
+        large, small = (_threads(arm) for arm in (of.above, of.below))
+        return words(_where(of), f"a Lookup with {large}", f"one with {small}")
+
+    question = "Does a larger pool answer a Lookup sooner?"
+    not_concluded = "That a pool's size never matters: requests that wait for a disk or another server differ."
+    return (_answer(seen.main, question, _headline(seen.main), said, (not_concluded,)),)
+
+
+def updater(seen: Seen) -> tuple[Answer, ...]:
+    """The price updater beside the clients."""
+    return tuple(
+        _answer(
+            seen.main,
+            f"Does the price updater slow requests down on {name}?",
+            own,
+            lambda of: words(_where(of), "a request beside the updater", "one without it"),
+            ("That updates cost as much at other rates: here some fifty a second, from one updater.",),
+        )
+        for name, own in _by_transport(seen.main)
+    )
+
+
+def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
+    """Every locking strategy beside the mutex."""
+
+    def said(of: Comparison) -> Words:
+        return words(_where(of), f"a request under {of.above.setting.text('locking')}", "one under the mutex")
+
+    question = "Which locking strategy answers soonest?"
+    return (_answer(seen.main, question, _headline(seen.main), said, (ONE_MACHINE,)),)
+
+
+def client_kind(seen: Seen) -> tuple[Answer, ...]:
+    """What the client adds, and question 1 by a client that adds little."""
+    headline = _headline(seen.main)
+    own = [each for each in headline if "client" in each.differ]
+    transport = [each for each in headline if "transport" in each.differ]
+    return (
+        _answer(
+            seen.main,
+            "How much of the latency is the client's own?",
+            own,
+            lambda of: words(_where(of), "a Lookup by the lean client", "one by the transport's own"),
+            ("That the rest is the server's: the lean client and the kernel take time too.",),
+        ),
+        _answer(
+            seen.main,
+            "Does a Lookup take longer on gRPC than on sockets, seen by the lean client?",
+            transport,
+            lambda of: words(
+                f"With {clients(of.above.connections)}, the lean one,", "a Lookup on sockets", "one on gRPC"
+            ),
+            ("What users of grpcio's own client see: that is question 1 of the main part.",),
+        ),
+    )
+
+
+def dispatch(seen: Seen) -> tuple[Answer, ...]:
+    """A task for each connection beside one for each request; past the pool, who gets no reply."""
+    each, one = "a Lookup where a connection holds its thread", "one where each request is a task"
+    answer = _answer(
+        seen.main,
+        "Is it better that a connection holds a thread, or that each request takes one?",
+        _headline(seen.main),
+        lambda of: words(f"{_where(of)} and {_threads(of.above)}", each, one),
+        ("That past the pool a connection's Lookup is slow: it gets no reply while the others keep their threads.",),
+        tuple(_starved(seen.main)),
+    )
+    return (answer,)
+
+
+def connection_policy(seen: Seen) -> tuple[Answer, ...]:
+    """A new connection for each request."""
+    return tuple(
+        _answer(
+            seen.main,
+            f"What does a new connection for each request cost on {name}?",
+            own,
+            lambda of: words(_where(of), "a Lookup on a new connection", "one on a kept connection"),
+            ("What connecting costs across a network: over loopback a round trip takes microseconds.",),
+        )
+        for name, own in _by_transport(seen.main)
+    )
+
+
+def offered_load(seen: Seen) -> tuple[Answer, ...]:
+    """The highest rate that each server kept up with, and what it answered past that."""
+    transports = dict.fromkeys(arm.setting.text("transport") for arm in seen.main.sweep.arms)
+    every = points.points(seen.main.sweep, seen.main.blocks)
+    return tuple(_offered(seen.main, transport, every) for transport in transports)
+
+
+def lock_costs(seen: Seen) -> tuple[Answer, ...]:
+    """The part ``lock_waits``: how long requests wait for the catalog's lock."""
+    details = lock_details(seen.main)
+    first = details[0] if lock_waits(seen.main) else f"Not known. {details[0]}"
+    return (_shown("How long does a request wait for the catalog's lock?", first, details[1:]),)
+
+
+def stages(seen: Seen) -> tuple[Answer, ...]:
+    """How long a Lookup waits for a thread."""
+    transports = dict.fromkeys(arm.setting.text("transport") for arm in seen.main.sweep.arms)
+    return tuple(_queueing(seen.main, transport) for transport in transports)
+
+
+def _answer(
+    judgement: Judgement,
+    question: str,
+    own: Sequence[Comparison],
+    said: Callable[[Comparison], Words],
+    not_concluded: tuple[str, ...],
+    further: tuple[str, ...] = (),
+) -> Answer:
+    """The answer of some comparisons: all of them told, or the tally and the largest first."""
+    names = [each.name for each in own]
+    sentences = [told(judgement, each.name, said(each)) for each in own]
+    deciding = found(judgement, *names)
+    sentence, details = " ".join(sentences) or "Not known: the sweep has no comparison for it.", further
+    if len(own) > FEW:
+        largest = [told(judgement, each.comparison.name, said(each.comparison)) for each in _largest(deciding)]
+        sentence = " ".join((_tally(judgement, names), *(f"The largest: {text}" for text in largest)))
+        details = (*sentences, *further)
+    return Answer(
+        question=question,
+        sentence=sentence,
+        deciding=deciding,
+        details=(*details, *limits_note(judgement, deciding)),
+        estimand=f"Ratio of mean latencies, typical of pairs. {confidence(judgement)}",
+        not_concluded=not_concluded,
+        to_decide=to_decide(judgement, names),
+    )
+
+
+def _tally(judgement: Judgement, names: Sequence[str]) -> str:
+    """``Of 4 comparisons 2 are FASTER, 1 is EQUIVALENT, 1 is INCONCLUSIVE.``"""
+    if judgement.look is None:
+        return f"{len(found(judgement, *names))} of {len(names)} comparisons have numbers; none has a verdict yet."
+    verdicts = Counter(
+        judgement.judged[name].verdict if name in judgement.judged else Verdict.INCONCLUSIVE for name in names
+    )
+    counts = [f"{count} {'is' if count == 1 else 'are'} {verdict.value}" for verdict, count in verdicts.most_common()]
+    return f"Of {len(names)} comparisons {', '.join(counts)}."
+
+
+def _largest(deciding: Iterable[Judged]) -> tuple[Judged, ...]:
+    """The decided difference that is farthest from 1, if there is one."""
+    different = [each for each in deciding if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
+    return (max(different, key=lambda each: abs(math.log(each.typical.value))),) if different else ()
+
+
+def _headline(judgement: Judgement) -> list[Comparison]:
+    return [each for each in judgement.sweep.comparisons if each.family == "headline"]
+
+
+def _by_transport(judgement: Judgement) -> Iterator[tuple[str, list[Comparison]]]:
+    """The headline comparisons of each transport."""
+    own = _headline(judgement)
+    for name in dict.fromkeys(label(each.above) for each in own):
+        yield name, [each for each in own if label(each.above) == name]
+
+
+def _where(of: Comparison) -> str:
+    return f"On {label(of.above)} with {clients(of.above.connections)}"
+
+
+def _threads(arm: Arm) -> str:
+    workers = arm.setting.whole("workers")
+    return "1 thread" if workers == 1 else f"{workers} threads"
+
+
+def _windows(judgement: Judgement, arm: Arm) -> list[Window]:
+    """An arm's windows, of the blocks that no gate leaves out."""
+    place = judgement.sweep.arms.index(arm)
+    blocks = (each for each in judgement.blocks if not any(arm_refusals(judgement.sweep, each, arm)))
+    return [window for block in blocks for window in block.arms[place].windows]
+
+
+def _starved(judgement: Judgement) -> Iterator[str]:
+    for arm in judgement.sweep.arms:
+        windows = _windows(judgement, arm)
+        if windows and arm.connections > arm.setting.whole("workers"):
+            starving = sum(window.starved_clients > 0 for window in windows)
+            how = "A connection holds its thread" if arm.setting["dispatch"] == "connection" else "A request is a task"
+            yield (
+                f"{how}, {clients(arm.connections)}, {_threads(arm)}: in {starving} of {len(windows)} windows some "
+                "client got no reply."
+            )
+
+
+def _offered(judgement: Judgement, transport: str, every: Mapping[tuple[Arm, str], points.Point]) -> Answer:
+    arms = [arm for arm in judgement.sweep.arms if arm.setting["transport"] == transport]
+    kept_up: list[Arm] = []
+    details, tried, open_still = [], 0, True
+    for arm in sorted(arms, key=_rate_hz):
+        windows, due = _windows(judgement, arm), f"{_rate_hz(arm):,.0f}"
+        if not windows:
+            details.append(f"Nothing is said of {due} a second: no window of it counts.")
+            continue
+        tried += 1
+        answered = sum(window.answered_hz for window in windows) / len(windows)
+        keeps_up = answered >= KEPT_UP * _rate_hz(arm)
+        open_still = open_still and keeps_up
+        kept_up += [arm] if open_still else []
+        point = every.get((arm, ALL))
+        p99_us = point.percentile_us(99) if point is not None and keeps_up and not point.refusals else None
+        tail = f", 99 % of them within {number(p99_us / 1000)} ms" if p99_us is not None else ""
+        details.append(f"Of {due} due a second {answered:,.0f} were answered{tail}.")
+    name = label(arms[0])
+    sentence = "Not known: no block has been run." if not judgement.blocks else "Not known: no window of it counts."
+    if kept_up:
+        last = ", the highest of the rates tried" if len(kept_up) == len(arms) else ""
+        sentence = f"{name} kept up with {_rate_hz(kept_up[-1]):,.0f} requests a second{last}."
+    elif tried:
+        sentence = f"{name} kept up with none of the rates."
+    return _shown(
+        f"How many requests a second does {name} keep up with?",
+        sentence,
+        details,
+        "The highest rate that a server can serve: only these rates were tried, by 16 connections.",
+    )
+
+
+def _rate_hz(arm: Arm) -> float:
+    level = arm.setting["rate_hz"]
+    return float(level) if isinstance(level, int | float) else 0.0
+
+
+def _queueing(judgement: Judgement, transport: str) -> Answer:
+    """Of a Lookup: the time accepted and not yet begun, of its time in the server."""
+    sentences = []
+    arms = sorted(
+        (arm for arm in judgement.sweep.arms if arm.setting["transport"] == transport), key=lambda arm: arm.connections
+    )
+    for arm in arms:
+        seen = [each.get("lookup") for each in _stages(judgement, arm)]
+        waits = [(each.queue_wait.mean_us, each.total.mean_us) for each in seen if each is not None]
+        if waits:
+            wait, total = (sum(each) / len(waits) for each in zip(*waits, strict=True))
+            sentences.append(
+                f"With {clients(arm.connections)} and {_threads(arm)} a Lookup waits {number(wait)} µs for a thread, "
+                f"of {number(total)} µs in the server."
+            )
+    return _shown(
+        f"How long does a Lookup wait for a thread on {label(arms[0])}?",
+        sentences[-1] if sentences else "Not known: no stage was stamped.",
+        sentences[:-1],
+        "That a wait is the pool's doing: where one core runs all threads, more of them share it.",
+    )
+
+
+def _stages(judgement: Judgement, arm: Arm) -> Iterator[Mapping[str, StageSummary]]:
+    place = judgement.sweep.arms.index(arm)
+    for block in judgement.blocks:
+        if not any(arm_refusals(judgement.sweep, block, arm)):
+            yield block.arms[place].stages
+
+
+def _shown(question: str, sentence: str, details: Iterable[str], not_concluded: str | None = None) -> Answer:
+    """An answer of numbers without a verdict."""
+    return Answer(
+        question=question,
+        sentence=sentence,
+        deciding=(),
+        details=(*details, NO_VERDICT),
+        not_concluded=() if not_concluded is None else (not_concluded,),
+    )

@@ -1,0 +1,199 @@
+"""The figures of the study ``stock``: which points of which arms each one shows."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from experiments.design.arms import Arm
+from experiments.judge.points import CONFIDENCE, Point, points, stages
+from experiments.judge.stats import Estimate, mean_interval
+from experiments.judge.verdicts import Judged, Judgement
+from experiments.show.content import Picture, Seen
+from experiments.show.figures import clients, distributions, heat_map, locking, offered_load, ratios
+from experiments.show.figures import stages as stacked
+from experiments.show.figures.style import label
+from experiments.studies.stock.sweeps import FIGURES, POOL, POOLS
+
+TITLES = {
+    "figure_1": "Figure 1: Lookup and Trade on gRPC, a price updater beside them",
+    "figure_2": "Figure 2: Lookup on gRPC",
+    "figure_3": "Figure 3: Trade on gRPC",
+    "figure_4": "Figure 4: Lookup on sockets, a thread for every client",
+    "figure_5": f"Figure 5: Lookup on sockets, a pool of {POOL} threads",
+}
+
+ALL_POINTS = dict[tuple[Arm, str], Point]
+
+Painter = Callable[[Seen], Sequence[Picture]]
+
+
+def main(seen: Seen) -> Sequence[Picture]:
+    """The answers, the five figures, and what was measured after them."""
+    found = points(seen.main.sweep, seen.main.blocks)
+    pictures = [ratios.picture("answers", "Ratios that answer the questions", _headline(seen.main))]
+    for name, title in TITLES.items():
+        panel = clients.Panel("", list(_lines(name, found)), POOL if name == "figure_5" else None)
+        pictures.append(clients.picture(name, title, [panel], beside=("median", "p99")))
+    pictures.append(_same(seen.main))
+    if "lock_waits" in seen.after:
+        pictures += lock_waits(Seen(seen.after["lock_waits"], {}))
+    if "stages" in seen.after:
+        pictures += stages_of(Seen(seen.after["stages"], {}))
+    return pictures
+
+
+def lock_waits(seen: Seen) -> Sequence[Picture]:
+    """What a request waits for its lock, under each strategy."""
+    sweep, blocks = seen.main.sweep, seen.main.blocks
+    found = points(sweep, blocks)
+    waits = [
+        _wait(seen.main, arm, request, found[arm, request]) for arm in sweep.arms for request in ("lookup", "trade")
+    ]
+    return [locking.picture("lock_waits", "What the lock costs: waits under each strategy", waits)]
+
+
+def stages_of(seen: Seen) -> Sequence[Picture]:
+    """Where the time goes inside the servers."""
+    sweep, blocks = seen.main.sweep, seen.main.blocks
+    bars = [
+        stacked.Bar(
+            f"{label(arm.setting.text('transport'))}, {_clients(arm)}", stages(sweep, blocks, arm).get("all", ())
+        )
+        for arm in sweep.arms
+    ]
+    return [stacked.picture("stages", f"Where the time goes inside the server, a pool of {POOL}", bars)]
+
+
+def over_clients(name: str, title: str, factor: str) -> Painter:
+    """A part's figure over the clients: a panel for each level of the factor, a line for each other setting."""
+
+    def pictures(seen: Seen) -> Sequence[Picture]:
+        found = points(seen.main.sweep, seen.main.blocks)
+        levels = dict.fromkeys(arm.setting.text(factor) for arm in seen.main.sweep.arms)
+        panels = [clients.Panel(level, list(_rest(found, factor, level))) for level in levels]
+        return [clients.picture(name, title, panels), *_ratios(seen.main, f"{name}_ratios", title)]
+
+    return pictures
+
+
+def compared(name: str, title: str) -> Painter:
+    """A part's ratios alone."""
+
+    def pictures(seen: Seen) -> Sequence[Picture]:
+        return _ratios(seen.main, name, title)
+
+    return pictures
+
+
+def pools(seen: Seen) -> Sequence[Picture]:
+    """Pool × clients."""
+    found = points(seen.main.sweep, seen.main.blocks)
+    shown = [point for (arm, request), point in found.items() if request == "all" and arm.setting["workers"] in POOLS]
+    field = heat_map.Field("Lookup on sockets", shown)
+    return [heat_map.picture("pool_by_clients", "Pool × clients", [field]), *_ratios(seen.main, "threads", "Threads")]
+
+
+def offered(seen: Seen) -> Sequence[Picture]:
+    """What is answered of what is offered, and how soon."""
+    sweep = seen.main.sweep
+    found = points(sweep, seen.main.blocks)
+    curves = []
+    for transport in dict.fromkeys(arm.setting.text("transport") for arm in sweep.arms):
+        own = [arm for arm in sweep.arms if arm.setting.text("transport") == transport]
+        loads = [offered_load.load_of(seen.main, arm, found[arm, "all"]) for arm in own if (arm, "all") in found]
+        curves.append(offered_load.Curve(label(transport), transport, loads))
+    return [offered_load.picture("offered_load", "Offered and answered", curves)]
+
+
+def kinds(seen: Seen) -> Sequence[Picture]:
+    """Both kinds of client on both transports, from the quickest request to the slowest."""
+    found = points(seen.main.sweep, seen.main.blocks)
+    lines = [
+        distributions.Line(
+            f"{label(arm.setting.text('transport'))}, {arm.setting.text('client')}",
+            arm.setting.text("transport"),
+            point,
+        )
+        for (arm, request), point in found.items()
+        if request == "all" and arm.connections == 1 and "executor" not in dict(arm.setting.said())
+    ]
+    return [
+        distributions.picture("client_kind", "What the client adds, 1 client", lines),
+        *_ratios(seen.main, "client_kind_ratios", "Lean ÷ own client"),
+    ]
+
+
+def _lines(figure: str, found: ALL_POINTS) -> Iterator[clients.Line]:
+    """The lines of one of the original's figures: one for each request type."""
+    setting = FIGURES[figure]
+    own = [(arm, request) for arm, request in found if arm.copy == 0 and arm.setting.but(clients=1) == setting]
+    requests = dict.fromkeys(request for _, request in own if request != "all")
+    transport = setting.text("transport")
+    for request in requests:
+        line = sorted(
+            (found[arm, each] for arm, each in own if each == request), key=lambda point: point.arm.connections
+        )
+        yield clients.Line(request.capitalize(), transport, line)
+
+
+def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
+    """A line for each setting at that level, over the clients, named by the other factors that vary."""
+    arms = dict.fromkeys(arm for arm, _ in found)
+    varying = [
+        name
+        for name in dict(next(iter(arms)).setting.levels)
+        if name not in (factor, "clients") and len({arm.setting[name] for arm in arms}) > 1
+    ]
+    lines: dict[tuple[str, str], list[Point]] = {}
+    for (arm, request), point in found.items():
+        alone = len(_types(found, arm)) == 1
+        if arm.setting.text(factor) != level or arm.copy or (request == "all") != alone:
+            continue
+        transport = arm.setting.text("transport")
+        words = [label(transport) if name == "transport" else arm.setting.text(name) for name in varying]
+        name = ", ".join([*words, *([] if alone else [request])]) or label(transport)
+        lines.setdefault((name, transport), []).append(point)
+    for (name, transport), line in lines.items():
+        yield clients.Line(name, transport, sorted(line, key=lambda point: point.arm.connections))
+
+
+def _types(found: ALL_POINTS, arm: Arm) -> list[str]:
+    return [request for each, request in found if each == arm and request != "all"]
+
+
+def _headline(judgement: Judgement) -> list[Judged]:
+    return list(judgement.comparisons("headline"))
+
+
+def _ratios(judgement: Judgement, name: str, title: str) -> list[Picture]:
+    return [ratios.picture(name, title, list(judgement.judged.values()))]
+
+
+def _same(judgement: Judgement) -> Picture:
+    """Equal arms: how far apart they are read."""
+    return ratios.picture(
+        "same", "The same setting twice: what the instrument itself shows", list(judgement.comparisons("same"))
+    )
+
+
+def _wait(judgement: Judgement, arm: Arm, request: str, point: Point) -> locking.Wait:
+    seen = stages(judgement.sweep, judgement.blocks, arm).get(request, ())
+    waits = [each.lock_wait.mean_us for each in seen if each.locked]
+    wait_us = mean_interval(waits, CONFIDENCE) if waits else None
+    return locking.Wait(
+        strategy=arm.setting.text("locking"),
+        request=request,
+        transport=arm.setting.text("transport"),
+        wait_us=wait_us,
+        share=_share(wait_us, point),
+    )
+
+
+def _share(wait_us: Estimate | None, point: Point) -> Estimate | None:
+    """The wait as a share of the latency that the clients saw."""
+    if wait_us is None or point.mean_us is None:
+        return None
+    whole = point.mean_us.value
+    return Estimate(wait_us.value / whole, wait_us.low / whole, wait_us.high / whole, wait_us.n)
+
+
+def _clients(arm: Arm) -> str:
+    return "1 client" if arm.connections == 1 else f"{arm.connections} clients"

@@ -1,0 +1,337 @@
+"""What the study ``stock`` measures: the arms, groups and comparisons of its main part and of its extensions.
+
+The main part has the five figures of the original and its four questions. gRPC is as its users start it, on a
+``ThreadPoolExecutor``; sockets on the static pool. Question 1 is asked twice: of the servers as started, and with the
+static pool on both, where the transport alone differs. Arms with a headline comparison, or an A/A pair, stand in every
+round; the inner points of the figures in every third, as no verdict is asked of them. An A/A pair of each transport
+stands beside Lookup with one client.
+
+A figure's clients are processes with one connection each. The catalog's limits are so far off that no trade is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import Slices, Sweep, Windows
+from experiments.studies.study import Scale
+from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.trading.locking import LOCKINGS
+
+HEADLINE = "headline"
+
+POOL = 5
+"""The original's pool in figure 5."""
+
+POOLS = (1, 3, 5, 10)
+"""Threads of the part ``pool_by_clients``."""
+
+MIXED = "lookup=0.5,trade=0.5"
+
+INNER_EVERY = 3
+"""Points of figures without a verdict stand in every third round."""
+
+GRPC, SOCKETS = setting(transport="grpc"), setting(transport="sockets")
+"""Lookup with one client, on the servers as they are started."""
+
+FIGURES = {
+    "figure_1": GRPC.but(mix=MIXED, updater=True),
+    "figure_2": GRPC,
+    "figure_3": GRPC.but(mix="trade"),
+    "figure_4": SOCKETS,
+    "figure_5": SOCKETS.but(workers=POOL),
+}
+"""The five figures of the original, at one client; each goes on over the clients."""
+
+
+def figure_clients(figure: str, scale: Scale) -> tuple[int, ...]:
+    """The numbers of clients of a figure: those asked for, and in figure 5 on to twice the pool."""
+    if figure != "figure_5":
+        return scale.clients
+    return tuple(sorted({*scale.clients, *range(max(scale.clients), 2 * POOL + 1)}))
+
+
+def figure_arms(figure: str, scale: Scale) -> tuple[Arm, ...]:
+    """The arms of a figure, by ascending clients."""
+    return tuple(Arm(FIGURES[figure].but(clients=clients)) for clients in figure_clients(figure, scale))
+
+
+def stock(scale: Scale) -> Sweep:
+    """The main part: five figures, four questions."""
+    few, most = min(scale.clients), max(scale.clients)
+    grpc, sockets = (Arm(each.but(clients=few)) for each in (GRPC, SOCKETS))
+    grpc_most, sockets_most = (Arm(each.but(clients=most)) for each in (GRPC, SOCKETS))
+    equal = Arm(GRPC.but(executor="static-pool", clients=few))
+    trade = Arm(GRPC.but(mix="trade", clients=few))
+    at_pool, past_pool = (Arm(FIGURES["figure_5"].but(clients=clients)) for clients in (POOL, 2 * POOL))
+    others = [
+        tuple(Arm(FIGURES[figure].but(clients=clients)) for clients in (few, most))
+        for figure in ("figure_1", "figure_3")
+    ]
+    same_grpc, same_sockets = twins(grpc.setting, "same"), twins(sockets.setting, "same")
+    groups = [
+        Group((grpc, sockets, equal, *([grpc_most, sockets_most] if most > few else []))),
+        Group((grpc, trade, same_grpc[2]), times=4),
+        Group((sockets, same_sockets[2]), times=4),
+        Group((at_pool, past_pool)),
+    ]
+    if most > few:
+        groups += [Group((arm, arm_most)) for arm, arm_most in others]
+    taken = {arm for group in groups for arm in group.arms}
+    inner = [arm for figure in FIGURES for arm in figure_arms(figure, scale) if arm not in taken]
+    groups += _groups(tuple(dict.fromkeys(inner)), INNER_EVERY)
+    comparisons = [
+        Comparison(
+            "as_started",
+            f"Lookup, {_clients(few)}, servers as started: sockets ÷ gRPC",
+            sockets,
+            grpc,
+            ("transport", "executor"),
+            family=HEADLINE,
+        ),
+        Comparison(
+            "equal_executors",
+            f"Lookup, {_clients(few)}, static pool on both: sockets ÷ gRPC",
+            sockets,
+            equal,
+            ("transport",),
+            family=HEADLINE,
+        ),
+        Comparison("trade", f"gRPC, {_clients(few)}: Trade ÷ Lookup", trade, grpc, ("mix",), family=HEADLINE),
+        Comparison(
+            "past_pool",
+            f"Lookup on sockets, {POOL} threads: {2 * POOL} ÷ {POOL} clients",
+            past_pool,
+            at_pool,
+            ("clients",),
+            "per client",
+            family=HEADLINE,
+        ),
+        Comparison(
+            "executor", f"Lookup on gRPC, {_clients(few)}: static pool ÷ thread pool", equal, grpc, ("executor",)
+        ),
+        same_grpc[0],
+        same_sockets[0],
+    ]
+    if most > few:
+        for name, above, below in (("gRPC", grpc_most, grpc), ("sockets", sockets_most, sockets)):
+            title = f"Lookup on {name}: {most} ÷ {_clients(few)}"
+            comparisons.append(
+                Comparison(f"growth_{name.lower()}", title, above, below, ("clients",), "growth", family=HEADLINE)
+            )
+        for figure, (below, above) in zip(("figure_1", "figure_3"), others, strict=True):
+            title = f"{figure.capitalize().replace('_', ' ')}: {most} ÷ {_clients(few)}"
+            comparisons.append(Comparison(f"growth_{figure}", title, above, below, ("clients",), "growth"))
+    return _slices("stock", groups, comparisons, scale)
+
+
+def lock_waits(scale: Scale) -> Sweep:
+    """Every locking strategy under the most clients, Lookup and Trade mixed; stages stamped, no verdict asked."""
+    arms = [Arm(SOCKETS.but(mix=MIXED, clients=max(scale.clients), locking=each)) for each in LOCKINGS]
+    arms.append(Arm(GRPC.but(mix=MIXED, clients=max(scale.clients))))
+    return replace(_slices("lock_waits", _groups(arms), (), scale), timeline=True)
+
+
+def stages(scale: Scale) -> Sweep:
+    """Lookup with the small pool on both transports, up to it and past it, every request's stages stamped."""
+    bases = (GRPC.but(workers=POOL), SOCKETS.but(workers=POOL))
+    arms = [Arm(base.but(clients=clients)) for base in bases for clients in sorted({1, POOL, 2 * POOL})]
+    return replace(_slices("stages", _groups(arms), (), scale), timeline=True)
+
+
+def executors(scale: Scale) -> Sweep:
+    """Thread pool, static pool and a thread per task, on both transports, Lookup and Trade, 1, 5 and 10 clients."""
+    groups: list[Group] = []
+    comparisons: list[Comparison] = []
+    for base in (GRPC, SOCKETS):
+        transport = base.text("transport")
+        for clients in (1, POOL, 2 * POOL):
+            arms = {each: Arm(base.but(mix=MIXED, clients=clients, executor=each)) for each in EXECUTORS}
+            groups.append(Group(tuple(arms.values())))
+            comparisons += [
+                Comparison(
+                    f"{executor}_{transport}_{clients}",
+                    f"{transport}, {_clients(clients)}, Lookup and Trade: {executor} ÷ thread-pool",
+                    arms[executor],
+                    arms["thread-pool"],
+                    ("executor",),
+                    family=HEADLINE,
+                )
+                for executor in EXECUTORS
+                if executor != "thread-pool"
+            ]
+    return _slices("executors", groups, comparisons, scale)
+
+
+def socket_trade(scale: Scale) -> Sweep:
+    """Trade on sockets: beside Lookup there, and beside Trade on gRPC with the same executor."""
+    groups, comparisons = [], []
+    for clients in sorted({min(scale.clients), max(scale.clients)}):
+        trade, lookup = (Arm(SOCKETS.but(mix=mix, clients=clients)) for mix in ("trade", "lookup"))
+        grpc = Arm(GRPC.but(mix="trade", clients=clients, executor="static-pool"))
+        groups += [Group((trade, lookup), times=4), Group((trade, grpc))]
+        title = f"sockets, {_clients(clients)}: Trade ÷ Lookup"
+        comparisons.append(Comparison(f"trade_{clients}", title, trade, lookup, ("mix",), family=HEADLINE))
+        title = f"Trade, {_clients(clients)}, static pool on both: sockets ÷ gRPC"
+        comparisons.append(Comparison(f"transport_{clients}", title, trade, grpc, ("transport",), family=HEADLINE))
+    inner = [Arm(SOCKETS.but(mix="trade", clients=clients)) for clients in scale.clients]
+    return _with_same("socket_trade", groups, comparisons, inner, SOCKETS, scale)
+
+
+def pool_by_clients(scale: Scale) -> Sweep:
+    """Pools of 1, 3, 5 and 10 threads × the clients, and twice the most of them."""
+    most = 2 * max(scale.clients)
+    arms = [Arm(SOCKETS.but(workers=pool, clients=n)) for pool in POOLS for n in (*scale.clients, most)]
+    small, large = (Arm(SOCKETS.but(workers=pool, clients=most)) for pool in (1, 10))
+    title = f"Lookup on sockets, {_clients(most)}: 10 threads ÷ 1 thread"
+    comparison = Comparison("threads", title, large, small, ("workers",), family=HEADLINE)
+    return _with_same("pool_by_clients", [Group((small, large), times=4)], [comparison], arms, SOCKETS, scale)
+
+
+def updater(scale: Scale) -> Sweep:
+    """Both transports, with and without the price updater, Lookup and Trade mixed."""
+    groups, comparisons = [], []
+    for base in (GRPC, SOCKETS):
+        transport = base.text("transport")
+        for clients in sorted({min(scale.clients), max(scale.clients)}):
+            without, beside = (Arm(base.but(mix=MIXED, clients=clients, updater=each)) for each in (False, True))
+            groups.append(Group((without, beside), times=4))
+            title = f"{transport}, {_clients(clients)}: with ÷ without the updater"
+            comparisons.append(
+                Comparison(f"{transport}_{clients}", title, beside, without, ("updater",), family=HEADLINE)
+            )
+    return _slices("updater", groups, comparisons, scale)
+
+
+def lock_strategies(scale: Scale) -> Sweep:
+    """Every locking strategy ÷ the mutex, on sockets with the most clients, Lookup and Trade mixed."""
+    arms = {each: Arm(SOCKETS.but(mix=MIXED, clients=max(scale.clients), locking=each)) for each in LOCKINGS}
+    comparisons = [
+        Comparison(
+            name,
+            f"sockets, {_clients(max(scale.clients))}, Lookup and Trade: {name} ÷ mutex",
+            arm,
+            arms["mutex"],
+            ("locking",),
+            family=HEADLINE,
+        )
+        for name, arm in arms.items()
+        if name != "mutex"
+    ]
+    groups = (Group(tuple(arms.values()), times=4),)
+    return _slices("lock_strategies", groups, tuple(comparisons), scale)
+
+
+def client_kind(scale: Scale) -> Sweep:
+    """What the client adds: the transport's own against the lean one, on both transports."""
+    groups, comparisons = [], []
+    for base in (GRPC, SOCKETS):
+        transport = base.text("transport")
+        for clients in sorted({min(scale.clients), max(scale.clients)}):
+            own, lean = (Arm(base.but(clients=clients, client=each)) for each in ("library", "lean"))
+            groups.append(Group((own, lean)))
+            title = f"{transport}, {_clients(clients)}: lean ÷ own client"
+            comparisons.append(Comparison(f"{transport}_{clients}", title, lean, own, ("client",), family=HEADLINE))
+    leans = {
+        each.text("transport"): Arm(each.but(client="lean")) for each in (GRPC.but(executor="static-pool"), SOCKETS)
+    }
+    groups.append(Group(tuple(leans.values())))
+    title = "Lookup, 1 client, the lean one, static pool on both: sockets ÷ gRPC"
+    comparisons.append(Comparison("transport", title, leans["sockets"], leans["grpc"], ("transport",), family=HEADLINE))
+    return _slices("client_kind", groups, comparisons, scale)
+
+
+def dispatch(scale: Scale) -> Sweep:
+    """Both dispatch models with the small pool, on past it, in windows; starved clients are counted."""
+    groups, comparisons = [], []
+    for clients in (1, POOL, POOL + 1, 2 * POOL):
+        request, connection = (
+            Arm(SOCKETS.but(workers=POOL, clients=clients, dispatch=each)) for each in ("request", "connection")
+        )
+        groups.append(Group((request, connection)))
+        if clients <= POOL:
+            title = f"{_clients(clients)}, {POOL} threads: a task for each connection ÷ for each request"
+            comparisons.append(
+                Comparison(f"dispatch_{clients}", title, connection, request, ("dispatch",), family=HEADLINE)
+            )
+    fewest, at_pool = (Arm(SOCKETS.but(workers=POOL, clients=n, dispatch="connection")) for n in (1, POOL))
+    groups.append(Group((fewest, at_pool)))
+    title = f"A task for each connection, {POOL} threads: {POOL} ÷ 1 client"
+    comparisons.append(Comparison("growth", title, at_pool, fewest, ("clients",), "growth", family=HEADLINE))
+    return _windows("dispatch", groups, comparisons, scale, Windows(0.1, 0.4))
+
+
+def connection_policy(scale: Scale) -> Sweep:
+    """Both transports: a new connection for each request ÷ kept-alive ones, in windows."""
+    groups, comparisons = [], []
+    for base in (GRPC, SOCKETS):
+        transport = base.text("transport")
+        for clients in sorted({min(scale.clients), max(scale.clients)}):
+            kept, each = (Arm(base.but(clients=clients, connection=how)) for how in ("kept-alive", "per-request"))
+            groups.append(Group((kept, each)))
+            title = f"{transport}, {_clients(clients)}: a connection for each request ÷ kept-alive"
+            comparisons.append(
+                Comparison(f"{transport}_{clients}", title, each, kept, ("connection",), family=HEADLINE)
+            )
+    return _windows("connection_policy", groups, comparisons, scale, Windows(0.1, 0.4))
+
+
+OFFERED = {
+    "grpc": (500.0, 1000.0, 2000.0, 3000.0, 4000.0, 5500.0),
+    "sockets": (2000.0, 5000.0, 10000.0, 20000.0, 30000.0, 40000.0),
+}
+"""Requests due a second: from a tenth of what each server here is known to reach on one core, to past it."""
+
+
+def offered_load(scale: Scale) -> Sweep:
+    """An open loop at rising rates on both transports, by the lean client with 16 connections, in windows."""
+    groups = [
+        Group(
+            tuple(
+                Arm(base.but(client="lean", connections=16, rate_hz=rate_hz))
+                for rate_hz in OFFERED[base.text("transport")]
+            )
+        )
+        for base in (GRPC, SOCKETS)
+    ]
+    return _windows("offered_load", groups, [], scale, Windows(0.5, 1.5))
+
+
+def _clients(number: int) -> str:
+    return "1 client" if number == 1 else f"{number} clients"
+
+
+def _groups(arms: Sequence[Arm], every: int = 1) -> tuple[Group, ...]:
+    """Arms that nothing compares, in groups of at most six."""
+    return tuple(Group(tuple(arms[first : first + 6]), every=every) for first in range(0, len(arms), 6))
+
+
+def _with_same(
+    part: str,
+    groups: list[Group],
+    comparisons: list[Comparison],
+    inner: Sequence[Arm],
+    base: Setting,
+    scale: Scale,
+) -> Sweep:
+    """A part with an A/A pair of a setting, and arms of figures in every third round."""
+    same, first, again = twins(base, "same")
+    groups = [*groups, Group((first, again), times=4)]
+    taken = {arm for group in groups for arm in group.arms}
+    groups += _groups([arm for arm in dict.fromkeys(inner) if arm not in taken], INNER_EVERY)
+    return _slices(part, groups, (*comparisons, same), scale)
+
+
+def _slices(part: str, groups: Sequence[Group], comparisons: Sequence[Comparison], scale: Scale) -> Sweep:
+    """A part in slices."""
+    turns = Slices(block_s=scale.block_s)
+    return Sweep("stock", part, tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
+
+
+def _windows(
+    part: str, groups: Sequence[Group], comparisons: Sequence[Comparison], scale: Scale, windows: Windows
+) -> Sweep:
+    """A part in windows by turns: five rounds a block where slices take fifteen."""
+    rounds = max(1, scale.rounds // 3)
+    return Sweep("stock", part, tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, windows)

@@ -1,0 +1,60 @@
+"""What a study is: a question, the parts that answer it, and what it hands over to be shown.
+
+A **part** is one sweep: ``run STUDY`` runs the study's first part, ``run PART`` another. A study hands over functions
+from judgements to plain values (answers, claims, figures, sections), so that no general module names a study. To add
+one: a folder with a ``Study``, and a line in ``STUDIES``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from experiments.design.alone import Alone
+from experiments.design.cold import Cold
+from experiments.design.sweep import Sweep
+from experiments.show.content import Answer, Claim, Picture, Section, Seen
+
+ProfileName = Literal["smoke", "quick", "paper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much of a part is run."""
+
+    rounds: int
+    """In a block."""
+    looks: tuple[int, ...]
+    """Numbers of blocks at which it is judged."""
+    clients: tuple[int, ...]
+    """Numbers of clients, ascending."""
+    block_s: float = 60.0
+    """The slices of a block, at most, in seconds."""
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One sweep of a study: its design, and what is said and drawn of it."""
+
+    title: str
+    sweep: Callable[[Scale], Sweep]
+    pictures: Callable[[Seen], Sequence[Picture]]
+    answers: Callable[[Seen], Sequence[Answer]]
+    claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
+    sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
+    after: tuple[str, ...] = ()
+    """Parts without verdicts that are measured after it, in blocks of their own, into folders inside its own."""
+    alone: Callable[[Scale], Alone] | None = None
+    """Servers that are looked at by themselves after it, into its own folder."""
+    cold: Callable[[Scale], Cold] | None = None
+    """Cold runs that are made after it, into its own folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A question and its parts; the first is the main one."""
+
+    name: str
+    question: str
+    parts: Mapping[str, Part]
+    scales: Mapping[ProfileName, Scale]

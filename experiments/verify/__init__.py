@@ -1,0 +1,80 @@
+"""Recomputes a recording: every row, figure and sentence from its blocks; and names what differs.
+
+A recording is what a sweep left in its folder. It passes if its blocks are as they were written, if it ended at a look
+as its own rules have it, and if all that is computed from the blocks is what the folder holds. It is judged by the
+limits that it states; where they are not this version's, they are named. Left out: whether the blocks are true.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from experiments.design.sweep import Sweep
+from experiments.judge.ratios import is_robbed_block
+from experiments.judge.verdicts import judge
+from experiments.measure.runner import repeats_max
+from experiments.results import files, rows
+from experiments.results.observed import Block
+
+Computed = Callable[[Path], Mapping[str, str]]
+"""What a folder's figures and report should say, by the files' names."""
+
+
+def differences(folder: Path, computed: Computed) -> Iterator[str]:
+    """What is not as it should be, a line each. Raises UsageError for a folder that cannot be read or was edited."""
+    sweep, every = files.read_sweep(folder), files.read_blocks(folder)
+    yield from cut_short(sweep, files.counting(every))
+    yield from repeated(sweep, every)
+    yield from (f"{folder / files.SWEEP_FILE}: judged by other limits: {each}" for each in files.other_limits(sweep))
+    table = rows.table(sweep, files.counting(every))
+    for name, should in {rows.ROWS_FILE: table, **computed(folder)}.items():
+        yield from _text_differs(folder / name, should)
+
+
+def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
+    """Whether it ended where its looks let it end: at the first that decides, or at the last."""
+    looks = ", ".join(map(str, sweep.looks))
+    if [block.number for block in blocks] != list(range(1, len(blocks) + 1)):
+        yield f"the blocks' numbers have gaps: {' '.join(str(block.number) for block in blocks)}"
+    if len(blocks) not in sweep.looks:
+        yield f"the sweep was cut short: {len(blocks)} blocks, its looks are at {looks}"
+    elif len(blocks) < sweep.looks[-1] and not judge(sweep, blocks).decided:
+        yield f"the sweep was cut short: undecided after {len(blocks)} blocks, its looks are at {looks}"
+    for look in sweep.looks:
+        if look < len(blocks) and judge(sweep, blocks[:look]).decided:
+            yield f"the sweep went on: it was decided after {look} blocks, and has {len(blocks)}"
+
+
+def repeated(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
+    """Whether blocks were run again by the rule alone: since time was stolen from them, and not for what they said."""
+    attempts: dict[int, list[Block]] = {}
+    for block in every:
+        attempts.setdefault(block.number, []).append(block)
+    for number, of_one in attempts.items():
+        if any(not is_robbed_block(sweep.limits, block) for block in of_one[:-1]):
+            yield f"block {number} was run again, and had not been robbed of time"
+    again = len(every) - len(attempts)
+    if again > repeats_max(sweep):
+        yield f"{again} blocks were run again, allowed: {repeats_max(sweep)}"
+
+
+def _text_differs(file: Path, should: str) -> Iterator[str]:
+    """The first line in which a file is not what it should be."""
+    try:
+        has = file.read_text(encoding="utf-8")
+    except OSError as error:
+        yield f"{file}: {error.strerror}"
+        return
+    if has == should:
+        return
+    for number, (mine, theirs) in enumerate(zip(has.splitlines(), should.splitlines(), strict=False), 1):
+        if mine != theirs:
+            yield f"{file} line {number}: {_cell(mine, theirs)}"
+            return
+    yield f"{file}: {len(has.splitlines())} lines, computed: {len(should.splitlines())}"
+
+
+def _cell(has: str, should: str) -> str:
+    """Where two lines part, in a few words."""
+    place = next((n for n, (a, b) in enumerate(zip(has, should, strict=False)) if a != b), min(len(has), len(should)))
+    begin = max(0, place - 20)
+    return f"has …{has[begin : place + 30]!r}, computed …{should[begin : place + 30]!r}"

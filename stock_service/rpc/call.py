@@ -1,0 +1,27 @@
+"""A call: what a transport hands to a service's method besides the request.
+
+Made for those methods alone that ask for it (``Method.wants_call``): the others are given their request and nothing
+else, so that a call costs them nothing. Left out: whatever only one transport has; a method that needed it would run on
+that one alone.
+"""
+
+from dataclasses import dataclass
+
+Metadata = tuple[tuple[str, str | bytes], ...]
+"""Names, in lower case, and values, in the order in which they came; a name may come more than once."""
+
+NO_METADATA: Metadata = ()
+"""For transports that carry none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request as it came. A value: any thread may keep it."""
+
+    payload: bytes
+    """The request, encoded."""
+    peer: str = ""
+    """Who sent it, ``HOST:PORT``; empty where the transport does not say."""
+    deadline_ns: int | None = None
+    """When the client gives up, on ``time.monotonic_ns``; None: never."""
+    metadata: Metadata = NO_METADATA

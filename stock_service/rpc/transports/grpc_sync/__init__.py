@@ -1,0 +1,52 @@
+"""The gRPC transport on grpcio: its thread-based server (``server.py``) and its blocking client (``client.py``).
+
+Both are imported when they are asked for, so that the lean client, which speaks gRPC without grpcio, does not load it.
+Its codec is in ``wire``, for every transport that speaks gRPC.
+"""
+
+import argparse
+from collections.abc import Callable
+
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.service import Service
+from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
+from stock_service.rpc.wire.codec import Codec
+from stock_service.rpc.wire.grpc_codec import GrpcCodec
+from stock_service.rpc.wire.grpc_null import GrpcNull
+from stock_service.rpc.wire.grpc_null import null_answers as answers
+
+LABEL = "gRPC"
+DEFAULT_PORT = 50051
+DEFAULT_EXECUTOR = "thread-pool"
+
+
+def add_options(_parser: argparse.ArgumentParser) -> None:
+    """It has none of its own."""
+
+
+def own_options(_options: argparse.Namespace) -> None:
+    """It has none of its own."""
+
+
+def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
+    """A server that listens when this returns. Raises OSError where it cannot."""
+    from stock_service.rpc.transports.grpc_sync.server import GrpcServer
+
+    return GrpcServer(service, executor, options)
+
+
+def connect(address: Address, timeout_s: float) -> Connection:
+    """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
+    from stock_service.rpc.transports.grpc_sync import client
+
+    return client.connect(address, timeout_s)
+
+
+def codec(address: Address, timeout_s: float) -> Codec:
+    """What a new connection of the lean client speaks."""
+    return GrpcCodec(f"{address[0]}:{address[1]}", timeout_s)
+
+
+def null_answers(reply: bytes) -> Callable[[], GrpcNull]:
+    """What the null server answers to everything."""
+    return answers(reply)

@@ -1,0 +1,114 @@
+"""The sockets transport as the lean client speaks it: one connection's bytes, without I/O. See ``codec.Codec``.
+
+A request is encoded once, before the run, but for its call number; a read that holds one whole reply, which is nearly
+every one, is taken apart without the decoder. What is given up is not told to the server: the request carries its
+timeout. A fault of the connection is that of every call under way on it.
+"""
+
+from struct import Struct
+
+from stock_service.rpc.errors import FAULTS, Fault, InternalFault, Unavailable
+from stock_service.rpc.wire.codec import Prepared, Reply
+from stock_service.rpc.wire.framing import CALL_MAX, FramingError, ReplyFrame, encode_request, reply_decoder
+
+CALLS_MAX = 4096
+"""Calls not answered on one connection, at most, those given up included; a server here reads 64 of them at a time
+unless told otherwise."""
+
+_CALL = Struct("!I")
+_REPLY = Struct("!IIB")
+
+
+class SocketCodec:
+    """See ``codec.Codec``."""
+
+    __slots__ = ("_call", "_decoder", "_given_up", "_lost", "_open", "_timeout_ms", "hello", "preceded")
+
+    def __init__(self, timeout_s: float) -> None:
+        self.hello = b""
+        self.preceded = False
+        self._timeout_ms = max(1, round(timeout_s * 1000))
+        self._call = 0
+        self._open: set[int] = set()
+        self._given_up: set[int] = set()  # a late reply may still come
+        self._lost: Fault | None = None
+        self._decoder = reply_decoder()
+
+    def prepare(self, path: str, payload: bytes) -> Prepared:
+        """See ``codec.Codec``: the frame before its call number, and after it."""
+        frame = encode_request(0, self._timeout_ms, path.encode(), payload)
+        return frame[:4], frame[8:]
+
+    def start(self, prepared: Prepared) -> tuple[int, bytes]:
+        """See ``codec.Codec``."""
+        head, tail = prepared
+        self._call = call = self._call % CALL_MAX + 1
+        self._open.add(call)
+        return call, head + _CALL.pack(call) + tail
+
+    def feed(self, data: bytes) -> list[Reply]:
+        """See ``codec.Codec``."""
+        if not self._decoder.pending_bytes and len(data) >= _REPLY.size:
+            length, call, code = _REPLY.unpack_from(data)
+            if length + 4 == len(data) and not code and call in self._open:
+                self._open.remove(call)
+                return [(call, data[_REPLY.size :])]
+        self.preceded = True
+        if self._lost is not None:
+            raise Unavailable(self._lost.detail)
+        broken: Fault | None = None
+        try:
+            frames = self._decoder.feed(data)
+        except FramingError as error:
+            frames, broken = list(error.frames), Unavailable(f"the server sent what is no reply: {error}")
+        done: list[Reply] = []
+        for frame in frames:
+            wrong = self._take(frame, done)
+            if wrong is not None:
+                return self._end(wrong, done)
+        return done if broken is None else self._end(broken, done)
+
+    def take_outgoing(self) -> bytes:
+        """See ``codec.Codec``: nothing, ever."""
+        return b""
+
+    def room(self) -> bool:
+        """See ``codec.Codec``."""
+        return len(self._open) + len(self._given_up) < CALLS_MAX and self._lost is None
+
+    def abandon(self, call: int) -> bytes:
+        """See ``codec.Codec``."""
+        if call in self._open:
+            self._open.remove(call)
+            self._given_up.add(call)
+        return b""
+
+    def _take(self, frame: ReplyFrame, done: list[Reply]) -> Fault | None:
+        """One reply; gives what it says of the whole connection, if anything."""
+        call, detail = frame.call, frame.payload.decode(errors="replace") if frame.code else ""
+        if call in self._open:
+            self._open.remove(call)
+            done.append((call, _fault(frame.code, detail) if frame.code else frame.payload))
+            return None
+        if call in self._given_up:
+            self._given_up.remove(call)
+            return None
+        if frame.code and not call:
+            return _fault(frame.code, f"the server gave up the connection: {detail}")
+        wrong = InternalFault("the server sent a reply to no request")
+        if done and not self._open:  # it must be in some request's outcome, or nobody would see it
+            done[-1] = (done[-1][0], wrong)
+        return wrong
+
+    def _end(self, fault: Fault, done: list[Reply]) -> list[Reply]:
+        """Gives the connection up: every call under way ends with the fault. Raises Unavailable if none has ended."""
+        self._lost = fault
+        done += [(call, fault) for call in self._open]
+        self._open.clear()
+        if not done:
+            raise Unavailable(fault.detail)
+        return done
+
+
+def _fault(code: int, detail: str) -> Fault:
+    return FAULTS.get(code, InternalFault)(detail)

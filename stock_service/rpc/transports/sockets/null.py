@@ -1,0 +1,43 @@
+"""The sockets protocol of a server that does nothing: a constant reply to every frame, but for its call number.
+
+Left out: every check of what a client sends.
+"""
+
+from collections.abc import Callable
+
+from stock_service.rpc.wire.framing import encode_reply
+
+
+class SocketNull:
+    """See ``codec.NullAnswers``."""
+
+    __slots__ = ("_head", "_rest", "_tail", "hello")
+
+    def __init__(self, head: bytes, tail: bytes) -> None:
+        self.hello = b""
+        self._head = head
+        self._tail = tail
+        self._rest = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """See ``codec.NullAnswers``: answers every request that is whole."""
+        if self._rest:
+            data = self._rest + data
+        end = len(data)
+        if end == int.from_bytes(data[:4], "big") + 4:  # one request: nearly always
+            self._rest = b""
+            return self._head + data[4:8] + self._tail
+        replies = []
+        at = 0
+        while end - at >= 4 and (after := at + 4 + int.from_bytes(data[at : at + 4], "big")) <= end:
+            replies.append(self._head + data[at + 4 : at + 8] + self._tail)
+            at = after
+        self._rest = data[at:]
+        return b"".join(replies)
+
+
+def null_answers(reply: bytes) -> Callable[[], SocketNull]:
+    """What answers every request of a connection with this message."""
+    frame = encode_reply(0, 0, reply)
+    head, tail = frame[:4], frame[8:]
+    return lambda: SocketNull(head, tail)

@@ -1,0 +1,70 @@
+"""What the load client's two plain ends speak on a connection: bytes in, bytes out, no I/O.
+
+``Codec`` is the lean client's, one implementation for each protocol; ``NullAnswers`` a server's that does nothing.
+
+A request is encoded once, before a run; starting it only puts a call's number in, so that what a load costs its sender
+is the same for every protocol but for the protocol itself. Who owns the socket sends what the methods give, in that
+order, and feeds what comes.
+"""
+
+from typing import Protocol
+
+from stock_service.rpc.errors import Fault
+
+Prepared = tuple[bytes, ...]
+"""A request, encoded: the pieces between which the call's number goes. Every codec of the same kind, with the same
+authority and timeout, can start what one of them prepared."""
+
+Reply = tuple[int, bytes | Fault]
+"""A call's number, and the response message or what the call ended in."""
+
+
+class Codec(Protocol):
+    """One connection's bytes; a connection made anew needs a new codec. One thread's."""
+
+    hello: bytes
+    """What is to be sent first, once connected; may be empty."""
+    preceded: bool
+    """Set where ``feed`` met anything before a whole reply, for which its caller may have been woken, or a reply of no
+    usual form; whoever asks sets it back."""
+
+    def prepare(self, path: str, payload: bytes) -> Prepared:
+        """Encodes a request of the method ``/package.Service/Method``; the codec keeps nothing of it.
+
+        Raises InvalidRequest for what the protocol cannot carry.
+        """
+
+    def start(self, prepared: Prepared) -> tuple[int, bytes]:
+        """Begins a call: its number, and the bytes to send. To be asked only where there is ``room``."""
+
+    def feed(self, data: bytes) -> list[Reply]:
+        """The calls that these bytes completed, in order; a fault is given and not raised.
+
+        Raises Unavailable once the connection can be used no more. Calls that are open then, which are those that were
+        started and neither given nor abandoned, will never be given: their fault is the caller's to record.
+        """
+
+    def take_outgoing(self) -> bytes:
+        """What the protocol itself must send now; nearly always nothing. To be asked after every ``feed``."""
+
+    def room(self) -> bool:
+        """Whether another call may be started now.
+
+        False with no call open means that none ever may: the connection is to be made anew.
+        """
+
+    def abandon(self, call: int) -> bytes:
+        """Gives a call up: the bytes that tell the server so, which may be none.
+
+        Its reply, should it come, may be given all the same: whoever gave it up ignores it.
+        """
+
+
+class NullAnswers(Protocol):
+    """One connection of a server that gives every request the same reply, as cheaply as Python can. One thread's."""
+
+    hello: bytes
+    """What is to be sent first, once connected; may be empty."""
+
+    def feed(self, data: bytes) -> bytes | None:
+        """What to send for these bytes; None: whoever sent them does not speak the protocol, and is cut off."""

@@ -1,0 +1,215 @@
+"""One client's connection as a server that dispatches requests sees it: a state machine, without I/O.
+
+| state | what happens | next | what the server then does |
+|---|---|---|---|
+| READING | requests that the pipeline has room for | READING | dispatches them |
+| READING | more requests than that | PAUSED | reads no more; dispatches the rest as others are answered |
+| READING | a reply that the client does not take | PAUSED | reads no more; sends on when the client takes more |
+| READING | what is no frame, or has the call number 0 | ENDING | answers what came before it, then says the fault |
+| READING | a request that stays half there for ``read_s`` | ENDING | says the fault at once |
+| READING | nothing, for ``idle_s`` | CLOSED | closes |
+| PAUSED | room, and nothing unsent | READING | reads on |
+| PAUSED | nothing in flight or unsent, for ``idle_s`` | CLOSED | closes |
+| READING, PAUSED | the client's last byte, or a stopping server's | ENDING | answers what came before |
+| ENDING | all is answered, said and taken | CLOSED | closes |
+| all of these | the client is gone, or takes nothing for ``read_s`` | BROKEN | drops replies; dispatches no more |
+| BROKEN | no request is in flight | CLOSED | closes |
+
+``received`` is written by the reading thread alone and ``answered`` by whoever answers, one at a time (the owner has a
+lock for it), so that the reading thread can subtract the two without that lock: it sees at most too many requests in
+flight, never too few. It announces that it is about to look (``release`` leaves READING) before it reads ``answered``;
+whoever answers counts before looking at the state (``replied``): so one of the two always sees the other.
+
+Left out: the bytes of replies, which their sender keeps; who wakes whom.
+"""
+
+from collections import deque
+from enum import Enum, auto
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.wire.framing import FramingError, RequestFrame, encode_reply, request_decoder
+
+
+class State(Enum):
+    """Where a connection is; see the module."""
+
+    READING = auto()
+    PAUSED = auto()
+    ENDING = auto()
+    BROKEN = auto()
+    CLOSED = auto()
+
+
+READING, PAUSED, ENDING, BROKEN, CLOSED = State
+
+
+class Overdue(Enum):
+    """What a connection's time is up for."""
+
+    NOTHING = auto()
+    REQUEST = auto()
+    """One that is half there; the stream is ending, and the server is to say so."""
+    REPLY = auto()
+    """One that the client does not take."""
+    IDLE = auto()
+
+
+class ServedStream:
+    """See the module. All is the reading thread's but ``replied``, and what it reads."""
+
+    __slots__ = (
+        "_active_ns",
+        "_blocked_ns",
+        "_decoder",
+        "_last_words",
+        "_partial_ns",
+        "_pipeline_max",
+        "_waiting",
+        "answered",
+        "left",
+        "received",
+        "state",
+        "unsent",
+    )
+
+    def __init__(self, frame_bytes_max: int, pipeline_max: int, now_ns: int) -> None:
+        self.state = READING
+        self.received = 0
+        """Requests dispatched, and faults that were said besides."""
+        self.answered = 0
+        self.unsent = False
+        """Whether bytes of a reply wait for the client to take them."""
+        self.left = -1
+        """When stopping: bytes that had arrived by then and are still to be read; -1: not stopping."""
+        self._pipeline_max = pipeline_max
+        self._decoder = request_decoder(frame_bytes_max)
+        self._waiting: deque[tuple[RequestFrame, int]] = deque()  # read when, held back by the pipeline's limit
+        self._last_words = b""  # the frame of the fault to end with, once all before it is answered
+        self._active_ns = now_ns  # when something last happened, to within a sweep
+        self._partial_ns = 0  # since when a request is half there; 0: none is
+        self._blocked_ns = 0  # since when the client takes no bytes; 0: it does
+
+    @property
+    def in_flight(self) -> int:
+        """Requests dispatched and not answered yet."""
+        return self.received - self.answered
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do but to close."""
+        if self.state is BROKEN:
+            return self.received == self.answered
+        settled = self.state is ENDING and not self._waiting and not self._last_words
+        return settled and self.received == self.answered and not self.unsent
+
+    # ---- whoever answers, one at a time
+
+    def replied(self, unsent: bool) -> bool:
+        """A reply was sent, or kept in part (``unsent``); says whether the reading thread must look now."""
+        self.unsent = unsent
+        self.answered += 1
+        return unsent or (self.state is not READING and self.state is not CLOSED)
+
+    def flushed(self, unsent: bool) -> None:
+        """The client took some of what was kept; ``unsent``: not all of it."""
+        self.unsent = unsent
+        self._blocked_ns = 0
+
+    # ---- the reading thread
+
+    def take(self, data: bytes, now_ns: int) -> RequestFrame | None:
+        """Bytes that were read. The request to dispatch, which nearly always is what they are; None: ``release``.
+
+        To be given while READING, where nothing waits.
+        """
+        self._active_ns = now_ns
+        if self.left > 0:
+            self.left -= len(data)
+        decoder = self._decoder
+        try:
+            frames = decoder.feed(data)
+        except FramingError as error:
+            self._waiting.extend((frame, now_ns) for frame in error.frames)
+            self._end_with(str(error))
+            return None
+        if self._partial_ns or decoder.pending_bytes:
+            self._note_partial(bool(frames), now_ns)
+        if len(frames) == 1 and self.received - self.answered < self._pipeline_max:
+            frame = frames[0]
+            if frame.call:
+                self.received += 1
+                return frame
+        self._waiting.extend((frame, now_ns) for frame in frames)
+        return None
+
+    def release(self) -> list[tuple[RequestFrame, int]]:
+        """The requests that the pipeline's limit lets through now, and when each was read; ``settle`` comes after."""
+        if self.state is READING:
+            self.state = PAUSED  # before ``answered`` is read: whoever answers from here on has us look again
+        released: list[tuple[RequestFrame, int]] = []
+        waiting = self._waiting
+        while waiting and not self.unsent and self.in_flight < self._pipeline_max:
+            request = waiting.popleft()
+            if request[0].call == 0:
+                waiting.clear()
+                self._end_with("call number 0, allowed: 1 to 4294967295")
+            else:
+                self.received += 1
+                released.append(request)
+        return released
+
+    def last_words(self) -> bytes:
+        """The frame of the fault to say now, which counts as one reply more; nearly always none."""
+        if not self._last_words or self._waiting or self.in_flight:
+            return b""
+        words, self._last_words = self._last_words, b""
+        self.received += 1
+        return words
+
+    def settle(self, now_ns: int) -> None:
+        """After all that could be dispatched was: reads on, if there is room."""
+        if self.state is PAUSED and not (self._waiting or self.unsent or self.in_flight >= self._pipeline_max):
+            self.state = READING
+        if self.unsent and not self._blocked_ns:
+            self._blocked_ns = now_ns
+
+    def end(self) -> None:
+        """Nothing is read any more; what came is answered."""
+        if self.state is READING or self.state is PAUSED:
+            self.state = ENDING
+
+    def cut(self) -> None:
+        """The client is gone."""
+        self._waiting.clear()
+        self._last_words = b""
+        self.state = BROKEN
+
+    def close(self) -> None:
+        """Nobody reads or sends any more."""
+        self.state = CLOSED
+
+    def overdue(self, now_ns: int, idle_ns: int, read_ns: int) -> Overdue:
+        """What the connection's time is up for: ``read_ns`` to read and send, ``idle_ns`` for anything to happen."""
+        if self.in_flight or self.unsent:
+            self._active_ns = now_ns
+        if self._blocked_ns and now_ns - self._blocked_ns > read_ns:
+            return Overdue.REPLY
+        if self._partial_ns and now_ns - self._partial_ns > read_ns and self.state is READING:
+            self.state = ENDING
+            self.received += 1  # the fault counts as one reply more; it waits for none
+            return Overdue.REQUEST
+        if now_ns - self._active_ns > idle_ns and not self.in_flight:
+            return Overdue.IDLE
+        return Overdue.NOTHING
+
+    def _end_with(self, detail: str) -> None:
+        """Has nothing read any more, and this fault said when all before it is answered."""
+        self._last_words = encode_reply(0, FaultCode.INVALID_ARGUMENT, detail.encode())
+        self.state = ENDING
+
+    def _note_partial(self, whole: bool, now_ns: int) -> None:
+        """Keeps since when a request is half there; ``whole``: at least one has just become whole."""
+        if not self._decoder.pending_bytes:
+            self._partial_ns = 0
+        elif whole or not self._partial_ns:
+            self._partial_ns = now_ns

@@ -1,0 +1,70 @@
+"""What a service sees of a call besides its request, on every transport: who sent it, its deadline, its metadata."""
+
+import time
+
+import grpc
+import pytest
+
+from stock_service.rpc.call import Call
+from stock_service.rpc.service import Service
+from tests.conformance.running import KINDS, WAIT_S, Kind, Maker, Running, maker
+from tests.raw_service import raw_call
+
+SEEN = "/tests.v1.Seen/See"
+
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
+
+
+def seeing(make: Maker) -> tuple[Running, list[Call]]:
+    """A server whose one method keeps what it was given."""
+    calls: list[Call] = []
+
+    def see(call: Call) -> bytes:
+        calls.append(call)
+        return call.payload
+
+    return make(Service("tests.v1.Seen", {SEEN: raw_call(see)})), calls
+
+
+@every_kind
+def test_a_service_sees_payload_peer_and_deadline(kind: Kind) -> None:
+    """The deadline is the client's, to within what the way takes; a peer is a connection, by host and port."""
+    running, calls = seeing(maker(kind))
+    with running:
+        one, other = running.connect(), running.connect()
+        began_ns = time.monotonic_ns()
+        assert one.call(SEEN, b"first", 7.0) == b"first"
+        ended_ns = time.monotonic_ns()
+        one.call(SEEN, b"second", 7.0)
+        other.call(SEEN, b"third", 7.0)
+    first, second, third = calls
+    assert [call.payload for call in calls] == [b"first", b"second", b"third"]
+    assert first.peer == second.peer != third.peer
+    host, _, port = first.peer.partition(":")
+    assert host == "127.0.0.1"
+    assert 0 < int(port) < 65536
+    assert first.deadline_ns is not None
+    grain_ns = 10_000_000  # of a timeout on the wire, and between the clock of gRPC's deadlines and ours
+    assert began_ns + 7_000_000_000 - grain_ns <= first.deadline_ns <= ended_ns + 7_000_000_000 + grain_ns
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport == "sockets"], ids=str)
+def test_sockets_carry_no_metadata(kind: Kind) -> None:
+    """A frame has no room for any."""
+    running, calls = seeing(maker(kind))
+    with running:
+        running.connect().call(SEEN, b"", WAIT_S)
+    assert calls[0].metadata == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport == "grpc"], ids=str)
+def test_grpc_carries_metadata_and_no_deadline_where_none_is_set(kind: Kind) -> None:
+    """In the order in which it was sent, text and bytes."""
+    running, calls = seeing(maker(kind))
+    with running, grpc.insecure_channel(f"{running.address[0]}:{running.address[1]}") as channel:
+        sent = (("tenant", "a"), ("key-bin", b"\xff\x00"), ("tenant", "b"))
+        see: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(SEEN)
+        see(b"", metadata=sent)
+    assert [(key, value) for key, value in calls[0].metadata if key in ("tenant", "key-bin")] == list(sent)
+    assert calls[0].deadline_ns is None

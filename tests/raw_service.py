@@ -1,0 +1,43 @@
+"""Services of plain bytes, for tests of what carries a request: no message decides which bytes they can send."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from google.protobuf.message import Message
+
+from stock_service.rpc.call import Call
+from stock_service.rpc.service import Method, Service
+
+
+class _Bytes(bytes):
+    """Bytes in a message's place: decoded and encoded they are the same."""
+
+    DESCRIPTOR = type("Descriptor", (), {"full_name": "bytes"})
+
+    FromString = bytes
+
+    def SerializeToString(self) -> bytes:  # noqa: N802  # protobuf's name
+        return bytes(self)
+
+
+_MESSAGE = cast(type[Message], _Bytes)
+
+
+def raw(function: Callable[[bytes], bytes]) -> Method[Any, Any]:
+    """A method that is given the bytes of a request, and gives those of the reply."""
+    return Method(_MESSAGE, _MESSAGE, lambda payload: cast(Message, _Bytes(function(cast(bytes, payload)))))
+
+
+def raw_call(function: Callable[[Call], bytes]) -> Method[Any, Any]:
+    """A method that is given the call."""
+    return Method(_MESSAGE, _MESSAGE, lambda _, call: cast(Message, _Bytes(function(call))), wants_call=True)
+
+
+def raw_service(name: str, methods: Mapping[str, Callable[[bytes], bytes]]) -> Service:
+    """A service of such methods."""
+    return Service(name, {path: raw(function) for path, function in methods.items()})
+
+
+def answered(service: Service, path: str, payload: bytes) -> bytes:
+    """What a service answers to a request, without a transport."""
+    return service.methods[path].answer_call()(Call(payload))

@@ -1,0 +1,89 @@
+"""A server that is none of ours: grpcio's own, with a greeter declared in two files that only the tests know."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+from grpc_reflection.v1alpha import reflection
+
+from stock_service.rpc.transports import Address
+
+NAMES = """
+syntax = "proto3";
+package tests.names;
+message Name { string first = 1; string last = 2; }
+"""
+
+GREETER = """
+syntax = "proto3";
+package tests.hello;
+import "names.proto";
+message HelloRequest { tests.names.Name name = 1; int32 times = 2; }
+message HelloReply { string message = 1; }
+service Greeter {
+  rpc SayHello (HelloRequest) returns (HelloReply);
+  rpc SayHellos (HelloRequest) returns (stream HelloReply);
+}
+"""
+
+
+def write_protos(folder: Path) -> Path:
+    """Writes both files; the one that declares the service."""
+    (folder / "names.proto").write_text(NAMES)
+    (folder / "greeter.proto").write_text(GREETER)
+    return folder / "greeter.proto"
+
+
+def _pool() -> DescriptorPool:
+    """What the two files declare, said without a compiler."""
+    names = FileDescriptorProto(name="names.proto", package="tests.names", syntax="proto3")
+    name = names.message_type.add(name="Name")
+    for number, field in enumerate(("first", "last"), start=1):
+        name.field.add(name=field, number=number, type=9, label=1)
+    greeter = FileDescriptorProto(name="greeter.proto", package="tests.hello", syntax="proto3")
+    greeter.dependency.append("names.proto")
+    request = greeter.message_type.add(name="HelloRequest")
+    request.field.add(name="name", number=1, type=11, label=1, type_name=".tests.names.Name")
+    request.field.add(name="times", number=2, type=5, label=1)
+    greeter.message_type.add(name="HelloReply").field.add(name="message", number=1, type=9, label=1)
+    service = greeter.service.add(name="Greeter")
+    types = {"input_type": ".tests.hello.HelloRequest", "output_type": ".tests.hello.HelloReply"}
+    service.method.add(name="SayHello", **types)
+    service.method.add(name="SayHellos", server_streaming=True, **types)
+    pool = DescriptorPool()
+    for file in (names, greeter):
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+@contextmanager
+def greeter(reflected: bool = True, reply: bytes | None = None) -> Iterator[Address]:
+    """Where it listens; ``reply``: what it answers instead of a greeting."""
+    pool = _pool()
+    request_type = GetMessageClass(pool.FindMessageTypeByName("tests.hello.HelloRequest"))
+    reply_type = GetMessageClass(pool.FindMessageTypeByName("tests.hello.HelloReply"))
+
+    def say_hello(asked: bytes, _: grpc.ServicerContext) -> bytes:
+        request = request_type.FromString(asked)
+        text = f"Hello, {request.name.first} {request.name.last}!"  # type: ignore[attr-defined]
+        return reply_type(message=text).SerializeToString() if reply is None else reply
+
+    with ThreadPoolExecutor(4) as threads:
+        server = grpc.server(threads)
+        hello: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(say_hello)
+        handlers = grpc.method_handlers_generic_handler("tests.hello.Greeter", {"SayHello": hello})
+        server.add_generic_rpc_handlers((handlers,))
+        if reflected:
+            names = ("tests.hello.Greeter", reflection.SERVICE_NAME)
+            reflection.enable_server_reflection(names, server, pool)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        try:
+            yield ("127.0.0.1", port)
+        finally:
+            server.stop(None).wait()

@@ -1,0 +1,89 @@
+"""Cold runs: what is counted apart, and that a fresh process made the calls and is gone."""
+
+import dataclasses
+import socket
+
+import pytest
+
+from clients.load.plan.load_plan import CLIENT_KINDS, ClientKind, LoadPlan
+from clients.load.plan.outcomes import INVALID_REPLY, TYPE_STEP, fault_outcome
+from clients.load.record.records import Records
+from clients.load.run import cold, fleet
+from clients.load.run.cold_client import told
+from stock_service.rpc.errors import DeadlineExceeded, Unavailable, UsageError
+from stock_service.rpc.transports import TRANSPORTS
+from stock_service.trading.model import Status
+from tests.unit.clients.load.run.test_fleet import client_pids, serving
+
+PLAN = LoadPlan("sockets", ("127.0.0.1", 9), 1, {"lookup": 1.0}, ("GameStart", "FishCo"), warm_up_s=0, duration_s=20)
+
+
+def records(*calls: tuple[int, int]) -> Records:
+    """Calls that took so long and ended so, one after the other."""
+    kept = Records()
+    for number, (took_ns, outcome) in enumerate(calls):
+        kept.note(number * 1000, number * 1000 + took_ns, outcome)
+    return kept
+
+
+def test_the_first_call_is_in_no_other_time() -> None:
+    """Connecting, the first call and the rest are three numbers; outcomes are of all calls."""
+    seen = told(7, records((500, Status.OK), (20, Status.OK), (30, Status.UNKNOWN_STOCK)))
+    assert (seen.connect_ns, seen.first_ns, seen.rest_ns, seen.rest) == (7, 500, 50, 2)
+    assert seen.outcomes == {"OK": 2, "UNKNOWN_STOCK": 1}
+    assert seen.errors == {}
+
+
+def test_calls_that_failed_are_counted_and_in_no_time() -> None:
+    """A fault or an invalid reply, of any request type, is its kind's; the first may be one of them."""
+    fault = TYPE_STEP + fault_outcome(DeadlineExceeded("late"))
+    seen = told(7, records((500, fault), (20, Status.OK), (9000, INVALID_REPLY), (30, Status.OK)))
+    assert (seen.first_ns, seen.rest_ns, seen.rest) == (None, 50, 2)
+    assert seen.errors == {"deadline_exceeded": 1, "invalid_reply": 1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "calls"),
+    [
+        ({"clients": 2}, 1),
+        ({"connections_per_client": 2}, 1),
+        ({"rate_hz": 5.0}, 1),
+        ({"connection": "per-request"}, 1),
+        ({}, 0),
+        ({}, cold.CALLS_MAX + 1),
+    ],
+)
+def test_only_one_connection_s_calls_can_be_cold(changes: dict[str, object], calls: int) -> None:
+    """Anything else is refused before a process is made."""
+    with pytest.raises(UsageError):
+        cold.run(dataclasses.replace(PLAN, **changes), calls)  # type: ignore[arg-type]  # fields of the plan
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENT_KINDS)
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_every_call_is_answered_and_the_process_is_gone(transport: str, client: ClientKind) -> None:
+    """On every transport, with either client; and a run of one call has no rest."""
+    fleet.warm()
+    with serving(transport) as where:
+        plan = dataclasses.replace(PLAN, transport=transport, address=where, client=client)
+        many, one = cold.run(plan, 30), cold.run(plan, 1)
+    assert many.outcomes == {"OK": 30}
+    assert not many.errors
+    assert many.rest == 29
+    assert many.first_ns is not None
+    assert many.connect_ns > 0
+    assert many.first_ns > 0
+    assert many.rest_ns > 0
+    assert (one.rest, one.rest_ns) == (0, 0)
+    assert client_pids() == []
+
+
+@pytest.mark.slow
+def test_a_server_that_is_not_there_is_unavailable() -> None:
+    """In the words of the fault; no process is left."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        where = closed.getsockname()
+    with pytest.raises(Unavailable, match="no connection to"):
+        cold.run(dataclasses.replace(PLAN, address=where), 1)
+    assert client_pids() == []

@@ -1,0 +1,57 @@
+"""``--call``: the load client against a server that is none of ours."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clients.load import command
+from clients.load.run import fleet
+from stock_service.rpc.transports import Address
+from tests.unit.clients.load.plan.greeter_server import greeter, write_protos
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_leaks")]
+
+HELLO = ("--call", "tests.hello.Greeter/SayHello", "--data", '{"name": {"first": "Ada"}}')
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warmed() -> None:
+    """The fork server runs: what it keeps open is no test's doing."""
+    fleet.warm()
+
+
+def run(address: Address, *options: str) -> int:
+    """A short run, without measuring the floor."""
+    where = ["--address", f"{address[0]}:{address[1]}"]
+    times = ["--warm-up-s", "0.05", "--duration-s", "0.15", "--no-floor"]
+    return command.main([*where, *times, *options])
+
+
+@pytest.mark.parametrize("client", ["lean", "library"])
+def test_any_unary_method_is_measured(client: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By either kind of client; the method's name stands for it in every place."""
+    file = tmp_path / "result.json"
+    with greeter() as address:
+        assert run(address, *HELLO, "--client", client, "--json", str(file), "--fail-if", "SayHello.p50>1s") == 0
+    (result,) = json.loads(file.read_text())["results"]
+    assert result["plan"]["calls"] == {"SayHello": "/tests.hello.Greeter/SayHello"}
+    assert result["requests"]["SayHello"]["outcomes"].keys() == {"OK"}
+    assert result["errors"] == {}
+    assert "SayHello" in capsys.readouterr().out
+
+
+def test_a_reply_that_does_not_decode_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Counted as ``invalid_reply``; the method is known from its file."""
+    with greeter(reflected=False, reply=b"\n\x05H") as address:
+        assert run(address, *HELLO, "--proto", str(write_protos(tmp_path))) == 1
+    assert "invalid_reply" in capsys.readouterr().out
+
+
+def test_a_server_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 3, and no advice about stock servers."""
+    assert run(("127.0.0.1", 1), *HELLO) == 3
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "127.0.0.1:1" in said
+    assert "stock" not in said

@@ -1,0 +1,92 @@
+"""Arms, groups and comparisons: one server or two, and no comparison of arms that differ in more than it says."""
+
+import pytest
+
+from experiments.design.arms import Arm, Comparison, Group, Kind, by_name, twins
+from experiments.design.setting import read
+
+SOCKETS, FIVE = (Arm(read(text)) for text in ("sockets", "sockets clients=5"))
+
+
+def compared(above: Arm, below: Arm, *differ: str, kind: Kind = "ratio") -> Comparison:
+    """A comparison of these."""
+    return Comparison("one", "One", above, below, differ, kind)
+
+
+def test_arms_that_differ_in_the_load_alone_share_a_server() -> None:
+    """Copies never do."""
+    assert SOCKETS.server == FIVE.server
+    assert SOCKETS.server != Arm(SOCKETS.setting, 1).server
+    assert SOCKETS.server != Arm(read("sockets workers=4")).server
+    assert Arm(read("sockets clients=3 connections=4")).connections == 12
+
+
+def test_every_arm_has_a_name_of_its_own() -> None:
+    """Copies too."""
+    names = [Arm(read("grpc"), copy).name for copy in range(3)]
+    assert names == ["grpc", "grpc (again)", "grpc (2)"]
+
+
+@pytest.mark.parametrize("differ", [(), ("transport",), ("clients",), ("clients", "workers")])
+def test_a_comparison_declares_all_that_differs(differ: tuple[str, ...]) -> None:
+    """No less and no more: no effect is ascribed to one factor while two differ."""
+    other = Arm(read("sockets clients=5 workers=4"))
+    if set(differ) == {"clients", "workers"}:
+        assert compared(other, SOCKETS, *differ).clients_ratio == 5
+    else:
+        with pytest.raises(ValueError, match=r"differ in \('workers', 'clients'\), declared"):
+            compared(other, SOCKETS, *differ)
+
+
+def test_a_factor_that_does_not_differ_is_not_declared() -> None:
+    """It would claim an effect of something that was held equal."""
+    with pytest.raises(ValueError, match="differ in"):
+        compared(FIVE, SOCKETS, "clients", "workers")
+
+
+def test_only_an_a_a_pair_has_equal_arms_and_its_copies_are_two() -> None:
+    """One server compared with itself shows nothing."""
+    again = Arm(SOCKETS.setting, 1)
+    assert compared(again, SOCKETS, kind="same").tests == 1
+    for arms, differ, kind in (
+        ((again, SOCKETS), (), "ratio"),
+        ((SOCKETS, SOCKETS), (), "same"),
+        ((FIVE, SOCKETS), ("clients",), "same"),
+    ):
+        with pytest.raises(ValueError, match="of kind"):
+            compared(*arms, *differ, kind=kind)  # type: ignore[arg-type]  # the kinds above are such
+
+
+def test_growth_is_to_more_clients() -> None:
+    """It has two verdicts, of which one alone is against the clients."""
+    assert compared(FIVE, SOCKETS, "clients", kind="growth").tests == 2
+    assert compared(FIVE, SOCKETS, "clients", kind="per client").tests == 1
+    with pytest.raises(ValueError, match=r"growth to 0\.2 times"):
+        compared(SOCKETS, FIVE, "clients", kind="growth")
+
+
+def test_a_group_has_one_to_six_arms_each_once() -> None:
+    """And stands in rounds a whole number of times."""
+    arms = tuple(Arm(read(f"sockets clients={number}")) for number in range(1, 8))
+    assert len(Group(arms[:6]).arms) == 6
+    for wrong in ((), arms, (SOCKETS, SOCKETS)):
+        with pytest.raises(ValueError, match="allowed: 1 to 6, each once"):
+            Group(wrong)
+    for times, every in ((0, 1), (1, 0)):
+        with pytest.raises(ValueError, match="allowed: 1 or more"):
+            Group((SOCKETS,), times, every)
+
+
+def test_twins_are_an_a_a_pair() -> None:
+    """Of one setting, as two servers."""
+    pair, first, again = twins(read("grpc"), "same")
+    assert (pair.above, pair.below, pair.kind, pair.family) == (again, first, "same", "same")
+    assert first.setting == again.setting
+
+
+def test_names_of_comparisons_are_their_own() -> None:
+    """Two of one name would be one verdict."""
+    one = compared(FIVE, SOCKETS, "clients")
+    assert by_name((one,)) == {"one": one}
+    with pytest.raises(ValueError, match="two comparisons of one name"):
+        by_name((one, one))

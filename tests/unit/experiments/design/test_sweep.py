@@ -1,0 +1,87 @@
+"""Sweeps: what could not be judged is refused before it is measured."""
+
+import pytest
+
+from experiments.design.arms import Arm, Comparison, Group
+from experiments.design.setting import read
+from experiments.design.sweep import BLOCKS_MAX, SERVERS_MAX, Sweep
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, ratio, sweep
+
+
+def family(tests: int, name: str = "headline") -> tuple[Comparison, ...]:
+    """So many comparisons of one pair of arms."""
+    return tuple(ratio(name=f"{name} {number}", family=name) for number in range(tests))
+
+
+@pytest.mark.parametrize(("looks", "most"), [((10, 14, 20), 8), ((10, 14), 12), ((10,), 25), ((6,), 1), ((14,), 409)])
+def test_the_first_look_can_decide_every_family(looks: tuple[int, ...], most: int) -> None:
+    """The largest family that it can is taken; one test more is refused: family × 2^(1−n) < level."""
+    assert most * 2.0 ** (1 - looks[0]) < 0.05 / len(looks) <= (most + 1) * 2.0 ** (1 - looks[0])
+    assert sweep(*family(most), looks=looks).families == {"headline": most}
+    with pytest.raises(ValueError, match=f"family headline of {most + 1} tests: {looks[0]} blocks cannot decide it"):
+        sweep(*family(most + 1), looks=looks)
+
+
+def test_families_are_each_their_own() -> None:
+    """One that is too large is refused beside one that is not; growth counts twice."""
+    with pytest.raises(ValueError, match="family further"):
+        sweep(*family(8), *family(9, "further"))
+    five = Arm(read("sockets clients=5"))
+    growth = [Comparison(f"g{n}", "g", five, SOCKETS, ("clients",), "growth", family="growth") for n in range(5)]
+    assert sweep(*growth[:4]).families == {"growth": 8}
+    with pytest.raises(ValueError, match="family growth of 10 tests"):
+        sweep(*growth)
+
+
+def test_a_sweep_of_few_blocks_has_no_verdicts_and_any_family() -> None:
+    """It is for a look at the numbers."""
+    assert not sweep(*family(50), looks=(2,)).has_verdicts
+    assert sweep(looks=(6,)).has_verdicts
+
+
+@pytest.mark.parametrize("looks", [(), (10, 10), (14, 10), (0, 10)])
+def test_looks_ascend(looks: tuple[int, ...]) -> None:
+    """From 1."""
+    with pytest.raises(ValueError, match="allowed: ascending, from 1"):
+        sweep(looks=looks)
+
+
+def test_looks_are_no_more_than_can_be_tested() -> None:
+    """The sign-flip test is exact, and so has a bound."""
+    assert sweep(looks=(BLOCKS_MAX,)).has_verdicts
+    with pytest.raises(ValueError, match="41 blocks, allowed: up to 40"):
+        sweep(looks=(10, BLOCKS_MAX + 1))
+
+
+def test_compared_arms_stand_in_one_group() -> None:
+    """Side by side, or they share no noise."""
+    with pytest.raises(ValueError, match="its arms stand in no group together"):
+        Sweep("try", "try", (Group((SOCKETS,)), Group((GRPC,))), (ratio(),), 10, (10,))
+
+
+def test_servers_alive_are_bounded() -> None:
+    """Loads of one server are no further servers."""
+    arms = [Arm(read(f"sockets workers={number}")) for number in range(1, SERVERS_MAX + 2)]
+    loads = [Arm(read(f"sockets workers=1 clients={number}")) for number in range(2, 6)]
+    kept = Sweep("try", "try", tuple(Group((arm,)) for arm in arms[:-1] + loads), (), 1, (10,))
+    assert len(kept.servers) == SERVERS_MAX
+    with pytest.raises(ValueError, match="9 servers in a block, allowed: 8"):
+        Sweep("try", "try", tuple(Group((arm,)) for arm in arms), (), 1, (10,))
+
+
+def test_every_round_has_a_group() -> None:
+    """One without any would have no time, and rounds would be counted wrong."""
+    with pytest.raises(ValueError, match="rounds without any group"):
+        Sweep("try", "try", (Group((SOCKETS, GRPC), every=2),), (ratio(),), 10, (10,))
+
+
+def test_pairs_are_counted_over_all_appearances() -> None:
+    """In every group that has both arms, as often as it stands in a round."""
+    groups = (Group((SOCKETS, GRPC), times=3), Group((GRPC, SOCKETS), every=4), Group((SOCKETS,)))
+    of = Sweep("try", "try", groups, (ratio(),), 10, (10,))
+    assert of.pairs(ratio()) == 30 + 3
+
+
+def test_the_level_is_shared_by_the_looks() -> None:
+    """Bonferroni."""
+    assert sweep(looks=(10, 14)).level == pytest.approx(0.025)

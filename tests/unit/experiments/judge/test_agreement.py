@@ -1,0 +1,165 @@
+"""Several runs together: random effects against a published example and simulation, and what they agree on."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.commands.agree import table as agree
+from experiments.design.arms import Arm, Group
+from experiments.design.limits import LIMITS
+from experiments.design.setting import read
+from experiments.design.sweep import Sweep
+from experiments.judge.agreement import agreements, differences, pooled, tau_squared
+from experiments.judge.verdicts import Judgement, judge
+from experiments.results import files
+from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, blocks, ratio, sweep
+
+BCG = (
+    (4, 119, 11, 128),
+    (6, 300, 29, 274),
+    (3, 228, 11, 209),
+    (62, 13536, 248, 12619),
+    (33, 5036, 47, 5761),
+    (180, 1361, 372, 1079),
+    (8, 2537, 10, 619),
+    (505, 87886, 499, 87892),
+    (29, 7470, 45, 7232),
+    (17, 1699, 65, 1600),
+    (186, 50448, 141, 27197),
+    (5, 2493, 3, 2338),
+    (27, 16886, 29, 17825),
+)
+"""The trials of the BCG vaccine: ill and well with it, ill and well without (Colditz et al., JAMA 271, 1994)."""
+
+
+def test_the_published_example_comes_out() -> None:
+    """R's metafor gives tau² = 0.3181 by Paule and Mandel's method for these log risk ratios, and -0.715 as mean."""
+    values = [math.log(a / (a + b) * (c + d) / c) for a, b, c, d in BCG]
+    variances = [1 / a - 1 / (a + b) + 1 / c - 1 / (c + d) for a, b, c, d in BCG]
+    assert tau_squared(values, variances) == pytest.approx(0.3181, abs=5e-5)
+    found = pooled(values, variances)
+    assert math.log(found.ratio.value) == pytest.approx(-0.715, abs=1e-3)
+    weights = [1 / (each + 0.3181) for each in variances]
+    half = 2.178813 * sum(weights) ** -0.5  # Student's t, 12 degrees of freedom
+    assert math.log(found.ratio.high / found.ratio.value) == pytest.approx(half, rel=1e-3)
+    assert found.predicted is not None
+    reach = 2.200985 * math.sqrt(0.3181 + 1 / sum(weights))  # 11
+    assert math.log(found.predicted[1] / found.ratio.value) == pytest.approx(reach, rel=1e-3)
+
+
+def test_runs_that_differ_by_no_more_than_their_blocks_have_no_deviation() -> None:
+    """Their mean is then the weighted one."""
+    found = pooled([0.10, 0.11, 0.09], [1e-3, 1e-3, 2e-3])
+    assert found.tau == 0
+    assert math.log(found.ratio.value) == pytest.approx((0.10 + 0.11 + 0.045) / 2.5)
+
+
+def test_runs_that_are_sure_differ_by_their_deviation() -> None:
+    """Tau is then the plain standard deviation; two runs predict nothing, one is none."""
+    values = [math.log(0.26), math.log(0.30), math.log(0.14)]
+    found = pooled(values, [0.0, 0.0, 0.0])
+    assert found.tau == pytest.approx(np.std(values, ddof=1), rel=1e-6)
+    assert found.predicted is not None
+    assert found.predicted[0] < 0.14 < 0.30 < found.predicted[1]
+    assert pooled(values[:2], [0.0, 0.0]).predicted is None
+    with pytest.raises(ValueError, match="1 runs, needed: 2"):
+        pooled(values[:1], [0.0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("k", "tau"), [(4, 0.10), (6, 0.05), (10, 0.06)])
+def test_intervals_hold_what_they_are_to(k: int, tau: float) -> None:
+    """The mean's holds the true mean, the prediction a further run's own ratio, in 1,500 simulated replications."""
+    rng, held, predicted, trials = np.random.default_rng(k), 0, 0, 1500
+    for _ in range(trials):
+        logs = rng.normal(0.3, tau, (k, 1)) + rng.normal(0, 0.06, (k, 10))
+        found = pooled(logs.mean(axis=1).tolist(), (logs.var(axis=1, ddof=1) / 10).tolist())
+        assert found.predicted is not None
+        held += found.ratio.low <= math.exp(0.3) <= found.ratio.high
+        predicted += found.predicted[0] <= math.exp(rng.normal(0.3, tau)) <= found.predicted[1]
+    assert 0.93 <= held / trials <= 0.985
+    assert 0.93 <= predicted / trials <= 0.99
+
+
+def run(true: float, noise: float = 0.02, of: Sweep | None = None) -> Judgement:
+    """A whole run in which the ratio is that."""
+    chosen = of or sweep()
+    means = dict.fromkeys(chosen.arms, 100.0) | {SOCKETS: 100 * true}
+    return judge(chosen, blocks(chosen, means, 10, noise))
+
+
+def test_a_headline_is_said_over_all_runs() -> None:
+    """How often decided, its range, whether any contradicts another, and who; further families are not asked."""
+    of = sweep(ratio(), ratio(name="further", family="further"))
+    (found,) = agreements([run(0.5, of=of), run(0.6, of=of), run(1.3, of=of), run(1.0, noise=1.0, of=of)])
+    assert found.comparison.name == "sockets ÷ gRPC"
+    assert found.decided == 3
+    assert found.contradictions == ((0, 2), (1, 2))
+    assert [found.lowest, found.highest] == pytest.approx([0.5, 1.3], rel=0.05)
+    assert found.pooled is not None
+    assert 0.2 < found.pooled.tau < 1.0
+    (alone,) = agreements([run(0.5)])
+    assert alone.pooled is None
+
+
+FIVE = Arm(read("sockets clients=5"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (lambda of: replace(of, seed=9), ""),
+        (lambda of: replace(of, rounds=16), "rounds 15 and 16"),
+        (lambda of: replace(of, study="sort", looks=(10,)), "study try and sort, looks (10, 14, 20) and (10,)"),
+        (lambda of: replace(of, comparisons=(ratio(), ratio(name="new"))), "1 comparisons, such as new"),
+        (lambda of: replace(of, groups=(Group((SOCKETS, GRPC, FIVE)),)), "groups of arms"),
+    ],
+)
+def test_sweeps_differ_in_what_is_named(changed: Callable[[Sweep], Sweep], said: str) -> None:
+    """Their seeds alone may."""
+    assert differences(sweep(), changed(sweep())) == said
+    assert bool(differences(sweep(), replace(sweep(), limits=replace(LIMITS, trimmed=0.1))))
+
+
+def written(folder: Path, of: Sweep, true: float, number: int = 10) -> Path:
+    """A folder of results."""
+    folder.mkdir()
+    files.write_sweep(folder, of)
+    for each in range(1, number + 1):
+        files.append_block(folder, block(of, {SOCKETS: 100 * true, GRPC: 100.0}, each, 0.02))
+    return folder
+
+
+def test_the_command_prints_a_table(tmp_path: Path) -> None:
+    """As text, or as Markdown: a line for each headline."""
+    folders = [written(tmp_path / str(true), sweep(), true) for true in (0.25, 0.27, 0.3)]
+    head, line = agree(folders).splitlines()
+    assert head.split()[:2] == ["comparison", "decided"]
+    assert line.startswith("sockets ÷ gRPC  3 of 3   FASTER")
+    assert line.endswith("none")
+    markdown = agree(folders, markdown=True).splitlines()
+    assert markdown[2].startswith("| sockets ÷ gRPC | 3 of 3 | FASTER | 0.25 to 0.3")
+    assert {text.count(" | ") for text in (markdown[0], markdown[2])} == {7}
+
+
+def test_runs_that_cannot_be_compared_are_refused_in_one_line(tmp_path: Path) -> None:
+    """Of different sweeps, unfinished, or a single one."""
+    whole = written(tmp_path / "whole", sweep(), 0.25)
+    other = written(tmp_path / "other", sweep(rounds=7), 0.25)
+    part = written(tmp_path / "part", sweep(), 0.25, 9)
+    for folders, said in (
+        ([whole, other], "got 'rounds 15 and 7', allowed: a run of the same sweep as"),
+        ([whole, part], "got '9 blocks, of a sweep with looks at 10, 14, 20', allowed: a whole run"),
+        ([whole], "allowed: two folders of results or more"),
+        ([], "RESULTS: missing"),
+        ([whole, tmp_path], r"no sweep.json"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            agree(folders)
+        assert said in str(refused.value)
+        assert "\n" not in str(refused.value)

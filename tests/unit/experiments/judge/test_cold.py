@@ -1,0 +1,95 @@
+"""The fit a + b ÷ N: exact on exact data, covering on noisy data, silent where there is nothing to fit."""
+
+import random
+
+import pytest
+
+from experiments.judge.cold import cell_interval, counting_rows, fit, one_off, paid_once
+from tests.unit.experiments.apart_seen import COLD, GRPC, SOCKETS, cold_block, cold_run
+
+CALLS = (100, 1_000, 10_000)
+
+
+def test_exact_means_give_back_what_they_were_made_of() -> None:
+    """Whatever the Ns; the fit then is off nowhere."""
+    found = fit([{calls: 50 + 12_000 / calls for calls in CALLS} for _ in range(3)])
+    assert found is not None
+    assert found.each_us.value == pytest.approx(50)
+    assert found.once_us.value == pytest.approx(12_000)
+    assert found.off_share == pytest.approx(0, abs=1e-12)
+    assert found.at(500) == pytest.approx(74)
+
+
+def test_the_intervals_are_over_blocks_and_cover_what_is_true(rng: random.Random) -> None:
+    """Each of 400 experiments of ten blocks that differ: 95 % of them, give or take their own chance."""
+    hits = [0, 0]
+    for _ in range(400):
+        blocks = []
+        for _ in range(10):
+            a, b = rng.gauss(50, 5), rng.gauss(12_000, 1_000)
+            blocks.append({calls: a + b / calls for calls in CALLS})
+        found = fit(blocks)
+        assert found is not None
+        assert found.each_us.n == 10
+        hits[0] += found.each_us.low <= 50 <= found.each_us.high
+        hits[1] += found.once_us.low <= 12_000 <= found.once_us.high
+    assert min(hits) > 400 * 0.95 - 6 * 4.4  # 4.4: the standard deviation of 400 × 0.95
+
+
+def test_means_that_do_not_fall_so_are_seen_to_be_off() -> None:
+    """A cost that grows with N is none that is paid once."""
+    found = fit([{calls: 50.0 * (1 + calls / 10_000) for calls in CALLS}] * 2)
+    assert found is not None
+    assert found.off_share > 0.1
+
+
+def test_one_n_alone_has_no_fit() -> None:
+    """Nor has nothing; a block with one N is left out of the others'."""
+    assert fit([]) is None
+    assert fit([{100: 5.0}, {}]) is None
+    found = fit([{100: 5.0}, {100: 6.0, 1_000: 5.1}])
+    assert found is not None
+    assert found.each_us.n == 1
+
+
+def test_connecting_is_in_the_one_off_cost_where_it_is_asked_for() -> None:
+    """First call 500 µs, others 100, connecting 200: a = 100, and b = 400 or 600."""
+    blocks = [
+        cold_block(number, [(cell, cold_run(COLD.cells[cell].calls)) for cell in COLD.order(number)])
+        for number in (1, 2, 3)
+    ]
+    seen = counting_rows(COLD, blocks)
+    for with_connect, once_us in ((False, 400), (True, 600)):
+        found = one_off(seen, SOCKETS, with_connect)
+        assert found is not None
+        assert found.each_us.value == pytest.approx(100)
+        assert found.once_us.value == pytest.approx(once_us)
+        assert found.once_us.n == 3
+        direct = paid_once(seen, SOCKETS, with_connect)
+        assert direct is not None
+        assert direct.value == pytest.approx(once_us)
+        assert direct.n == 3
+    assert one_off(seen, SOCKETS.but(workers=2), with_connect=False) is None
+    assert paid_once(seen, SOCKETS.but(workers=2), with_connect=False) is None
+
+
+def test_no_interval_of_a_time_reaches_under_0() -> None:
+    """A block whose first call took twenty times as long as the others' is far out, and no interval is negative."""
+    blocks = [cold_block(n, [(1, cold_run(10, first_us=500.0 if n > 1 else 10_000.0))]) for n in (1, 2, 3)]
+    first = cell_interval(counting_rows(COLD, blocks), COLD.cells[1], "first_call_us")
+    assert first is not None
+    assert 0 < first.low < 1_357 < first.high
+    assert first.value == pytest.approx((500 * 500 * 10_000) ** (1 / 3))
+
+
+def test_a_run_that_was_robbed_of_time_does_not_count() -> None:
+    """Left out by stolen time, whatever it read."""
+    block = cold_block(1, [(1, cold_run(10, first_us=9_000)), (1, cold_run(10)), (4, cold_run(10))], stolen=(0, 2))
+    seen = counting_rows(COLD, [block])
+    assert [(row.cell.setting, row.first_call_us) for row in seen] == [(SOCKETS, 500)]
+    first = cell_interval(seen, COLD.cells[1], "first_call_us")
+    assert first is not None
+    assert first.value == pytest.approx(500)
+    assert first.n == 1
+    assert COLD.cells[4].setting == GRPC
+    assert cell_interval(seen, COLD.cells[4], "first_call_us") is None

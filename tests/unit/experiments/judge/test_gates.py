@@ -1,0 +1,227 @@
+"""Every gate has something bad that it refuses, and something good, as near as may be, that it accepts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from experiments.design.arms import Arm, Comparison, Group
+from experiments.design.limits import LIMITS
+from experiments.design.setting import read
+from experiments.design.sweep import Sweep, Windows
+from experiments.judge import gates, points
+from experiments.judge.stats import Estimate
+from experiments.results.observed import ALL, ArmSeen, Block, Window
+from tests.unit.experiments.judge.synthetic_blocks import (
+    GRPC,
+    SOCKETS,
+    answered,
+    block,
+    ratio,
+    sweep,
+    with_arm,
+    with_slices,
+)
+
+FOUR = Arm(read("sockets workers=4"))
+FIVE = Arm(read("sockets clients=5"))
+UPDATED = Arm(read("sockets updater=yes"))
+
+POOLS = ratio(FOUR, SOCKETS, "4 ÷ 8 workers")
+OF = sweep(POOLS, ratio(), ratio(FIVE, SOCKETS, "5 ÷ 1"), ratio(UPDATED, SOCKETS, "updater"))
+
+
+def plain() -> Block:
+    """Nothing is wrong with it but that no updater updates."""
+    one = block(OF, dict.fromkeys(OF.arms, 100.0))
+    return with_arm(one, place(UPDATED), updates=50, update_errors=0)
+
+
+def place(arm: Arm) -> int:
+    """Among the arms."""
+    return OF.arms.index(arm)
+
+
+def refused(one: Block, by: Comparison = POOLS) -> list[int]:
+    """By which gates."""
+    return [each.gate for each in gates.block_refusals(OF, one, by)]
+
+
+def of_arm(one: Block, column: str, arm: Arm, times: float) -> Block:
+    """A column of one arm's slices so many times what it was."""
+    values = getattr(one.slices, column)
+    changed = [round(v * times) if a == place(arm) else v for v, a in zip(values, one.slices.arm, strict=True)]
+    return with_slices(one, **{column: changed})
+
+
+def seen(one: Block, arm: Arm, **fields: Any) -> Block:
+    """Something else seen of an arm."""
+    return with_arm(one, place(arm), **fields)
+
+
+def with_errors(count: int, kind: str = "unavailable") -> Block:
+    """So many errors beside 10,000 replies."""
+    counted = answered(10_000, errors={kind: count} if count else {})
+    return seen(plain(), FOUR, answered={"lookup": counted, ALL: counted}, span_ns=counted.times.sum_ns)
+
+
+def with_think(think: float) -> Block:
+    """A span that is so much longer than response and think times."""
+    of_all = plain().arms[place(FOUR)].answered[ALL].times.sum_ns
+    return seen(plain(), FOUR, think_ns=round(0.1 * of_all), span_ns=round(1.1 * of_all * think))
+
+
+def with_window(**fields: Any) -> Block:
+    """Windows of an open loop, the last of them another."""
+    usual = Window(rate_hz=1000.0, sent_hz=1000.0, answered_hz=1000.0, starved_clients=0, never_sent=0, late_us_p99=5.0)
+    return seen(plain(), FOUR, windows=(usual, replace(usual, **fields)))
+
+
+def connected(number: int) -> Block:
+    """A server with so many connections."""
+    one = plain()
+    servers = [replace(each, connections=number) for each in one.servers if each is not None]
+    return replace(one, servers=servers)
+
+
+@pytest.mark.parametrize(
+    ("gate", "bad", "good", "by"),
+    [
+        (
+            2,
+            lambda: of_arm(plain(), "wire_bytes", FOUR, 1.06),
+            lambda: of_arm(plain(), "wire_bytes", FOUR, 1.04),
+            POOLS,
+        ),
+        (2, lambda: of_arm(plain(), "wire_bytes", FOUR, 0.94), lambda: of_arm(plain(), "wire_bytes", FOUR, 0.0), POOLS),
+        (3, lambda: connected(4), lambda: connected(5), OF.comparisons[2]),
+        (3, lambda: seen(plain(), UPDATED, updates=0), lambda: seen(plain(), UPDATED, updates=1), OF.comparisons[3]),
+        (3, lambda: seen(plain(), UPDATED, updates=9, update_errors=9), plain, OF.comparisons[3]),
+        (4, lambda: with_errors(11), lambda: with_errors(10), POOLS),
+        (4, lambda: with_errors(11, "invalid_reply"), lambda: with_errors(0), POOLS),
+        (6, lambda: with_think(1.03), lambda: with_think(1.01), POOLS),
+        (6, lambda: with_think(0.97), lambda: with_think(0.99), POOLS),
+        (7, lambda: with_window(sent_hz=979.0), lambda: with_window(sent_hz=981.0), POOLS),
+        (7, lambda: with_window(sent_hz=1021.0), lambda: with_window(rate_hz=None, sent_hz=5.0), POOLS),
+        (8, lambda: with_window(arrival_faults=("gaps",)), lambda: with_window(late_us_p99=None), POOLS),
+    ],
+)
+def test_a_gate_leaves_a_bad_block_out_and_no_good_one(
+    gate: int, bad: Callable[[], Block], good: Callable[[], Block], by: Comparison
+) -> None:
+    """Out of the comparison that it concerns; another of other arms is not touched."""
+    assert refused(bad(), by) == [gate]
+    assert refused(good(), by) == []
+    assert refused(plain(), by) == []
+    if gate not in (2, 3):
+        assert refused(bad(), OF.comparisons[1]) == []
+
+
+def test_arms_may_differ_on_the_wire_where_a_factor_says_so() -> None:
+    """Transports do; pools of workers do not."""
+    one = of_arm(plain(), "wire_bytes", SOCKETS, 0.5)
+    assert refused(one, ratio()) == []
+    assert refused(one) == [2]
+
+
+def test_connections_of_windows_are_not_counted_after_them() -> None:
+    """They are closed behind each."""
+    window = Window(None, 900.0, 900.0, 0, 0, None)
+    assert refused(seen(connected(1), FIVE, windows=(window,)), OF.comparisons[2]) == []
+
+
+def test_a_refusal_says_what_was_seen_and_what_is_allowed() -> None:
+    """In one line, and every gate has a name."""
+    (said,) = gates.block_refusals(OF, with_errors(20), POOLS)
+    assert said.said == "sockets workers=4: 20 unavailable of 10,020 requests, allowed: 0.1%"
+    assert set(gates.NAMES) == {2, 3, 4, 5, 6, 7, 8, 13, 20}
+
+
+def halves(first: float, second: float, noise: float = 0.01, number: int = 10) -> list[Block]:
+    """Blocks in whose halves the ratio is these."""
+    made = []
+    for each in range(1, number + 1):
+        one = block(OF, dict.fromkeys(OF.arms, 100.0), each, noise)
+        sums = [
+            round(value * (first if of_round < 7 else second)) if arm == place(FOUR) else value
+            for value, of_round, arm in zip(one.slices.sums_ns[ALL], one.slices.round, one.slices.arm, strict=True)
+        ]
+        made.append(with_slices(one, sums_ns={ALL: sums}))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "contradict"),
+    [
+        (0.9, 1.1, True),
+        (1.1, 0.9, True),
+        (1.0, 1.2, True),
+        (1.2, 1.0, True),
+        (1.0, 1.0, False),
+        (1.2, 1.4, False),
+        (0.997, 1.003, False),
+    ],
+)
+def test_halves_of_the_blocks_must_not_contradict_each_other(first: float, second: float, contradict: bool) -> None:
+    """Gate 5: on two sides of 1, or one of no difference and the other wholly of one."""
+    found = [each.gate for each in gates.halves_contradict(OF, halves(first, second, noise=0.04), POOLS)]
+    assert found == ([5] if contradict else [])
+
+
+def test_one_block_has_no_halves_to_contradict() -> None:
+    """An interval needs two."""
+    assert not list(gates.halves_contradict(OF, halves(0.5, 2.0, number=1), POOLS))
+
+
+def test_a_load_that_fills_its_core_is_said_to_be() -> None:
+    """Gate 7's note: over 80 % of the time in which it sent; an open loop has other marks."""
+    one = plain()
+    active = one.slices.active_ns
+    for share, limited in ((0.79, False), (0.81, True)):
+        busy = with_slices(one, client_cpu_ns=[round(share * each) for each in active])
+        assert gates.load_share(OF, [busy, busy], FOUR) == pytest.approx(share, rel=1e-3)
+        assert gates.is_load_limited(OF, [busy], FOUR) == limited
+    due = Arm(read("sockets rate_hz=100"))
+    of = Sweep("t", "t", (Group((due, SOCKETS)),), (), 3, (1,), turns=Windows())
+    sliced = Sweep("t", "t", (Group((Arm(read("sockets clients=2")), SOCKETS)),), (), 3, (1,))
+    busy = block(sliced, dict.fromkeys(sliced.arms, 100.0))
+    assert not gates.is_load_limited(of, [with_slices(busy, client_cpu_ns=busy.slices.active_ns)], due)
+
+
+@pytest.mark.parametrize(
+    ("effective", "percent", "carried"),
+    [(1000, 99.0, True), (999, 99.0, False), (9999, 99.9, False), (10_000, 99.9, True), (20, 50, True)],
+)
+def test_a_percentile_is_carried_by_ten_beyond_it(effective: float, percent: float, carried: bool) -> None:
+    """Gate 13: independent ones, of all blocks together, whatever the count."""
+    one = plain()
+    parts = [replace(answered(50_000), effective=effective / 2)] * 2
+    blocks = [seen(one, FOUR, answered={ALL: part}) for part in parts]
+    point = points.points(OF, blocks)[FOUR, ALL]
+    assert point.effective == effective
+    assert (point.percentile_us(percent) is not None) == carried
+    if carried:
+        assert point.percentile_us(percent) == pytest.approx(100, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("ratio_of", "against", "stands"),
+    [(1.06, 1, True), (1.04, 1, False), (0.94, 1, True), (0.96, 1, False), (5.2, 5, False), (5.5, 5, True)],
+)
+def test_no_effect_smaller_than_equal_arms_show_is_concluded(ratio_of: float, against: float, stands: bool) -> None:
+    """Gate 20: they reach 5 % from 1 at their far end."""
+    end = gates.far_end(Estimate(1.03, 1.01, 1.05, 10))
+    assert end == pytest.approx(gates.far_end(Estimate(0.97, 1 / 1.05, 0.99, 10)))
+    found = gates.too_small(Estimate(ratio_of, 0.9 * ratio_of, 1.1 * ratio_of, 10), against, end)
+    assert (found is None) == stands
+    if found is not None:
+        assert found.said == "equal arms of its transport were told apart, by up to 5.0%"
+
+
+def test_gates_take_their_bounds_from_the_sweeps_limits() -> None:
+    """Which are written beside it."""
+    arm, one = ArmSeen({ALL: answered(1000, errors={"internal": 5})}), Arm(read("grpc"))
+    assert [each.gate for each in gates.errors(LIMITS, one, arm)] == [4]
+    assert not list(gates.errors(replace(LIMITS, errors_share=0.01), one, arm))
+    assert one == GRPC

@@ -1,0 +1,157 @@
+"""A block's value of a comparison: pairs by their appearance alone, trimmed, robbed rounds left out for all arms."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from experiments.design.arms import Arm, Comparison, Group
+from experiments.design.limits import LIMITS
+from experiments.design.setting import read
+from experiments.design.sweep import Sweep
+from experiments.judge import ratios
+from experiments.results.observed import ANSWERED_LATE, KEPT, RoundSeen
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, sweep, with_slices
+
+OF = sweep()
+MEANS = {SOCKETS: 100.0, GRPC: 400.0}
+
+
+def test_the_ratio_is_that_of_the_means() -> None:
+    """Typical and whole, where nothing disturbs."""
+    one = block(OF, MEANS)
+    assert ratios.typical(OF, one, ratio()) == pytest.approx(math.log(0.25), rel=1e-3)
+    assert ratios.whole(OF, one, ratio()) == pytest.approx(math.log(0.25), rel=1e-3)
+    assert ratios.arm_mean_us(OF, one, 1, "lookup") == pytest.approx(400, rel=1e-3)
+    assert ratios.arm_cpu_us(OF, one, 0) == pytest.approx(40)
+
+
+def test_pairs_are_of_one_appearance() -> None:
+    """What slices of an appearance share is in no ratio; paired otherwise it would be in every one."""
+    one = block(OF, MEANS)
+    slow = [1 if appearance % 2 else 10 for appearance in one.slices.appearance]
+    sums = [each * times for each, times in zip(one.slices.sums_ns["all"], slow, strict=True)]
+    slowed = with_slices(one, sums_ns={"all": sums})
+    logs, _ = ratios.pair_log_ratios(OF, slowed, ratio())
+    assert logs == pytest.approx(np.full(15, math.log(0.25)), rel=1e-3)
+
+
+def test_a_group_may_stand_several_times_a_round() -> None:
+    """Each appearance makes a pair of its own, with the number of its round."""
+    of = Sweep("try", "try", (Group((SOCKETS, GRPC), times=4),), (ratio(),), 5, (10,))
+    logs, rounds = ratios.pair_log_ratios(of, block(of, MEANS), ratio())
+    assert len(logs) == of.pairs(ratio()) == 20
+    assert rounds.tolist() == sorted([0, 1, 2, 3, 4] * 4)
+
+
+def test_an_arm_of_two_groups_pairs_with_its_neighbour_alone() -> None:
+    """Slices of another appearance are no part of the ratio, even of whole means."""
+    third = Arm(read("sockets clients=5"))
+    other = ratio(third, SOCKETS, "growth")
+    of = Sweep("try", "try", (Group((SOCKETS, GRPC)), Group((SOCKETS, third))), (ratio(), other), 10, (10,))
+    one = block(of, MEANS | {third: 300.0})
+    beside = {
+        appearance
+        for appearance, arm in zip(one.slices.appearance, one.slices.arm, strict=True)
+        if of.arms[arm] == third
+    }
+    sums = [
+        each * (7 if appearance in beside else 1)
+        for each, appearance in zip(one.slices.sums_ns["all"], one.slices.appearance, strict=True)
+    ]
+    slowed = with_slices(one, sums_ns={"all": sums})
+    assert ratios.whole(of, slowed, ratio()) == pytest.approx(math.log(0.25), rel=1e-3)
+    assert ratios.whole(of, slowed, other) == pytest.approx(math.log(3), rel=1e-3)
+
+
+def test_pauses_are_in_the_whole_ratio_and_not_in_the_typical_one() -> None:
+    """Up to a fifth of the pairs."""
+    one = block(OF, MEANS)
+    own = [place for place, arm in enumerate(one.slices.arm) if OF.arms[arm] == SOCKETS]
+    for paused, typical in ((3, math.log(0.25)), (8, math.inf)):
+        sums = list(one.slices.sums_ns["all"])
+        for place in own[:paused]:
+            sums[place] *= 100
+        slowed = with_slices(one, sums_ns={"all": sums})
+        seen = ratios.typical(OF, slowed, ratio())
+        whole = ratios.whole(OF, slowed, ratio())
+        assert seen is not None
+        assert whole is not None
+        assert whole > math.log(0.25) + 1
+        assert (seen == pytest.approx(typical, rel=1e-3)) == math.isfinite(typical)
+
+
+def test_a_pair_of_which_one_slice_is_lost_is_lost() -> None:
+    """And no other."""
+    one = block(OF, MEANS)
+    fate = [ANSWERED_LATE if place in (0, 1, 5) else KEPT for place in range(30)]
+    lost = {one.slices.appearance[place] for place in (0, 1, 5)}
+    logs, _ = ratios.pair_log_ratios(OF, with_slices(one, fate=fate), ratio())
+    assert len(logs) == 15 - len(lost)
+    assert ratios.typical(OF, with_slices(one, fate=[ANSWERED_LATE] * 30), ratio()) is None
+    assert ratios.whole(OF, with_slices(one, fate=[ANSWERED_LATE] * 30), ratio()) is None
+    assert ratios.arm_mean_us(OF, with_slices(one, fate=[ANSWERED_LATE] * 30), 0, "all") is None
+
+
+@pytest.mark.parametrize(
+    ("ticks", "duration_s", "robbed"),
+    [
+        (0, 0.2, False),
+        (1, 0.05, False),
+        (2, 0.2, False),
+        (4, 0.2, False),
+        (5, 0.2, True),
+        (2, 0.05, True),
+        (20, 1, False),
+    ],
+)
+def test_a_robbed_round_is_over_a_tick_and_over_a_tenth(ticks: int, duration_s: float, robbed: bool) -> None:
+    """Of the time of two cores, in ticks of 10 ms."""
+    assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, ticks), 2) == robbed
+
+
+def test_a_robbed_round_is_left_out_for_all_arms() -> None:
+    """Whatever its times say, and it alone."""
+    rounds = [RoundSeen(0.2, 9 if number == 4 else 0) for number in range(15)]
+    one = replace(block(OF, MEANS), rounds=rounds)
+    used = ratios.used(LIMITS, one)
+    assert {number for number, each in zip(one.slices.round, used, strict=True) if not each} == {4}
+    assert int((~used).sum()) == 2
+    logs, of_rounds = ratios.pair_log_ratios(OF, one, ratio())
+    assert len(logs) == 14
+    assert 4 not in of_rounds
+
+
+@pytest.mark.parametrize(("robbed", "again"), [(0, False), (7, False), (8, True), (15, True)])
+def test_a_block_with_over_half_its_rounds_robbed_is_run_again(robbed: int, again: bool) -> None:
+    """Of 15."""
+    rounds = [RoundSeen(0.2, 9 if number < robbed else 0) for number in range(15)]
+    assert ratios.is_robbed_block(LIMITS, replace(block(OF, MEANS), rounds=rounds)) == again
+
+
+def test_processor_time_is_over_all_requests_of_a_slice() -> None:
+    """Counted or not."""
+    one = block(OF, MEANS)
+    twice = [
+        each * (2 if OF.arms[arm] == SOCKETS else 1)
+        for each, arm in zip(one.slices.server_cpu_ns, one.slices.arm, strict=True)
+    ]
+    cpu = ratio(measure="cpu")
+    assert ratios.typical(OF, with_slices(one, server_cpu_ns=twice), cpu) == pytest.approx(math.log(2))
+    assert ratios.typical(OF, with_slices(one, server_cpu_ns=[0] * 30), cpu) is None
+
+
+def test_request_types_have_ratios_of_their_own() -> None:
+    """One that an arm never sent has none."""
+    one = block(OF, MEANS)
+    slices = replace(
+        one.slices,
+        sums_ns=dict(one.slices.sums_ns)
+        | {"trade": [2 * s if a else s for s, a in zip(one.slices.sums_ns["all"], one.slices.arm, strict=True)]},
+        counts=dict(one.slices.counts) | {"trade": one.slices.counts["all"]},
+    )
+    traded: Comparison = ratio(request="trade")
+    halved = ratios.typical(OF, replace(one, slices=slices), traded)
+    assert halved == pytest.approx(math.log(0.125 if OF.arms[0] == SOCKETS else 0.5), rel=1e-3)
+    assert ratios.typical(OF, one, traded) is None

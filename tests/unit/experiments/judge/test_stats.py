@@ -1,0 +1,163 @@
+"""Statistics over blocks: exact against brute force, against scipy, and against simulation."""
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+import scipy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.design.sweep import BLOCKS_MAX
+from experiments.judge.stats import (
+    blocks_min,
+    blocks_needed,
+    holm,
+    mean_interval,
+    ratio_interval,
+    sign_flip_p,
+    trimmed_mean,
+)
+from tests.unit.experiments.judge.synthetic_blocks import sweep
+
+VALUES = st.lists(st.integers(-50, 50).map(lambda each: each / 8), min_size=2, max_size=9)
+
+
+def brute_force_p(values: list[float]) -> float:
+    """Every assignment of signs, one after the other. Exact: the values are eighths."""
+    seen = abs(sum(values))
+    signs = list(itertools.product((1, -1), repeat=len(values)))
+    return sum(abs(sum(s * v for s, v in zip(each, values, strict=True))) >= seen for each in signs) / len(signs)
+
+
+@given(VALUES)
+def test_the_sign_flip_test_is_exact(values: list[float]) -> None:
+    """Ties and zeros included."""
+    assert sign_flip_p(values) == pytest.approx(brute_force_p(values))
+
+
+@pytest.mark.slow
+def test_the_sign_flip_test_is_scipys(rng: random.Random) -> None:
+    """Its permutation test of one sample, exact for so few values."""
+    for n in (2, 5, 8, 11):
+        values = [rng.gauss(0.4, 1) for _ in range(n)]
+        theirs = scipy.stats.permutation_test(
+            (np.array(values),), np.mean, permutation_type="samples", n_resamples=2**20, vectorized=True
+        )
+        assert sign_flip_p(values) == pytest.approx(theirs.pvalue)
+
+
+def test_the_sign_flip_test_has_a_least_p() -> None:
+    """2 ÷ 2^n, even for what rounding makes unequal; no evidence is p = 1."""
+    for n in (2, 10, 20, BLOCKS_MAX):
+        assert sign_flip_p([0.1] * n) == pytest.approx(2.0 ** (1 - n))
+    assert sign_flip_p([0.1, 0.2, 0.3, -0.1, -0.2, -0.3]) == 1
+    assert [sign_flip_p(values) for values in ([], [3.0], [0.0] * 8, [1.0, math.nan], [1.0, math.inf])] == [1] * 5
+    with pytest.raises(ValueError, match="41 blocks, allowed: up to 40"):
+        sign_flip_p([1.0] * (BLOCKS_MAX + 1))
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_is_the_closed_test(p_values: list[float]) -> None:
+    """Adjusted p: over all families with that test, the largest of family × its least p (closed Bonferroni)."""
+    places = range(len(p_values))
+    families = [chosen for size in places for chosen in itertools.combinations(places, size + 1)]
+    closed = [
+        max(min(1.0, len(f) * min(p_values[other] for other in f)) for f in families if place in f) for place in places
+    ]
+    assert holm(p_values) == pytest.approx(closed)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=2, max_size=20), st.sampled_from((0.9, 0.95, 0.9833)))
+def test_the_interval_of_a_mean_is_students(values: list[float], confidence: float) -> None:
+    """As scipy's test of one sample has it."""
+    ours = mean_interval(values, confidence)
+    if len(set(values)) == 1:
+        assert ours.low == pytest.approx(ours.high)
+        return
+    theirs = scipy.stats.ttest_1samp(values, 0).confidence_interval(confidence)
+    assert ours.low == pytest.approx(theirs.low, abs=1e-9)
+    assert ours.high == pytest.approx(theirs.high, abs=1e-9)
+    assert ours.n == len(values)
+
+
+def test_a_ratio_and_its_inverse_have_inverse_intervals() -> None:
+    """Positive throughout, whatever the spread."""
+    logs = [-3.0, 2.0, 0.5, 4.0]
+    one, other = ratio_interval(logs, 0.95), ratio_interval([-value for value in logs], 0.95)
+    assert (one.value, one.low, one.high) == pytest.approx((1 / other.value, 1 / other.high, 1 / other.low))
+    assert 0 < one.low < one.value < one.high
+
+
+def test_one_block_bounds_nothing_and_none_is_refused() -> None:
+    """An interval needs a spread."""
+    alone = ratio_interval([0.5], 0.95)
+    assert (alone.low, alone.high, alone.n) == (0.0, math.inf, 1)
+    with pytest.raises(ValueError, match="no values"):
+        ratio_interval([], 0.95)
+
+
+@given(st.lists(st.floats(-9, 9), min_size=1, max_size=40), st.sampled_from((0.0, 0.1, 0.2, 0.4)))
+def test_the_trimmed_mean_is_scipys(values: list[float], share: float) -> None:
+    """A fifth of the values off either end, in fractions rounded down."""
+    assert trimmed_mean(values, share) == pytest.approx(scipy.stats.trim_mean(values, share), abs=1e-9)
+
+
+def test_the_trimmed_mean_leaves_pauses_out() -> None:
+    """Up to a fifth of the pairs, whatever they read. None is no mean."""
+    assert trimmed_mean([0.0] * 12 + [1000.0] * 3, 0.2) == 0
+    assert trimmed_mean([0.0] * 11 + [1000.0] * 4, 0.2) > 0
+    with pytest.raises(ValueError, match="no values"):
+        trimmed_mean([], 0.2)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.025, 0.05 / 3])
+@pytest.mark.parametrize("family", [1, 4, 12, 40])
+def test_the_fewest_blocks_can_decide_and_one_less_cannot(family: int, level: float) -> None:
+    """Clear data: all blocks alike. A sweep takes the same bound."""
+    n = blocks_min(family, level)
+    others = [1.0] * (family - 1)
+    assert holm([sign_flip_p([0.1] * n), *others])[0] < level
+    assert holm([sign_flip_p([0.1] * (n - 1)), *others])[0] >= level
+    assert sweep(looks=(n,)).has_verdicts == (n >= 6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mean", "deviation", "family"), [(0.03, 0.04, 1), (-0.1, 0.12, 4), (0.0, 0.06, 1), (0.01, 0.05, 6)]
+)
+def test_so_many_blocks_decide_with_80_percent_power(
+    mean: float, deviation: float, family: int, rng: random.Random
+) -> None:
+    """By simulation of the very rule, mean and spread being what was seen: at n 80 %, at three quarters of n fewer."""
+    level, about = 0.05 / 3, (0.95, 1.05)
+    pilot = [mean + deviation * each for each in (-1.0, 1.0)]  # of this mean and, once scaled, this deviation
+    pilot = [mean + (value - mean) / math.sqrt(2) for value in pilot]
+    assert [np.mean(pilot), np.std(pilot, ddof=1)] == pytest.approx([mean, deviation])
+    n = blocks_needed(pilot, family, level, about)
+    assert n is not None
+    drawn = np.random.default_rng(rng.randrange(2**32)).normal(mean, deviation, (1500, n))
+    at_n, before = (decided(drawn[:, :blocks], family, level, about) for blocks in (n, 3 * n // 4))
+    assert at_n >= 0.75
+    assert before < min(0.9, at_n)
+
+
+def decided(
+    drawn: "np.ndarray[tuple[int, int], np.dtype[np.float64]]", family: int, level: float, about: tuple[float, float]
+) -> float:
+    """The share of experiments that are decided, each the strictest of its family."""
+    n = drawn.shape[1]
+    half = scipy.stats.t.ppf(1 - level / 2, n - 1) * drawn.std(axis=1, ddof=1) / math.sqrt(n)
+    means = drawn.mean(axis=1)
+    p = 2 * scipy.stats.t.sf(np.abs(means) / (drawn.std(axis=1, ddof=1) / math.sqrt(n)), n - 1)
+    differs = (np.abs(means) > half) & (family * p < level)
+    equal = (means - half > math.log(about[0])) & (means + half < math.log(about[1]))
+    return float((differs | equal).mean())
+
+
+def test_what_cannot_be_known_needs_no_number_of_blocks() -> None:
+    """Too few values, and a ratio at the very edge of no difference."""
+    assert blocks_needed([0.1], 1, 0.05, (0.95, 1.05)) is None
+    assert blocks_needed([-1.0, 1.0], 1, 0.05, (0.95, 1.05)) is None

@@ -1,0 +1,254 @@
+"""Verdicts: every kind, at declared looks alone, corrected over the family, and when two runs contradict each other."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from experiments.design.arms import Arm, Comparison, Kind, twins
+from experiments.design.limits import LIMITS
+from experiments.design.setting import read
+from experiments.design.sweep import Sweep
+from experiments.judge.stats import Estimate, holm, sign_flip_p
+from experiments.judge.verdicts import Judged, Judgement, Ruling, Verdict, contradict, judge
+from experiments.results.observed import Block
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, answered, block, ratio, sweep, with_arm
+
+FIVE = Arm(read("sockets clients=5"))
+
+SPREAD = (-1.0, 0.4, 1.1, -0.3, 0.7, -1.2, 0.2, 0.9, -0.8, 0.0, 1.2, -0.6, 0.3, -0.4)
+"""Of the blocks' log-ratios about the true one, in deviations; the first ten have mean 0, as have all."""
+
+
+def growth(kind: Kind = "growth") -> Comparison:
+    """Five clients ÷ one."""
+    return Comparison("growth", "5 ÷ 1", FIVE, SOCKETS, ("clients",), kind, family="headline")
+
+
+def measured(of: Sweep, true: float, deviation: float, number: int = 10) -> list[Block]:
+    """Blocks in which every comparison's arms have that ratio, give or take."""
+    below = {each.below for each in of.comparisons}
+    return [
+        block(
+            of,
+            {arm: 100.0 if arm in below else 100 * true * math.exp(deviation * SPREAD[at]) for arm in of.arms},
+            at + 1,
+        )
+        for at in range(number)
+    ]
+
+
+def judged(of: Sweep, blocks: Sequence[Block]) -> Judged:
+    """The first comparison."""
+    return judge(of, blocks).judged[of.comparisons[0].name]
+
+
+@pytest.mark.parametrize(
+    ("true", "deviation", "verdict", "small"),
+    [
+        (0.5, 0.02, Verdict.FASTER, False),
+        (1.5, 0.02, Verdict.SLOWER, False),
+        (0.975, 0.005, Verdict.FASTER, True),
+        (1.025, 0.005, Verdict.SLOWER, True),
+        (1.0, 0.02, Verdict.EQUIVALENT, False),
+        (1.01, 0.02, Verdict.EQUIVALENT, False),
+        (1.0, 0.10, Verdict.INCONCLUSIVE, False),
+        (1.06, 0.10, Verdict.INCONCLUSIVE, False),
+    ],
+)
+def test_a_ratio_is_judged(true: float, deviation: float, verdict: Verdict, small: bool) -> None:
+    """By its interval and its p; an undecided one says how many blocks would decide."""
+    one = judged(sweep(), measured(sweep(), true, deviation))
+    assert (one.verdict, one.by_less_than_5) == (verdict, small)
+    assert one.typical.value == pytest.approx(true, rel=2e-3)
+    assert one.decided == (verdict is not Verdict.INCONCLUSIVE)
+    needed = one.rulings[0].blocks_needed
+    assert (needed is not None and needed > 10) == (verdict is Verdict.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
+    ("true", "verdicts"),
+    [
+        (0.8, (Verdict.FALLS, Verdict.SUBLINEAR)),
+        (1.0, (Verdict.FLAT, Verdict.SUBLINEAR)),
+        (3.0, (Verdict.GROWS, Verdict.SUBLINEAR)),
+        (5.0, (Verdict.GROWS, Verdict.PROPORTIONAL)),
+        (7.0, (Verdict.GROWS, Verdict.SUPERLINEAR)),
+    ],
+)
+def test_growth_is_judged_twice(true: float, verdicts: tuple[Verdict, Verdict]) -> None:
+    """Against 1, and against the number of clients; ``per client`` against that alone."""
+    one = judged(sweep(growth()), measured(sweep(growth()), true, 0.02))
+    assert tuple(each.verdict for each in one.rulings) == verdicts
+    assert [each.against for each in one.rulings] == [1, 5]
+    alone = judged(sweep(growth("per client")), measured(sweep(growth("per client")), true, 0.02))
+    assert [each.verdict for each in alone.rulings] == [verdicts[1]]
+
+
+@pytest.mark.parametrize("number", [1, 5, 9, 11, 13])
+def test_between_looks_there_is_no_verdict(number: int) -> None:
+    """However clear the data: numbers are shown, and nothing is decided."""
+    found = judge(sweep(), measured(sweep(), 0.5, 0.02, number))
+    one = found.judged["sockets ÷ gRPC"]
+    assert (found.look, one.rulings, one.decided, found.decided) == (None, (), False, False)
+    assert one.typical.value == pytest.approx(0.5, rel=0.05)
+
+
+def test_at_a_look_all_blocks_count() -> None:
+    """An earlier look's verdict is dropped: what ten blocks called different fourteen need not."""
+    early = measured(sweep(), 1.10, 0.02)
+    late = [replace(each, number=11 + at) for at, each in enumerate(measured(sweep(), 0.55, 0.02, 4))]
+    assert judged(sweep(), early).verdict is Verdict.SLOWER
+    found = judge(sweep(), [*early, *late])
+    assert found.look == 14
+    assert found.judged["sockets ÷ gRPC"].verdict is Verdict.INCONCLUSIVE
+    assert found.judged["sockets ÷ gRPC"].typical.n == 14
+
+
+def test_intervals_and_p_use_the_share_of_the_level() -> None:
+    """Three looks have a third of it each: what is different at 0.05 may be undecided at 0.0167."""
+    three, one = sweep(), sweep(looks=(10,))
+    assert [judge(three, []).confidence, judge(one, []).confidence] == pytest.approx([1 - 0.05 / 3, 0.95])
+    blocks = measured(one, 1.09, 0.11)
+    assert judged(one, blocks).verdict is Verdict.SLOWER
+    assert judged(three, blocks).verdict is Verdict.INCONCLUSIVE
+    assert judged(three, blocks).typical.low < judged(one, blocks).typical.low
+
+
+def test_a_sweep_of_few_blocks_has_no_verdicts_even_at_a_later_look() -> None:
+    """Its families were not held to what the first look can decide."""
+    found = judge(sweep(looks=(2, 10)), measured(sweep(), 0.5, 0.02))
+    assert found.look is None
+    assert not found.judged["sockets ÷ gRPC"].rulings
+
+
+def test_p_is_corrected_over_the_declared_family() -> None:
+    """Those without a value count as well; other families do not."""
+    five = [ratio(name=f"headline {number}") for number in range(5)]
+    lost = ratio(name="lost", request="trade")
+    other = ratio(name="other", family="further")
+    of = sweep(*five, lost, other)
+    blocks = measured(of, 1.05, 0.06)
+    found = judge(of, blocks)
+    p = sign_flip_p(list(found.judged["other"].log_ratios.values()))
+    assert found.judged["other"].rulings[0].p_holm == pytest.approx(p)
+    adjusted = holm([p] * 5 + [1.0])[0]
+    assert adjusted == pytest.approx(6 * p)
+    assert found.judged["headline 3"].rulings[0].p_holm == pytest.approx(adjusted)
+    assert "lost" not in found.judged
+    assert not found.decided
+
+
+def test_a_sweep_is_decided_when_every_headline_is() -> None:
+    """Others may be open."""
+    noisy = ratio(FIVE, SOCKETS, "five", family="further")
+    of = sweep(ratio(), noisy)
+    means = [{GRPC: 400.0, SOCKETS: 100.0, FIVE: 100 * math.exp(SPREAD[at] / 3)} for at in range(10)]
+    found = judge(of, [block(of, each, at + 1) for at, each in enumerate(means)])
+    assert found.judged["five"].verdict is Verdict.INCONCLUSIVE
+    assert found.decided
+    assert not judge(sweep(noisy, ratio(family="headline", name="x")), []).decided
+
+
+def test_a_block_that_a_gate_refuses_is_dropped_from_its_comparison_alone() -> None:
+    """And named; the others' blocks all count."""
+    of = sweep(ratio(), growth())
+    blocks = measured(of, 0.5, 0.02)
+    place = of.arms.index(GRPC)
+    blocks[3] = with_arm(
+        blocks[3], place, answered=dict(blocks[3].arms[place].answered) | {"all": answered(100, errors={"internal": 9})}
+    )
+    found = judge(of, blocks)
+    one = found.judged["sockets ÷ gRPC"]
+    assert {number: refusals[0].gate for number, refusals in one.dropped.items()} == {4: 4}
+    assert (one.typical.n, found.judged["growth"].typical.n) == (9, 10)
+    assert found.judged["growth"].dropped == {}
+
+
+def test_a_refused_comparison_is_inconclusive() -> None:
+    """Gate 5: in the blocks' first halves the one is faster, in the second the other."""
+    of = sweep()
+    blocks = measured(of, 1.0, 0.005)
+    turned = []
+    for one in blocks:
+        slices = one.slices
+        slow = [
+            each * (2 if (number < 7) == (of.arms[arm] == SOCKETS) else 1)
+            for each, number, arm in zip(slices.sums_ns["all"], slices.round, slices.arm, strict=True)
+        ]
+        turned.append(replace(one, slices=replace(slices, sums_ns={"all": slow})))
+    assert judged(of, blocks).verdict is Verdict.EQUIVALENT
+    found = judged(of, turned)
+    assert [each.gate for each in found.refusals] == [5]
+    assert found.verdict is Verdict.INCONCLUSIVE
+
+
+def a_a(times: float, of_transport: float) -> Judgement:
+    """A sweep in which an A/A pair of sockets differs by one factor, and two kinds of ratios by another."""
+    pair, first, again = twins(read("sockets"), "same")
+    other = ratio(FIVE, first, "on sockets")
+    elsewhere = ratio(Arm(read("grpc clients=5")), GRPC, "on gRPC")
+    of = sweep(pair, other, elsewhere, limits=replace(LIMITS, equivalent_low=0.9, equivalent_high=1.1))
+    blocks = []
+    for at in range(10):
+        noise = math.exp(0.004 * SPREAD[at])
+        means = dict.fromkeys(of.arms, 100.0) | {again: 100 * times * noise, other.above: 100 * of_transport * noise}
+        blocks.append(block(of, means | {elsewhere.above: 100 * of_transport * noise}, at + 1))
+    return judge(of, blocks)
+
+
+def test_where_equal_arms_differ_no_smaller_effect_is_concluded() -> None:
+    """Gate 20: of their transport alone; larger ones stand; nothing is refused where equal arms are equal."""
+    small = a_a(1.05, 1.03)
+    assert small.judged["same sockets"].verdict is Verdict.SLOWER
+    assert small.judged["on sockets"].verdict is Verdict.INCONCLUSIVE
+    assert [each.gate for each in small.judged["on sockets"].refusals] == [20]
+    assert small.judged["on gRPC"].verdict is Verdict.SLOWER
+    assert a_a(1.05, 1.3).judged["on sockets"].verdict is Verdict.SLOWER
+    assert a_a(1.0, 1.03).judged["on sockets"].verdict is Verdict.SLOWER
+    assert a_a(1.0, 1.03).judged["same sockets"].verdict is Verdict.EQUIVALENT
+
+
+def test_what_gate_20_refuses_keeps_its_sweeps_limits() -> None:
+    """What counts as no difference is the sweep's."""
+    assert a_a(1.05, 1.03).judged["on sockets"].equivalent == (0.9, 1.1)
+
+
+def run(verdict: Verdict, low: float, high: float, against: float = 1.0) -> Judged:
+    """A comparison as a run judged it."""
+    estimate = Estimate(math.sqrt(low * high), low, high, 10)
+    return Judged(ratio(), {}, estimate, estimate, (Ruling(against, 0.001, verdict),))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "so"),
+    [
+        (run(Verdict.FASTER, 0.5, 0.6), run(Verdict.SLOWER, 1.2, 1.3), True),
+        (run(Verdict.FASTER, 0.97, 0.99), run(Verdict.SLOWER, 1.01, 1.03), True),
+        (run(Verdict.FASTER, 0.5, 0.6), run(Verdict.FASTER, 0.2, 0.3), False),
+        (run(Verdict.EQUIVALENT, 0.98, 1.02), run(Verdict.SLOWER, 1.2, 1.3), True),
+        (run(Verdict.EQUIVALENT, 0.98, 1.02), run(Verdict.INCONCLUSIVE, 1.06, 1.3), True),
+        (run(Verdict.EQUIVALENT, 0.98, 1.02), run(Verdict.SLOWER, 1.01, 1.2), False),
+        (run(Verdict.FASTER, 0.96, 0.99), run(Verdict.FASTER, 0.5, 0.9), True),
+        (run(Verdict.FASTER, 0.94, 0.99), run(Verdict.FASTER, 0.5, 0.9), False),
+        (run(Verdict.INCONCLUSIVE, 0.5, 2.0), run(Verdict.SLOWER, 1.2, 1.3), False),
+        (run(Verdict.GROWS, 1.2, 1.3), run(Verdict.FALLS, 0.7, 0.8), True),
+        (run(Verdict.FLAT, 0.98, 1.02), run(Verdict.GROWS, 1.2, 1.3), True),
+        (run(Verdict.SUBLINEAR, 2, 3, 5), run(Verdict.SUPERLINEAR, 6, 7, 5), True),
+        (run(Verdict.PROPORTIONAL, 4.9, 5.1, 5), run(Verdict.SUBLINEAR, 2, 3, 5), True),
+        (run(Verdict.PROPORTIONAL, 4.9, 5.1, 5), run(Verdict.SUBLINEAR, 4.7, 4.9, 5), False),
+    ],
+)
+def test_two_runs_contradict_each_other(one: Judged, other: Judged, so: bool) -> None:
+    """Whichever is named first."""
+    assert contradict(one, other) == so
+    assert contradict(other, one) == so
+
+
+def test_where_typical_and_whole_do_not_meet_both_are_to_be_said() -> None:
+    """Overlapping intervals say one thing."""
+    one = run(Verdict.FASTER, 0.5, 0.6)
+    assert not one.typical_is_not_whole
+    assert replace(one, whole=Estimate(0.8, 0.7, 0.9, 10)).typical_is_not_whole
+    assert replace(one, whole=Estimate(0.3, 0.2, 0.4, 10)).typical_is_not_whole

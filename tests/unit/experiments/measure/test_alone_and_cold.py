@@ -1,0 +1,65 @@
+"""Real servers by themselves and under cold runs: everything that a plan asks for is seen, and nothing is left."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from clients.load.run import fleet
+from experiments.design.alone import Alone, LoneServer
+from experiments.design.cold import Cold, ColdCell
+from experiments.design.setting import setting
+from experiments.measure import alone, cold
+from experiments.measure.bench import bench
+from experiments.results.cold import rows
+from stock_service.rpc.transports import TRANSPORTS
+
+pytestmark = pytest.mark.slow
+
+CATALOG = """
+[[stocks]]
+name = "GameStart"
+price = 15.99
+volume_limit = 1000000
+"""
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Path:
+    """A file with one stock."""
+    file = tmp_path / "catalog.toml"
+    file.write_text(CATALOG)
+    return file
+
+
+@pytest.mark.usefixtures("no_leaks")
+@pytest.mark.parametrize("service", ["stock", "echo"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_server_by_itself_is_seen_with_every_number_of_connections(
+    transport: str, service: str, catalog: Path
+) -> None:
+    """Its start, and its memory and processor time over the whole watch; whatever it serves."""
+    of = setting(transport=transport, service=service, mix="lookup" if service == "stock" else "echo")
+    plan = Alone("study", "part", (LoneServer(of, (3, 20)),), 1, 0.05)
+    (server,) = alone.measure(plan, 1, bench(catalog)).servers
+    assert server.ready_ms > 1
+    assert [held.connections for held in server.held] == [0, 3, 20]
+    for held in server.held:
+        assert held.resident_mib > 1
+        assert held.threads >= 1
+        assert 50_000_000 <= held.watched_ns < 30e9
+        assert 0 <= held.cpu_ns <= held.watched_ns
+
+
+def test_a_cold_block_has_every_run(catalog: Path) -> None:
+    """Each cell as often as planned, all calls answered; the warming run is not among them."""
+    fleet.warm()
+    cells = tuple(ColdCell(setting(transport=each), calls, 2) for each in TRANSPORTS for calls in (1, 5))
+    plan = Cold("study", "part", cells, blocks=1, warm_up_calls=3)
+    block = cold.measure(plan, 1, bench(catalog))
+    assert Counter(each.cell for each in block.runs) == dict.fromkeys(range(len(cells)), 2)
+    assert tuple(each.cell for each in block.runs) == plan.order(1)
+    for each in block.runs:
+        assert each.run.outcomes == {"OK": cells[each.cell].calls}
+        assert each.machine.duration_s > 0
+    assert [(row.cell, row.runs, row.errors) for row in rows(plan, block)] == [(cell, 2, 0) for cell in cells]

@@ -1,0 +1,89 @@
+"""The bench: what starts the server of an arm, and that a whole block is measured on real ones."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.design.arms import Arm, Group
+from experiments.design.factors import FACTORS
+from experiments.design.setting import read
+from experiments.design.sweep import Slices, Sweep
+from experiments.judge import gates
+from experiments.measure.bench import bench, server_command
+from experiments.measure.block import load_plan, measure
+from experiments.results import rows
+from experiments.results.observed import KEPT
+
+CATALOG = Path("experiments/studies/stock/catalog.toml")
+
+
+def words(text: str) -> list[str]:
+    """Of the server's command, behind the module."""
+    command = list(server_command(Arm(read(text)).server, CATALOG))
+    assert command[:2] == [sys.executable, "-m"]
+    return command[2:]
+
+
+def test_the_stock_service_is_served_as_the_setting_says() -> None:
+    """What is at its default is not said; the load's levels are none of the server's."""
+    plain = ["experiments.services", "serve", "stock", "--transport", "grpc", "--port", "0", "--catalog", str(CATALOG)]
+    assert words("grpc") == plain
+    assert words("grpc clients=5 updater=yes") == plain
+    assert words("grpc workers=4 locking=per-stock") == [*plain, "--workers", "4", "--locking", "per-stock"]
+
+
+def test_another_service_is_served_by_its_own_program() -> None:
+    """Which has no stocks; a slowed one computes longer."""
+    served = ["experiments.services", "serve", "echo", "--transport", "sockets", "--port", "0"]
+    assert words("sockets service=echo mix=echo") == served
+    assert words("sockets service=echo extra_us=12.5") == [*served, "--extra-us", "12.5"]
+
+
+def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
+    """So that ``load_plan`` may give them as they are."""
+    arm = Arm(
+        read(
+            "grpc clients=3 connections=2 connection=per-request mix=lookup=1,trade=3 "
+            "choice=zipf client=lean rate_hz=50 arrivals=constant"
+        )
+    )
+    plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
+    assert (plan.transport, plan.clients, plan.connections_per_client) == ("grpc", 3, 2)
+    assert (plan.connection, plan.mix, plan.choice) == ("per-request", {"lookup": 1, "trade": 3}, "zipf")
+    assert (plan.client, plan.rate_hz, plan.arrivals, plan.seed) == ("lean", 50, "constant", 7)
+    silent = [name for name, factor in FACTORS.items() if factor.of == "load" and not factor.plan(arm.setting[name])]
+    assert silent == ["updater"]  # who is a process of its own
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_block_is_measured_on_real_servers() -> None:
+    """Slices are kept, every request is answered, and no gate has anything against it, whatever the arms."""
+    arms = [
+        Arm(read(text))
+        for text in (
+            "sockets",
+            "sockets clients=2 updater=yes",
+            "sockets client=lean connections=3",
+            "sockets service=echo mix=echo",
+        )
+    ]
+    patient = Slices(lead_s=0.03, reserve_s=0.06)  # other tests run beside this one
+    sweep = Sweep("try", "try", (Group(tuple(arms)),), (), rounds=4, looks=(1,), turns=patient)
+    told: list[float] = []
+    block = measure(sweep, 1, 1, bench(CATALOG), told.append)
+    assert told == [0.25, 0.5, 0.75, 1.0]
+    assert len(block.slices.arm) == 16
+    assert len(block.rounds) == 4
+    for place, arm in enumerate(arms):
+        kept = [
+            fate
+            for fate, each in zip(block.slices.fate, block.slices.arm, strict=True)
+            if each == place and fate == KEPT
+        ]
+        assert kept, arm.name
+        assert block.arms[place].answered["all"].times.count > 10
+        assert [refusal for refusal in gates.arm_refusals(sweep, block, arm) if refusal.gate != 3] == []
+    assert block.arms[3].answered["echo"].outcomes
+    assert len(list(rows.rows(sweep, block))) == 8

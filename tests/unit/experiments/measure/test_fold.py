@@ -1,0 +1,227 @@
+"""Folding: which requests count, what becomes of a slice, and what the requests of a slice are worth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
+from clients.load.plan.turns import Turn, TurnLoad
+from clients.load.record.turn_records import Requests, TurnRecords
+from experiments.measure.fold import effective, fold, mean_responses_s
+from experiments.results.observed import ALL, ANSWERED_LATE, KEPT, SILENT, STARTED_LATE, ArmSeen, SliceColumns
+
+US = 1_000
+
+TURNS = tuple(
+    Turn(load, begin, begin + 10 * US, begin + 110 * US, begin + 140 * US)
+    for load, begin in ((0, 1000 * US), (1, 1140 * US), (0, 1280 * US))
+)
+
+OK, UNAVAILABLE = 1, FAULT_FIRST + 14
+
+
+def load(clients: int = 1, mix: Sequence[str] = ("lookup",), connections: int = 1, updates: bool = False) -> TurnLoad:
+    """A load of that many clients."""
+    plan = LoadPlan(
+        "sockets",
+        ("127.0.0.1", 1),
+        clients,
+        dict.fromkeys(mix, 1.0),
+        ("GameStart",),
+        0.0,
+        1.0,
+        connections_per_client=connections,
+        client="library",
+    )
+    return TurnLoad(plan, None, 0.02 if updates else None)
+
+
+@dataclass
+class Wrote:
+    """What a connection wrote down, request by request: sent and done in µs, and the outcome."""
+
+    requests: list[tuple[float, float, int]] = field(default_factory=list)
+
+    def closed_loop(self, turn: Turn, response_us: float, think_us: float = 0.0, outcome: int = OK) -> "Wrote":
+        """Requests one behind the other, from a turn's begin until all that counted are answered."""
+        now_us = turn.begin_ns / US
+        while now_us * US < turn.last_ns:
+            self.requests.append((now_us, now_us + response_us, outcome))
+            now_us += response_us + think_us
+        return self
+
+    def taken(self) -> Requests:
+        """As arrays."""
+        sent, done, outcomes = zip(*self.requests, strict=True) if self.requests else ((), (), ())
+        sent_ns, done_ns = (np.array([round(each * US) for each in column], dtype=np.int64) for column in (sent, done))
+        return Requests(0, sent_ns, done_ns, np.array(outcomes, dtype=np.uint8))
+
+
+def report(client: int, *connections: Wrote, cpu_ns: int = 0) -> TurnRecords:
+    """A process's."""
+    clock = np.full(len(TURNS), cpu_ns, dtype=np.int64)
+    return TurnRecords(client, tuple(each.taken() for each in connections), clock, 2 * clock, 3 * clock)
+
+
+def folded(
+    reports: Sequence[TurnRecords], loads: Sequence[TurnLoad] = (load(), load())
+) -> tuple[SliceColumns, list[ArmSeen]]:
+    """The three turns above, in one round."""
+    return fold([(0, 0), (0, 0), (0, 1)], TURNS, loads, reports)
+
+
+def usual(response_us: float = 10.0, think_us: float = 0.0) -> Wrote:
+    """A connection that sends in every turn."""
+    wrote = Wrote()
+    for turn in TURNS:
+        wrote.closed_loop(turn, response_us, think_us)
+    return wrote
+
+
+def test_a_request_counts_if_it_was_sent_in_the_counted_part() -> None:
+    """On its first moment, not on its last; and whenever it was answered within the slice."""
+    wrote = usual()
+    slices, arms = folded([report(0, wrote)])
+    assert slices.fate == [KEPT] * 3
+    assert slices.counts[ALL] == [10, 10, 10]  # at 10, 20, … 100 µs of each
+    assert slices.sums_ns[ALL] == [100 * US] * 3
+    assert slices.requests == [11, 11, 11]
+    assert arms[0].answered[ALL].times.count == 20
+    assert arms[1].answered[ALL].times.sum_ns == 100 * US
+    edge = Wrote([*wrote.requests, (1110, 1120, OK), (1109.999, 1110.999, OK)])
+    assert folded([report(0, edge)])[0].counts[ALL] == [11, 10, 10]
+
+
+def test_a_connection_that_begins_late_spoils_its_slice() -> None:
+    """One of two is enough; the others' slices are kept, and its requests are in no time."""
+    late = Wrote([each for each in usual().requests if not 1140 <= each[0] < 1151])
+    slices, arms = folded([report(0, usual()), report(1, late)], [load(2), load(2)])
+    assert slices.fate == [KEPT, STARTED_LATE, KEPT]
+    assert arms[1].answered[ALL].times.count == 0
+    assert arms[0].answered[ALL].times.count == 40
+
+
+def test_a_counted_request_that_is_answered_late_spoils_its_slice() -> None:
+    """At the slice's end it is in time; one that did not count may take as long as it likes."""
+    for sent_us, done_us, fate in (
+        (1100, 1140, KEPT),
+        (1100, 1140.001, ANSWERED_LATE),
+        (1115, 1139, KEPT),
+        (1115, 9000, KEPT),
+    ):
+        wrote = Wrote([*usual().requests[:-12], *usual().requests[-11:], (sent_us, done_us, OK)])
+        assert folded([report(0, wrote)])[0].fate[0] == fate
+
+
+def test_a_slice_without_a_counted_request_is_silent() -> None:
+    """Though its connection had begun."""
+    wrote = Wrote([each for each in usual().requests if each[0] <= 1140 or each[0] >= 1280])
+    slices, arms = folded([report(0, wrote)])
+    assert slices.fate == [KEPT, SILENT, KEPT]
+    assert slices.counts[ALL] == [10, 0, 10]
+    assert (arms[1].span_ns, arms[1].answered[ALL].effective) == (0, 0)
+
+
+def test_a_client_that_never_wrote_anything_spoils_its_slices() -> None:
+    """It is no client less, it is a load that was not."""
+    slices, _ = folded([report(0, usual()), report(1, Wrote())], [load(2), load(1)])
+    assert slices.fate == [STARTED_LATE, KEPT, STARTED_LATE]
+
+
+def test_a_lost_slice_still_says_how_slow_its_arm_is() -> None:
+    """So that the slices to come are long enough for it; a silent one says nothing."""
+    wrote = Wrote().closed_loop(TURNS[0], 10).closed_loop(TURNS[1], 60)
+    slices, _ = folded([report(0, wrote), report(1, Wrote())], [load(1), load(2)])
+    assert slices.fate == [KEPT, STARTED_LATE, SILENT]
+    assert mean_responses_s(slices) == pytest.approx([10e-6, 60e-6, 0.0])
+
+
+def test_faults_are_counted_by_kind_and_are_in_no_time() -> None:
+    """Nor among the requests that were answered."""
+    wrote = usual()
+    wrote.requests[3] = (wrote.requests[3][0], wrote.requests[3][1], UNAVAILABLE)
+    slices, arms = folded([report(0, wrote)])
+    assert slices.counts[ALL] == [9, 10, 10]
+    assert slices.requests[0] == 10
+    assert arms[0].answered[ALL].errors == {"unavailable": 1}
+    assert arms[0].answered[ALL].outcomes == {"OK": 19}
+
+
+def test_request_types_are_told_apart() -> None:
+    """By the place in their load's mix, which another load may have in another order."""
+    mixed = [load(mix=("lookup", "trade")), load(mix=("trade",))]
+    wrote = usual()
+    for place in range(0, 11, 2):  # of the first turn: trades
+        sent, done, _ = wrote.requests[place]
+        wrote.requests[place] = (sent, done, TYPE_STEP + OK)
+    slices, arms = folded([report(0, wrote)], mixed)
+    assert slices.counts["lookup"] == [5, 0, 10]
+    assert slices.counts["trade"] == [5, 10, 0]
+    assert slices.counts[ALL] == [10, 10, 10]
+    assert arms[0].answered["trade"].times.count == 5
+    assert list(arms[1].answered) == ["trade", ALL]
+
+
+def test_think_and_response_times_fill_the_span() -> None:
+    """From the first counted send of each connection to its last counted reply, slice by slice."""
+    wrote = usual(response_us=7, think_us=3)
+    _, arms = folded([report(0, wrote), report(1, usual(response_us=10))], [load(2), load(2)])
+    of_all = arms[1].answered[ALL].times
+    assert arms[1].think_ns == 9 * 3 * US  # ten requests of the first connection; the second does not think
+    assert arms[1].span_ns == (9 * 10 + 7) * US + 100 * US
+    assert of_all.sum_ns + arms[1].think_ns == arms[1].span_ns
+    assert (arms[0].think_ns, arms[0].span_ns) == (2 * arms[1].think_ns, 2 * arms[1].span_ns)
+
+
+def test_clocks_of_all_clients_are_added_up() -> None:
+    """Slice by slice; the updater's are nobody's."""
+    slices, _ = folded([report(0, usual(), cpu_ns=5), report(1, usual(), cpu_ns=2)], [load(2), load(2)])
+    assert (slices.client_cpu_ns, slices.server_cpu_ns, slices.wire_bytes) == ([7] * 3, [14] * 3, [21] * 3)
+    alone, _ = folded([report(0, usual(), cpu_ns=5), report(1, usual(), cpu_ns=2)])
+    assert alone.client_cpu_ns == [5] * 3
+    assert slices.active_ns == [110 * US] * 3
+    assert slices.counted_ns == [100 * US] * 3
+
+
+def test_updates_count_for_the_load_in_whose_slice_they_were_sent() -> None:
+    """Failed ones too, apart; they are in no times."""
+    updates = Wrote([(1005, 1010, OK), (1100, 1110, UNAVAILABLE), (1150, 1160, OK), (1300, 1310, OK)])
+    slices, arms = folded([report(0, usual()), report(1, updates)], [load(updates=True), load()])
+    assert [(arm.updates, arm.update_errors) for arm in arms] == [(3, 1), (1, 0)]
+    assert slices.counts[ALL] == [10] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stall_share", [0.0, 0.05])
+def test_requests_of_a_slice_are_worth_as_many_as_their_p99_varies(stall_share: float) -> None:
+    """In 400 simulated blocks the share above the true p99 varies as that of so many independent requests would.
+
+    Without stalls that is all of them; where a stall slows a run of a slice's requests together, a fraction.
+    """
+    rng = np.random.default_rng(1)
+    slices, each = 60, 100
+    clusters = np.repeat(np.arange(slices), each)
+
+    def block() -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        times = rng.exponential(100_000, (slices, each))
+        stalled = rng.random(slices) < stall_share
+        times[stalled, 40:60] += 5_000_000
+        return np.rint(times).astype(np.int64).ravel()
+
+    blocks = [block() for _ in range(400)]
+    truth = np.percentile(np.concatenate(blocks), 99)
+    beyond = np.array([(times > truth).mean() for times in blocks])
+    worth = 0.01 * 0.99 / beyond.var(ddof=1)
+    said = float(np.median([effective(times, clusters) for times in blocks]))
+    assert 0.75 < said / min(worth, slices * each) < 1.35
+    assert (worth < 0.2 * slices * each) == bool(stall_share)
+
+
+def test_few_slices_say_nothing_of_their_dependence() -> None:
+    """One, none, and values that are all alike."""
+    assert effective(np.zeros(0, np.int64), np.zeros(0, np.int64)) == 0
+    assert effective(np.arange(100), np.zeros(100, np.int64)) == 100
+    assert effective(np.ones(100, np.int64), np.arange(100) // 10) == 100

@@ -1,0 +1,200 @@
+"""Programs: started, pinned, accounted for, and always gone afterwards, whatever they do."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import psutil
+import pytest
+
+from experiments.measure.programs import Program, ProgramFailed, kept_to
+from experiments.results.machine import cores
+
+GOOD = "import signal,sys; signal.signal(15, lambda *_: sys.exit(0)); print('ready 127.0.0.1:5', flush=True)"
+WAIT = "; signal.pause()"
+
+
+def python(source: str, cpus: tuple[int, ...] | None = None) -> Program:
+    """A program given as Python, in an interpreter that starts quickly."""
+    return Program([sys.executable, "-S", "-E", "-c", source], cpus)
+
+
+def gone(pid: int) -> bool:
+    """Whether no such process is left, not even to be reaped."""
+    return not psutil.pid_exists(pid)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
+    """The contract kept: ready line, SIGTERM, exit 0."""
+    with python(GOOD + WAIT) as program:
+        assert program.ready() == ("127.0.0.1", 5)
+        assert program.memory_mib() > 1
+        assert program.threads() == 1
+    assert gone(program.pid)
+    program.stop()
+
+
+@pytest.mark.usefixtures("no_leaks")
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import sys; print('no catalog', file=sys.stderr); sys.exit(2)", "exit code 2; it said: no catalog"),
+        ("print('hello', flush=True); import signal; signal.pause()", "'hello', not ready HOST:PORT"),
+        ("print('serving 127.0.0.1:5', flush=True); import signal; signal.pause()", "not ready HOST:PORT"),
+        ("print('ready nowhere', flush=True); import signal; signal.pause()", "'ready nowhere', not ready"),
+        ("print('r' * 5000, flush=True); import signal; signal.pause()", "over 4096 bytes"),
+        ("import signal; signal.pause()", "no first line within 0.1 s"),
+    ],
+)
+def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: str) -> None:
+    """It ends, says something else, says too much or says nothing: one line of error, and nothing left running."""
+    program = python(source)
+    with pytest.raises(ProgramFailed, match=message), program:
+        program.ready(timeout_s=0.1 if "no first line" in message else 10)
+    assert gone(program.pid)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_program_that_ignores_sigterm_is_killed_and_reported() -> None:
+    """After the bound, and not before."""
+    program = python("import signal; signal.signal(15, signal.SIG_IGN); print('ready h:1', flush=True)" + WAIT)
+    program.ready()
+    with pytest.raises(ProgramFailed, match=r"within 0\.05 s of SIGTERM, and was killed"):
+        program.stop(timeout_s=0.05)
+    assert gone(program.pid)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_bad_exit_code_after_sigterm_is_reported() -> None:
+    """A server that could not drain gave no sound run."""
+    program = python(GOOD.replace("sys.exit(0)", "sys.exit(1)") + WAIT)
+    program.ready()
+    with pytest.raises(ProgramFailed, match="exit code 1"):
+        program.stop()
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_an_error_inside_with_stays_the_error_and_the_program_is_gone() -> None:
+    """What the program did wrong besides is a note on it."""
+    program = python(GOOD.replace("sys.exit(0)", "sys.exit(1)") + WAIT)
+    program.ready()
+    with pytest.raises(KeyError) as caught, program:
+        raise KeyError("mine")
+    assert "exit code 1" in caught.value.__notes__[0]
+    assert gone(program.pid)
+
+
+@pytest.mark.usefixtures("no_leaks")
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
+def test_a_program_that_cannot_be_pinned_is_reported_and_gone() -> None:
+    """Here: to a core that no machine has."""
+    before = psutil.Process().children()
+    with pytest.raises(ProgramFailed, match="cannot be kept to cores 100000"):
+        python(GOOD + WAIT, (100_000,))
+    assert psutil.Process().children() == before
+
+
+def test_a_program_that_is_not_there_is_reported() -> None:
+    """One line, with its name's place in the command."""
+    with pytest.raises(ProgramFailed, match="did not start"):
+        Program(["/no/such/program"])
+
+
+def test_processor_time_counts_every_thread_dead_ones_included() -> None:
+    """A thread that spun 50 ms and ended is in it; sleeping is not."""
+    spin = "import threading,time\ndef spin():\n while time.thread_time() < 0.05: pass\n"
+    threads = "t = threading.Thread(target=spin); t.start(); t.join()\n"
+    with python(spin + threads + GOOD + "\nwhile True: signal.pause()") as program:
+        program.ready()
+        before_s = program.cpu_s()
+        assert 0.05 <= before_s < 1
+        assert program.cpu_s() - before_s < 0.01
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
+def test_a_program_is_pinned_before_it_has_threads() -> None:
+    """All of its threads are on the core it was given."""
+    core = cores()[-1]
+    with python("import threading; threading.Timer(30, print).start(); " + GOOD + WAIT, (core,)) as program:
+        program.ready()
+        for thread in psutil.Process(program.pid).threads():
+            assert os.sched_getaffinity(thread.id) == {core}
+        with pytest.raises(ProgramFailed):  # its timer keeps it from exiting
+            program.stop(timeout_s=0.05)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(cores()) < 2, reason="this system pins nothing, or has one core"
+)
+def test_a_program_has_its_cores_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It inherits them: there is no moment in which a thread of its own could begin on another."""
+    core, before, began = cores()[-1], os.sched_getaffinity(0), []
+    start = subprocess.Popen
+
+    def starting(*arguments: Any, **options: Any) -> Any:
+        began.append(os.sched_getaffinity(0))
+        return start(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", starting)
+    with python(GOOD + WAIT, (core,)) as program:
+        program.ready()
+    assert began == [{core}]
+    assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(cores()) < 2, reason="this system pins nothing, or has one core"
+)
+def test_a_signal_right_behind_the_pinning_leaves_the_thread_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pinning may wait for a core: what came meanwhile is heard as soon as it has."""
+    before, pin = os.sched_getaffinity(0), os.sched_setaffinity
+
+    def pin_and_hear(process: int, cpus: Iterable[int]) -> None:
+        pin(process, cpus)
+        if set(cpus) != before:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "sched_setaffinity", pin_and_hear)
+    with pytest.raises(KeyboardInterrupt), kept_to(cores()[-1:]):
+        pass
+    assert os.sched_getaffinity(0) == before
+
+
+def test_threads_and_open_connections_are_counted() -> None:
+    """Connections to the port that is asked for, made and not yet closed; not those to another, nor the listener."""
+    listen = "import socket,threading; a, b = (socket.create_server(('127.0.0.1', 0)) for _ in 'ab')\n"
+    accept = "kept = []\nfor s in (a, a, b): kept.append(s.accept()[0])\n"
+    more = "for _ in 'ab': threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    say = "print(a.getsockname()[1], b.getsockname()[1], flush=True)\n"
+    wait = more + "print('ready 127.0.0.1:5', flush=True)\nsignal.pause()"
+    handler = "import signal,sys; signal.signal(15, lambda *_: sys.exit(0))\n"
+    with python(listen + handler + say + accept + wait) as program, contextlib.ExitStack() as made:
+        ports = [int(port) for port in program.first_line(10).split()]
+        for port in (ports[0], *ports):
+            made.enter_context(socket.create_connection(("127.0.0.1", port)))
+        program.ready(10)
+        assert [program.connections(("127.0.0.1", port)) for port in ports] == [2, 1]
+        assert program.threads() == 3
+
+
+def test_a_program_that_is_gone_is_reported_whatever_is_asked_of_it() -> None:
+    """By its name, and with what it said; not as another library's error."""
+    program = python("import sys; print('out of memory', file=sys.stderr); sys.exit(3)")
+    psutil.Process(program.pid).wait(10)  # reaps it
+    for ask in (program.threads, program.memory_mib, program.cpu_s, lambda: program.connections(("h", 1))):
+        with pytest.raises(ProgramFailed, match=r"is gone; it said: out of memory"):
+            ask()
+    with contextlib.suppress(ProgramFailed):
+        program.stop()
+
+
+def test_a_program_does_not_get_the_terminals_interrupt() -> None:
+    """It is in a session of its own: Ctrl-C reaches the experiment, which then stops it."""
+    with python(GOOD + WAIT) as program:
+        program.ready()
+        assert os.getsid(program.pid) == program.pid != os.getsid(0)

@@ -1,0 +1,39 @@
+"""What the requests of an arm's windows are worth for a percentile."""
+
+import numpy as np
+import pytest
+
+from clients.load.record.times import Times
+from experiments.measure.fold import effective as of_slices
+from experiments.measure.windows import effective
+
+
+def windows(scale: float) -> list[list[int]]:
+    """Response times of 40 windows of 500 requests each, whose levels differ by a lognormal factor of that scale."""
+    rng = np.random.default_rng(3)
+    return [(level * rng.lognormal(12, 0.3, 500)).astype(np.int64).tolist() for level in rng.lognormal(0, scale, 40)]
+
+
+def merged(parts: list[list[int]]) -> tuple[Times, list[Times]]:
+    """All windows together, and each."""
+    total, each = Times(), []
+    for part in parts:
+        each.append(Times())
+        each[-1].record(np.array(part))
+        total.merge(each[-1])
+    return total, each
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.3])
+def test_windows_are_clusters_as_slices_are(scale: float) -> None:
+    """From histograms alone, the same as from every request's own time."""
+    parts = windows(scale)
+    exact = of_slices(np.concatenate([np.array(part) for part in parts]), np.repeat(np.arange(40), 500))
+    assert effective(*merged(parts)) == pytest.approx(exact, rel=0.1)
+
+
+def test_windows_that_differ_are_worth_less() -> None:
+    """Independent requests are worth their number, nearly; those of a few slow windows far less."""
+    assert effective(*merged(windows(0.0))) > 10_000
+    assert effective(*merged(windows(0.3))) < 3_000
+    assert effective(Times(), []) == 0

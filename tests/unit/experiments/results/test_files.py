@@ -1,0 +1,181 @@
+"""A sweep's folder: what is written is read back, what was edited is refused, what a crash cut off is dropped."""
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from experiments.design.arms import Arm, Comparison, Group
+from experiments.design.factors import FACTORS
+from experiments.design.limits import LIMITS
+from experiments.design.setting import read
+from experiments.design.sweep import Slices, Sweep, Windows
+from experiments.judge.verdicts import judge
+from experiments.results import files
+from experiments.results.observed import Block
+from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, same, sweep
+
+FIVE = Arm(read("sockets clients=5 arrivals=constant"))
+
+WHOLE = Sweep(
+    "stock",
+    "main",
+    (Group((SOCKETS, GRPC), times=4), Group((SOCKETS, FIVE), every=2), Group((same().above, SOCKETS))),
+    (
+        ratio(),
+        Comparison("growth", "5 ÷ 1", FIVE, SOCKETS, ("clients", "arrivals"), "growth", "cpu", "trade", "growth"),
+        same(),
+    ),
+    rounds=7,
+    looks=(10, 14),
+    seed=3,
+    limits=replace(LIMITS, trimmed=0.1),
+    apart_from=0.25,
+)
+
+MEANS = dict.fromkeys(WHOLE.arms, 100.0)
+
+
+def seen(one: Block) -> str:
+    """A block as text that equal ones share; histograms have no equality of their own."""
+    return str(msgspec.json.encode(one, enc_hook=files._encoded))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A sweep with two blocks."""
+    files.write_sweep(tmp_path, WHOLE)
+    for number in (1, 2):
+        files.append_block(tmp_path, block(WHOLE, MEANS, number))
+    return tmp_path
+
+
+@pytest.mark.parametrize("turns", [Slices(), Slices(0.05, 0.004, 0.01), Windows(), Windows(0.2, 3.0)])
+def test_a_sweep_reads_back(tmp_path: Path, turns: Slices | Windows) -> None:
+    """The very same, its limits and its copies of arms too."""
+    sweep = replace(WHOLE, turns=turns, timeline=True)
+    files.write_sweep(tmp_path, sweep)
+    assert files.read_sweep(tmp_path) == sweep
+
+
+def test_blocks_read_back(folder: Path) -> None:
+    """All that was seen of them, in order, and so they are judged alike."""
+    blocks = files.read_blocks(folder)
+    assert [seen(each) for each in blocks] == [seen(block(WHOLE, MEANS, number)) for number in (1, 2)]
+    before = judge(WHOLE, [block(WHOLE, MEANS, number) for number in (1, 2)])
+    assert (
+        judge(files.read_sweep(folder), blocks).judged["sockets ÷ gRPC"].typical
+        == before.judged["sockets ÷ gRPC"].typical
+    )
+
+
+def test_a_factor_that_an_old_file_does_not_have_is_at_its_default(folder: Path) -> None:
+    """Even one that follows from the transport; so a recording never has to be thrown away."""
+    file = folder / files.SWEEP_FILE
+    document = json.loads(file.read_text(encoding="utf-8"))
+    for arm in document["arms"]:
+        for name in ("executor", "connection", "choice"):
+            del arm["levels"][name]
+    file.write_text(json.dumps(document), encoding="utf-8")
+    assert files.read_sweep(folder) == WHOLE
+    assert set(document["arms"][0]["levels"]) < set(FACTORS)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda document: document | {"format": 2}, "got 'format 2', allowed: format 1: measure it anew"),
+        (lambda document: {k: v for k, v in document.items() if k != "format"}, "got 'format None'"),
+        (lambda document: document | {"arms": []}, "IndexError"),
+        (lambda document: document | {"looks": [14, 10]}, "ascending"),
+        (lambda document: document | {"rounds": "many"}, "rounds"),
+        (lambda document: [document], "got"),
+        (lambda document: document | {"arms": [{"levels": {"colour": "red"}}, *document["arms"]]}, "colour"),
+        (lambda document: document | {"arms": [{"levels": {"workers": 0}}, *document["arms"]]}, "workers"),
+    ],
+)
+def test_a_sweep_that_cannot_be_read_is_refused_in_one_line(
+    folder: Path, change: Callable[[dict[str, object]], object], said: str
+) -> None:
+    """Another version's by its number."""
+    file = folder / files.SWEEP_FILE
+    file.write_text(json.dumps(change(json.loads(file.read_text(encoding="utf-8")))), encoding="utf-8")
+    with pytest.raises(UsageError) as refused:
+        files.read_sweep(folder)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
+    """By what is missing; without blocks there is none."""
+    with pytest.raises(UsageError, match=r"no sweep\.json"):
+        files.read_sweep(tmp_path)
+    assert files.read_blocks(tmp_path) == ()
+
+
+def lines(folder: Path) -> list[bytes]:
+    """Of the blocks."""
+    return gzip.decompress((folder / files.BLOCKS_FILE).read_bytes()).splitlines(keepends=True)
+
+
+def test_an_edited_line_is_refused(folder: Path) -> None:
+    """A digit, whichever; the line is named."""
+    first, second = lines(folder)
+    edited = second.replace(b'"calibration_us":2000.0', b'"calibration_us":1000.0')
+    assert edited != second
+    (folder / files.BLOCKS_FILE).write_bytes(gzip.compress(first) + gzip.compress(edited))
+    with pytest.raises(UsageError, match="line 2: got 'a block that was edited'"):
+        files.read_blocks(folder)
+
+
+def test_a_block_of_another_sweep_is_refused(folder: Path) -> None:
+    """What was asked for is a part of what is signed."""
+    files.write_sweep(folder, replace(WHOLE, limits=LIMITS))
+    with pytest.raises(UsageError, match="got 'a sweep that was edited after block 1'"):
+        files.read_blocks(folder)
+
+
+def test_what_a_crash_cut_off_is_dropped(folder: Path) -> None:
+    """Wherever it cut: whole blocks stay, and the next is written behind them."""
+    file = folder / files.BLOCKS_FILE
+    content = file.read_bytes()
+    files.append_block(folder, block(WHOLE, MEANS, 3))
+    third = file.read_bytes()[len(content) :]
+    for cut in (1, 2, 9, 10, 11, len(third) // 2, len(third) - 9, len(third) - 1):
+        file.write_bytes(content + third[:cut])
+        assert [each.number for each in files.read_blocks(folder)] == [1, 2]
+        files.drop_torn(folder)
+        files.append_block(folder, block(WHOLE, MEANS, 4))
+        assert [each.number for each in files.read_blocks(folder)] == [1, 2, 4]
+
+
+def test_damage_before_the_end_is_no_torn_end(folder: Path) -> None:
+    """It is said, and nothing is dropped."""
+    file = folder / files.BLOCKS_FILE
+    content = bytearray(file.read_bytes())
+    content[len(content) // 4] ^= 0xFF
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match="damage behind block 0"):
+        files.read_blocks(folder)
+    with pytest.raises(UsageError, match="damage"):
+        files.drop_torn(folder)
+    assert file.read_bytes() == content
+
+
+def test_the_last_attempt_of_a_block_counts(folder: Path) -> None:
+    """In the blocks' order."""
+    files.append_block(folder, block(WHOLE, MEANS, 1, attempt=2))
+    blocks = files.read_blocks(folder)
+    assert [(each.number, each.attempt) for each in blocks] == [(1, 1), (2, 1), (1, 2)]
+    assert [(each.number, each.attempt) for each in files.counting(blocks)] == [(1, 2), (2, 1)]
+
+
+def test_a_sweep_of_defaults_reads_back(tmp_path: Path) -> None:
+    """The plainest."""
+    files.write_sweep(tmp_path, sweep())
+    assert files.read_sweep(tmp_path) == sweep()

@@ -1,0 +1,73 @@
+"""Rows: a tidy line for each block, arm and request type, that says what the block holds."""
+
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+
+from experiments.design.factors import FACTORS
+from experiments.design.setting import read
+from experiments.results.observed import ANSWERED_LATE, SILENT, Window
+from experiments.results.rows import COLUMNS, rows, table
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, sweep, with_arm, with_slices
+
+OF = sweep()
+MEANS = {SOCKETS: 100.0, GRPC: 400.0}
+
+
+def test_every_arm_and_request_type_of_every_block_has_a_row() -> None:
+    """Every column in each, and ``all`` of an arm last."""
+    read_back = list(csv.DictReader(io.StringIO(table(OF, [block(OF, MEANS, 1), block(OF, MEANS, 2)]))))
+    assert [(row["block"], row["arm"], row["request"]) for row in read_back] == [
+        (number, arm, request) for number in "12" for arm in ("sockets", "grpc") for request in ("lookup", "all")
+    ]
+    assert list(read_back[0]) == list(COLUMNS)
+    assert len(set(COLUMNS)) == len(COLUMNS)
+
+
+def test_a_rows_factors_read_back_as_its_setting() -> None:
+    """Whatever its arm."""
+    for row, arm in zip(list(rows(OF, block(OF, MEANS)))[::2], OF.arms, strict=True):
+        assert read(" ".join(f"{name}={row[name]}" for name in FACTORS)) == arm.setting
+
+
+def test_a_row_says_what_was_seen() -> None:
+    """Of requests, slices, server and machine."""
+    own = next(rows(OF, block(OF, MEANS)))
+    assert own["count"] == 15 * 200
+    assert own["response_us_mean"] == pytest.approx(100)
+    assert own["response_us_p50"] == pytest.approx(100, rel=1e-3)
+    assert own["throughput_hz"] == pytest.approx(10_000)
+    assert own["server_cpu_us"] == pytest.approx(40)
+    assert own["wire_bytes"] == pytest.approx(180)
+    assert own["client_cpu_share"] == pytest.approx(0.2)
+    assert (own["slices_kept"], own["slices_lost"], own["server_threads"], own["pinned"]) == (15, "", 10, 1)
+
+
+def test_n_over_x_is_of_all_requests() -> None:
+    """Connections ÷ throughput: what Little's law makes of it."""
+    by_request = {row["request"]: row["n_over_x_us"] for row in rows(OF, block(OF, MEANS)) if row["arm"] == "sockets"}
+    assert by_request == {"lookup": None, "all": pytest.approx(100)}
+
+
+def test_lost_slices_are_counted_by_their_fate_and_have_no_time() -> None:
+    """Throughput is over those that were kept."""
+    one = block(OF, MEANS)
+    own = [place for place, arm in enumerate(one.slices.arm) if arm == 0]
+    fate = list(one.slices.fate)
+    fate[own[0]], fate[own[3]], fate[own[5]] = ANSWERED_LATE, SILENT, ANSWERED_LATE
+    row = next(rows(OF, with_slices(one, fate=fate)))
+    assert (row["slices_kept"], row["slices_lost"]) == (12, "answered late:2 silent:1")
+    assert row["throughput_hz"] == pytest.approx(3000 / (12 * 0.02))
+
+
+def test_what_was_not_measured_is_an_empty_cell() -> None:
+    """A server that was not ours to look at, a lateness that a closed loop does not have, an arm without replies."""
+    one = replace(block(OF, MEANS), servers=[])
+    line = table(OF, [one]).splitlines()[1].split(",")
+    assert line[COLUMNS.index("server_threads")] == ""
+    assert line[COLUMNS.index("late_us_p99")] == ""
+    late = [Window(10.0, 10.0, 10.0, 2, 0, 7.0), Window(10.0, 10.0, 10.0, 1, 0, 9.0)]
+    row = next(rows(OF, with_arm(one, 0, windows=late)))
+    assert (row["late_us_p99"], row["starved_clients"]) == (9.0, 3)

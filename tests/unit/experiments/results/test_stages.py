@@ -1,0 +1,210 @@
+"""What is made of a timeline: its file read, its stages summed up, and every way for them not to fit found."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+
+from experiments.results.stages import ALL, Stages, StageTimes, load, summary
+from stock_service.rpc.timeline import ABOUT, COLUMNS, NO_METHOD, STAMPS, Timeline
+
+FOREVER_NS = 1 << 62
+
+LOCKED = [1_000, 3_000, 4_000, 9_000, 5_000, 10_000, 12_000, 0, 1]
+FREE = [2_000, 3_000, 0, 0, 0, 7_000, 8_000, 1, 2]
+"""Two sound requests, in nanoseconds: one that waits for a lock for 5 µs, and one that takes none."""
+
+
+def stages(*rows: Sequence[int], methods: Sequence[str] = ("/a", "/b"), left_out: int = 0) -> Stages:
+    """A timeline of these rows."""
+    columns = np.array(rows, dtype=np.int64).reshape(-1, len(COLUMNS)).T
+    accepted, dequeued, asked, acquired, waited, handled, replied, method, thread = columns
+    return Stages(
+        accepted, dequeued, asked, acquired, waited, handled, replied, method, thread, tuple(methods), left_out
+    )
+
+
+def changed(row: Sequence[int], **values: int) -> list[int]:
+    """A row with some columns otherwise."""
+    return [values.get(name, value) for name, value in zip(COLUMNS, row, strict=True)]
+
+
+def violations(*rows: Sequence[int]) -> int:
+    """How many of the requests are in violation."""
+    return summary(stages(*rows), 0, FOREVER_NS)[ALL].violations
+
+
+def test_what_a_server_wrote_is_read(tmp_path: Path) -> None:
+    """Every column, the methods, and how many were left out; a request that was only ending is not there."""
+    timeline = Timeline(3, iter(range(10, 100)).__next__)
+    timeline.method_number("/a")
+    stamper = timeline.local.stamper
+    for accepted_ns in (5, 6, 7):
+        if accepted_ns == 6:
+            next(timeline._places)  # a request that has its place, and not yet its row
+            continue
+        stamper.begin(accepted_ns)
+        stamper.acquired(1, 3)
+        stamper.handled(0)
+        stamper.end()
+    next(timeline._places)
+    timeline.write(tmp_path / "t")
+    read = load(tmp_path / "t")
+    assert [getattr(read, f"{name}_ns").tolist() for name in COLUMNS[:7]] == [
+        [5, 7],
+        [10, 13],
+        [1, 1],
+        [3, 3],
+        [2, 2],
+        [11, 14],
+        [12, 15],
+    ]
+    assert (read.method.tolist(), read.thread.tolist()) == ([0, 0], [0, 0])
+    assert (read.methods, read.left_out) == (("/a",), 1)
+
+
+def test_an_empty_timeline_is_read(tmp_path: Path) -> None:
+    """A server that nobody asked anything: no requests, and no summary."""
+    Timeline(3).write(tmp_path / "t")
+    read = load(tmp_path / "t")
+    assert len(read.accepted_ns) == 0
+    assert summary(read, 0, FOREVER_NS) == {}
+
+
+def archive(path: Path, about: object, stamps: bytes) -> None:
+    """A file of the timeline's parts."""
+    with ZipFile(path, "w") as file:
+        file.writestr(ABOUT, json.dumps(about))
+        file.writestr(STAMPS, stamps)
+
+
+def test_what_is_no_timeline_is_refused(tmp_path: Path) -> None:
+    """An empty file, another archive, another format or shape: ValueError with the file's name, not a wrong figure."""
+    path = tmp_path / "t"
+    about = {"format": 1, "columns": list(COLUMNS), "methods": [], "left_out": 0}
+    path.touch()
+    with pytest.raises(ValueError, match="t is no timeline"):
+        load(path)
+    with ZipFile(path, "w") as file:
+        file.writestr("other", "")
+    with pytest.raises(ValueError, match="t is no timeline"):
+        load(path)
+    np.save(tmp_path / "flat.npy", np.zeros(9, np.int64))
+    np.save(tmp_path / "good.npy", np.zeros((2, 9), np.int64))
+    flat, good = ((tmp_path / name).read_bytes() for name in ("flat.npy", "good.npy"))
+    archive(path, about, good)
+    load(path)
+    for said, stamps in [
+        (about | {"format": 2}, good),
+        (about | {"columns": ["accepted"]}, good),
+        (about, flat),
+        (about, b"no array"),
+        ([], good),
+    ]:
+        archive(path, said, stamps)
+        with pytest.raises(ValueError, match="t is no timeline"):
+            load(path)
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none")
+
+
+def test_stages_are_between_their_stamps() -> None:
+    """Each stage of a request by hand; of one that takes no lock, the service is all from the start."""
+    by_method = summary(stages(LOCKED, FREE), 0, FOREVER_NS)
+    assert list(by_method) == ["/a", "/b", ALL]
+    names = ("queue_wait", "preparation", "lock_wait", "service", "reply", "total")
+    assert [getattr(by_method["/a"], name).mean_us for name in names] == [2, 1, 5, 1, 2, 11]
+    assert [getattr(by_method["/b"], name).mean_us for name in names] == [1, 0, 0, 4, 1, 6]
+    assert [getattr(by_method[ALL], name).mean_us for name in names] == [1.5, 0.5, 2.5, 2.5, 1.5, 8.5]
+    whole = by_method[ALL]
+    assert (whole.count, whole.locked, whole.threads, whole.violations, whole.violation_share) == (2, 1, 2, 0, 0)
+    assert by_method["/a"].total == StageTimes(11, None, None)
+
+
+def test_the_means_can_be_stacked() -> None:
+    """The stages' means sum to the total's, also where some requests take a lock and some do not."""
+    rng = np.random.default_rng(7)
+    rows = []
+    for number in range(500):
+        at = np.cumsum(rng.integers(1, 10_000, 6)) + 1_000_000
+        accepted, dequeued, asked, acquired, handled, replied = at.tolist()
+        lock = [asked, acquired, acquired - asked] if number % 3 else [0, 0, 0]
+        rows.append([accepted, dequeued, *lock, handled, replied, 0, 0])
+    found = summary(stages(*rows), 0, FOREVER_NS)[ALL]
+    parts = (found.queue_wait, found.preparation, found.lock_wait, found.service, found.reply)
+    assert sum(part.mean_us for part in parts) == pytest.approx(found.total.mean_us)
+    assert found.violations == 0
+
+
+def test_percentiles_are_those_that_the_count_carries() -> None:
+    """With ten requests beyond it a percentile is the value of its rank; with fewer there is none."""
+    rows = [changed(FREE, handled=3_000 + 1_000 * number, replied=3_000 + 1_000 * number) for number in range(1, 1001)]
+    many, few = (summary(stages(*some), 0, FOREVER_NS)[ALL].service for some in (rows, rows[:999]))
+    assert (many.p50_us, many.p99_us) == (500, 990)
+    assert (few.p50_us, few.p99_us) == (500, None)
+
+
+def test_a_request_belongs_to_when_it_was_accepted() -> None:
+    """The start is inside, the end is not, however long the request took; a method not called has no entry."""
+    found = stages(*(changed(FREE, accepted=accepted) for accepted in (999, 1_000, 1_999, 2_000)))
+    assert {name: one.count for name, one in summary(found, 1_000, 2_000).items()} == {"/b": 2, ALL: 2}
+    assert summary(found, 5_000, 6_000) == {}
+
+
+def test_unknown_methods_are_together() -> None:
+    """What the service does not have is counted under one name."""
+    found = summary(stages(LOCKED, changed(FREE, method=NO_METHOD)), 0, FOREVER_NS)
+    assert {name: one.count for name, one in found.items()} == {"/a": 1, "unknown": 1, ALL: 2}
+
+
+@pytest.mark.parametrize("column", ["accepted", "dequeued", "asked", "acquired", "handled", "replied"])
+def test_a_missing_stamp_is_found(column: str) -> None:
+    """A request of which one stamp was never made is in violation; a lock not taken is none."""
+    assert violations(LOCKED, changed(LOCKED, **{column: 0}), FREE) == 1
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        changed(LOCKED, accepted=3_001),
+        changed(LOCKED, asked=2_999),
+        changed(LOCKED, acquired=10_001),
+        changed(LOCKED, waited=-1),
+        changed(LOCKED, replied=9_999),
+        changed(FREE, dequeued=7_001),
+    ],
+)
+def test_stamps_in_the_wrong_order_are_found(row: list[int]) -> None:
+    """A stage that would be negative, such as with the lock of an earlier request, is a violation, however short."""
+    assert violations(row, LOCKED) == 1
+
+
+def test_what_the_stages_lack_is_found() -> None:
+    """Of two locks, what was held between them is in no stage: 50 µs are let pass, and more are not."""
+    longer = changed(LOCKED, acquired=59_000, handled=60_000, replied=62_000)
+    assert violations(changed(longer, waited=5_000)) == 0
+    assert violations(changed(longer, waited=4_999)) == 1
+
+
+def test_the_share_of_violations() -> None:
+    """Of the requests in the window, by method and of all."""
+    found = summary(stages(LOCKED, changed(LOCKED, handled=0), FREE, FREE), 0, FOREVER_NS)
+    assert [found[name].violation_share for name in ("/a", "/b", ALL)] == [0.5, 0, 0.25]
+
+
+def test_a_window_that_was_not_kept_to_its_end_is_refused() -> None:
+    """Where requests were left out, a summary beyond those that were kept would be of some of them only."""
+    full = stages(LOCKED, FREE, left_out=1)
+    assert summary(full, 0, 2_000)[ALL].count == 1
+    with pytest.raises(ValueError, match="1 requests were left out"):
+        summary(full, 0, 2_001)
+
+
+def test_a_summary_is_data() -> None:
+    """It can be written as JSON and read again."""
+    found = {name: asdict(one) for name, one in summary(stages(LOCKED, FREE), 0, FOREVER_NS).items()}
+    assert json.loads(json.dumps(found)) == found

@@ -1,0 +1,93 @@
+"""Verdicts of the check that compares clients: ratios within turns, bounds, who is absent."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from experiments.selfcheck import clients
+from experiments.selfcheck.clients import MINUTES, SECONDS, judge
+from experiments.selfcheck.load import LoadFailed
+from experiments.selfcheck.peers import Absent, Ask, Reading
+from stock_service.rpc.transports import Address
+
+
+def readings(*p50_us: float) -> list[Reading]:
+    """Readings with these medians, and twice as much at the 99th percentile."""
+    return [Reading(1, 1e6 / each, each, 2 * each) for each in p50_us]
+
+
+@pytest.mark.parametrize(
+    ("ours_us", "passed"),
+    [
+        (219.0, [True, True]),
+        (221.0, [False, True]),
+        (181.0, [True, True]),
+        (179.0, [False, True]),
+        (241.0, [False, False]),
+    ],
+)
+def test_ours_reads_what_c_reads(ours_us: float, passed: list[bool]) -> None:
+    """200 µs: 20 of them apart may be the medians, either way, and a fifth the 99th percentiles."""
+    found = judge("clients", "c", {"ours": readings(*[ours_us] * 3), "c": readings(*[200.0] * 3)}, {}, MINUTES)
+    assert [each.passed for each in found] == passed
+    assert found[0].must == "within 5% + 10 µs of c"
+
+
+def test_what_counts_is_the_ratio_within_turns() -> None:
+    """A machine that changes its speed from turn to turn is no client's fault."""
+    ours, theirs = readings(100, 205, 410), readings(100, 200, 400)
+    (of_p50, _) = judge("clients", "c", {"ours": ours, "c": theirs, "go": theirs}, {}, MINUTES)
+    assert of_p50.passed
+    assert of_p50.shown == "+2.5% within turns; ours 205, c 200, go 200 µs, medians of 3 turns"
+
+
+def test_nobody_to_compare_with_is_skipped() -> None:
+    """The finding then says how to get whoever is absent; seconds judge no speed."""
+    (finding,) = judge("clients", "h2load", {"ours": readings(1.0)}, {"h2load": Absent("h2load is absent")}, MINUTES)
+    assert (finding.passed, finding.shown) == (None, "h2load is absent")
+    found = judge("clients", "c", {"ours": readings(900.0), "c": readings(1.0)}, {}, SECONDS)
+    assert all(each.passed for each in found)
+
+
+def test_clients_take_turns_and_one_failure_keeps_what_the_others_showed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In reversed order every other time, on a server of their own for each number of connections."""
+    loads: list[tuple[str, int]] = []
+
+    @dataclass
+    class Peer:
+        name: str
+
+        def load(self, ask: Ask) -> Reading:
+            loads.append((self.name, ask.connections))
+            if self.name == "h2load" and ask.connections == 64:
+                raise LoadFailed("h2load: exit code 1")
+            return Reading(4000, 1000.0, 200.0, 400.0)
+
+    def own(_: str, ask: Ask) -> Reading:
+        loads.append(("ours", ask.connections))
+        return Reading(4000, 1000.0, 200.0, 400.0)
+
+    @contextmanager
+    def server(_: str) -> Iterator[tuple[None, Address]]:
+        yield None, ("127.0.0.1", 1)
+
+    @contextmanager
+    def peers() -> Iterator[dict[str, Peer | Absent]]:
+        yield {"h2load": Peer("h2load"), "ghz": Absent("ghz is absent"), "go": Peer("go"), "c": Peer("c")}
+
+    for name, fake in (("peers", peers), ("stock_server", server), ("_own", own)):
+        monkeypatch.setattr(clients, name, fake)
+    passed = {finding.name: finding.passed for finding in clients.check()}
+    assert passed == {
+        "clients, grpc, 1 connection, p50": True,
+        "clients, grpc, 1 connection, p99": True,
+        "clients, grpc, 64 connections": False,
+        "clients, sockets, 1 connection, p50": True,
+        "clients, sockets, 1 connection, p99": True,
+        "clients, sockets, 64 connections, p50": True,
+        "clients, sockets, 64 connections, p99": True,
+    }
+    assert loads[:4] == [("ours", 1), ("h2load", 1), ("h2load", 1), ("ours", 1)]
+    assert [name for name, _ in loads[-6:]] == ["go", "c", "ours", "ours", "c", "go"]

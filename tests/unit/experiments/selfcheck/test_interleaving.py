@@ -1,0 +1,71 @@
+"""Interleaving: one ratio in every condition passes, one that depends on the slices' length does not."""
+
+import math
+
+import pytest
+
+from experiments.design.slots import draw
+from experiments.design.sweep import SERVERS_MAX, Slices, Sweep
+from experiments.results.observed import Block
+from experiments.selfcheck import interleaving
+from experiments.selfcheck.interleaving import MINUTES, OVERNIGHT, Condition, Scale, check, design, judged
+from tests.unit.experiments.judge.synthetic_blocks import block
+
+
+@pytest.mark.parametrize("condition", OVERNIGHT.conditions, ids=lambda condition: condition.name)
+def test_conditions_differ_in_length_and_company_alone(condition: Condition) -> None:
+    """The pair is the same; the counted part is as long as said; servers are one pair's, or as many as may be."""
+    sweep = design(condition, 3)
+    assert sweep.comparisons == design(MINUTES.conditions[0], 1).comparisons
+    assert len(sweep.servers) == (SERVERS_MAX if condition.among else 2)
+    assert sweep.pairs(sweep.comparisons[0]) == condition.pairs
+    assert isinstance(sweep.turns, Slices)
+    turns = [slot.turn for slot in draw(sweep, sweep.turns, [2e-4] * len(sweep.arms), "1")]
+    assert {(turn.last_ns - turn.first_ns) / 1e9 for turn in turns} == {condition.counted_s}
+
+
+def machine(slow_in_long: float = 1.0, slow_in_company: float = 1.0) -> interleaving.Measure:
+    """A machine on which the sockets' ratio may depend on how it is measured."""
+
+    def measure(sweep: Sweep, number: int) -> Block:
+        assert isinstance(sweep.turns, Slices)
+        factor = slow_in_long if sweep.turns.counted_s > 0.1 else 1.0
+        factor *= slow_in_company if len(sweep.servers) > 2 else 1.0
+        hour = math.exp(0.3 * math.sin(number))  # that all conditions of a turn share
+        means = dict.fromkeys(sweep.arms, 100.0) | {sweep.comparisons[0].above: 20 * factor * hour}
+        return block(sweep, means, number, 0.02)
+
+    return measure
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("measure", "failed"),
+    [
+        (machine(), []),
+        (machine(slow_in_long=1.08), ["200 ms, alone", "200 ms, among 8 servers"]),
+        (
+            machine(slow_in_company=0.93),
+            ["20 ms, among 8 servers", "50 ms, among 8 servers", "200 ms, among 8 servers"],
+        ),
+    ],
+)
+def test_a_ratio_that_depends_on_how_it_is_measured_does_not_pass(
+    measure: interleaving.Measure, failed: list[str]
+) -> None:
+    """Whatever the hour does to all of a turn."""
+    found = check(measure=measure)
+    assert len(found) == len(MINUTES.conditions) - 1
+    assert [each.name.removeprefix("interleaving, ") for each in found if not each.passed] == failed
+
+
+def test_conditions_are_compared_within_turns() -> None:
+    """A turn's hour is in both of its ratios, and so in none."""
+    first, other = Condition(0.02, 9), Condition(0.05, 9)
+    scale = Scale(3, (first, other))
+    hours = [0.0, 0.5, -0.3]
+    (finding,) = judged({first: hours, other: [each + 0.04 for each in hours]}, scale)
+    assert finding.passed
+    assert "+4.1% (+4.1% to +4.1%)" in finding.shown
+    (finding,) = judged({first: hours, other: [each - 0.06 for each in hours]}, scale)
+    assert finding.passed is False

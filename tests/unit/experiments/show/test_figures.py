@@ -1,0 +1,256 @@
+"""Every figure is drawn from full, sparse and empty data: its words lie within it, and say what is missing."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from experiments.design.arms import Arm, Group
+from experiments.design.setting import setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.judge.gates import Refusal
+from experiments.judge.points import Point, points
+from experiments.judge.points import stages as stages_of
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import judge
+from experiments.results.environment import UNKNOWN
+from experiments.show.content import Picture
+from experiments.show.figures import clients, distributions, heat_map, locking, offered_load, ratios, stages, style
+from stock_service.rpc.transports import TRANSPORTS
+from tests.unit.experiments.blocks import World, blocks
+from tests.unit.experiments.show.judgements import judged, mean_us
+
+INCHES = 0.02
+"""So much is no fault: half a line's width."""
+
+P99: tuple[clients.Beside] = ("p99",)
+
+REFUSED = (Refusal(4, "too many errors"),)
+
+ARMS = [
+    Arm(setting(transport=transport, workers=workers, clients=number))
+    for transport, workers, number in product(("grpc", "sockets"), (3, 5), (1, 5))
+]
+OPEN = [Arm(setting(transport="sockets", client="lean", rate_hz=float(rate))) for rate in (500, 5000, 50_000)]
+NOISY = World(mean_us, block_noise=0.12, slice_noise=0.3)
+
+
+def _points(number: int = 4) -> list[Point]:
+    groups = (Group(tuple(ARMS[:4])), Group(tuple(ARMS[4:])))
+    sweep = Sweep("study", "part", groups, (), 2, (6,))
+    found = points(sweep, blocks(sweep, number, World(mean_us)))
+    return [found[arm, "lookup"] for arm in ARMS]
+
+
+def _sparse(found: Sequence[Point]) -> list[Point]:
+    """One refused, one limited by the load, one not measured, one with few requests."""
+    first, second, third, fourth, *others = found
+    few = replace(fourth, effective=5.0)
+    return [
+        replace(first, refusals=REFUSED),
+        replace(second, load_limited=True),
+        replace(third, mean_us=None),
+        few,
+        *others,
+    ]
+
+
+def _clients(title: str, found: Sequence[Point]) -> Picture:
+    lines = [
+        clients.Line(f"pool of {workers}", transport, _of(found, transport, workers))
+        for transport, workers in product(("grpc", "sockets"), (3, 5))
+    ]
+    panels = [clients.Panel("gRPC", lines[:2]), clients.Panel("sockets", lines[2:], pool=3), clients.Panel("none", [])]
+    return clients.picture("clients", title, panels, ("median", "p99"))
+
+
+def _of(found: Sequence[Point], transport: str, workers: int) -> list[Point]:
+    chosen = (("transport", transport), ("workers", workers))
+    return [point for point in found if all(point.arm.setting[name] == level for name, level in chosen)]
+
+
+def _distributions(title: str, found: Sequence[Point]) -> Picture:
+    lines = [distributions.Line(point.arm.name, point.arm.setting.text("transport"), point) for point in found]
+    return distributions.picture("distributions", title, lines)
+
+
+def _heat_map(title: str, found: Sequence[Point]) -> Picture:
+    return heat_map.picture("heat", title, [heat_map.Field("both", found), heat_map.Field("none", [])])
+
+
+def _offered(title: str, refused: bool = False) -> Picture:
+    sweep = Sweep("study", "part", (Group(tuple(OPEN)),), (), 2, (6,), turns=Windows())
+    judgement = judge(sweep, blocks(sweep, 3, World(mean_us, answered_hz=lambda arm: min(20_000, _rate(arm)))))
+    found = points(sweep, judgement.blocks)
+    loads = [offered_load.load_of(judgement, arm, found[arm, "lookup"]) for arm in OPEN]
+    if refused:
+        loads[0] = replace(loads[0], point=replace(loads[0].point, refusals=REFUSED))
+        loads[1] = replace(loads[1], answered_hz=None)
+    return offered_load.picture("offered", title, [offered_load.Curve("sockets", "sockets", loads)])
+
+
+def _rate(arm: Arm) -> float:
+    rate_hz = arm.setting["rate_hz"]
+    assert isinstance(rate_hz, float)
+    return rate_hz
+
+
+def _stages(title: str, refused: bool = False) -> Picture:
+    sweep = Sweep("study", "part", (Group(tuple(ARMS[:4])),), (), 2, (3,), timeline=True)
+    seen = blocks(sweep, 3, World(mean_us, stages=True))
+    bars = [stages.Bar(arm.name, stages_of(sweep, seen, arm)["lookup"], refused) for arm in sweep.arms]
+    return stages.picture("stages", title, [*bars, stages.Bar("a server without a timeline", [])])
+
+
+def _waits(title: str, refused: bool = False) -> Picture:
+    at, share = Estimate(40, 35, 200, 5), Estimate(0.03, 0.02, 0.04, 5)
+    waits = [locking.Wait("mutex", request, "sockets", at, share, refused) for request in ("Lookup", "Trade")]
+    return locking.picture("waits", title, [*waits, locking.Wait("mutex", "Lookup", "grpc", at, share), _no_lock()])
+
+
+def _no_lock() -> locking.Wait:
+    return locking.Wait("snapshot", "Lookup", "sockets", None, None)
+
+
+FULL: dict[str, Callable[[], Picture]] = {
+    "clients": lambda: _clients("Latency as clients grow", _points()),
+    "one panel": lambda: clients.picture(
+        "one", "One panel", [clients.Panel("", [clients.Line("a", "grpc", _points()[:2])], pool=3)], ("median", "p99")
+    ),
+    "ratios": lambda: ratios.picture("ratios", "Ratios", list(judged().judged.values())),
+    "stages": lambda: _stages("Stages"),
+    "distributions": lambda: _distributions("Distributions", _points()),
+    "offered": lambda: _offered("Offered"),
+    "heat": lambda: _heat_map("Heat", _points()),
+    "locking": lambda: _waits("Waits"),
+}
+
+SPARSE: dict[str, Callable[[], Picture]] = {
+    "clients": lambda: _clients(
+        "A title that is so long that it does not fit into one line of the figure " * 2, _sparse(_points())
+    ),
+    "clients, many lines": lambda: clients.picture(
+        "many",
+        "Many lines",
+        [clients.Panel("", [clients.Line(f"a setting with a long name {n}" * 2, "grpc", []) for n in range(14)])],
+        ("median", "p99"),
+    ),
+    "clients, one block": lambda: _clients("One block", _points(1)),
+    "ratios, noisy": lambda: ratios.picture("ratios", "Ratios", list(judged(10, NOISY).judged.values())),
+    "ratios, unfinished": lambda: ratios.picture("ratios", "Ratios", list(judged(1).judged.values())),
+    "stages": lambda: _stages("Stages", refused=True),
+    "distributions": lambda: _distributions("Distributions", _sparse(_points())),
+    "offered": lambda: _offered("Offered", refused=True),
+    "heat": lambda: _heat_map("Heat", _sparse(_points())),
+    "locking": lambda: _waits("Waits", refused=True),
+}
+
+EMPTY: dict[str, Callable[[], Picture]] = {
+    "clients": lambda: clients.picture("clients", "Nothing", [], P99),
+    "clients, empty lines": lambda: clients.picture(
+        "clients", "Nothing", [clients.Panel("A", [clients.Line("a", "grpc", [])])], ("median", "p99")
+    ),
+    "ratios": lambda: ratios.picture("ratios", "Nothing", []),
+    "stages": lambda: stages.picture("stages", "Nothing", []),
+    "distributions": lambda: distributions.picture("distributions", "Nothing", []),
+    "offered": lambda: offered_load.picture("offered", "Nothing", []),
+    "heat": lambda: heat_map.picture("heat", "Nothing", []),
+    "locking": lambda: locking.picture("waits", "Nothing", []),
+}
+
+
+def texts(figure: Figure) -> list[Text]:
+    """Every text that is to be seen."""
+    found = figure.findobj(Text)
+    return [text for text in found if isinstance(text, Text) and text.get_visible()]
+
+
+def outside(figure: Figure) -> list[str]:
+    """The sides at which something reaches out of the figure."""
+    FigureCanvasAgg(figure)
+    figure.draw_without_rendering()
+    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    beyond = {"left": -box.x0, "bottom": -box.y0, "right": box.x1 - width, "top": box.y1 - height}
+    return [side for side, inches in beyond.items() if inches > INCHES]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", FULL)
+def test_full_data(kind: str) -> None:
+    """All words lie within the figure, and its text alternative has numbers."""
+    picture = FULL[kind]()
+    assert outside(picture.draw()) == []
+    assert any(letter.isdigit() for letter in picture.alternative)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SPARSE)
+def test_sparse_data(kind: str) -> None:
+    """What is refused, limited or missing is drawn too; the legend says how."""
+    picture = SPARSE[kind]()
+    figure = picture.draw()
+    assert outside(figure) == []
+    words = " ".join(text.get_text() for text in texts(figure))
+    assert any(word in words for word in ("a gate refuses it", "no verdict", "nothing was", "Nothing was", "one block"))
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+def test_empty_data(kind: str) -> None:
+    """A panel without data says so in words, and so does the alternative."""
+    picture = EMPTY[kind]()
+    figure = picture.draw()
+    assert outside(figure) == []
+    said = " ".join(text.get_text() for text in texts(figure)).lower()
+    assert any(word in said for word in ("nothing", "none", "no ", "too few"))
+    assert len(picture.alternative) > len("Nothing.")
+
+
+def test_what_reaches_out_is_found() -> None:
+    """A planted text is."""
+    figure = EMPTY["heat"]().draw()
+    figure.text(0.9, 0.5, "A text that does not fit there")
+    assert outside(figure) == ["right"]
+
+
+@pytest.mark.slow
+def test_the_same_data_give_the_same_bytes() -> None:
+    """No dates, no random ids."""
+    one, other = (style.data_of(FULL["ratios"]().draw(), "svg") for _ in range(2))
+    assert one == other
+    assert one.startswith(b"<?xml")
+
+
+def test_a_curve_ends_where_ten_independent_requests_lie_beyond() -> None:
+    """And there is none where there are too few."""
+    point = replace(_points()[0], effective=2000.0)
+    longer, times = distributions.Line("a", "grpc", point).curve()
+    assert longer.min() >= 10 / 2000
+    assert (times[1:] >= times[:-1]).all()
+    assert not len(distributions.Line("a", "grpc", replace(point, effective=19.0)).curve()[0])
+
+
+def test_transports_have_their_own_colours_and_markers() -> None:
+    """By their places in the table; one that is not in it is grey."""
+    found = style.strokes((name, "a") for name in (*TRANSPORTS, UNKNOWN))
+    assert len({stroke.colour for stroke in found.values()}) == len(found)
+    assert found[UNKNOWN, "a"].colour == style.QUIET
+    assert style.label(UNKNOWN) == UNKNOWN
+
+
+def test_lines_of_one_transport_differ() -> None:
+    """In tint and dashes, not in colour."""
+    first, second = style.strokes([("grpc", "a"), ("grpc", "b")]).values()
+    assert (first.colour, first.dashes) != (second.colour, second.dashes)
+    assert first.marker == second.marker
+
+
+@pytest.mark.parametrize(("text", "lines"), [("a short one", 1), ("mix=lookup=0.5,trade=0.5 is long", 2), ("", 1)])
+def test_words_are_wrapped_whole(text: str, lines: int) -> None:
+    """No word is broken, however long."""
+    found = style.wrapped(text, 16)
+    assert found.split() == text.split()
+    assert len(found.split("\n")) == lines

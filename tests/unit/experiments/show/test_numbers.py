@@ -1,0 +1,54 @@
+"""Numbers read well, and never say more than they know."""
+
+import math
+
+import pytest
+
+from experiments.judge.stats import Estimate
+from experiments.show.numbers import NOTHING, number, percent, ratio_words, time_unit, times_between
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.2899, "0.290"),
+        (12.34, "12.3"),
+        (9.999, "10.0"),
+        (123.4, "123"),
+        (12345, "12,345"),
+        (1.5e7, "1.5e+07"),
+    ],
+)
+def test_three_digits(value: float, text: str) -> None:
+    """Of any size."""
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("estimate", "words"),
+    [
+        (Estimate(0.29, 0.28, 0.30, 10), ("0.29", "0.28 to 0.30")),
+        (Estimate(0.302, 0.299, 0.3049, 10), ("0.302", "0.299 to 0.305")),
+        (Estimate(0.997, 0.996, 0.998, 10), ("0.997", "0.996 to 0.998")),
+        (Estimate(1.01, 0.999, 1.02, 10), ("1.010", "0.999 to 1.020")),
+        (Estimate(0.98, 0.9504, 1.02, 10), ("0.9800", "0.9504 to 1.0200")),
+        (Estimate(1.5, 1e-9, 1e9, 2), ("1.50", "under 0.0150 to over 150")),
+        (Estimate(1.5, 0.0, math.inf, 1), ("1.50", NOTHING)),
+    ],
+)
+def test_a_ratio_and_its_interval(estimate: Estimate, words: tuple[str, str]) -> None:
+    """With the decimals that tell its ends apart, and from 0.95, 1 and 1.05."""
+    assert ratio_words(estimate) == words
+
+
+def test_one_value_has_no_interval() -> None:
+    """A dash says so."""
+    assert times_between(Estimate(5, -math.inf, math.inf, 1), 1) == NOTHING
+    assert times_between(Estimate(5000, 4000, 6000, 3), 1000) == "4.00 to 6.00"
+
+
+def test_small_words() -> None:
+    """Units and shares."""
+    assert [time_unit([each]) for each in (5.0, 5e3, 5e6)] == [("µs", 1.0), ("ms", 1e3), ("s", 1e6)]
+    assert percent(1 - 0.05 / 3) == "98.3 %"

@@ -1,0 +1,233 @@
+"""The report: questions first, the same content on page and in Markdown, and an unfinished sweep says so."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from experiments.results.environment import Busy, Environment, save
+from experiments.results.files import append_block, write_sweep
+from experiments.show import notebook, report
+from experiments.show.content import Content, Picture, Seen, content, read
+from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.blocks import World
+from tests.unit.experiments.show.judgements import READ_WRITE, FakePart, judged, mean_us
+
+VOID = {"meta", "img", "br", "hr"}
+
+BUSY = Busy("2026-01-01T00:00:00+00:00", 0.5, 10.0, 0.0, 1000.0, 2000.0, 50.0)
+MACHINE = Environment(
+    machine="x86_64",
+    cpu_model="A processor <with> signs & all",
+    cores=2,
+    smt_siblings=None,
+    hypervisor=True,
+    governor="unknown",
+    memory_mib=4096,
+    system="Debian",
+    kernel="Linux",
+    clock="monotonic",
+    python="CPython 3.11",
+    gil=True,
+    packages={"grpcio": "1"},
+    commit="abc",
+    dirty=False,
+    before=BUSY,
+    after=replace(BUSY, cpu_steal_s=1.5),
+)
+FAILING = World(mean_us, errors=lambda arm: 30 if arm == READ_WRITE else 0)
+
+
+class Nesting(HTMLParser):
+    """Collects what is open, and every tag that closes another than the last one opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.faults: list[str] = []
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Notes ids and links too."""
+        given = dict(attrs)
+        self.ids += [given["id"] or ""] if "id" in given else []
+        self.targets += [(given["href"] or "")[1:]] if "href" in given else []
+        if tag == "p" and "p" in self.open:
+            self.faults.append("p in p")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """What was opened last must close first."""
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(f"</{tag}>")
+
+
+def shown(number: int = 10, world: World | None = None) -> Content:
+    """All that the part says of so many blocks."""
+    judgement = judged(number) if world is None else judged(number, world)
+    return content(FakePart(), Seen(judgement, {"later_part": judged(1)}), MACHINE)
+
+
+def drawn(of: Content) -> dict[str, str]:
+    """Stand-ins for the figures."""
+    return {picture.name: "<svg/>" for picture in of.pictures}
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 10])
+def test_the_page_is_well_formed(number: int) -> None:
+    """Every tag closes, every link leads somewhere, no id stands twice, whatever there is to show."""
+    of = shown(number)
+    nesting = Nesting()
+    nesting.feed(report.html(of, drawn(of)))
+    assert (nesting.faults, nesting.open) == ([], [])
+    assert len(set(nesting.ids)) == len(nesting.ids)
+    assert set(nesting.targets) <= set(nesting.ids)
+
+
+def test_a_question_has_its_sentence_first_and_the_fold_last() -> None:
+    """Sentence, figure, table, and what the numbers mean."""
+    of = shown()
+    page = report.html(of, drawn(of))
+    question = page[page.index('id="question-1"') : page.index('id="card"')]
+    places = [
+        question.index(part)
+        for part in ("Sockets take 0.302 of the time of gRPC", "<figure", "<table>", "What the numbers mean")
+    ]
+    assert places == sorted(places)
+    assert "with &lt;one&gt; client" in question
+
+
+def test_page_and_markdown_have_the_same_sections() -> None:
+    """In the same order."""
+    of = shown()
+    page = re.findall(r"<h2[^>]*>(.*?)</h2>", report.html(of, drawn(of)))
+    text = re.findall(r"^## (.*)$", report.markdown(of), re.MULTILINE)
+    assert page == text
+    assert text == [
+        "Do sockets answer sooner than gRPC?",
+        "What the original claims",
+        "More clients",
+        "Further comparisons",
+        "What was refused or left out",
+        "The machine",
+        "How it was measured",
+    ]
+
+
+def test_an_unfinished_sweep_says_so() -> None:
+    """Before anything else, with the blocks it has of how many."""
+    of = shown(3)
+    page = report.html(of, drawn(of))
+    assert "it has 3 of 10 blocks. There are no verdicts." in page
+    assert 'class="state unfinished"' in page
+    assert "unfinished" not in report.html(shown(), drawn(shown())).split("</style>")[1]
+    assert not re.search(r"\*\*(FASTER|SLOWER|EQUIVALENT)\*\*", report.markdown(of).split("## What the original")[0])
+
+
+def test_every_arm_is_in_a_fold() -> None:
+    """Those of the sweeps that ran after it too."""
+    assert re.findall(r"<summary>(A.*|L.*)</summary>", report.markdown(shown())) == ["All arms", "Later part"]
+
+
+def test_what_gates_refuse_is_said() -> None:
+    """With the comparison and what the gate saw."""
+    text = report.markdown(shown(10, FAILING))
+    assert "| Lookup, 5 clients: read-write ÷ mutex | 4: errors |" in text
+    assert "No gate held anything" in report.markdown(shown())
+
+
+def test_the_page_needs_nothing_else() -> None:
+    """No address, no script; figures and styles are in it, and a policy forbids the rest."""
+    of = shown()
+    page = report.html(of, drawn(of))
+    assert "<script" not in page
+    assert not re.search(r"(src|href)=\"(?!data:|#)", page)
+    assert "default-src 'none'" in page
+
+
+def test_every_figure_is_shown_once_with_its_words() -> None:
+    """Those of questions and sections there, the others in a section of their own."""
+    extra = Picture("extra", "Extra", "An extra figure.", shown().pictures[0].draw)
+    of = replace(shown(), pictures=(*shown().pictures, extra))
+    page = report.html(of, drawn(of))
+    assert page.count("<img") == 3
+    assert "Further figures" in page
+    for picture in of.pictures:
+        assert f"![{picture.alternative}](figures/{picture.name}.svg)" in report.markdown(of)
+
+
+def test_the_method_is_ten_short_lines() -> None:
+    """None over 25 words a sentence."""
+    lines = list(report.method(judged()))
+    assert len(lines) == 10
+    assert max(len(sentence.split()) for line in lines for sentence in line.split(". ")) <= 25
+
+
+def test_the_markdown_is_markdown() -> None:
+    """Its tables are tables, and nothing stands in three empty lines."""
+    text = report.markdown(shown())
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    assert sum(token.type == "table_open" for token in tokens) >= 6
+    assert "\n\n\n" not in text
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of results, as a sweep leaves it."""
+    judgement = judged(3)
+    write_sweep(tmp_path, judgement.sweep)
+    for block in judgement.blocks:
+        append_block(tmp_path, block)
+    save(MACHINE, tmp_path)
+    later = tmp_path / "later"
+    later.mkdir()
+    write_sweep(later, judgement.sweep)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_folder_is_read_and_reported(folder: Path) -> None:
+    """What is written is what ``texts`` says, so that a recording can be checked."""
+    of = read(folder, {"part": FakePart()})
+    assert of.environment == MACHINE
+    assert list(of.seen.after) == ["later"]
+    report.write(folder, of)
+    for name, text in report.texts(of).items():
+        assert (folder / name).read_text(encoding="utf-8") == text
+    assert (folder / "figures" / "answers.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_of_another_study_is_refused(folder: Path) -> None:
+    """With the parts that there are."""
+    with pytest.raises(UsageError, match="one of other"):
+        read(folder, {"other": FakePart()})
+
+
+@contextmanager
+def refused(words: str) -> Iterator[None]:
+    """Within it, a UsageError with these words must come."""
+    with pytest.raises(UsageError, match=words):
+        yield
+
+
+@pytest.mark.slow
+def test_a_notebook_shows_what_the_report_shows(folder: Path) -> None:
+    """Figures as SVG, answers and card as Markdown; a wrong name says which there are."""
+    book = notebook.open_folder(folder, {"part": FakePart()})
+    assert "There are no verdicts" in str(book.state())
+    assert "<svg" in book.figure("answers")._repr_svg_()
+    assert str(book.figure("answers")) == book.content.pictures[0].alternative
+    assert "Sockets take" in book.answer(1)._repr_markdown_()
+    assert "CONFIRMED" in str(book.card())
+    assert "| gRPC |" in str(book.points())
+    with refused("answers, latency"):
+        book.figure("none")
+    with refused("1 to 1"):
+        book.answer(2)

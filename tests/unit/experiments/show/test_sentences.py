@@ -1,0 +1,180 @@
+"""Sentences say what the verdict allows: every kind of comparison with every verdict that it can have."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from experiments.judge.gates import Refusal
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judged, Ruling, Verdict
+from experiments.show.sentences import MEANINGS, ratio_sentence, state_sentences, take, undecided_words, verdict_words
+from tests.unit.experiments.blocks import World
+from tests.unit.experiments.show.judgements import judged, mean_us
+
+WORDS_MAX = 25
+
+NOISY = World(mean_us, block_noise=0.12, slice_noise=0.3)
+
+Interval = tuple[float, float, float]
+
+
+def made(name: str, verdicts: tuple[Verdict, ...], ratio: Interval, needed: int | None = 24) -> Judged:
+    """A comparison of the sweep, as if it had been judged so."""
+    one = judged().judged[name]
+    estimate = Estimate(*ratio, 10)
+    rulings = tuple(
+        Ruling(ruling.against, 0.002, verdict, needed if verdict is Verdict.INCONCLUSIVE else None)
+        for ruling, verdict in zip(one.rulings, verdicts, strict=True)
+    )
+    return replace(one, typical=estimate, whole=estimate, rulings=rulings, refusals=())
+
+
+RATIOS = {
+    Verdict.FASTER: ((0.29, 0.28, 0.30), "Sockets take 0.29 of the time of gRPC, 0.28 to 0.30."),
+    Verdict.SLOWER: ((1.29, 1.2, 1.4), "Sockets take 1.29 times the time of gRPC, 1.20 to 1.40."),
+    Verdict.EQUIVALENT: (
+        (1.01, 0.99, 1.02),
+        "Sockets and gRPC take the same time, to within 5 %: ratio 1.01, 0.99 to 1.02.",
+    ),
+    Verdict.INCONCLUSIVE: (
+        (0.98, 0.9, 1.07),
+        "Whether sockets or gRPC takes less time is not decided: ratio 0.98, 0.90 to 1.07. "
+        "About 24 blocks in all would decide it with 80 % power.",
+    ),
+}
+
+
+@pytest.mark.parametrize("verdict", RATIOS, ids=lambda each: each.value)
+def test_a_ratio_has_a_sentence_for_each_verdict(verdict: Verdict) -> None:
+    """The verdict chooses it, the ratio fills it."""
+    ratio, expected = RATIOS[verdict]
+    assert ratio_sentence(made("transport", (verdict,), ratio), "sockets", "gRPC") == expected
+
+
+def test_a_small_difference_says_that_it_is_small() -> None:
+    """And the interval has as many decimals as tell it from 1."""
+    one = made("transport", (Verdict.FASTER,), (0.997, 0.996, 0.998))
+    sentence = ratio_sentence(one, "sockets", "gRPC")
+    assert sentence == (
+        "Sockets take 0.997 of the time of gRPC, 0.996 to 0.998. That is less time, but by less than 5 %."
+    )
+    assert verdict_words(one) == "FASTER, by less than 5 %"
+
+
+GROWTH = {
+    (Verdict.GROWS, Verdict.SUBLINEAR): "grows by less than the clients do: there are 5 times as many.",
+    (Verdict.GROWS, Verdict.PROPORTIONAL): "grows as the clients do, to within 5 %: there are 5 times as many.",
+    (Verdict.GROWS, Verdict.SUPERLINEAR): "grows by more than the clients do: there are 5 times as many.",
+    (Verdict.GROWS, Verdict.INCONCLUSIVE): "Whether it grows as the clients do is not decided",
+    (Verdict.FLAT, Verdict.SUBLINEAR): "Latency is the same with 5 clients as with 1 client, to within 5 %",
+    (Verdict.FALLS, Verdict.SUBLINEAR): "The latency with 5 clients is 2.70 times that with 1 client, 2.60 to 2.80.",
+    (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE): "Whether latency differs between 1 client and 5 clients is not",
+}
+
+
+@pytest.mark.parametrize("verdicts", GROWTH, ids=str)
+def test_growth_is_said_beside_that_of_the_clients(verdicts: tuple[Verdict, Verdict]) -> None:
+    """Both of its verdicts have words."""
+    one = made("growth grpc", verdicts, (2.7, 2.6, 2.8))
+    assert GROWTH[verdicts] in ratio_sentence(one, "5 clients", "1 client")
+
+
+def test_growth_for_each_client_has_one_verdict() -> None:
+    """Against the clients alone."""
+    one = made("per client", (Verdict.SUPERLINEAR,), (6.0, 5.8, 6.2))
+    assert ratio_sentence(one, "5 clients", "1 client") == (
+        "The latency with 5 clients is 6.00 times that with 1 client, 5.80 to 6.20. "
+        "Latency grows by more than the clients do: there are 5 times as many."
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [(Verdict.EQUIVALENT, "the same time"), (Verdict.INCONCLUSIVE, "not told apart"), (Verdict.FASTER, "an error")],
+)
+def test_equal_servers_are_told_apart_or_not(verdict: Verdict, words: str) -> None:
+    """For an A/A pair no difference is the good news, and blocks that would decide are not asked for."""
+    name = next(name for name in judged().judged if name.startswith("same"))
+    sentence = ratio_sentence(made(name, (verdict,), (1.0, 0.97, 1.03)), "sockets", "sockets")
+    assert words in sentence
+    assert "blocks" not in sentence
+
+
+def test_processor_time_is_called_so() -> None:
+    """A comparison of processor time speaks of no response time."""
+    one = made("cpu", (Verdict.FASTER,), (0.5, 0.49, 0.51))
+    assert ratio_sentence(one, "sockets", "gRPC") == "Sockets take 0.50 of the processor time of gRPC, 0.49 to 0.51."
+
+
+def test_what_a_gate_keeps_back_names_the_gate() -> None:
+    """And promises nothing of more blocks."""
+    one = replace(
+        made("transport", (Verdict.INCONCLUSIVE,), (0.3, 0.28, 0.32)), refusals=(Refusal(5, "one half says no"),)
+    )
+    assert ratio_sentence(one, "sockets", "gRPC").endswith("Gate 5 keeps the verdict back: one half says no.")
+    assert undecided_words(one) == "gate 5"
+
+
+def test_unknown_blocks_are_said_to_be_unknown() -> None:
+    """Over a thousand is no number to give."""
+    one = made("transport", (Verdict.INCONCLUSIVE,), (1.0, 0.5, 2.0), needed=None)
+    assert "unknown, or over 1,000" in ratio_sentence(one, "sockets", "gRPC")
+    assert undecided_words(one) == "over 1,000 blocks, or unknown"
+
+
+def test_whole_means_that_disagree_are_said_too() -> None:
+    """Where the two intervals do not meet."""
+    one = replace(made("transport", (Verdict.FASTER,), (0.3, 0.29, 0.31)), whole=Estimate(0.4, 0.38, 0.42, 10))
+    assert "With every pause counted, the ratio of the means is 0.40, 0.38 to 0.42." in ratio_sentence(one, "a", "b")
+
+
+def test_without_verdicts_the_ratio_is_no_verdict() -> None:
+    """An unfinished sweep says its number, and that it is none."""
+    one = judged(3).judged["transport"]
+    assert ratio_sentence(one, "sockets", "gRPC").endswith("This is no verdict.")
+    assert verdict_words(one) == "no verdict"
+    alone = judged(1).judged["transport"]
+    assert "(one block: no interval)" in ratio_sentence(alone, "sockets", "gRPC")
+
+
+@pytest.mark.parametrize("world", [World(mean_us), NOISY], ids=["quiet", "noisy"])
+@pytest.mark.parametrize("number", [1, 3, 10])
+def test_sentences_are_short(number: int, world: World) -> None:
+    """At most 25 words, whatever came out."""
+    for one in judged(number, world).judged.values():
+        for sentence in re.split(r"(?<=[.:]) ", ratio_sentence(one, "sockets", "gRPC")):
+            assert len(sentence.split()) <= WORDS_MAX, sentence
+
+
+def test_every_verdict_has_a_meaning() -> None:
+    """In plain words, short ones."""
+    assert MEANINGS.keys() == set(Verdict)
+
+
+def test_a_sweep_says_how_far_it_is() -> None:
+    """Judged, undecided, unfinished, or too small to decide anything."""
+    assert " ".join(state_sentences(judged())) == (
+        "This sweep was judged at 10 blocks. Its declared looks are at 10 or 14. Every headline comparison is decided."
+    )
+    assert "headline comparisons are undecided." in " ".join(state_sentences(judged(10, World(mean_us, 0.5, 0.5))))
+    assert "not finished: it has 3 of 10 blocks. There are no verdicts." in " ".join(state_sentences(judged(3)))
+    assert "it has 12 of 14 blocks" in " ".join(state_sentences(judged(12)))
+    assert "It decides nothing." in " ".join(state_sentences(judged(2, looks=(2,))))
+
+
+@pytest.mark.parametrize(
+    ("label", "verb"),
+    [
+        ("sockets", "take"),
+        ("gRPC", "takes"),
+        ("5 clients", "take"),
+        ("gRPC with 5 clients", "takes"),
+        ("a connection per request", "takes"),
+        ("sockets workers=8", "take"),
+        ("one process", "takes"),
+    ],
+)
+def test_the_verb_agrees_with_its_subject(label: str, verb: str) -> None:
+    """By the head of what the label names."""
+    assert take(label) == verb

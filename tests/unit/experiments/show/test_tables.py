@@ -1,0 +1,114 @@
+"""Tables say what was judged, what was measured, and what was refused or left out."""
+
+from dataclasses import replace
+
+from experiments.judge.gates import Refusal
+from experiments.judge.points import points as points_of
+from experiments.judge.stats import Estimate
+from experiments.results.observed import ANSWERED_LATE, SILENT
+from experiments.show import tables
+from experiments.show.content import Claim
+from tests.unit.experiments.blocks import World
+from tests.unit.experiments.show.judgements import READ_WRITE, SOCKETS, judged, mean_us
+
+FAILING = World(mean_us, errors=lambda arm: 30 if arm == READ_WRITE else 0)
+LIMITED = World(mean_us, client_share=lambda arm: 0.9 if arm == SOCKETS[1] else 0.4)
+
+
+def test_a_comparison_stands_with_interval_verdict_and_p() -> None:
+    """The head names the confidence of the look."""
+    table = tables.comparisons(judged(), judged().judged.values())
+    assert "97.5 % interval" in table.head
+    line = table.lines[0]
+    assert line[0] == "Lookup, 1 client: sockets ÷ gRPC"
+    assert line[1] == "**FASTER**"
+    assert line[4:] == ("0.0098", "10")
+
+
+def test_what_is_undecided_stands_with_what_would_decide_it() -> None:
+    """In a column that is there for it alone."""
+    judgement = judged(10, World(mean_us, block_noise=0.2))
+    table = tables.comparisons(judgement, judgement.judged.values())
+    said = {line[1]: line[-1] for line in table.lines}
+    assert table.head[-1] == "Would decide"
+    assert said["**FASTER**"] == "–"
+    assert said["**INCONCLUSIVE**"].startswith(("about", "over 1,000"))
+
+
+def test_without_verdicts_there_is_no_p() -> None:
+    """An unfinished sweep's table has numbers alone."""
+    line = tables.comparisons(judged(3), judged(3).judged.values()).lines[0]
+    assert line[1] == "no verdict"
+    assert line[4:] == ("–", "3")
+
+
+def test_the_load_side_s_limit_is_marked() -> None:
+    """And only there; what the mark means stands below."""
+    judgement = judged(10, LIMITED)
+    table = tables.comparisons(judgement, judgement.judged.values())
+    assert [line[0].endswith(tables.LIMITED_MARK) for line in table.lines[:2]] == [True, False]
+    assert tables.LIMITED_NOTE in table.markdown
+
+
+def test_whole_means_have_a_column_where_they_disagree() -> None:
+    """Else none."""
+    one = judged().judged["transport"]
+    apart = replace(one, whole=Estimate(0.5, 0.49, 0.51, 10))
+    assert "Of whole means" not in tables.comparisons(judged(), [one]).head
+    table = tables.comparisons(judged(), [apart])
+    assert table.lines[0][table.head.index("Of whole means")] == "0.50, 0.49 to 0.51"
+    assert tables.WHOLE_NOTE in table.notes
+
+
+def test_arms_stand_with_what_varies_among_them() -> None:
+    """And with nothing that is the same for all."""
+    judgement = judged(10, FAILING)
+    table = tables.points(tuple(points_of(judgement.sweep, judgement.blocks).values()))
+    assert table.head[:5] == ("Transport", "Locking", "Clients", "Server", "Request")
+    refused = [line for line in table.lines if line[1] == "read-write"]
+    assert all(line[5].endswith(tables.REFUSED_MARK) for line in refused)
+    assert {line[table.head.index("Errors")] for line in refused} == {"300", "600"}
+    assert tables.REFUSED_NOTE in table.notes
+
+
+def test_what_a_gate_leaves_out_of_every_block_is_named() -> None:
+    """A comparison without a value stands with its reason."""
+    table = tables.refusals(judged(10, FAILING))
+    assert [line[0] for line in table.lines] == ["Lookup, 5 clients: read-write ÷ mutex"]
+    assert table.lines[0][1] == "4: errors"
+    assert table.lines[0][3] == "no value in any block"
+
+
+def test_a_block_that_is_left_out_is_named() -> None:
+    """By its number, with what the gate saw in it."""
+    judgement = judged(10)
+    bad = replace(
+        judgement.judged["transport"],
+        dropped={4: (Refusal(6, "times fill 90 % of the time"),)},
+    )
+    table = tables.refusals(replace(judgement, judged={**judgement.judged, "transport": bad}))
+    assert table.lines[0][3] == "without block 4"
+
+
+def test_lost_slices_are_counted_by_fate() -> None:
+    """Every arm that lost one has a line."""
+    judgement = judged(3, World(mean_us, lost=(ANSWERED_LATE, SILENT, SILENT)))
+    table = tables.left_out(judgement)
+    lost = [sum(int(line[column]) for line in table.lines if line[column] != "–") for column in (3, 4)]
+    assert lost == [3, 6]
+    assert tables.left_out(judged(3)).markdown == "Nothing to show.\n"
+
+
+def test_rounds_left_out_are_counted() -> None:
+    """With blocks that miss over half of theirs."""
+    assert tables.rounds_sentence(judged(3)) == "No round was left out."
+    assert tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=7))) == (
+        "21 of 36 rounds were left out: the hypervisor took the cores. "
+        "Over half the rounds are missing in block 1, 2, 3."
+    )
+
+
+def test_the_card_has_a_line_for_each_claim() -> None:
+    """And text that would break the table does not."""
+    table = tables.card([Claim("A | B", "CONFIRMED", "one\nline")])
+    assert table.markdown.splitlines()[2] == "| A \\| B | **CONFIRMED** | one line |"

@@ -1,0 +1,142 @@
+"""What the further parts say: every comparison told by its verdict, the tally first where there are many."""
+
+from collections.abc import Callable
+
+import pytest
+
+from experiments.design.arms import Arm
+from experiments.design.sweep import Sweep
+from experiments.results.observed import Window
+from experiments.show.content import Answer, Seen
+from experiments.studies.stock import extensions, sweeps
+from experiments.studies.study import Scale
+from tests.unit.experiments.studies.stock.judgements import MEAN_US, Planted, seen, stage_summary
+
+PARTS: dict[str, tuple[Callable[[Scale], Sweep], Callable[[Seen], tuple[Answer, ...]], int]] = {
+    "executors": (sweeps.executors, extensions.executors, 2),
+    "socket_trade": (sweeps.socket_trade, extensions.socket_trade, 2),
+    "pool_by_clients": (sweeps.pool_by_clients, extensions.pool_by_clients, 1),
+    "updater": (sweeps.updater, extensions.updater, 2),
+    "lock_strategies": (sweeps.lock_strategies, extensions.lock_strategies, 1),
+    "client_kind": (sweeps.client_kind, extensions.client_kind, 2),
+    "dispatch": (sweeps.dispatch, extensions.dispatch, 1),
+    "connection_policy": (sweeps.connection_policy, extensions.connection_policy, 2),
+    "offered_load": (sweeps.offered_load, extensions.offered_load, 2),
+    "lock_waits": (sweeps.lock_waits, extensions.lock_costs, 1),
+    "stages": (sweeps.stages, extensions.stages, 2),
+}
+
+WITHOUT_VERDICTS = ("offered_load", "lock_waits", "stages")
+
+VERDICT_WORDS = ("of the time of", "times as long", "the same time", "Undecided")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_answers(part: str) -> None:
+    """With equal arms, unfinished and unrun: every answer has a sentence, and says no difference that is none."""
+    sweep, answers, count = PARTS[part]
+    for blocks in (0, 3, 10):
+        found = answers(seen(sweep, blocks))
+        assert len(found) == count
+        for answer in found:
+            text = " ".join((answer.sentence, *answer.details))
+            assert answer.sentence.endswith(".")
+            assert "of the time of" not in text
+            assert "times as long" not in text
+            if blocks < 10:
+                assert not [words for words in VERDICT_WORDS if words in text]
+            assert (extensions.NO_VERDICT in answer.details) == (part in WITHOUT_VERDICTS)
+
+
+@pytest.mark.parametrize("part", [part for part in PARTS if part not in WITHOUT_VERDICTS])
+def test_every_headline_comparison_is_told(part: str) -> None:
+    """Each once: what decides the answers is what ends the sweep."""
+    sweep, answers, _ = PARTS[part]
+    given = seen(sweep)
+    told = [judged.comparison.name for answer in answers(given) for judged in answer.deciding]
+    assert sorted(told) == sorted(each.name for each in given.main.sweep.comparisons if each.family == "headline")
+    assert all(answer.to_decide is None for answer in answers(given))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [
+        (0.5, "On sockets with 10 clients a Lookup with 10 threads takes 0.50 of the time of one with 1 thread"),
+        (1.5, "On sockets with 10 clients a Lookup with 10 threads takes 1.50 times as long as one with 1 thread"),
+        (1.0, "On sockets with 10 clients a Lookup with 10 threads and one with 1 thread take the same time"),
+    ],
+)
+def test_a_part_of_one_comparison_is_its_sentence(ratio: float, said: str) -> None:
+    """FASTER, SLOWER and EQUIVALENT."""
+    large = Arm(sweeps.SOCKETS.but(workers=10, clients=10))
+    (answer,) = extensions.pool_by_clients(seen(sweeps.pool_by_clients, 10, Planted({large: ratio * MEAN_US})))
+    assert answer.sentence.startswith(said)
+
+
+def test_many_comparisons_begin_with_the_tally_and_the_largest() -> None:
+    """The largest is a decided one, and the counts are those of the verdicts."""
+    base = sweeps.SOCKETS.but(mix=sweeps.MIXED, clients=5)
+    times = {"per-stock": 0.9, "read-write": 1.1, "two-level": 1.4, "snapshot": 1.0}
+    planted = Planted({Arm(base.but(locking=each)): times[each] * MEAN_US for each in times})
+    (answer,) = extensions.lock_strategies(seen(sweeps.lock_strategies, 10, planted))
+    assert answer.sentence.startswith("Of 4 comparisons 2 are SLOWER, 1 is FASTER, 1 is EQUIVALENT. The largest: ")
+    assert "a request under two-level takes 1.40 times as long as one under the mutex" in answer.sentence
+    assert len(answer.details) == 4
+
+
+def test_starved_clients_are_counted_past_the_pool() -> None:
+    """By dispatch and clients, in windows."""
+    arm = Arm(sweeps.SOCKETS.but(workers=5, clients=10, dispatch="connection"))
+    planted = Planted(windows={arm: [Window(None, 100.0, 100.0, 5, 0, None)] * 2})
+    (answer,) = extensions.dispatch(seen(sweeps.dispatch, 10, planted))
+    said = "A connection holds its thread, 10 clients, 5 threads: in 20 of 20 windows some client got no reply."
+    assert said in answer.details
+
+
+def offered(reached_hz: float, sent_share: float = 1.0) -> Answer:
+    """The answer for gRPC, where it answers up to so many a second."""
+    rates = sweeps.OFFERED["grpc"]
+    base = sweeps.GRPC.but(client="lean", connections=16)
+    windows = {
+        Arm(base.but(rate_hz=rate)): [Window(rate, rate * sent_share, min(rate, reached_hz), 0, 0, 10.0)]
+        for rate in rates
+    }
+    return extensions.offered_load(seen(sweeps.offered_load, 10, Planted(windows=windows)))[0]
+
+
+def test_the_highest_rate_that_was_kept_up_with() -> None:
+    """Past it only what was answered is said, and no percentile."""
+    answer = offered(2500.0)
+    assert answer.sentence == "gRPC kept up with 2,000 requests a second."
+    assert any(each.startswith("Of 2,000 due a second 2,000 were answered, 99 % of them") for each in answer.details)
+    assert "Of 4,000 due a second 2,500 were answered." in answer.details
+
+
+@pytest.mark.parametrize(
+    ("reached_hz", "said"),
+    [(100.0, "gRPC kept up with none of the rates."), (1e9, "gRPC kept up with 5,500 requests a second, the highest")],
+)
+def test_all_rates_or_none(reached_hz: float, said: str) -> None:
+    """Then it is said that no more were tried, or that none was kept up with."""
+    assert offered(reached_hz).sentence.startswith(said)
+
+
+def test_nothing_is_said_of_a_rate_that_was_not_sent() -> None:
+    """A load off its rate says nothing of the server."""
+    answer = offered(1e9, sent_share=0.9)
+    assert "Nothing is said of 500 a second: no window of it counts." in answer.details
+    assert answer.sentence == "Not known: no window of it counts."
+
+
+def test_the_wait_for_a_thread_is_of_all_clients_told() -> None:
+    """The most clients first."""
+    stages = {
+        Arm(sweeps.SOCKETS.but(workers=5, clients=clients)): {"lookup": stage_summary(1.0, queue_us=10.0 * clients)}
+        for clients in (1, 5, 10)
+    }
+    answers = extensions.stages(seen(sweeps.stages, 3, Planted(stages=stages)))
+    assert answers[0].sentence == "Not known: no stage was stamped."
+    assert answers[1].sentence == (
+        "With 10 clients and 5 threads a Lookup waits 100 µs for a thread, of 131 µs in the server."
+    )
+    assert len(answers[1].details) == 3

@@ -1,0 +1,60 @@
+"""What waiting for the lock costs: by strategy and request type, with the least and the greatest block."""
+
+from experiments.design.arms import Arm
+from experiments.studies.stock import sweeps
+from experiments.studies.stock.locks import CAVEAT, lock_details, lock_waits
+from tests.unit.experiments.studies.stock.judgements import SCALE, Planted, judgement, stage_summary
+
+SWEEP = sweeps.lock_waits(SCALE)
+
+BY_LOCKING = {"mutex": 0.5, "per-stock": 0.6, "read-write": 2.0, "two-level": 4.0, "snapshot": 0.0}
+
+
+def planted(scatter: float = 0.0) -> Planted:
+    """Waits by strategy; a Trade's is half a µs longer, and a snapshot's Lookup takes no lock."""
+    stages = {}
+    for arm in SWEEP.arms:
+        locking = arm.setting.text("locking")
+        wait_us = BY_LOCKING[locking]
+        lookup = stage_summary(wait_us, locked=0 if locking == "snapshot" else 1000)
+        stages[arm] = {"lookup": lookup, "trade": stage_summary(wait_us + 0.5)}
+    return Planted(stages=stages, scatter=scatter)
+
+
+def test_every_strategy_is_told() -> None:
+    """The mutex on both transports and for both requests; of the others the larger; then the largest share."""
+    details = lock_details(judgement(SWEEP, 3, planted()))
+    assert details == (
+        "A Lookup waits for the mutex on sockets with 5 clients: 0.500 µs (0.500 to 0.500 in 3 blocks), 0.100 % of its "
+        "latency.",
+        "A Trade waits for the mutex on sockets with 5 clients: 1.00 µs (1.00 to 1.00 in 3 blocks), 0.200 % of its "
+        "latency.",
+        "A Lookup waits for the mutex on gRPC with 5 clients: 0.500 µs (0.500 to 0.500 in 3 blocks), 0.100 % of its "
+        "latency.",
+        "A Trade waits for the mutex on gRPC with 5 clients: 1.00 µs (1.00 to 1.00 in 3 blocks), 0.200 % of its "
+        "latency.",
+        "Under per-stock, a Trade waits: 1.10 µs (1.10 to 1.10 in 3 blocks), 0.220 % of its latency.",
+        "Under read-write, a Trade waits: 2.50 µs (2.50 to 2.50 in 3 blocks), 0.500 % of its latency.",
+        "Under two-level, a Trade waits: 4.50 µs (4.50 to 4.50 in 3 blocks), 0.900 % of its latency.",
+        "Under snapshot, a Trade waits: 0.500 µs (0.500 to 0.500 in 3 blocks), 0.100 % of its latency. A Lookup takes "
+        "no lock.",
+        "The largest share of all: 0.900 %, a Trade under two-level on sockets.",
+        CAVEAT,
+    )
+
+
+def test_one_block_has_no_spread() -> None:
+    """Nothing is said of others."""
+    assert "1.00 µs (1 block), " in lock_details(judgement(SWEEP, 1, planted()))[1]
+
+
+def test_without_stages_nothing_was_stamped() -> None:
+    """And no number is made up."""
+    assert lock_details(judgement(SWEEP, 3, Planted())) == ("No lock wait was stamped.",)
+
+
+def test_blocks_with_errors_are_left_out() -> None:
+    """An arm that a gate refuses in every block has no wait."""
+    arm = Arm(sweeps.GRPC.but(mix=sweeps.MIXED, clients=5))
+    faulty = Planted(stages=planted().stages, errors={arm: 100})
+    assert not [each for each in lock_waits(judgement(SWEEP, 3, faulty)) if each.arm == arm]

@@ -1,0 +1,168 @@
+"""The study of the server's cost: one factor a comparison, goals as the data say, tables of all that was measured."""
+
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from clients.load.record.times import Times
+from experiments.design.alone import Alone
+from experiments.design.arms import Arm
+from experiments.design.slots import order
+from experiments.design.sweep import PAIRS, PAIRS_NEAR_1, Sweep
+from experiments.judge.alone import Lone, lone_servers
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judgement, judge
+from experiments.results.alone import HeldSeen, LoneSeen, Repetition
+from experiments.results.observed import ALL, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns
+from experiments.show.content import Seen
+from experiments.studies.server_cost import SERVER_COST
+from experiments.studies.server_cost.goals import Goal, goals
+from experiments.studies.server_cost.sweeps import HELD, alone, server_cost
+from experiments.studies.study import Scale
+
+PART = SERVER_COST.parts["server_cost"]
+
+SMALL = Scale(rounds=4, looks=(10, 14), clients=(1,))
+
+REQUESTS = 100
+"""In each planted slice."""
+
+GOOD = {("sockets", "stock"): 10.8, ("sockets", "echo"): 10.0, ("grpc", "stock"): 105.0, ("grpc", "echo"): 100.0}
+"""µs a request: every goal is met."""
+
+BAD = {**GOOD, ("sockets", "stock"): 15.0, ("grpc", "stock"): 111.0, ("grpc", "echo"): 100.0}
+
+
+def planted(costs: Mapping[tuple[str, str], float], blocks: int = 10) -> Judgement:
+    """Blocks of the study in which requests cost so much, with 1 % of noise, and a drift that all arms share."""
+    sweep, rng = server_cost(SMALL), random.Random(1)
+    return judge(sweep, [_block(sweep, costs, block, rng) for block in range(1, blocks + 1)])
+
+
+def _block(sweep: Sweep, costs: Mapping[tuple[str, str], float], block: int, rng: random.Random) -> Block:
+    slots, drift = list(order(sweep, f"{block}")), rng.uniform(0.7, 1.5)
+    cost_us = [costs[arm.setting.text("transport"), arm.setting.text("service")] * drift for arm in sweep.arms]
+    ones = [REQUESTS] * len(slots)
+    columns = SliceColumns(
+        round=[slot[0] for slot in slots],
+        appearance=[slot[1] for slot in slots],
+        arm=[slot[2] for slot in slots],
+        fate=[0] * len(slots),
+        counted_ns=[20_000_000] * len(slots),
+        requests=ones,
+        active_ns=[20_000_000] * len(slots),
+        server_cpu_ns=[round(cost_us[slot[2]] * REQUESTS * 1000 * rng.gauss(1, 0.01)) for slot in slots],
+        client_cpu_ns=[2_000_000] * len(slots),
+        wire_bytes=[200 * REQUESTS] * len(slots),
+        counts={ALL: ones},
+        sums_ns={ALL: [REQUESTS * 200_000] * len(slots)},
+    )
+    times = Times()
+    answered = ArmSeen({ALL: Answered(times, {}, {}, 0.0)})
+    servers = [ServerSeen(9, 16, 15.0, 1.0) for _ in sweep.servers]
+    rounds = [RoundSeen(1.0, 0) for _ in range(sweep.rounds)]
+    return Block(block, 1, "", 9.0, True, 900.0, columns, [answered for _ in sweep.arms], servers, rounds)
+
+
+def lone(ready_ms: float, idle_share: float, mib_each: float) -> tuple[Lone, ...]:
+    """Both servers by themselves, five times, alike but for 1 % of their start-up."""
+    plan = alone(SMALL)
+    return lone_servers(plan, [_repetition(plan, at, ready_ms, idle_share, mib_each) for at in range(plan.repetitions)])
+
+
+def _repetition(plan: Alone, at: int, ready_ms: float, idle_share: float, mib_each: float) -> Repetition:
+    servers = tuple(
+        LoneSeen(
+            ready_ms * (1 + at / 100),
+            tuple(
+                HeldSeen(held, 16 + held * mib_each + at, 9, round(idle_share * 5e9), 5_000_000_000)
+                for held in server.connections
+            ),
+        )
+        for server in plan.servers
+    )
+    return Repetition(at + 1, "", 9.0, True, 900.0, 0, servers)
+
+
+def said(found: tuple[Goal, ...]) -> list[str]:
+    """How the goals stand."""
+    return [each.said for each in found]
+
+
+@pytest.mark.parametrize("profile", SERVER_COST.scales)
+def test_every_profile_s_sweep_can_be_judged(profile: str) -> None:
+    """Processor time alone; an A/A pair on each transport; and pairs enough, where there are verdicts at all."""
+    scale = SERVER_COST.scales[profile]  # type: ignore[index]  # a parameter's text
+    sweep = PART.sweep(scale)
+    assert {each.measure for each in sweep.comparisons} == {"cpu"}
+    same = [each.above.setting["transport"] for each in sweep.comparisons if each.kind == "same"]
+    assert sorted(map(str, same)) == ["grpc", "sockets"]
+    for each in sweep.comparisons if sweep.has_verdicts else ():
+        near_1 = each.kind == "same" or "service" in each.differ
+        assert sweep.pairs(each) >= (PAIRS_NEAR_1 if near_1 else PAIRS)
+    assert sweep.comparisons[0].differ == ("transport",)
+    executors = {arm.setting["executor"] for arm in (sweep.comparisons[0].above, sweep.comparisons[0].below)}
+    assert executors == {"static-pool"}
+
+
+def test_the_echo_stands_beside_lookup_on_the_same_executor() -> None:
+    """And so the service alone is above or below."""
+    for each in server_cost(SMALL).comparisons[1:3]:
+        assert each.differ == ("service", "mix")
+        assert each.above.setting["executor"] == each.below.setting["executor"]
+        assert (each.above.setting["mix"], each.below.setting["mix"]) == ("lookup", "echo")
+
+
+def test_goals_that_are_met_and_missed_are_told_apart() -> None:
+    """Eight times, 1.10 times, half a second, a thousandth of a core, 20 and 100 MiB."""
+    good = goals(planted(GOOD), lone(130, 0.0, 0.002))
+    assert set(said(good)) == {"met"}
+    assert len(good) == 4 + 2 + (3 + 2) + 2
+    bad = goals(planted(BAD), lone(600, 0.002, 0.03))
+    assert set(said(bad)) == {"MISSED"}
+
+
+def test_a_goal_is_open_where_the_interval_reaches_past_it() -> None:
+    """Whichever side its value is on; one value has no interval; nothing measured is said to be so."""
+    for value, word in ((1.09, "met"), (1.11, "MISSED")):
+        goal = Goal("x", "", 0, 1.10, Estimate(value, 1.0, 1.2, 9))
+        assert goal.said == f"open: {word} by its value, and the interval reaches past the goal"
+        assert Goal("x", "", 0, 1.10, Estimate(value, 0.0, 9.9, 1)).said == f"{word}, by one value"
+    assert Goal("x", "", 0, 1.10, None).said == "not measured"
+
+
+def test_nothing_is_said_of_a_goal_before_a_declared_look() -> None:
+    """Nine of ten blocks are no verdict; what was looked at alone stands by itself."""
+    found = goals(planted(GOOD, blocks=9), lone(130, 0.0, 0.002))
+    assert said(found)[:4] == ["not concluded: no verdict yet"] * 4
+    assert set(said(found)[4:]) == {"met"}
+
+
+def test_both_questions_are_answered_with_their_numbers() -> None:
+    """Against the planted ratios: 105 ÷ 10.8, 1.08 and 1.05."""
+    transport, service = PART.answers(Seen(planted(GOOD)))
+    assert transport.sentence.startswith("A Lookup on gRPC with sockets' executor takes 9.7")
+    assert transport.to_decide is None
+    assert [each.comparison.name for each in transport.deciding] == ["transport"]
+    assert [each.comparison.name for each in transport.further] == ["as_started", "executor"]
+    assert [each.typical.value for each in service.deciding] == pytest.approx([1.08, 1.05], abs=0.01)
+    assert "A Lookup on sockets takes 1.08" in service.sentence
+    early, _ = PART.answers(Seen(planted(GOOD, blocks=3)))
+    assert "This is no verdict." in early.sentence
+    assert early.to_decide == "python -m experiments run server_cost --profile paper"
+
+
+def test_the_sections_have_every_goal_every_arm_and_every_server() -> None:
+    """Markdown tables; without a look at servers alone their table is left out."""
+    judgement = planted(GOOD)
+    told = {each.title: each.text for each in PART.sections(Seen(judgement, alone=lone(130, 0.0, 0.002)))}
+    assert list(told) == ["Goals", "Arms", "Servers by themselves"]
+    arms: list[Arm] = [arm for arm in judgement.sweep.arms if arm.name in told["Arms"]]
+    assert len(arms) == 7
+    for transport, held in HELD.items():
+        for connections in held:
+            assert f"| {transport} | {connections:,} |" in told["Servers by themselves"]
+    without = PART.sections(Seen(judgement))
+    assert [each.title for each in without] == ["Goals", "Arms"]
+    assert "not measured" in without[0].text

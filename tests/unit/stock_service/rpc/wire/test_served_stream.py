@@ -1,0 +1,276 @@
+"""A served connection's state machine, against a model that remembers everything.
+
+The model is a list of what the client sent, and what the server has done with it. The machine is driven as the server
+drives it: the reading thread looks whenever it is told to, and at any other time; workers answer in any order.
+"""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.wire import served_stream
+from stock_service.rpc.wire.framing import RequestFrame, encode_request, reply_decoder
+from stock_service.rpc.wire.served_stream import BROKEN, CLOSED, ENDING, PAUSED, READING, Overdue, ServedStream
+
+IDLE_NS, READ_NS = 1000, 100
+FRAME_BYTES_MAX = 1000
+
+
+def request(call: int) -> bytes:
+    """A request's frame."""
+    return encode_request(call, 0, b"/a.B/C", b"x" * (call % 5))
+
+
+class ServedStreamMachine(RuleBasedStateMachine):
+    """The rules are what a client, the workers and time may do."""
+
+    tasks = Bundle("tasks")
+    """Requests that were dispatched and not answered."""
+
+    @initialize(pipeline_max=st.integers(1, 3))
+    def connected(self, pipeline_max: int) -> None:
+        """A new connection."""
+        self.pipeline_max = pipeline_max
+        self.now_ns = 1
+        self.stream = ServedStream(FRAME_BYTES_MAX, pipeline_max, self.now_ns)
+        self.next_call = 1
+        self.half = 0  # the call of the frame whose beginning was sent
+        self.unread = b""  # of the frame whose beginning was sent
+        self.sent: list[int] = []  # the calls that arrived whole and in order, before anything wrong
+        self.begun: list[int] = []  # those that were dispatched, in that order
+        self.flying = 0
+        self.said: list[FaultCode] = []  # the faults of the connection
+        self.wrong = False  # the client sent what is no request
+        self.asked = False  # a worker asked the reading thread to look
+
+    # ---- the reading thread, as ``request_server`` has it
+
+    def look(self, answered_meanwhile: bool = False, unseen: bool = False) -> list[int]:
+        """What the server does with a connection about which something has changed.
+
+        ``answered_meanwhile``: a worker answers while it looks; ``unseen``: after it has read how many are in flight.
+        """
+        stream = self.stream
+        self.asked = False
+        if stream.state is CLOSED:
+            return []
+        begun = [self.dispatched(frame) for frame, _ in stream.release()]
+        in_flight = stream.in_flight
+        words = stream.last_words()
+        if answered_meanwhile:
+            self.flying -= 1
+            self.asked = stream.replied(stream.unsent)
+            if unseen and in_flight >= self.pipeline_max:
+                return begun  # ``settle`` changes nothing by what it has read
+        if words:
+            assert self.flying == 0, "the fault was said before the replies"
+            self.say(words)
+        if stream.done:
+            assert not self.flying
+            assert stream.state is BROKEN or not stream.unsent
+            stream.close()
+        else:
+            stream.settle(self.now_ns)
+        return begun
+
+    def dispatched(self, frame: RequestFrame) -> int:
+        self.begun.append(frame.call)
+        self.flying += 1
+        return frame.call
+
+    def say(self, words: bytes) -> None:
+        """A fault of the connection, which the client takes."""
+        (reply,) = reply_decoder().feed(words)
+        assert reply.call == 0
+        self.said.append(FaultCode(reply.code))
+        self.stream.replied(self.stream.unsent)
+
+    def read(self, data: bytes) -> list[int]:
+        """The server has read this."""
+        frame = self.stream.take(data, self.now_ns)
+        return self.look() if frame is None else [self.dispatched(frame)]
+
+    def reads(self) -> bool:
+        """Whether the server reads."""
+        return self.stream.state is READING
+
+    # ---- what may happen
+
+    @precondition(reads)
+    @rule(target=tasks, count=st.integers(1, 5), held_back=st.integers(0, 12))
+    def client_sends(self, count: int, held_back: int) -> object:
+        """Some requests, the last perhaps not whole."""
+        data, self.unread = self.unread, b""
+        calls = list(range(self.next_call, self.next_call + count))
+        self.next_call += count
+        frames = [request(call) for call in calls]
+        whole = calls
+        if data:
+            self.sent.append(self.half)
+        data += b"".join(frames)
+        if held_back:
+            data, self.unread = data[:-held_back], data[-held_back:]
+            whole, self.half = calls[:-1], calls[-1]
+        self.sent += whole
+        return _several(self.read(data))
+
+    @precondition(lambda self: self.reads() and not self.unread)
+    @rule(target=tasks, before=st.integers(0, 3), what=st.sampled_from([request(0), b"GET / HTTP/1.1\r\n\r\n"]))
+    def client_sends_what_is_no_request(self, before: int, what: bytes) -> object:
+        """After some that are; what comes after it is nobody's any more."""
+        calls = list(range(self.next_call, self.next_call + before))
+        self.next_call += before
+        self.sent += calls
+        self.wrong = True
+        return _several(self.read(b"".join(map(request, calls)) + what + (b"" if what[:1] == b"G" else request(99))))
+
+    @rule(task=consumes(tasks), taken=st.booleans())
+    def worker_answers(self, task: int, taken: bool) -> None:
+        """In any order; the client may not take the reply."""
+        self.flying -= 1
+        unsent = self.stream.unsent or (not taken and self.stream.state not in (BROKEN, CLOSED))
+        self.asked = self.stream.replied(unsent) or self.asked
+
+    @rule(target=tasks, task=consumes(tasks), unseen=st.booleans())
+    def worker_answers_while_the_server_looks(self, task: int, unseen: bool) -> object:
+        """The last moment for which nobody would look again, if the server did not announce itself first."""
+        return _several(self.look(answered_meanwhile=True, unseen=unseen))
+
+    @precondition(lambda self: self.asked)
+    @rule(target=tasks)
+    def server_looks_because_it_was_asked(self) -> object:
+        """As it does soon after."""
+        return _several(self.look())
+
+    @rule(target=tasks)
+    def server_looks_without_being_asked(self) -> object:
+        """Which does no harm."""
+        return _several(self.look())
+
+    @precondition(lambda self: self.stream.unsent and self.stream.state is not CLOSED)
+    @rule(target=tasks, all_of_it=st.booleans())
+    def client_takes_more(self, all_of_it: bool) -> object:
+        """epoll says so."""
+        self.stream.flushed(not all_of_it)
+        return _several(self.look())
+
+    @precondition(reads)
+    @rule(target=tasks)
+    def client_sends_no_more(self) -> object:
+        """It has closed its half."""
+        self.stream.end()
+        return _several(self.look())
+
+    @precondition(lambda self: self.stream.state is not CLOSED)
+    @rule()
+    def client_is_gone(self) -> None:
+        """A reset."""
+        self.stream.cut()
+        if self.stream.done:
+            self.stream.close()
+
+    @precondition(lambda self: self.stream.state is not CLOSED)
+    @rule(target=tasks, passed_ns=st.sampled_from([1, READ_NS + 1, IDLE_NS + 1]))
+    def time_passes(self, passed_ns: int) -> object:
+        """And the server sweeps."""
+        self.now_ns += passed_ns
+        before, half, flying, unsent = self.stream.state, bool(self.unread), self.flying, self.stream.unsent
+        overdue = self.stream.overdue(self.now_ns, IDLE_NS, READ_NS)
+        match overdue:
+            case Overdue.REPLY:
+                assert unsent
+                self.stream.cut()
+                return _several(self.look())
+            case Overdue.REQUEST:
+                assert before is READING
+                assert half
+                self.said.append(FaultCode.DEADLINE_EXCEEDED)
+                self.stream.replied(self.stream.unsent)
+                return _several(self.look())
+            case Overdue.IDLE:
+                assert not flying
+                assert not unsent
+                self.stream.close()
+            case Overdue.NOTHING:
+                assert not (half and before is READING and passed_ns > READ_NS), "a request stays half there for ever"
+        return _several([])
+
+    # ---- what always holds
+
+    @invariant()
+    def requests_begin_in_the_order_in_which_they_came(self) -> None:
+        """Each once, none left out."""
+        assert self.begun == self.sent[: len(self.begun)]
+
+    @invariant()
+    def no_more_are_under_way_than_the_pipeline_takes(self) -> None:
+        """And the machine's count is the true one."""
+        assert self.flying <= self.pipeline_max
+        assert self.stream.in_flight == self.flying
+
+    @invariant()
+    def who_is_read_is_owed_nothing_more(self) -> None:
+        """A connection that is read has all its requests dispatched, and its client has taken the replies."""
+        if self.stream.state is READING:
+            assert self.begun == self.sent
+            assert self.asked or not self.stream.unsent
+
+    @invariant()
+    def nobody_waits_for_ever(self) -> None:
+        """Where nothing is under way or unsent, and nobody was asked to look, there is nothing to look for."""
+        if not (self.asked or self.flying or self.stream.unsent):
+            assert self.stream.state in (READING, CLOSED)
+
+    @invariant()
+    def a_fault_is_said_once_and_last(self) -> None:
+        """One at most; what is no request gets one, unless the client is gone first."""
+        assert len(self.said) <= 1
+        if self.wrong:
+            assert self.stream.state is not READING
+
+    def teardown(self) -> None:
+        """Once the workers are done and the client takes all, what has ended is closed, with its fault said."""
+        if not hasattr(self, "stream"):
+            return
+        gone = self.stream.state in (BROKEN, CLOSED)
+        self.stream.end()
+        for _ in range(3 * len(self.sent) + 3):
+            while self.flying:
+                self.flying -= 1
+                self.stream.replied(False)
+            if self.stream.state is not CLOSED:
+                self.stream.flushed(False)
+                self.look()
+        assert self.stream.state is CLOSED
+        if not gone:
+            assert self.begun == self.sent
+            assert len(self.said) == self.wrong or FaultCode.DEADLINE_EXCEEDED in self.said
+
+
+def _several(calls: list[int]) -> object:
+    """For a bundle: each of them."""
+    return multiple(*calls)
+
+
+TestServedStream = pytest.mark.slow(ServedStreamMachine.TestCase)
+TestServedStream.settings = settings(max_examples=400, stateful_step_count=30, deadline=None)
+
+
+def test_every_state_is_in_the_modules_table() -> None:
+    """And every state of the table exists."""
+    table = served_stream.__doc__ or ""
+    rows = [row.split("|") for row in table.splitlines() if row.startswith("|") and "---" not in row][1:]
+    known = {state.name for state in (READING, PAUSED, ENDING, BROKEN, CLOSED)}
+    assert {row[3].strip() for row in rows} == known
+    assert {name.strip() for row in rows for name in row[1].split(",")} - {"all of these"} == known - {"CLOSED"}
