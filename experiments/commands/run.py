@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import get_args
 
 from experiments.commands.recording import read
-from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN
+from experiments.design.slots import order
+from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN, Sweep
 from experiments.judge.verdicts import Judgement
 from experiments.measure import alone, cold
 from experiments.measure.bench import Bench, bench
@@ -39,6 +40,12 @@ AFTER_BLOCKS = 3
 
 INTERRUPTED_EXIT = 130
 
+REPORT_S = 8.0
+"""What drawing and reporting take, about."""
+
+START_S, SLICE_S = 3.0, 0.035
+"""What the start of a block's processes takes, and a slice, about."""
+
 
 def add_options(parser: Parser) -> None:
     """What ``run`` takes."""
@@ -62,14 +69,23 @@ def run(options: argparse.Namespace) -> int:
     try:
         _measure(study, part, scale, bench(CATALOG), folder, options.resume)
     except KeyboardInterrupt:
-        again = shlex.join(["run", options.name, "--profile", options.profile, "--out", str(folder), "--resume"])
-        print(f"interrupted; what is whole is kept. To go on: {PROGRAM} {again}", file=sys.stderr)
+        print(f"interrupted; whole blocks are kept. To go on: {PROGRAM} {_again(options, folder)}", file=sys.stderr)
         return INTERRUPTED_EXIT
     found = read(folder)
     written = report.write(folder, found)
     print("\n".join(conclusion(found)))
     print(f"\nReport: {written[1]}")
     return 0
+
+
+def _again(options: argparse.Namespace, folder: Path) -> str:
+    """The words of the command that goes on."""
+    words = ["run", options.name, "--profile", options.profile, "--seed", str(options.seed)]
+    if options.clients is not None:
+        words += ["--clients", *map(str, options.clients)]
+    if options.blocks is not None:
+        words += ["--blocks", str(options.blocks)]
+    return shlex.join([*words, "--out", str(folder), "--resume"])
 
 
 def conclusion(found: Content) -> list[str]:
@@ -85,7 +101,9 @@ def conclusion(found: Content) -> list[str]:
 def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> None:
     """A part's sweep, and all that is measured after it."""
     sweep = part.sweep(scale)
-    progress = Progress(sweep, sys.stderr)
+    afterwards = {name: study.parts[name].sweep(replace(scale, looks=(AFTER_BLOCKS,))) for name in part.after}
+    after_s = REPORT_S + sum(AFTER_BLOCKS * _block_s(each) for each in afterwards.values())
+    progress = Progress(sweep, sys.stderr, after_s)
 
     def seen(judgement: Judgement) -> str:
         if len(judgement.blocks) == 1:
@@ -99,9 +117,8 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
     if part.cold is not None:
         progress.say("cold runs")
         cold.run(part.cold(scale), folder, resume, on)
-    for name in part.after:
-        progress.say(f"{study.parts[name].title}: 3 blocks")
-        after = study.parts[name].sweep(replace(scale, looks=(AFTER_BLOCKS,)))
+    for name, after in afterwards.items():
+        progress.say(f"{study.parts[name].title}: {AFTER_BLOCKS} blocks")
         measured(after, on, folder / name, Progress(after, sys.stderr), lambda _: "", resume)
 
 
@@ -138,3 +155,8 @@ def _new(folder: Path) -> Path:
         number += 1
         found = folder.with_name(f"{folder.name}-{number}")
     return found
+
+
+def _block_s(sweep: Sweep) -> float:
+    """How long a block of a sweep takes, about."""
+    return START_S + SLICE_S * sum(1 for _ in order(sweep, ""))

@@ -1,7 +1,7 @@
 """How far a sweep is: one line that is rewritten on a terminal, a line a block anywhere else. On standard error.
 
-The time left is what the blocks that may come take, each as long as those so far on average: to the next look, and to
-the last. Before the first block has ended it is not known, and not guessed.
+The time left is what the blocks that may come take, each as long as those so far on average: if the next look decides,
+and at most. Before the first block has ended it is not known, and not guessed.
 """
 
 import os
@@ -15,9 +15,13 @@ from experiments.design.sweep import Sweep
 class Progress:
     """Says how far a sweep is. One thread's."""
 
-    def __init__(self, sweep: Sweep, stream: TextIO, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, sweep: Sweep, stream: TextIO, after_s: float = 0.0, clock_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``after_s``: what comes after the sweep takes so long."""
         self._sweep = sweep
         self._stream = stream
+        self._after_s = after_s
         self._clock_s = clock_s
         self._rewrites = stream.isatty() and os.environ.get("TERM") != "dumb"
         self._done = self._measured = 0
@@ -61,16 +65,17 @@ class Progress:
         return f"block {self._done + 1} of {of}"
 
     def _left(self, share: float) -> str:
-        """Seconds to the next look, and to the last."""
+        """How long it takes still, if it is decided at the next look, and at most."""
         if not self._measured:
             return ""
         each_s = self._spent_s / self._measured
         looks = [look for look in self._sweep.looks if look > self._done]
         if not looks:
             return ""
-        left_s = [max(0.0, (look - self._done - share) * each_s) for look in (looks[0], looks[-1])]
-        at_most = "" if len(looks) == 1 else f", {duration(left_s[1])} at most"
-        return f" · {duration(left_s[0])} to the {'verdict' if len(looks) == 1 else 'next look'}{at_most}"
+        next_s, last_s = ((look - self._done - share) * each_s + self._after_s for look in (looks[0], looks[-1]))
+        if len(looks) == 1:
+            return f" · {duration(max(0.0, next_s))} left"
+        return f" · {duration(max(0.0, next_s))} left if block {looks[0]} decides it, {duration(last_s)} at most"
 
     def _write(self, text: str) -> None:
         wide = _columns(self._stream)

@@ -1,0 +1,112 @@
+"""A new part is one file and one line: the recipes of CONTRIBUTING are pasted into a copy of the project and used.
+
+Each recipe's code is taken from the document as it stands; the line that it says is added to its table.
+"""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_S = 90.0
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+def recipe(name: str) -> str:
+    """The Python example of CONTRIBUTING that defines this name."""
+    text = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    codes = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (found,) = [code for code in codes if re.search(rf"^(def|class) {name}\b|^{name} =", code, re.MULTILINE)]
+    return str(found)
+
+
+def put(file: Path, before: str, line: str) -> None:
+    """Adds a line before the one that begins so, which must be there once."""
+    text = file.read_text(encoding="utf-8")
+    assert text.count(before) == 1, before
+    file.write_text(text.replace(before, line + before), encoding="utf-8")
+
+
+def table(file: Path, opening: str, line: str) -> None:
+    """Adds a line to a table, behind its opening."""
+    text = file.read_text(encoding="utf-8")
+    assert text.count(opening) == 1, opening
+    file.write_text(text.replace(opening, opening + line), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs, with an executor, a locking strategy, a factor and a study more."""
+    folder = tmp_path_factory.mktemp("project")
+    for package in ("stock_service", "clients", "experiments"):
+        ignored = shutil.ignore_patterns("__pycache__", "recorded")
+        shutil.copytree(ROOT / package, folder / package, ignore=ignored)
+    rpc, trading = folder / "stock_service" / "rpc", folder / "stock_service" / "trading"
+    (rpc / "concurrency" / "single.py").write_text(recipe("single_thread"))
+    executors = rpc / "concurrency" / "__init__.py"
+    put(executors, "\n\nclass Executor", "from stock_service.rpc.concurrency.single import single_thread\n")
+    table(
+        executors, "EXECUTORS: dict[str, Callable[[int, int], Executor]] = {\n", '    "single-thread": single_thread,\n'
+    )
+    body = recipe("Striped").replace("from stock_service.trading.locking import Held\n", "")
+    locking = trading / "locking.py"
+    put(locking, "LOCKINGS", f"{body}\n\n")
+    table(locking, re.findall(r"^LOCKINGS.*\{\n", locking.read_text(), re.MULTILINE)[0], '    "striped": Striped,\n')
+    design = folder / "experiments" / "design"
+    (design / "queue_limit.py").write_text(recipe("QUEUE_LIMIT"))
+    factors = design / "factors.py"
+    put(factors, "\n\nFACTORS: ", "\n\nfrom experiments.design.queue_limit import QUEUE_LIMIT  # noqa: E402\n")
+    table(factors, "    for each in (\n", "        QUEUE_LIMIT,\n")
+    studies = folder / "experiments" / "studies"
+    (studies / "workers").mkdir()
+    (studies / "workers" / "__init__.py").write_text(recipe("WORKERS"))
+    put(studies / "__init__.py", "from experiments.studies.study", "from experiments.studies.workers import WORKERS\n")
+    table(studies / "__init__.py", "for each in (", "WORKERS, ")
+    return folder
+
+
+def ran(project: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A program of the copy, when it has ended."""
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=WAIT_S, check=False)
+
+
+def test_every_program_takes_the_executor_and_the_locking(project: Path) -> None:
+    """They stand among the choices."""
+    listed = ran(project, "stock_service", "list").stdout
+    assert "single-thread" in listed
+    assert "striped" in listed
+
+
+def test_a_comparison_takes_all_of_them(project: Path) -> None:
+    """As words of a setting, the new factor too; both servers start and answer."""
+    one, other = "sockets executor=single-thread locking=striped", "sockets queue_limit=8"
+    done = ran(project, "experiments", "compare", one, other, "--blocks", "1")
+    assert done.returncode == 0, done.stderr
+    assert "No verdict: 1 of at least 6 blocks" in done.stdout
+    assert "queue_limit=8" in done.stdout
+
+
+def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
+    """By its name, from the first block to the page; and its recording verifies."""
+    assert "How many workers does a socket server want?" in ran(project, "experiments", "list").stdout
+    done = ran(project, "experiments", "run", "workers", "--profile", "smoke", "--out", "seen")
+    assert done.returncode == 0, done.stderr
+    assert "Do more workers answer a Lookup sooner?" in done.stdout
+    assert (project / "seen" / "figures" / "workers.svg").exists()
+    assert "queue_limit" in (project / "seen" / "results.csv").read_text().splitlines()[0]
+    assert "4 workers" in (project / "seen" / "report.md").read_text()
+    said = ran(project, "experiments", "verify", "seen").stdout
+    assert said == "seen: everything is as its blocks have it\n"
+
+
+def test_the_recipes_parse() -> None:
+    """Each is Python."""
+    for name in ("single_thread", "Striped", "QUEUE_LIMIT", "WORKERS"):
+        ast.parse(recipe(name))

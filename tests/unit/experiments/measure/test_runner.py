@@ -1,0 +1,86 @@
+"""A sweep's blocks: until they are enough, again where they were robbed, kept at once, gone on with after a crash."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from experiments.design.sweep import Sweep
+from experiments.measure.runner import Asked, repeats_max, run_sweep
+from experiments.results import files, rows
+from experiments.results.observed import Block
+from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.judge.synthetic_blocks import block, sweep
+
+OF = sweep(looks=(10, 14))
+MEANS = dict.fromkeys(OF.arms, 100.0)
+
+
+@dataclass
+class Run:
+    """What a sweep is asked, and what it measured: block number and attempt."""
+
+    enough: int = 10
+    """Whether more is needed is answered with no from so many blocks on."""
+    robbed: Callable[[Block], bool] = lambda _: False
+    breaks_at: int = 0
+    measured: list[tuple[int, int]] = field(default_factory=list)
+
+    def measure(self, number: int, attempt: int) -> Block:
+        """One block."""
+        if number == self.breaks_at:
+            raise KeyboardInterrupt
+        self.measured.append((number, attempt))
+        return block(OF, MEANS, number, attempt=attempt)
+
+    def run(self, folder: Path, resume: bool = False, of: Sweep = OF) -> tuple[Block, ...]:
+        """Runs it."""
+
+        def goes_on(done: Sequence[Block]) -> bool:
+            return len(done) < self.enough
+
+        asked = Asked(goes_on, self.robbed, lambda _: None, lambda _: None, lambda _: None)
+        return run_sweep(of, folder, resume, self.measure, asked)
+
+
+@pytest.mark.parametrize(("enough", "blocks"), [(1, 10), (10, 10), (11, 14), (99, 14)])
+def test_it_is_asked_at_looks_alone(tmp_path: Path, enough: int, blocks: int) -> None:
+    """However soon it would be enough; the last look ends it."""
+    assert len(Run(enough).run(tmp_path)) == blocks
+
+
+def test_a_robbed_block_is_run_again_once(tmp_path: Path) -> None:
+    """Both attempts are kept, and the last counts, robbed or not."""
+    run = Run(robbed=lambda each: each.number == 3)
+    done = run.run(tmp_path)
+    assert run.measured[2:5] == [(3, 1), (3, 2), (4, 1)]
+    assert [each.attempt for each in done] == [1, 1, 2, *[1] * 7]
+    assert [each.number for each in files.read_blocks(tmp_path)].count(3) == 2
+
+
+def test_at_most_a_fifth_of_the_blocks_is_run_again(tmp_path: Path) -> None:
+    """Then they stand."""
+    run = Run(robbed=lambda _: True)
+    run.run(tmp_path)
+    assert sum(attempt == 2 for _, attempt in run.measured) == repeats_max(OF) == 3
+
+
+def test_what_is_whole_is_gone_on_with(tmp_path: Path) -> None:
+    """Ctrl-C in block 4 keeps three; the fourth is the next. Without --resume the folder is refused."""
+    with pytest.raises(KeyboardInterrupt):
+        Run(breaks_at=4).run(tmp_path)
+    assert len(files.read_blocks(tmp_path)) == 3
+    assert len((tmp_path / rows.ROWS_FILE).read_text().splitlines()) > 3
+    with pytest.raises(UsageError, match="a folder with results"):
+        Run().run(tmp_path)
+    again = Run()
+    assert len(again.run(tmp_path, resume=True)) == 10
+    assert again.measured[0] == (4, 1)
+
+
+def test_another_sweep_is_not_mixed_in(tmp_path: Path) -> None:
+    """Not even one of another seed."""
+    Run().run(tmp_path)
+    with pytest.raises(UsageError, match="another sweep"):
+        Run().run(tmp_path, resume=True, of=replace(OF, seed=2))

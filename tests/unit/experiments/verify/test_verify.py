@@ -1,0 +1,108 @@
+"""Verifying: a recording that is whole passes; one that was edited, cut short or prolonged is named."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.design.arms import Arm
+from experiments.design.limits import LIMITS
+from experiments.results import files, rows
+from experiments.results.observed import Block, RoundSeen
+from experiments.verify import differences
+from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, sweep
+
+OF = sweep(looks=(10, 14))
+FAR, EQUAL = {SOCKETS: 30.0, GRPC: 100.0}, {SOCKETS: 100.0, GRPC: 100.0}
+ROBBED = [RoundSeen(0.2, 40)] * OF.rounds
+
+
+def nothing(_: Path) -> Mapping[str, str]:
+    """No figures and no report."""
+    return {}
+
+
+def recording(folder: Path, blocks: Sequence[Block]) -> Path:
+    """A folder of these blocks."""
+    files.write_sweep(folder, OF)
+    for each in blocks:
+        files.append_block(folder, each)
+    kept = files.counting(files.read_blocks(folder))
+    (folder / rows.ROWS_FILE).write_text(rows.table(OF, kept), encoding="utf-8")
+    return folder
+
+
+def blocks(number: int, means: Mapping[Arm, float] = FAR, noise: float = 0.02) -> list[Block]:
+    """So many."""
+    return [block(OF, means, each, noise) for each in range(1, number + 1)]
+
+
+def test_a_whole_recording_passes(tmp_path: Path) -> None:
+    """Decided at its first look, and ended there."""
+    assert list(differences(recording(tmp_path, blocks(10)), nothing)) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "means", "said"),
+    [
+        (9, FAR, "cut short: 9 blocks"),
+        (10, {SOCKETS: 95.1, GRPC: 100.0}, "cut short: undecided after 10 blocks"),
+        (14, FAR, "went on: it was decided after 10 blocks"),
+    ],
+)
+def test_a_sweep_ends_by_its_own_rule(tmp_path: Path, number: int, means: Mapping[Arm, float], said: str) -> None:
+    """Neither before nor behind the first look that decides."""
+    noise = 0.02 if means is FAR else 0.4
+    (found,) = differences(recording(tmp_path, blocks(number, means, noise)), nothing)
+    assert said in found
+
+
+def test_a_block_is_run_again_for_stolen_time_alone(tmp_path: Path) -> None:
+    """A first attempt that was not robbed should have counted."""
+    first, *rest = blocks(10)
+    again = replace(first, attempt=2)
+    assert list(differences(recording(tmp_path, [replace(first, rounds=ROBBED), again, *rest]), nothing)) == []
+    other = tmp_path / "other"
+    other.mkdir()
+    (found,) = differences(recording(other, [first, again, *rest]), nothing)
+    assert "block 1 was run again, and had not been robbed" in found
+
+
+def test_an_edited_row_is_named(tmp_path: Path) -> None:
+    """With its line, and what is computed in its place."""
+    folder = recording(tmp_path, blocks(10))
+    table = folder / rows.ROWS_FILE
+    lines = table.read_text(encoding="utf-8").splitlines()
+    lines[3] = lines[3].replace("0", "1", 1)
+    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (found,) = differences(folder, nothing)
+    assert "results.csv line 4" in found
+
+
+def test_an_edited_report_is_named(tmp_path: Path) -> None:
+    """As any text that is computed from the blocks."""
+    folder = recording(tmp_path, blocks(10))
+    (folder / "report.md").write_text("sockets win\n", encoding="utf-8")
+    (found,) = differences(folder, lambda _: {"report.md": "sockets lose\n"})
+    assert "report.md line 1: has" in found
+
+
+def test_edited_limits_are_named(tmp_path: Path) -> None:
+    """A limit that was loosened afterwards is not what the blocks were signed with."""
+    folder = recording(tmp_path, blocks(10))
+    files.write_sweep(folder, replace(OF, limits=replace(LIMITS, errors_share=0.5)))
+    with pytest.raises(UsageError, match="errors_share"):
+        list(differences(folder, nothing))
+
+
+def test_other_limits_are_named(tmp_path: Path) -> None:
+    """A recording that was measured under others is judged by them, and says so."""
+    other = replace(OF, limits=replace(LIMITS, errors_share=0.5))
+    files.write_sweep(tmp_path, other)
+    for each in blocks(10):
+        files.append_block(tmp_path, each)
+    (tmp_path / rows.ROWS_FILE).write_text(rows.table(other, files.read_blocks(tmp_path)), encoding="utf-8")
+    (found,) = differences(tmp_path, nothing)
+    assert "judged by other limits: errors_share 0.5" in found
