@@ -36,8 +36,8 @@ EXITS = {
 
 def main(arguments: Sequence[str]) -> int:
     """Does what the arguments say; gives the process's exit code."""
-    options = _parser(arguments[0] if arguments else None).parse_args(arguments)
     try:
+        options = _parser(arguments[0] if arguments else None).parse_args(arguments)
         code: int = options.do(options)
         sys.stdout.flush()  # here, where it is known what to do if nobody reads
     except UsageError as error:

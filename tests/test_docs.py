@@ -173,7 +173,11 @@ def examples_import_what_exists(document: Document) -> Iterator[str]:
             yield from (f"no module {name.name}" for name in node.names if not importable(name.name))
         elif isinstance(node, ast.ImportFrom):
             module = import_module(str(node.module)) if importable(str(node.module)) else None
-            yield from (f"no {name.name} in {node.module}" for name in node.names if not hasattr(module, name.name))
+            yield from (
+                f"no {name.name} in {node.module}"
+                for name in node.names
+                if not (hasattr(module, name.name) or importable(f"{node.module}.{name.name}"))
+            )
 
 
 def links_lead_somewhere(document: Document) -> Iterator[str]:

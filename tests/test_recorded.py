@@ -1,11 +1,13 @@
 """The recordings: all that is computed from their blocks is what their folders hold."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from experiments.commands.recording import computed
-from experiments.results.files import SWEEP_FILE
+from experiments.judge.verdicts import judge
+from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
 from experiments.verify import differences
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,3 +24,19 @@ def test_a_recording_is_what_its_blocks_give(folder: Path) -> None:
 def test_the_studies_are_recorded() -> None:
     """Each where its study's page says."""
     assert {folder.parts[-3] for folder in RECORDED} >= {"stock"}
+
+
+RUNS = [folder for folder in RECORDED if folder.parts[-3] == "stock" and folder.name.startswith("quick")]
+
+
+def test_the_readme_gives_the_range_over_the_runs() -> None:
+    """Beside each comparison's mark stand the least and the greatest ratio of the recorded runs, and their number."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    marked = dict(re.findall(r"(\d+\.\d+ to \d+\.\d+)[^<\n]*<!-- (\w+) -->", text))
+    ratios = [judge(read_sweep(folder), counting(read_blocks(folder))).judged for folder in RUNS]
+    assert set(marked.values()) == {name for name, one in ratios[0].items() if one.comparison.family == "headline"}
+    for shown, name in marked.items():
+        seen = [run[name].typical.value for run in ratios]
+        decimals = len(shown.partition(" ")[0].partition(".")[2])
+        assert shown == f"{min(seen):.{decimals}f} to {max(seen):.{decimals}f}", name
+    assert f"over {len(RUNS)} runs" in text

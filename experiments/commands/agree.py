@@ -33,6 +33,11 @@ def table(folders: Sequence[Path], markdown: bool = False) -> str:
     """The table of these runs, ended by a line break. UsageError for what cannot be compared."""
     if len(folders) < 2:
         raise UsageError("RESULTS", " ".join(map(str, folders)) or None, "two folders of results or more")
+    twice = [
+        str(folder) for place, folder in enumerate(folders) if folder.resolve() in map(Path.resolve, folders[:place])
+    ]
+    if twice:
+        raise UsageError("RESULTS", f"{twice[0]} twice", "each run once")
     runs = [whole_run(folder) for folder in folders]
     for folder, run in zip(folders[1:], runs[1:], strict=True):
         if found := differences(runs[0].sweep, run.sweep):

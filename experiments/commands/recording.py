@@ -1,10 +1,12 @@
 """What the commands share: a folder of results, read and computed anew."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
+from experiments.results.files import read_sweep
 from experiments.show import content, gallery, report
-from experiments.show.content import Content
+from experiments.show.content import Content, Picture
 from experiments.show.figures.style import data_of
 from experiments.studies import PARTS
 from stock_service.rpc.process.command_line import Parser
@@ -24,11 +26,14 @@ def read(folder: Path) -> Content:
 
 
 def computed(folder: Path) -> Mapping[str, str]:
-    """What a folder's report says, and its figures where they were kept, as they are computed anew."""
+    """What the report and the figures that a folder holds should say, computed anew; nothing for a comparison's."""
+    if read_sweep(folder).part not in PARTS:
+        return {}
     found = read(folder)
-    texts = {report.MARKDOWN: report.markdown(found)}
-    for picture in found.pictures:
-        name = f"{gallery.FOLDER}/{picture.name}.svg"
-        if (folder / name).exists():
-            texts[name] = data_of(picture.draw(), "svg").decode()
-    return texts
+    texts: dict[str, Callable[[], str]] = {report.MARKDOWN: partial(report.markdown, found)}
+    texts |= {f"{gallery.FOLDER}/{each.name}.svg": partial(_svg, each) for each in found.pictures}
+    return {name: text() for name, text in texts.items() if (folder / name).exists()}
+
+
+def _svg(picture: Picture) -> str:
+    return data_of(picture.draw(), "svg").decode()

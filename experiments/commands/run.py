@@ -53,7 +53,7 @@ def add_options(parser: Parser) -> None:
     add("name", choices=PARTS, metavar="NAME", help="which study, or part of one; 'list' prints them")
     add("--profile", choices=get_args(ProfileName), default="quick", help="how much: seconds, minutes, or far more")
     add("--clients", type=integer(1, 64), nargs="+", metavar="N", help="numbers of clients (default: 1 to 5)")
-    add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="just so many (default: until decided)")
+    add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="measure exactly N (default: until decided)")
     add("--seed", type=integer(0, 2**31 - 1), default=1, metavar="N", help="chooses requests and the order of slices")
     add("--out", type=Path, metavar="FOLDER", help=f"where the results go (default: a new one in {RESULTS}/)")
     add("--resume", action="store_true", help="go on where --out was interrupted")
@@ -64,8 +64,9 @@ def run(options: argparse.Namespace) -> int:
     study, part = PARTS[options.name]
     scale = _scale(study, options)
     folder = options.out or _new(RESULTS / f"{options.name}-{options.profile}")
-    if options.resume and options.out is None:
-        raise UsageError("--resume", "no folder", "--out FOLDER with it")
+    if options.resume and (options.out is None or not options.out.exists()):
+        given = "no folder" if options.out is None else f"{options.out}, which is not there"
+        raise UsageError("--resume", given, "--out FOLDER, one that was begun")
     try:
         _measure(study, part, scale, bench(CATALOG), folder, options.resume)
     except KeyboardInterrupt:

@@ -1,8 +1,10 @@
 """The command ``compare``: measures, shows the interval narrowing, stops when it is decided, and says one sentence."""
 
 import argparse
+import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from clients.load.plan.calls import called
@@ -17,6 +19,7 @@ from experiments.measure.bench import bench, running_at, server_command
 from experiments.measure.programs import Program
 from experiments.measure.progress import Progress
 from experiments.results import environment
+from experiments.results.files import SWEEP_FILE
 from experiments.show.sentences import ratio_so_far
 from experiments.sweeping import kept, measured
 from stock_service.rpc.errors import UsageError
@@ -33,7 +36,8 @@ CATALOG = Path(__file__).with_name("catalog.toml")
 _LOAD = ("clients", "connections", "connection", "mix", "choice", "rate_hz", "arrivals", "client")
 
 _EPILOG = """
-Examples: compare 'sockets' 'grpc'; compare 'sockets workers=1' 'sockets workers=16' --clients 8;
+Factors of a setting: {factors}. Examples:
+compare 'sockets' 'grpc'; compare 'sockets workers=1' 'sockets workers=16' --clients 8;
 compare 'python old_server.py' 'python new_server.py' --call shop.v1.Shop/Price --data '{"name": "pear"}';
 compare 127.0.0.1:5001 127.0.0.1:5002 --call shop.v1.Shop/Price --fail-if 'slower>5%'.
 """
@@ -42,7 +46,8 @@ compare 127.0.0.1:5001 127.0.0.1:5002 --call shop.v1.Shop/Price --fail-if 'slowe
 def add_options(parser: Parser) -> None:
     """What ``compare`` takes."""
     add = parser.add_argument
-    parser.epilog = f"{' '.join(_EPILOG.split())} {parser.epilog or ''}"
+    text = " ".join(_EPILOG.split()).replace("{factors}", ", ".join(FACTORS))
+    parser.epilog = f"{text} {parser.epilog or ''}"
     add("a", metavar="A", help="a setting ('sockets workers=8'), a command that prints 'ready HOST:PORT', or HOST:PORT")
     add("b", metavar="B", help="what it is compared with, likewise")
     add("--transport", choices=TRANSPORTS, default="grpc", help="what commands and addresses speak")
@@ -50,7 +55,7 @@ def add_options(parser: Parser) -> None:
         factor = FACTORS[name]
         default = "lean" if name == "client" else factor.default
         shown_default = "none" if default is None else default
-        help_text = f"{factor.help} (default: {shown_default})"
+        help_text = f"{factor.help}: {factor.kind.allowed} (default: {shown_default})"
         add(f"--{name.replace('_', '-')}", dest=name, metavar="LEVEL", help=help_text)
     add("--call", metavar="METHOD", help="any unary gRPC method, as package.Service/Method, instead of --mix")
     add("--data", default="{}", metavar="JSON", help="the request of --call, as protobuf has it in JSON")
@@ -60,15 +65,15 @@ def add_options(parser: Parser) -> None:
         "--blocks",
         type=integer(1, BLOCKS_MAX),
         metavar="N",
-        help=f"just so many (default: until decided, {LOOKS[-1]} at most)",
+        help=f"measure exactly N (default: until decided, {LOOKS[-1]} at most)",
     )
     add("--seed", type=integer(0, 2**31 - 1), default=1, metavar="N", help="chooses requests and the order of slices")
-    add("--out", type=Path, metavar="FOLDER", help="keeps every block there, for 'verify'")
+    add("--out", type=Path, metavar="FOLDER", help="keeps every block there; 'verify' reads it")
     add("--json", type=Path, metavar="FILE", help="where to write the outcome")
     add(
         "--fail-if",
         metavar="LIMIT",
-        help="such as 'slower>5%%': exit 4 where B is beyond it, 5 where that is not known",
+        help="'slower>5%%' or 'faster>5%%': exit 4 where B is beyond it, 5 where that is not known",
     )
 
 
@@ -79,6 +84,7 @@ def run(options: argparse.Namespace) -> int:
     load: dict[str, Level] = {"client": "lean"}
     load |= {name: FACTORS[name].read(given) for name in _LOAD if (given := getattr(options, name)) is not None}
     sides = [side(words, options.transport, load) for words in (options.a, options.b)]
+    _check(options, sides)
     requests: tuple[RequestType, ...] = ()
     if options.call is not None:
         requests = (_asked(sides[0], options),)
@@ -91,12 +97,32 @@ def run(options: argparse.Namespace) -> int:
             measured(planned, bench(options.catalog, requests), folder, Progress(planned, sys.stderr), ratio_so_far)
         except KeyboardInterrupt:
             code = INTERRUPTED_EXIT
+            if not (folder / SWEEP_FILE).exists():
+                return code
         judgement = kept(folder)
         found = outcome(judgement, environment.load(folder))
     print("\n".join([found.sentence, *table(found)]))
     if options.json is not None:
         save(found, options.json)
     return code or exit_code(judgement, limit)
+
+
+def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
+    """Refuses what does not go together. Raises UsageError."""
+    other = [name for name, level in sides[0].of("load") if sides[1][name] != level and name != "client"]
+    if other:
+        shown = ", ".join(f"{name}={each.text(name)}" for name in other for each in sides)
+        raise UsageError("B", shown, f"the same load on both sides, as --{other[0].replace('_', '-')}")
+    if options.proto is not None and options.call is None:
+        raise UsageError("--proto", str(options.proto), "with --call")
+    if options.arrivals is not None and sides[0]["rate_hz"] is None:
+        raise UsageError("--arrivals", options.arrivals, "with --rate-hz")
+    if options.call is not None and any(each["transport"] != "grpc" for each in sides):
+        raise UsageError("--call", options.call, "two servers that speak gRPC")
+    if options.call is not None and not re.fullmatch(r"[\w.]+/\w+", options.call):
+        raise UsageError("--call", options.call, "package.Service/Method")
+    if options.out is not None and options.out.exists() and any(options.out.iterdir()):
+        raise UsageError("--out", str(options.out), "a folder that is new or empty")
 
 
 def _asked(of: Setting, options: argparse.Namespace) -> RequestType:

@@ -17,9 +17,14 @@ from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.environment import Environment
 from experiments.results.files import write_at_once
 from experiments.results.observed import ALL
+from experiments.services import SERVICES
+from experiments.show.numbers import has_interval, ratio_words
 from stock_service.rpc.errors import UsageError
 
 _LIMIT = re.compile(r"(slower|faster)\s*>\s*(\d+(?:\.\d+)?)\s*%")
+
+LOST_SAID = 0.02
+"""Lost slices are said over this share."""
 
 BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
 """For ``--fail-if``: the whole interval is beyond the limit; the limit lies inside it after the last look."""
@@ -54,6 +59,8 @@ class Side:
     """For each request; None for a process that was not started here."""
     requests: int
     errors: int
+    lost_share: float
+    """Of its slices, those in which a pause outlasted the slice; they are in no pair."""
     load_limited: bool
     """Its latency is that of client and server together."""
 
@@ -130,23 +137,20 @@ def sentence(judgement: Judgement) -> str:
     comparison = judged.comparison
     processes = any(is_running(arm.setting) for arm in (comparison.above, comparison.below))
     these = "Of these two processes, B" if processes else "B"
-    shown = (
-        f"{_number(judged.typical.value)} of A's time, {_number(judged.typical.low)} to {_number(judged.typical.high)}"
-    )
+    shown = _shown(judged.typical)
     if not judged.rulings:
         needed = max(judgement.sweep.looks[0], BLOCKS_MIN)
-        return f"No verdict: {len(judgement.blocks)} of at least {needed} blocks. So far B answers in {shown}."
+        return f"No verdict: {len(judgement.blocks)} of at least {needed} blocks. So far B {shown}."
     match judged.verdict:
         case Verdict.FASTER | Verdict.SLOWER:
             less = f", {judged.verdict.value.lower()} by less than 5 %" if judged.by_less_than_5 else ""
-            text = f"{these} answers in {shown}{less}."
+            text = f"{these} {shown}{less}."
         case Verdict.EQUIVALENT:
-            text = f"{these} answers in the same time as A, to within 5 %: {shown}."
+            text = f"{these} answers in the same time as A, to within 5 %: it {shown}."
         case _:
-            text = f"Undecided: {'of these two processes, ' if processes else ''}B answers in {shown}. {_why(judged)}"
+            text = f"Undecided: {'of these two processes, ' if processes else ''}B {shown}. {_why(judged)}"
     if judged.typical_is_not_whole:
-        whole = judged.whole
-        text += f" Long pauses counted too, in {_number(whole.value)}, {_number(whole.low)} to {_number(whole.high)}."
+        text += f" With every pause counted, B {_shown(judged.whole)}."
     return text
 
 
@@ -158,7 +162,9 @@ def table(of: Outcome) -> Iterator[str]:
         mark = " †" if side.load_limited else ""
         yield f"{name:2}{''.join(numbers)}{_us(side.server_cpu_us):>13}   {side.server}{mark}"
     if of.a.load_limited or of.b.load_limited:
-        yield "† The clients took over 80 % of their core: this is the time of client and server together."
+        yield "† The load side was at its limit, or late: this is the time of client and server together."
+    if of.a.lost_share > LOST_SAID or of.b.lost_share > LOST_SAID:
+        yield f"Slices lost to long pauses: {of.a.lost_share:.0%} of A's, {of.b.lost_share:.0%} of B's."
     yield "Times are for each request. The verdict is on the mean alone."
 
 
@@ -178,9 +184,9 @@ def save(of: Outcome, file: Path) -> None:
 
 
 def _side(point: points.Point | None, service: str, server: str) -> Side:
-    name = service if (service not in ("stock",) and " " in service) or ":" in service else server
+    name = server if service in ("stock", *SERVICES) else service
     if point is None:
-        return Side(name, None, None, None, None, 0, 0, False)
+        return Side(name, None, None, None, None, 0, 0, 1.0, False)
     return Side(
         server=name,
         mean_us=None if point.mean_us is None else point.mean_us.value,
@@ -189,8 +195,16 @@ def _side(point: points.Point | None, service: str, server: str) -> Side:
         server_cpu_us=None if point.server_cpu_us is None else point.server_cpu_us.value,
         requests=point.times.count,
         errors=point.errors,
+        lost_share=point.lost_share,
         load_limited=point.load_limited,
     )
+
+
+def _shown(of: Estimate) -> str:
+    """``answers in 0.29 of A's time, 0.28 to 0.30``, or ``takes 2.40 times as long as A, 2.17 to 2.65``."""
+    value, ends = ratio_words(of)
+    around = f", {ends}" if has_interval(of) else ""
+    return f"answers in {value} of A's time{around}" if of.value < 1 else f"takes {value} times as long as A{around}"
 
 
 def _nothing(judgement: Judgement) -> str:
@@ -211,10 +225,6 @@ def _why(judged: Judged) -> str:
     return (
         "No number of blocks up to 1000 would decide." if needed is None else f"{needed} blocks decide with 80 % power."
     )
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}" if value < 10 else f"{value:,.0f}" if math.isfinite(value) else "∞"
 
 
 def _us(value: float | None) -> str:

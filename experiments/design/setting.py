@@ -67,10 +67,14 @@ def setting(**levels: Level) -> Setting:
 def read(text: str, base: Mapping[str, Level] | None = None) -> Setting:
     """The setting that words stand for; what they do not say is as in ``base``. Raises UsageError."""
     levels: dict[str, Level] = dict(base or {})
+    said: set[str] = set()
     for place, word in enumerate(text.split()):
         name, equals, value = word.partition("=")
         if not equals and place == 0:
             name, value = "transport", word
+        if name in said:
+            raise UsageError("a setting", text, f"{name} once")
+        said.add(name)
         if name not in FACTORS:
             allowed = f"a transport, then FACTOR=LEVEL with one of {', '.join(FACTORS)}"
             raise UsageError("a setting", word, allowed)

@@ -21,8 +21,8 @@ SERVERS_MAX = 8
 ROUNDS_MIN = 4
 """Rounds of a block, however slow its arms are."""
 
-SLICED_MAX = 64
-"""Connections that a slice can serve."""
+SLICED_MAX, SLICED_US_MAX = 64, 5000
+"""Connections that a slice can serve, and µs of work in a request."""
 
 PAIRS_NEAR_1, PAIRS = 60, 15
 """Pairs of slices in a block, at least: where the ratio is expected within 10 % of 1, and else."""
@@ -63,7 +63,14 @@ def needs_windows(setting: Setting) -> bool:
     """Whether a load cannot be served in slices: see ``Windows``."""
     connections = setting.whole("clients") * setting.whole("connections")
     anew = setting["connection"] == "per-request"
-    return anew or setting["rate_hz"] is not None or setting["dispatch"] == "connection" or connections > SLICED_MAX
+    slow = float(str(setting["extra_us"])) >= SLICED_US_MAX
+    return (
+        slow
+        or anew
+        or setting["rate_hz"] is not None
+        or setting["dispatch"] == "connection"
+        or connections > SLICED_MAX
+    )
 
 
 @dataclass(frozen=True, slots=True)

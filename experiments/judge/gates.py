@@ -18,7 +18,10 @@ from experiments.design.limits import Limits
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
 from experiments.judge.stats import Estimate, ratio_interval, trimmed_mean
-from experiments.results.observed import ALL, ArmSeen, Block
+from experiments.results.observed import ALL, FAILED, ArmSeen, Block
+
+CHANCE = 4.0
+"""Standard deviations by which the number of a Poisson process may be off: 6 in 100,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
     yield from errors(sweep.limits, arm, seen)
     yield from laws(sweep.limits, arm, seen)
     yield from rate_off(sweep.limits, arm, seen)
+    yield from failed(sweep, block, arm)
     yield from arrivals(arm, seen)
 
 
@@ -91,6 +95,14 @@ def errors(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
         yield Refusal(4, f"{arm.name}: {kinds} of {failed + answered:,} requests, allowed: {limits.errors_share:.1%}")
 
 
+def failed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
+    """Gate 4: windows whose clients could not connect at all."""
+    place = sweep.arms.index(arm)
+    fates = [fate for fate, each in zip(block.slices.fate, block.slices.arm, strict=True) if each == place]
+    if FAILED in fates:
+        yield Refusal(4, f"{arm.name}: in {fates.count(FAILED)} of {len(fates)} windows no client could connect")
+
+
 def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
     """Gate 6: each connection is either waiting for a reply or thinking, so that both fill the time."""
     if not seen.span_ns:
@@ -104,11 +116,17 @@ def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 7: an open loop that did not send what was due."""
-    for window in seen.windows:
-        if window.rate_hz and abs(window.sent_hz / window.rate_hz - 1) > limits.rate_share:
-            yield Refusal(7, f"{arm.name}: sent {window.sent_hz:,.0f}/s where {window.rate_hz:,.0f} were due")
-            return
+    """Gate 7: an open loop that did not send what was due, in its windows together, beyond what chance draws."""
+    declared = sum(window.rate_hz or 0.0 for window in seen.windows)
+    if not declared:
+        return
+    sent = sum(window.sent_hz for window in seen.windows)
+    poisson = arm.setting["arrivals"] == "poisson"
+    due = max(1.0, declared * sum(window.duration_s for window in seen.windows) / len(seen.windows))
+    chance = CHANCE / math.sqrt(due) if poisson else 0.0
+    if abs(sent / declared - 1) > limits.rate_share + chance:
+        number = len(seen.windows)
+        yield Refusal(7, f"{arm.name}: sent {sent / number:,.0f}/s where {declared / number:,.0f} were due")
 
 
 def arrivals(arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:

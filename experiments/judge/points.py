@@ -42,6 +42,8 @@ class Point:
     server_cpu_us: Estimate | None
     load_share: float
     """The load side's share of its core."""
+    lost_share: float
+    """Of its slices, those that are in no pair."""
     load_limited: bool
     """The latency is that of client and server together (gate 7)."""
     starved_clients: int
@@ -80,6 +82,7 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Poi
         effective=effective,
         server_cpu_us=_over_blocks(blocks, lambda block: ratios.arm_cpu_us(sweep, block, place)),
         load_share=gates.load_share(sweep, blocks, arm),
+        lost_share=fmean(ratios.lost_share(block, place) for block in blocks) if blocks else 0.0,
         load_limited=gates.is_load_limited(sweep, blocks, arm),
         starved_clients=sum(window.starved_clients for block in blocks for window in block.arms[place].windows),
         refusals=tuple(dict.fromkeys(refusals)),

@@ -15,7 +15,7 @@ from experiments.design.arms import Comparison
 from experiments.design.limits import Limits
 from experiments.design.sweep import Sweep
 from experiments.judge.stats import trimmed_mean
-from experiments.results.observed import KEPT, Block, RoundSeen
+from experiments.results.observed import ANSWERED_LATE, KEPT, Block, RoundSeen
 
 Numbers = npt.NDArray[np.float64]
 
@@ -31,12 +31,30 @@ def is_robbed_block(limits: Limits, block: Block) -> bool:
 
 
 def used(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Which slices of a block count: those that are kept, in rounds that were not robbed."""
+    """Which slices of a block make pairs: those that are kept, in rounds that were not robbed."""
+    kept: npt.NDArray[np.bool_] = (np.asarray(block.slices.fate) == KEPT) & ~_left_out(limits, block)
+    return kept
+
+
+def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
+    """Which slices are in whole means: those that were answered late too."""
+    fates = np.asarray(block.slices.fate)
+    counting: npt.NDArray[np.bool_] = ((fates == KEPT) | (fates == ANSWERED_LATE)) & ~_left_out(limits, block)
+    return counting
+
+
+def lost_share(block: Block, arm: int) -> float:
+    """Of an arm's slices in a block, those that are not kept."""
+    fates = [fate for fate, each in zip(block.slices.fate, block.slices.arm, strict=True) if each == arm]
+    return sum(fate != KEPT for fate in fates) / len(fates) if fates else 0.0
+
+
+def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
+    """Which slices stand in rounds that were robbed."""
     robbed = np.array([is_robbed(limits, each, block.cores) for each in block.rounds], dtype=np.bool_)
     rounds = np.asarray(block.slices.round)
-    left_out = robbed[rounds] if len(robbed) else np.zeros(len(rounds), dtype=np.bool_)
-    counting: npt.NDArray[np.bool_] = (np.asarray(block.slices.fate) == KEPT) & ~left_out
-    return counting
+    found: npt.NDArray[np.bool_] = robbed[rounds] if len(robbed) else np.zeros(len(rounds), dtype=np.bool_)
+    return found
 
 
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
@@ -54,18 +72,25 @@ def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
 
 
 def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """The block's log-ratio of whole means, over the slices of its pairs; None where no pair is whole."""
-    above, below = _slices(sweep, block, comparison)
-    pairs = above.keys() & below.keys()
-    if not pairs:
-        return None
-    means = [_mean(block, comparison, [slices[pair][0] for pair in pairs]) for slices in (above, below)]
+    """The block's log-ratio of whole means, where the arms stood side by side; late answers are in them too."""
+    places = {arm: place for place, arm in enumerate(sweep.arms)}
+    totals, counts = _columns(block, comparison)
+    arms, appearances = np.asarray(block.slices.arm), np.asarray(block.slices.appearance)
+    of_both = [appearances[arms == places[arm]] for arm in (comparison.above, comparison.below)]
+    beside = np.isin(appearances, np.intersect1d(*of_both))
+    counting = used_whole(sweep.limits, block) & (totals > 0) & beside
+    means = []
+    for arm in (comparison.above, comparison.below):
+        own = counting & (arms == places[arm])
+        if not counts[own].sum():
+            return None
+        means.append(float(totals[own].sum() / counts[own].sum()))
     return math.log(means[0] / means[1])
 
 
 def arm_mean_us(sweep: Sweep, block: Block, arm: int, request: str) -> float | None:
     """The whole mean response of an arm in a block; None where nothing was counted."""
-    chosen = used(sweep.limits, block) & (np.asarray(block.slices.arm) == arm)
+    chosen = used_whole(sweep.limits, block) & (np.asarray(block.slices.arm) == arm)
     count = int(np.asarray(block.slices.counts[request])[chosen].sum()) if request in block.slices.counts else 0
     return float(np.asarray(block.slices.sums_ns[request])[chosen].sum()) / count / 1000 if count else None
 
@@ -101,8 +126,3 @@ def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
     none: Sequence[int] = [0] * len(slices.arm)
     totals, counts = slices.sums_ns.get(comparison.request, none), slices.counts.get(comparison.request, none)
     return np.asarray(totals, dtype=np.float64), np.asarray(counts, dtype=np.float64)
-
-
-def _mean(block: Block, comparison: Comparison, places: Sequence[int]) -> float:
-    totals, counts = _columns(block, comparison)
-    return float(totals[list(places)].sum() / counts[list(places)].sum())

@@ -250,13 +250,14 @@ def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:
 
 
 def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
-    """The same; where an A/A pair was called different, effects of its transport that are smaller are not concluded."""
-    ends = {
-        transport: end
-        for one in judged.values()
-        if one.comparison.kind == "same" and one.verdict in (Verdict.FASTER, Verdict.SLOWER)
-        for transport, end in [(one.comparison.above.setting.text("transport"), far_end(one.typical))]
-    }
+    """The same; where an A/A pair was called different, or its halves contradict each other, effects of its transport
+    that are smaller are not concluded: of several pairs, the worst counts."""
+    ends: dict[str, float] = {}
+    for one in judged.values():
+        told_apart = one.verdict in (Verdict.FASTER, Verdict.SLOWER) or bool(one.refusals)
+        if one.comparison.kind == "same" and one.rulings and told_apart:
+            transport = one.comparison.above.setting.text("transport")
+            ends[transport] = max(ends.get(transport, 0.0), far_end(one.typical))
     return {name: _unless_small(one, ends) for name, one in judged.items()}
 
 

@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,9 +47,14 @@ def bench(catalog: Path, request_types: tuple[RequestType, ...] = ()) -> Bench:
 
 
 def running_at(server: ServerKey) -> Address | None:
-    """Where a server listens that runs already; None for one that is to be started."""
+    """Where a server listens that runs already; None for one that is to be started. Raises UsageError."""
     served = str(dict(server[0])["service"])
-    return address(served) if _ADDRESS.fullmatch(served) else None
+    if not _ADDRESS.fullmatch(served):
+        return None
+    try:
+        return address(served)
+    except ArgumentTypeError as error:
+        raise UsageError("a server", served, "HOST:PORT with a port from 0 to 65535") from error
 
 
 def server_command(server: ServerKey, catalog: Path, timeline: Path | None = None) -> Sequence[str]:

@@ -1,8 +1,9 @@
 """From every request's moments to a block's slices and arms. Pure arithmetic on arrays.
 
 A request counts if it was sent in the counted part of its slice. A slice is kept if every connection of its load was
-sending before the counted part began, and every counted request was answered before the slice ended. What is not kept
-is in no time here, and is counted by its reason.
+sending before the counted part began, and every counted request was answered before the slice ended. Pairs are made of
+kept slices. Whole means and histograms also have the slices that were answered late: a long pause of the server is in
+them. Errors are counted in every slice, kept or lost.
 
 Requests of one slice are not independent: a stall slows them together. So a slice is a cluster, and the number of
 independent requests that an arm's are worth, for the 99th percentile, is that of a cluster sample: n ÷ design effect,
@@ -22,6 +23,7 @@ from clients.load.plan.turns import Turn, TurnLoad
 from clients.load.record.dependence import cluster_effect
 from clients.load.record.times import Times
 from clients.load.record.turn_records import TurnRecords
+from clients.load.run.turn_lines import lines
 from experiments.results.observed import (
     ALL,
     ANSWERED_LATE,
@@ -57,9 +59,9 @@ def fold(
 ) -> tuple[SliceColumns, list[ArmSeen]]:
     """A block from what its client processes wrote down. ``order`` has each turn's round and appearance."""
     clients = [report for report in reports if report.client < max(load.plan.clients for load in loads)]
-    sent = _sent(turns, clients)
+    sent = _sent(turns, loads, clients)
     fates = _fates(sent, turns, loads)
-    kept = fates == KEPT
+    whole = (fates == KEPT) | (fates == ANSWERED_LATE)
     arm = np.array([turn.load for turn in turns], dtype=np.int64)
     answered = (sent.outcome % TYPE_STEP) < FAULT_FIRST
     counts: dict[str, list[int]] = {}
@@ -85,7 +87,7 @@ def fold(
         sums_ns=sums,
     )
     updates = _updates(turns, loads, reports)
-    arms = [_arm(place, sent, kept, arm, load, updates[place]) for place, load in enumerate(loads)]
+    arms = [_arm(place, sent, whole, arm, load, updates[place]) for place, load in enumerate(loads)]
     return slices, arms
 
 
@@ -95,14 +97,17 @@ def mean_responses_s(slices: SliceColumns) -> list[float]:
     return [total_ns / count / 1e9 if count else 0.0 for total_ns, count in totals]
 
 
-def _sent(turns: Sequence[Turn], clients: Sequence[TurnRecords]) -> Sent:
-    """Every request, with its slice."""
+def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> Sent:
+    """Every request, with its slice. What a late client sent to another server than the slice's is in none."""
     parts = [part for report in clients for part in report.requests]
     sent_ns = _joined([part.sent_ns for part in parts])
     connection = np.repeat(np.arange(len(parts)), [len(part.sent_ns) for part in parts])
     begins = np.array([turn.begin_ns for turn in turns], dtype=np.int64)
     place = np.searchsorted(begins, sent_ns, side="right") - 1
-    inside = place >= 0  # a connection's first call may be before the first turn
+    line_of = {load: line.number for line in lines(loads) for load in line.loads}
+    expected = np.array([line_of[turn.load] for turn in turns], dtype=np.int64)
+    line = np.repeat(np.array([part.line for part in parts], dtype=np.int64), [len(part.sent_ns) for part in parts])
+    inside = (place >= 0) & (line == expected[place])  # a connection's first call may be before the first turn
     place, sent_ns, connection = place[inside], sent_ns[inside], connection[inside]
     first_ns = np.array([turn.first_ns for turn in turns], dtype=np.int64)[place]
     last_ns = np.array([turn.last_ns for turn in turns], dtype=np.int64)[place]
@@ -142,14 +147,15 @@ def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str,
 
 
 def _arm(
-    place: int, sent: Sent, kept: npt.NDArray[np.bool_], arm: Nanoseconds, load: TurnLoad, updates: tuple[int, int]
+    place: int, sent: Sent, whole: npt.NDArray[np.bool_], arm: Nanoseconds, load: TurnLoad, updates: tuple[int, int]
 ) -> ArmSeen:
-    """One arm, of its kept slices."""
-    own = sent.counted & kept[sent.slice] & (arm[sent.slice] == place)
+    """One arm, of the slices that whole means are made of; its errors are of all."""
+    every = sent.counted & (arm[sent.slice] == place)
+    own = every & (whole[sent.slice] | (sent.outcome % TYPE_STEP >= FAULT_FIRST))
     answered = {
         name: _answered(sent, own & (sent.outcome // TYPE_STEP == number)) for number, name in enumerate(load.plan.mix)
     }
-    think_ns, span_ns = _laws(sent, own)
+    think_ns, span_ns = _laws(sent, every & whole[sent.slice])
     return ArmSeen(answered | {ALL: _answered(sent, own)}, think_ns, span_ns, *updates)
 
 

@@ -18,7 +18,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -57,7 +58,7 @@ class ProgramFailed(StockServiceError):
         self.stderr = stderr
 
     def __str__(self) -> str:
-        program = " ".join(self.command[1:4])
+        program = " ".join([Path(self.command[0]).name, *self.command[1:5]])
         said = " | ".join(self.stderr.strip().splitlines()[-_STDERR_LINES:])
         return f"{program}: {self.what}; it said: {said or 'nothing'}"
 
@@ -171,7 +172,7 @@ class Program:
         if self._stderr.closed:
             return
         try:
-            self._process.send_signal(signal.SIGTERM)  # nothing, if it has ended and been reaped
+            self._signal(signal.SIGTERM)
             try:
                 code = self._process.wait(timeout_s)
             except subprocess.TimeoutExpired:
@@ -194,10 +195,14 @@ class Program:
         except ProgramFailed as failed:  # the error on its way matters more
             error.add_note(str(failed))
 
+    def _signal(self, number: int) -> None:
+        """To all of its session: a wrapper's own programs too. Nothing where all are gone."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
     def _kill(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+        self._signal(signal.SIGKILL)
+        self._process.wait()
 
     def _close(self) -> None:
         assert self._process.stdout is not None

@@ -46,11 +46,16 @@ def run_sweep(
     kept = list(_begun(sweep, folder, resume))
     done = list(files.counting(kept))
     repeated = len(kept) - len(done)
+    if done and done[-1].attempt == 1 and asked.is_robbed(done[-1]) and repeated < repeats_max(sweep):
+        done.pop()
     while _goes_on(sweep, done, asked):
         number, attempt = len(done) + 1, 1
         asked.began(len(done))
-        block = measure(number, attempt)
-        files.append_block(folder, block)
+        if kept and kept[-1].number == number:  # it was robbed, and its repetition interrupted
+            block = kept[-1]
+        else:
+            block = measure(number, attempt)
+            files.append_block(folder, block)
         if asked.is_robbed(block) and repeated < repeats_max(sweep):
             asked.again(block)
             repeated += 1
@@ -59,6 +64,7 @@ def run_sweep(
         done.append(block)
         files.write_at_once(folder / rows.ROWS_FILE, rows.table(sweep, done).encode())
         asked.ended(done)
+    files.write_at_once(folder / rows.ROWS_FILE, rows.table(sweep, done).encode())
     environment.finish(folder)
     return tuple(done)
 
@@ -79,9 +85,11 @@ def _begun(sweep: Sweep, folder: Path, resume: bool) -> tuple[Block, ...]:
     """What the folder holds of this sweep; a new folder is begun."""
     now = environment.look()
     if not (folder / files.SWEEP_FILE).exists():
+        if folder.exists() and any(each.name != environment.ENVIRONMENT_FILE for each in folder.iterdir()):
+            raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty one")
         folder.mkdir(parents=True, exist_ok=True)
-        files.write_sweep(folder, sweep)
         environment.save(now, folder)
+        files.write_sweep(folder, sweep)  # last: with it the folder is a sweep's
         return ()
     if not resume:
         raise UsageError(f"--out {folder}", "a folder with results", "--resume to go on with them, or another folder")

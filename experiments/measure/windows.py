@@ -209,14 +209,16 @@ def effective(times: Times, windows: Sequence[Times], percent: float = 99.0) -> 
 
 def _seen(arm: Arm, result: LoadResult) -> Window:
     count = result.requests[ALL_REQUESTS].count
-    late = result.late_us
+    errors = result.requests[ALL_REQUESTS].errors
+    late, never_sent = result.late_us, errors.get("never_sent", 0)
     rate_hz = arm.setting["rate_hz"]
     return Window(
         rate_hz=float(rate_hz) if isinstance(rate_hz, float) else None,
-        sent_hz=(count + sum(result.requests[ALL_REQUESTS].errors.values())) / result.duration_s,
+        sent_hz=(count + sum(errors.values()) - never_sent) / result.duration_s,
+        duration_s=result.duration_s,
         answered_hz=result.throughput_hz,
         starved_clients=result.starved_clients,
-        never_sent=result.requests[ALL_REQUESTS].errors.get("never_sent", 0),
+        never_sent=never_sent,
         late_us_p99=None if late is None else late.p99_us,
         arrival_faults=tuple(fault for check in result.arrivals for fault in check.faults),
     )

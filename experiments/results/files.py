@@ -231,6 +231,8 @@ def _lines(file: Path) -> list[bytes]:
         try:
             line = member.decompress(content)
         except zlib.error as error:
+            if not content.strip(b"\0"):
+                break  # a power cut leaves zeros
             raise UsageError(str(file), f"damage behind block {len(lines)} ({error})", "blocks as written") from error
         if not member.eof:
             break  # torn

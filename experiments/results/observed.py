@@ -68,11 +68,13 @@ class Window:
     rate_hz: float | None
     """Due a second, as declared; None: a closed loop."""
     sent_hz: float
+    """What was never sent not counted."""
     answered_hz: float
     """Replies that came within the window, a second."""
     starved_clients: int
     never_sent: int
     late_us_p99: float | None
+    duration_s: float = 0.0
     arrival_faults: Sequence[str] = ()
     """How the sends differed from the declared process."""
 

@@ -120,8 +120,9 @@ class Client:
             client_cpu_ns[number] = time.process_time_ns() - own_ns
             if pid is not None and before is not None:
                 wait_until(turn.end_ns - _READ_BEFORE_NS, time.perf_counter_ns, time.sleep)
-                server_cpu_ns[number] = process_cpu_ns(pid) - before[0]
-                wire_bytes[number] = loopback_bytes() - before[1]
+                if time.perf_counter_ns() < turn.end_ns:  # later, it would have the next turns in it
+                    server_cpu_ns[number] = process_cpu_ns(pid) - before[0]
+                    wire_bytes[number] = loopback_bytes() - before[1]
         records = [
             taken(number, each)
             for number, senders in self._senders.items()
@@ -238,6 +239,8 @@ class Updater:
             if turn.load not in self._line_of:
                 continue
             due_ns = turn.begin_ns + self._left_ns[turn.load]
+            if time.perf_counter_ns() >= turn.stop_ns:
+                continue
             while due_ns < turn.stop_ns:
                 wait_until(due_ns, time.perf_counter_ns, time.sleep)
                 self._update(self._line_of[turn.load])

@@ -154,6 +154,9 @@ class Multiplexed:
         for lane, requests in zip(self._lanes.lanes, self._requests[turn.load], strict=True):
             lane.requests = requests
         wait_until(turn.begin_ns, self._clock_ns, self._pause)
+        if self._clock_ns() >= turn.last_ns:  # too late for it: another server's turn may have begun
+            self._board.tell(place, turn)
+            return
         self._lanes.resume()
         self._lanes.drive(turn.last_ns)
         while self._clock_ns() < turn.stop_ns and self._lanes.oldest_sent_ns() < turn.last_ns:

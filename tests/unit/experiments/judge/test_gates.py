@@ -74,7 +74,7 @@ def with_think(think: float) -> Block:
 
 def with_window(**fields: Any) -> Block:
     """Windows of an open loop, the last of them another."""
-    usual = Window(rate_hz=1000.0, sent_hz=1000.0, answered_hz=1000.0, starved_clients=0, never_sent=0, late_us_p99=5.0)
+    usual = Window(1000.0, 1000.0, 1000.0, starved_clients=0, never_sent=0, late_us_p99=5.0, duration_s=1e4)
     return seen(plain(), FOUR, windows=(usual, replace(usual, **fields)))
 
 
@@ -102,8 +102,8 @@ def connected(number: int) -> Block:
         (4, lambda: with_errors(11, "invalid_reply"), lambda: with_errors(0), POOLS),
         (6, lambda: with_think(1.03), lambda: with_think(1.01), POOLS),
         (6, lambda: with_think(0.97), lambda: with_think(0.99), POOLS),
-        (7, lambda: with_window(sent_hz=979.0), lambda: with_window(sent_hz=981.0), POOLS),
-        (7, lambda: with_window(sent_hz=1021.0), lambda: with_window(rate_hz=None, sent_hz=5.0), POOLS),
+        (7, lambda: with_window(sent_hz=955.0), lambda: with_window(sent_hz=965.0), POOLS),
+        (7, lambda: with_window(sent_hz=1045.0), lambda: with_window(rate_hz=None, sent_hz=5.0), POOLS),
         (8, lambda: with_window(arrival_faults=("gaps",)), lambda: with_window(late_us_p99=None), POOLS),
     ],
 )

@@ -11,7 +11,7 @@ from experiments.design.limits import LIMITS
 from experiments.design.setting import read
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
-from experiments.results.observed import ANSWERED_LATE, KEPT, RoundSeen
+from experiments.results.observed import ANSWERED_LATE, KEPT, STARTED_LATE, RoundSeen
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, sweep, with_slices
 
 OF = sweep()
@@ -90,8 +90,16 @@ def test_a_pair_of_which_one_slice_is_lost_is_lost() -> None:
     logs, _ = ratios.pair_log_ratios(OF, with_slices(one, fate=fate), ratio())
     assert len(logs) == 15 - len(lost)
     assert ratios.typical(OF, with_slices(one, fate=[ANSWERED_LATE] * 30), ratio()) is None
-    assert ratios.whole(OF, with_slices(one, fate=[ANSWERED_LATE] * 30), ratio()) is None
-    assert ratios.arm_mean_us(OF, with_slices(one, fate=[ANSWERED_LATE] * 30), 0, "all") is None
+
+
+def test_late_answers_are_in_whole_means() -> None:
+    """A long pause of a server is a part of its mean, though no pair has it; what never began is in none."""
+    one = block(OF, MEANS)
+    late, never = (with_slices(one, fate=[fate] * 30) for fate in (ANSWERED_LATE, STARTED_LATE))
+    assert ratios.whole(OF, late, ratio()) == pytest.approx(ratios.whole(OF, one, ratio()))
+    assert ratios.arm_mean_us(OF, late, 0, "all") == pytest.approx(ratios.arm_mean_us(OF, one, 0, "all"))
+    assert ratios.whole(OF, never, ratio()) is None
+    assert ratios.arm_mean_us(OF, never, 0, "all") is None
 
 
 @pytest.mark.parametrize(

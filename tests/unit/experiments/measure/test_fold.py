@@ -225,3 +225,27 @@ def test_few_slices_say_nothing_of_their_dependence() -> None:
     assert effective(np.zeros(0, np.int64), np.zeros(0, np.int64)) == 0
     assert effective(np.arange(100), np.zeros(100, np.int64)) == 100
     assert effective(np.ones(100, np.int64), np.arange(100) // 10) == 100
+
+
+def test_errors_of_lost_slices_are_counted() -> None:
+    """A request that timed out outlasts its slice: it spoils the slice, and is an error all the same."""
+    timed_out = Wrote([*usual().requests, (1180.5, 6180.5, UNAVAILABLE)])
+    slices, arms = folded([report(0, timed_out)])
+    assert slices.fate == [KEPT, ANSWERED_LATE, KEPT]
+    assert arms[1].answered[ALL].errors == {"unavailable": 1}
+
+
+def test_a_long_pause_is_in_the_histogram_and_in_no_pair() -> None:
+    """Its slice is lost for pairs; its time is a part of the arm's."""
+    paused = Wrote([*usual().requests, (1180.5, 1480.5, OK)])
+    slices, arms = folded([report(0, paused)])
+    assert slices.fate[1] == ANSWERED_LATE
+    assert arms[1].answered[ALL].times.max_ns == 300 * US
+
+
+def test_what_was_sent_to_another_server_is_in_no_slice() -> None:
+    """A late client's request falls into the next slice's time, and is not of its load."""
+    stray = Requests(7, np.array([1200 * US]), np.array([1205 * US]), np.array([OK], dtype=np.uint8))
+    clean = report(0, usual())
+    both = TurnRecords(0, (*clean.requests, stray), clean.client_cpu_ns, clean.server_cpu_ns, clean.wire_bytes)
+    assert folded([both])[0] == folded([clean])[0]

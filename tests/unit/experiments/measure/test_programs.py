@@ -198,3 +198,13 @@ def test_a_program_does_not_get_the_terminals_interrupt() -> None:
     with python(GOOD + WAIT) as program:
         program.ready()
         assert os.getsid(program.pid) == program.pid != os.getsid(0)
+
+
+def test_a_wrappers_own_program_ends_with_it() -> None:
+    """A shell that starts a server without exec: what it started is gone too."""
+    with Program(["/bin/sh", "-c", "sleep 300 & echo $!; wait"]) as wrapper:
+        child = psutil.Process(int(wrapper.first_line(5)))
+        with contextlib.suppress(ProgramFailed):  # the shell ends by the signal
+            wrapper.stop(5)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        assert child.status() == psutil.STATUS_ZOMBIE  # nobody is left to reap it but the system

@@ -84,3 +84,22 @@ def test_another_sweep_is_not_mixed_in(tmp_path: Path) -> None:
     Run().run(tmp_path)
     with pytest.raises(UsageError, match="another sweep"):
         Run().run(tmp_path, resume=True, of=replace(OF, seed=2))
+
+
+def test_an_interrupted_repetition_is_made_up_for(tmp_path: Path) -> None:
+    """A robbed block that was to be run again is, once the sweep goes on."""
+    first = Run(robbed=lambda each: each.number == 2 and each.attempt == 1)
+    measure = first.measure
+
+    def interrupted(number: int, attempt: int) -> Block:
+        if (number, attempt) == (2, 2):
+            raise KeyboardInterrupt
+        return measure(number, attempt)
+
+    first.measure = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        first.run(tmp_path)
+    again = Run(robbed=first.robbed)
+    done = again.run(tmp_path, resume=True)
+    assert again.measured[:2] == [(2, 2), (3, 1)]
+    assert [each.attempt for each in done][:3] == [1, 2, 1]

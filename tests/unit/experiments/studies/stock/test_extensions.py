@@ -98,7 +98,9 @@ def offered(reached_hz: float, sent_share: float = 1.0) -> Answer:
     rates = sweeps.OFFERED["grpc"]
     base = sweeps.GRPC.but(client="lean", connections=16)
     windows = {
-        Arm(base.but(rate_hz=rate)): [Window(rate, rate * sent_share, min(rate, reached_hz), 0, 0, 10.0)]
+        Arm(base.but(rate_hz=rate)): [
+            Window(rate, rate * sent_share, min(rate, reached_hz), 0, 0, 10.0, duration_s=60.0)
+        ]
         for rate in rates
     }
     return extensions.offered_load(seen(sweeps.offered_load, 10, Planted(windows=windows)))[0]
