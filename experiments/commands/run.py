@@ -15,7 +15,7 @@ from experiments.design.slots import order
 from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN, Sweep
 from experiments.judge.verdicts import Judgement
 from experiments.measure import alone, cold
-from experiments.measure.bench import Bench, bench
+from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.progress import Progress
 from experiments.results.observed import Block
 from experiments.show import report
@@ -31,9 +31,6 @@ PROGRAM = "python -m experiments"
 
 RESULTS = Path("results")
 """Where the folders of results are, unless told."""
-
-CATALOG = Path(__file__).parents[1] / "compare" / "catalog.toml"
-"""The default stocks, with limits that no run reaches."""
 
 AFTER_BLOCKS = 3
 """Blocks of what has no verdict."""

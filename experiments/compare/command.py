@@ -15,7 +15,7 @@ from experiments.design.arms import Arm
 from experiments.design.factors import FACTORS, Level
 from experiments.design.setting import Setting
 from experiments.design.sweep import BLOCKS_MAX
-from experiments.measure.bench import bench, running_at, server_command
+from experiments.measure.bench import CATALOG, bench, running_at, server_command
 from experiments.measure.programs import Program
 from experiments.measure.progress import Progress
 from experiments.results import environment
@@ -29,9 +29,6 @@ from stock_service.rpc.transports import TRANSPORTS
 PROGRAM = "python -m experiments compare"
 
 INTERRUPTED_EXIT = 130
-
-CATALOG = Path(__file__).with_name("catalog.toml")
-"""The default stocks, with limits that no run reaches."""
 
 _LOAD = ("clients", "connections", "connection", "mix", "choice", "rate_hz", "arrivals", "client")
 

@@ -23,6 +23,9 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import address
 from stock_service.rpc.transports import Address
 
+CATALOG = Path(__file__).with_name("catalog.toml")
+"""The default stocks, with limits that no run reaches."""
+
 _ADDRESS = re.compile(r"\S+:\d+")
 
 

@@ -5,10 +5,9 @@ sending before the counted part began, and every counted request was answered be
 kept slices. Whole means and histograms also have the slices that were answered late: a long pause of the server is in
 them. Errors are counted in every slice, kept or lost.
 
-Requests of one slice are not independent: a stall slows them together. So a slice is a cluster, and the number of
-independent requests that an arm's are worth, for the 99th percentile, is that of a cluster sample: n ÷ design effect,
-the variance of the share above the percentile between slices over what independent requests would have (Cochran,
-"Sampling Techniques", 1977, section 9.2; Kish 1965 for the name).
+Requests of one slice are not independent: a stall slows them together. So a slice is a cluster, and an arm's requests
+are worth fewer independent ones: n ÷ design effect. That is the variance, between slices, of the share above the 99th
+percentile, over what independent requests would have (Cochran, "Sampling Techniques", 1977; Kish 1965 for the name).
 """
 
 from collections.abc import Iterable, Sequence

@@ -19,7 +19,7 @@ from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import ALL, LoadResult, RequestResult
 from clients.load.run import fleet, priority
 from experiments.design.sweep import Sweep
-from experiments.measure.bench import bench
+from experiments.measure.bench import CATALOG, bench
 from experiments.measure.block import measure
 from experiments.measure.programs import Program, ProgramFailed, kept_to
 from experiments.results.machine import cores
@@ -28,8 +28,6 @@ from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.queue_server import Options
 from stock_service.rpc.errors import Fault, StockServiceError
 from stock_service.rpc.transports import Address
-
-CATALOG = Path(__file__).resolve().parents[1] / "studies" / "stock" / "catalog.toml"
 
 STOCK = "GameStart"
 """What every request asks for."""

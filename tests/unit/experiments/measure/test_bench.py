@@ -1,7 +1,6 @@
 """The bench: what starts the server of an arm, and that a whole block is measured on real ones."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -10,12 +9,10 @@ from experiments.design.factors import FACTORS
 from experiments.design.setting import read
 from experiments.design.sweep import Slices, Sweep
 from experiments.judge import gates
-from experiments.measure.bench import bench, server_command
+from experiments.measure.bench import CATALOG, bench, server_command
 from experiments.measure.block import load_plan, measure
 from experiments.results import rows
 from experiments.results.observed import KEPT
-
-CATALOG = Path("experiments/studies/stock/catalog.toml")
 
 
 def words(text: str) -> list[str]:
