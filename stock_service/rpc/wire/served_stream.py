@@ -15,10 +15,10 @@
 | all of these | the client is gone, or takes nothing for ``read_s`` | BROKEN | drops replies; dispatches no more |
 | BROKEN | no request is in flight | CLOSED | closes |
 
-``received`` is written by the reading thread alone and ``answered`` by whoever answers, one at a time (the owner has a
-lock for it), so that the reading thread can subtract the two without that lock: it sees at most too many requests in
-flight, never too few. It announces that it is about to look (``release`` leaves READING) before it reads ``answered``;
-whoever answers counts before looking at the state (``replied``): so one of the two always sees the other.
+``received`` is written by the reading thread alone. ``answered`` is written by whoever answers, one at a time: the
+owner has a lock for it. So the reading thread subtracts the two without that lock. It may see too many requests in
+flight, and never too few. It announces that it is about to look (``release`` leaves READING) before it reads
+``answered``. Whoever answers counts before looking at the state (``replied``). So one of the two always sees the other.
 
 Left out: the bytes of replies, which their sender keeps; who wakes whom.
 """
