@@ -22,6 +22,9 @@ Level = str | int | float | bool | None
 Levels = Mapping[str, Level]
 """A level of every factor, by the factor's name."""
 
+SLICED_US_MAX = 5000
+"""µs of work in a request that a slice can serve."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -30,6 +33,18 @@ class Kind:
     parse: Callable[[str], Level]
     """The level that a text stands for. Raises ValueError."""
     allowed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a block saw of an arm and its server, by which a factor says whether its level was kept."""
+
+    threads: int | None
+    """Of the server's process after the last slice; None: a process that was not started here."""
+    connections: int | None
+    """That the server had then; None: as above, or they are closed behind each window."""
+    updates: int
+    """Answered updates of the price updater beside the arm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +64,10 @@ class Factor:
     """Fields of ``LoadPlan`` at a level."""
     wire: bool = False
     """Whether it changes the bytes of a request on the wire."""
+    windows: Callable[[Level], bool] = field(default=lambda _: False)
+    """Whether a load at this level cannot be served in slices."""
+    fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
+    """What shows that an arm at these levels did not have its level of this factor; None: nothing does."""
 
     def read(self, text: str) -> Level:
         """The level that a text stands for. Raises UsageError."""
@@ -157,6 +176,24 @@ def _mix_plan(level: Level) -> Mapping[str, object]:
     return {"mix": parsed_mix(str(level))}
 
 
+def _few_threads(levels: Levels, seen: Watched) -> str | None:
+    if levels["executor"] != "static-pool" or seen.threads is None:  # the others start threads as they need them
+        return None
+    declared = int(str(levels["workers"]))
+    return f"its server had {seen.threads} threads, declared: {declared} workers" if seen.threads < declared else None
+
+
+def _few_connections(levels: Levels, seen: Watched) -> str | None:
+    declared = int(str(levels["clients"])) * int(str(levels["connections"]))
+    if seen.connections is None or seen.connections >= declared:
+        return None
+    return f"its server had {seen.connections} connections, declared: {declared}"
+
+
+def _no_update(levels: Levels, seen: Watched) -> str | None:
+    return None if seen.updates or not levels["updater"] else "no update was answered, declared: a price updater"
+
+
 def _own_executor(levels: Levels) -> Level:
     return load(str(levels["transport"])).DEFAULT_EXECUTOR
 
@@ -174,7 +211,15 @@ FACTORS: Mapping[str, Factor] = {
             "which threads run requests; the transport's own unless said",
             _option("--executor"),
         ),
-        Factor("workers", "server", whole(1, 1024), 8, "threads that run requests", _option("--workers")),
+        Factor(
+            "workers",
+            "server",
+            whole(1, 1024),
+            8,
+            "threads that run requests",
+            _option("--workers"),
+            fault=_few_threads,
+        ),
         Factor(
             "dispatch",
             "server",
@@ -182,6 +227,7 @@ FACTORS: Mapping[str, Factor] = {
             "request",
             "what one task of the executor is",
             _option("--dispatch"),
+            windows=lambda level: level == "connection",
         ),
         Factor("locking", "server", one_of(*LOCKINGS), "mutex", "which lock a request holds", _option("--locking")),
         Factor(
@@ -191,6 +237,7 @@ FACTORS: Mapping[str, Factor] = {
             0.0,
             "µs that every request computes longer",
             _option("--extra-us"),
+            windows=lambda level: float(str(level)) >= SLICED_US_MAX,
         ),
         Factor("clients", "load", whole(1, CLIENTS_MAX), 1, "client processes", plan=_field("clients")),
         Factor(
@@ -200,6 +247,7 @@ FACTORS: Mapping[str, Factor] = {
             1,
             "connections of each client",
             plan=_field("connections_per_client"),
+            fault=_few_connections,
         ),
         Factor(
             "connection",
@@ -209,12 +257,21 @@ FACTORS: Mapping[str, Factor] = {
             "one connection for all requests, or a new one for each",
             plan=_field("connection"),
             wire=True,
+            windows=lambda level: level == "per-request",
         ),
         Factor("mix", "load", MIX, "lookup", "which requests are sent", plan=_mix_plan, wire=True),
         Factor(
             "choice", "load", one_of(*CHOICES), "uniform", "how a stock is chosen", plan=_field("choice"), wire=True
         ),
-        Factor("updater", "load", YES_NO, False, "whether a price updater sends beside the clients", wire=True),
+        Factor(
+            "updater",
+            "load",
+            YES_NO,
+            False,
+            "whether a price updater sends beside the clients",
+            wire=True,
+            fault=_no_update,
+        ),
         Factor(
             "client",
             "load",
@@ -232,6 +289,7 @@ FACTORS: Mapping[str, Factor] = {
             "requests due a second, of all clients; none: a closed loop",
             plan=_field("rate_hz"),
             wire=True,
+            windows=lambda level: level is not None,
         ),
         Factor(
             "arrivals", "load", one_of(*ARRIVALS), "poisson", "the process of an open loop", plan=_field("arrivals")

@@ -31,5 +31,9 @@ class Limits:
     steal_share: float = 0.1
     """… and than this share of its cores' time."""
 
+    def robbed(self, steal_ticks: int, duration_s: float, cores: int) -> bool:
+        """Whether the hypervisor took so much of a round that it is left out, whatever its times are."""
+        return steal_ticks > max(self.steal_ticks, self.steal_share * duration_s * 100 * cores)
+
 
 LIMITS = Limits()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from experiments.design.arms import Arm, Comparison, Group, ServerKey, by_name
+from experiments.design.factors import FACTORS
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
 
@@ -21,8 +22,8 @@ SERVERS_MAX = 8
 ROUNDS_MIN = 4
 """Rounds of a block, however slow its arms are."""
 
-SLICED_MAX, SLICED_US_MAX = 64, 5000
-"""Connections that a slice can serve, and µs of work in a request."""
+SLICED_MAX = 64
+"""Connections that a slice can serve."""
 
 PAIRS_NEAR_1, PAIRS = 60, 15
 """Pairs of slices in a block, at least: where the ratio is expected within 10 % of 1, and else."""
@@ -62,15 +63,7 @@ Turns = Slices | Windows
 def needs_windows(setting: Setting) -> bool:
     """Whether a load cannot be served in slices: see ``Windows``."""
     connections = setting.whole("clients") * setting.whole("connections")
-    anew = setting["connection"] == "per-request"
-    slow = float(str(setting["extra_us"])) >= SLICED_US_MAX
-    return (
-        slow
-        or anew
-        or setting["rate_hz"] is not None
-        or setting["dispatch"] == "connection"
-        or connections > SLICED_MAX
-    )
+    return connections > SLICED_MAX or any(FACTORS[name].windows(level) for name, level in setting.levels)
 
 
 @dataclass(frozen=True, slots=True)

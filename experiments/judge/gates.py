@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.design.arms import Arm, Comparison
-from experiments.design.factors import FACTORS
+from experiments.design.factors import FACTORS, Watched
 from experiments.design.limits import Limits
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
@@ -74,16 +74,18 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
 
 
 def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """Gate 3: the server had fewer connections than its clients have, or no update came from the updater."""
-    server = sweep.servers.index(arm.server)
-    expected = arm.connections
-    windows = bool(block.arms[sweep.arms.index(arm)].windows)  # whose connections are closed behind each
-    observed = block.servers[server] if block.servers else None
-    if observed is not None and not windows and observed.connections < expected:
-        yield Refusal(3, f"{arm.name}: its server had {observed.connections} connections, declared: {expected}")
+    """Gate 3: what a declared factor should have changed was not seen; each factor says what that is."""
     seen = block.arms[sweep.arms.index(arm)]
-    if arm.setting["updater"] and seen.updates <= seen.update_errors:
-        yield Refusal(3, f"{arm.name}: no update was answered beside it, declared: a price updater")
+    server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
+    watched = Watched(
+        threads=server.threads if server else None,
+        connections=server.connections if server and not seen.windows else None,
+        updates=seen.updates - seen.update_errors,
+    )
+    levels = dict(arm.setting.levels)
+    for factor in FACTORS.values():
+        if (fault := factor.fault(levels, watched)) is not None:
+            yield Refusal(3, f"{arm.name}: {fault}")
 
 
 def errors(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
@@ -104,7 +106,12 @@ def failed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
 
 
 def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 6: each connection is either waiting for a reply or thinking, so that both fill the time."""
+    """Gate 6: each connection is either waiting for a reply or thinking, so that both fill the time.
+
+    Requests that were begun and never written down are told by their own count, made where they are sent.
+    """
+    if seen.unrecorded:
+        yield Refusal(6, f"{arm.name}: {seen.unrecorded} requests were begun and never written down")
     if not seen.span_ns:
         return
     filled = (seen.answered[ALL].times.sum_ns + seen.think_ns) / seen.span_ns

@@ -22,7 +22,7 @@ Numbers = npt.NDArray[np.float64]
 
 def is_robbed(limits: Limits, seen: RoundSeen, cores: int) -> bool:
     """Whether the hypervisor took so much of a round that it is left out."""
-    return seen.steal_ticks > max(limits.steal_ticks, limits.steal_share * seen.duration_s * 100 * cores)
+    return limits.robbed(seen.steal_ticks, seen.duration_s, cores)
 
 
 def is_robbed_block(limits: Limits, block: Block) -> bool:

@@ -27,7 +27,7 @@ from experiments.measure.fold import fold, mean_responses_s
 from experiments.measure.programs import Program, kept_to
 from experiments.results import stages
 from experiments.results.machine import calibrated_us, cores, stolen_ticks
-from experiments.results.observed import ALL, Block, RoundSeen, ServerSeen
+from experiments.results.observed import ALL, KEPT, Block, RoundSeen, ServerSeen
 from experiments.services.workloads import REQUEST_TYPES
 from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
@@ -71,10 +71,14 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
             seen = [look(servers, key) for key in sweep.servers]
         running.close()  # servers write their timelines as they stop
         order = [(slot.round, slot.appearance) for slot in slots]
-        slices, arms = fold(order, turns, loads, reports)
-        arms = [
-            replace(arm, stages=_stages(servers, sweep, place, turns, slices.fate)) for place, arm in enumerate(arms)
+        robbed = robbed_rounds(sweep, rounds)
+        slices, arms = fold(order, turns, loads, reports, robbed)
+        stamped = [
+            slot.turn
+            for slot, fate in zip(slots, slices.fate, strict=True)
+            if fate == KEPT and slot.round not in robbed
         ]
+        arms = [replace(arm, stages=_stages(servers, sweep, place, stamped)) for place, arm in enumerate(arms)]
     return Block(
         number=number,
         attempt=attempt,
@@ -88,6 +92,13 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         rounds=rounds,
         cores=len(cores()),
     )
+
+
+def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
+    """The numbers of rounds from which the hypervisor took the cores: histograms leave them out, as ratios do."""
+    own = len(cores())
+    robbed = (sweep.limits.robbed(each.steal_ticks, each.duration_s, own) for each in rounds)
+    return frozenset(number for number, each in enumerate(robbed) if each)
 
 
 def started(sweep: Sweep, bench: Bench, scratch: Path, running: ExitStack) -> Servers:
@@ -186,12 +197,10 @@ def _sleep_until(at_ns: int) -> None:
     time.sleep(max(0, at_ns - time.perf_counter_ns()) / 1e9)
 
 
-def _stages(
-    servers: Servers, sweep: Sweep, place: int, turns: Sequence[Turn], fates: Sequence[int]
-) -> Mapping[str, stages.StageSummary]:
-    """What the arm's server stamped in the counted parts of the arm's kept slices, by request type and of all."""
+def _stages(servers: Servers, sweep: Sweep, place: int, turns: Sequence[Turn]) -> Mapping[str, stages.StageSummary]:
+    """What the arm's server stamped in the counted parts of its slices among these, by request type and of all."""
     file = servers.timelines.get(sweep.arms[place].server)
-    own = [turn for turn, fate in zip(turns, fates, strict=True) if turn.load == place and not fate]
+    own = [turn for turn in turns if turn.load == place]
     if file is None or not own:
         return {}
     begins, ends = (np.array([getattr(turn, name) for turn in own]) for name in ("first_ns", "last_ns"))

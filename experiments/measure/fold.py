@@ -3,15 +3,16 @@
 A request counts if it was sent in the counted part of its slice. A slice is kept if every connection of its load was
 sending before the counted part began, and every counted request was answered before the slice ended. Pairs are made of
 kept slices. Whole means and histograms also have the slices that were answered late: a long pause of the server is in
-them. Errors are counted in every slice, kept or lost.
+them. Rounds that were robbed of time are in neither. Errors are counted in every slice, kept or lost.
 
 Requests of one slice are not independent: a stall slows them together. So a slice is a cluster, and an arm's requests
 are worth fewer independent ones: n ÷ design effect. That is the variance, between slices, of the share above the 99th
 percentile, over what independent requests would have (Cochran, "Sampling Techniques", 1977; Kish 1965 for the name).
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -55,12 +56,17 @@ def fold(
     turns: Sequence[Turn],
     loads: Sequence[TurnLoad],
     reports: Sequence[TurnRecords],
+    robbed: Collection[int] = (),
 ) -> tuple[SliceColumns, list[ArmSeen]]:
-    """A block from what its client processes wrote down. ``order`` has each turn's round and appearance."""
+    """A block from what its client processes wrote down. ``order`` has each turn's round and appearance.
+
+    ``robbed``: rounds whose times are left out of histograms, for all arms alike.
+    """
     clients = [report for report in reports if report.client < max(load.plan.clients for load in loads)]
     sent = _sent(turns, loads, clients)
     fates = _fates(sent, turns, loads)
-    whole = (fates == KEPT) | (fates == ANSWERED_LATE)
+    spared = np.array([number not in robbed for number, _ in order], dtype=np.bool_)
+    whole = ((fates == KEPT) | (fates == ANSWERED_LATE)) & spared
     arm = np.array([turn.load for turn in turns], dtype=np.int64)
     answered = (sent.outcome % TYPE_STEP) < FAULT_FIRST
     counts: dict[str, list[int]] = {}
@@ -85,8 +91,16 @@ def fold(
         counts=counts,
         sums_ns=sums,
     )
-    updates = _updates(turns, loads, reports)
-    arms = [_arm(place, sent, whole, arm, load, updates[place]) for place, load in enumerate(loads)]
+    (updates, failed), unrecorded = _updates(turns, loads, reports), _unrecorded(loads, clients)
+    arms = [
+        replace(
+            _arm(place, sent, whole, arm, load),
+            unrecorded=unrecorded[place],
+            updates=updates[place],
+            update_errors=failed[place],
+        )
+        for place, load in enumerate(loads)
+    ]
     return slices, arms
 
 
@@ -145,9 +159,7 @@ def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str,
     return found | {ALL: np.ones(len(of), dtype=np.bool_)}
 
 
-def _arm(
-    place: int, sent: Sent, whole: npt.NDArray[np.bool_], arm: Nanoseconds, load: TurnLoad, updates: tuple[int, int]
-) -> ArmSeen:
+def _arm(place: int, sent: Sent, whole: npt.NDArray[np.bool_], arm: Nanoseconds, load: TurnLoad) -> ArmSeen:
     """One arm, of the slices that whole means are made of; its errors are of all."""
     every = sent.counted & (arm[sent.slice] == place)
     own = every & (whole[sent.slice] | (sent.outcome % TYPE_STEP >= FAULT_FIRST))
@@ -155,7 +167,7 @@ def _arm(
         name: _answered(sent, own & (sent.outcome // TYPE_STEP == number)) for number, name in enumerate(load.plan.mix)
     }
     think_ns, span_ns = _laws(sent, every & whole[sent.slice])
-    return ArmSeen(answered | {ALL: _answered(sent, own)}, think_ns, span_ns, *updates)
+    return ArmSeen(answered | {ALL: _answered(sent, own)}, think_ns, span_ns)
 
 
 def _answered(sent: Sent, chosen: npt.NDArray[np.bool_]) -> Answered:
@@ -195,20 +207,28 @@ def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
     return think_ns, int((done_ns[lasts] - sent_ns[firsts]).sum())
 
 
-def _updates(turns: Sequence[Turn], loads: Sequence[TurnLoad], reports: Sequence[TurnRecords]) -> list[tuple[int, int]]:
+def _unrecorded(loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> list[int]:
+    """Of each load, how many requests its connections began and never wrote down."""
+    missing = Counter[int]()
+    for part in (part for report in clients for part in report.requests):
+        missing[part.line] += part.begun - len(part.sent_ns)
+    line_of = {load: line.number for line in lines(loads) for load in line.loads}
+    return [missing[line_of[place]] for place in range(len(loads))]
+
+
+def _updates(
+    turns: Sequence[Turn], loads: Sequence[TurnLoad], reports: Sequence[TurnRecords]
+) -> tuple[list[int], list[int]]:
     """Of each load, the price updater's updates in its slices, and how many of them failed."""
-    found = [(0, 0)] * len(loads)
+    sent, failed = [0] * len(loads), [0] * len(loads)
     updater = max(load.plan.clients for load in loads)
     begins = np.array([turn.begin_ns for turn in turns], dtype=np.int64)
-    for report in reports:
-        if report.client != updater:
-            continue
-        for part in report.requests:
-            for sent_ns, outcome in zip(part.sent_ns, part.outcomes, strict=True):
-                load = turns[int(np.searchsorted(begins, sent_ns, side="right")) - 1].load
-                failed = int(outcome) % TYPE_STEP >= FAULT_FIRST
-                found[load] = found[load][0] + 1, found[load][1] + failed
-    return found
+    for part in (part for report in reports if report.client == updater for part in report.requests):
+        for sent_ns, outcome in zip(part.sent_ns, part.outcomes, strict=True):
+            load = turns[int(np.searchsorted(begins, sent_ns, side="right")) - 1].load
+            sent[load] += 1
+            failed[load] += int(outcome) % TYPE_STEP >= FAULT_FIRST
+    return sent, failed
 
 
 def _by_slice(slices: npt.NDArray[np.int64], number: int, weights: Nanoseconds | None = None) -> Nanoseconds:

@@ -7,7 +7,7 @@ every server of the block stays up. The order is drawn as that of slices is, and
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from experiments.design.arms import Arm
 from experiments.design.slots import order
 from experiments.design.sweep import Sweep, Windows
 from experiments.measure.bench import Bench
-from experiments.measure.block import Servers, Watch, load_plan, look, started
+from experiments.measure.block import Servers, Watch, load_plan, look, robbed_rounds, started
 from experiments.measure.programs import kept_to
 from experiments.results.machine import calibrated_us, cores, stolen_ticks
 from experiments.results.observed import (
@@ -106,7 +106,7 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         pinned=bench.server_cores is not None,
         calibration_us=calibration_us,
         slices=columns.columns([*requests, ALL]),
-        arms=[_arm(arm, place, columns) for place, arm in enumerate(sweep.arms)],
+        arms=[_arm(arm, place, columns, robbed_rounds(sweep, rounds)) for place, arm in enumerate(sweep.arms)],
         servers=after,
         rounds=rounds,
         cores=len(cores()),
@@ -165,9 +165,10 @@ def _times(result: LoadResult | None, request: str) -> Times:
     return merged
 
 
-def _arm(arm: Arm, place: int, columns: _Columns) -> ArmSeen:
-    """One arm, of its windows."""
-    own = [result for each, result in zip(columns.arm, columns.results, strict=True) if each == place]
+def _arm(arm: Arm, place: int, columns: _Columns, robbed: Collection[int]) -> ArmSeen:
+    """One arm, of its windows in rounds that were not robbed of time."""
+    rows = zip(columns.round, columns.arm, columns.results, strict=True)
+    own = [result for round_, each, result in rows if each == place and round_ not in robbed]
     seen = [result for result in own if result is not None]
     names = dict.fromkeys(name for result in seen for name in result.parts)
     answered = {name: _answered(seen, (name,)) for name in names}

@@ -89,6 +89,8 @@ class ArmSeen:
     """From a reply to the next request of the same connection, added up, between counted requests."""
     span_ns: int = 0
     """From each connection's first counted send to its last counted reply, added up over slices."""
+    unrecorded: int = 0
+    """Requests that its connections began and never wrote down; those of arms that share the connections too."""
     updates: int = 0
     """Updates that the price updater sent in its slices."""
     update_errors: int = 0

@@ -23,6 +23,8 @@ class Requests:
     sent_ns: Numbers
     done_ns: Numbers
     outcomes: npt.NDArray[np.uint8]
+    begun: int
+    """How many were begun, counted where they are sent and not where they are written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ def taken(line: int, records: Records) -> Requests:
         np.array(records.sent, dtype=np.int64),
         np.array(records.done, dtype=np.int64),
         np.array(records.outcomes, dtype=np.uint8),
+        records.started,
     )
     records.clear()
+    records.started = 0
     return requests

@@ -262,6 +262,7 @@ class Updater:
 
     def _update(self, line: int) -> None:
         request, plan, records = next(self._requests[line]), self._plans[line], self._records[line]
+        records.started += 1
         sent_ns = time.perf_counter_ns()
         try:
             reply = self._connections[line].call(request.path, request.payload, plan.timeout_s)

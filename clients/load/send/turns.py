@@ -97,7 +97,7 @@ class Blocking:
         clock_ns, timeout_s, last_ns, records = self._clock_ns, self._timeout_s, turn.last_ns, self._records
         append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append
         assert self._connection is not None
-        call, told = self._connection.call, False
+        call, told, begun = self._connection.call, False, 0
         for path, payload, known, check, first in self._requests[turn.load]:
             sent_ns = clock_ns()
             if sent_ns >= last_ns:
@@ -105,7 +105,8 @@ class Blocking:
                     self._board.tell(place, turn)
                     told = True
                 if sent_ns >= turn.stop_ns or self._board.all_answered(places, turn):
-                    return
+                    break
+            begun += 1
             try:
                 reply = call(path, payload, timeout_s)
             except Fault as fault:
@@ -114,6 +115,7 @@ class Blocking:
             append_done(clock_ns())
             append_sent(sent_ns)
             append_outcome(known.get(reply) or check(reply))
+        records.started += begun
 
     def recorded(self) -> Sequence[Records]:
         """See ``Sender.recorded``."""

@@ -29,6 +29,9 @@ POOLS = (1, 3, 5, 10)
 
 MIXED = "lookup=0.5,trade=0.5"
 
+SAME_TIMES = 4
+"""In a round; ratios near 1 need the pairs."""
+
 INNER_EVERY = 3
 """Points of figures without a verdict stand in every third round."""
 
@@ -78,9 +81,7 @@ def stock(scale: Scale) -> Sweep:
     ]
     if most > few:
         groups += [Group((arm, arm_most)) for arm, arm_most in others]
-    taken = {arm for group in groups for arm in group.arms}
-    inner = [arm for figure in FIGURES for arm in figure_arms(figure, scale) if arm not in taken]
-    groups += _groups(tuple(dict.fromkeys(inner)), INNER_EVERY)
+    inner = [arm for figure in FIGURES for arm in figure_arms(figure, scale)]
     comparisons = [
         Comparison(
             "as_started",
@@ -123,7 +124,7 @@ def stock(scale: Scale) -> Sweep:
         for figure, (below, above) in zip(("figure_1", "figure_3"), others, strict=True):
             title = f"{figure.capitalize().replace('_', ' ')}: {most} ÷ {_clients(few)}"
             comparisons.append(Comparison(f"growth_{figure}", title, above, below, ("clients",), "growth"))
-    return _slices("stock", groups, comparisons, scale)
+    return _slices("stock", groups, comparisons, scale, inner)
 
 
 def lock_waits(scale: Scale) -> Sweep:
@@ -176,7 +177,7 @@ def socket_trade(scale: Scale) -> Sweep:
         title = f"Trade, {_clients(clients)}, static pool on both: sockets ÷ gRPC"
         comparisons.append(Comparison(f"transport_{clients}", title, trade, grpc, ("transport",), family=HEADLINE))
     inner = [Arm(SOCKETS.but(mix="trade", clients=clients)) for clients in scale.clients]
-    return _with_same("socket_trade", groups, comparisons, inner, SOCKETS, scale)
+    return _slices("socket_trade", groups, comparisons, scale, inner)
 
 
 def pool_by_clients(scale: Scale) -> Sweep:
@@ -186,7 +187,7 @@ def pool_by_clients(scale: Scale) -> Sweep:
     small, large = (Arm(SOCKETS.but(workers=pool, clients=most)) for pool in (1, 10))
     title = f"Lookup on sockets, {_clients(most)}: 10 threads ÷ 1 thread"
     comparison = Comparison("threads", title, large, small, ("workers",), family=HEADLINE)
-    return _with_same("pool_by_clients", [Group((small, large), times=4)], [comparison], arms, SOCKETS, scale)
+    return _slices("pool_by_clients", [Group((small, large), times=4)], [comparison], scale, arms)
 
 
 def updater(scale: Scale) -> Sweep:
@@ -295,7 +296,8 @@ def offered_load(scale: Scale) -> Sweep:
         )
         for base in (GRPC, SOCKETS)
     ]
-    return _windows("offered_load", groups, [], scale, Windows(0.5, 1.5))
+    few = replace(scale, rounds=scale.rounds // 2)
+    return _windows("offered_load", groups, [], few, Windows(0.5, 1.5))
 
 
 def _clients(number: int) -> str:
@@ -308,23 +310,29 @@ def _groups(arms: Sequence[Arm], every: int = 1) -> tuple[Group, ...]:
 
 
 def _with_same(
+    groups: Sequence[Group], comparisons: Sequence[Comparison], times: int
+) -> tuple[list[Group], list[Comparison]]:
+    """The same with an A/A pair of each transport that is compared: of the first arm that stands below on it."""
+    below: dict[str, Setting] = {}
+    for each in comparisons:
+        below.setdefault(each.below.setting.text("transport"), each.below.setting)
+    pairs = [twins(each, "same") for each in below.values()]
+    added = [Group((first, again), times=times) for _, first, again in pairs]
+    return [*groups, *added], [*comparisons, *(comparison for comparison, _, _ in pairs)]
+
+
+def _slices(
     part: str,
-    groups: list[Group],
-    comparisons: list[Comparison],
-    inner: Sequence[Arm],
-    base: Setting,
+    groups: Sequence[Group],
+    comparisons: Sequence[Comparison],
     scale: Scale,
+    inner: Sequence[Arm] = (),
 ) -> Sweep:
-    """A part with an A/A pair of a setting, and arms of figures in every third round."""
-    same, first, again = twins(base, "same")
-    groups = [*groups, Group((first, again), times=4)]
+    """A part in slices. With comparisons it has A/A pairs, and what figures alone show stands in every third round."""
+    if not any(each.kind == "same" for each in comparisons):
+        groups, comparisons = _with_same(groups, comparisons, SAME_TIMES)
     taken = {arm for group in groups for arm in group.arms}
-    groups += _groups([arm for arm in dict.fromkeys(inner) if arm not in taken], INNER_EVERY)
-    return _slices(part, groups, (*comparisons, same), scale)
-
-
-def _slices(part: str, groups: Sequence[Group], comparisons: Sequence[Comparison], scale: Scale) -> Sweep:
-    """A part in slices."""
+    groups = [*groups, *_groups([arm for arm in dict.fromkeys(inner) if arm not in taken], INNER_EVERY)]
     turns = Slices(block_s=scale.block_s)
     return Sweep("stock", part, tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
 
@@ -333,5 +341,6 @@ def _windows(
     part: str, groups: Sequence[Group], comparisons: Sequence[Comparison], scale: Scale, windows: Windows
 ) -> Sweep:
     """A part in windows by turns: five rounds a block where slices take fifteen."""
+    groups, comparisons = _with_same(groups, comparisons, 1)
     rounds = max(1, scale.rounds // 3)
     return Sweep("stock", part, tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, windows)

@@ -85,6 +85,13 @@ def connected(number: int) -> Block:
     return replace(one, servers=servers)
 
 
+def threaded(number: int) -> Block:
+    """The server of four workers with so many threads."""
+    one, of = plain(), OF.servers.index(FOUR.server)
+    servers = [each and replace(each, threads=number) if n == of else each for n, each in enumerate(one.servers)]
+    return replace(one, servers=servers)
+
+
 @pytest.mark.parametrize(
     ("gate", "bad", "good", "by"),
     [
@@ -98,10 +105,12 @@ def connected(number: int) -> Block:
         (3, lambda: connected(4), lambda: connected(5), OF.comparisons[2]),
         (3, lambda: seen(plain(), UPDATED, updates=0), lambda: seen(plain(), UPDATED, updates=1), OF.comparisons[3]),
         (3, lambda: seen(plain(), UPDATED, updates=9, update_errors=9), plain, OF.comparisons[3]),
+        (3, lambda: threaded(3), lambda: threaded(4), POOLS),
         (4, lambda: with_errors(11), lambda: with_errors(10), POOLS),
         (4, lambda: with_errors(11, "invalid_reply"), lambda: with_errors(0), POOLS),
         (6, lambda: with_think(1.03), lambda: with_think(1.01), POOLS),
         (6, lambda: with_think(0.97), lambda: with_think(0.99), POOLS),
+        (6, lambda: seen(plain(), FOUR, unrecorded=1), plain, POOLS),
         (7, lambda: with_window(sent_hz=955.0), lambda: with_window(sent_hz=965.0), POOLS),
         (7, lambda: with_window(sent_hz=1045.0), lambda: with_window(rate_hz=None, sent_hz=5.0), POOLS),
         (8, lambda: with_window(arrival_faults=("gaps",)), lambda: with_window(late_us_p99=None), POOLS),

@@ -44,6 +44,8 @@ class Wrote:
     """What a connection wrote down, request by request: sent and done in µs, and the outcome."""
 
     requests: list[tuple[float, float, int]] = field(default_factory=list)
+    lost: int = 0
+    """Begun and not written down."""
 
     def closed_loop(self, turn: Turn, response_us: float, think_us: float = 0.0, outcome: int = OK) -> "Wrote":
         """Requests one behind the other, from a turn's begin until all that counted are answered."""
@@ -57,7 +59,7 @@ class Wrote:
         """As arrays."""
         sent, done, outcomes = zip(*self.requests, strict=True) if self.requests else ((), (), ())
         sent_ns, done_ns = (np.array([round(each * US) for each in column], dtype=np.int64) for column in (sent, done))
-        return Requests(0, sent_ns, done_ns, np.array(outcomes, dtype=np.uint8))
+        return Requests(0, sent_ns, done_ns, np.array(outcomes, dtype=np.uint8), len(outcomes) + self.lost)
 
 
 def report(client: int, *connections: Wrote, cpu_ns: int = 0) -> TurnRecords:
@@ -67,10 +69,10 @@ def report(client: int, *connections: Wrote, cpu_ns: int = 0) -> TurnRecords:
 
 
 def folded(
-    reports: Sequence[TurnRecords], loads: Sequence[TurnLoad] = (load(), load())
+    reports: Sequence[TurnRecords], loads: Sequence[TurnLoad] = (load(), load()), robbed: Sequence[int] = ()
 ) -> tuple[SliceColumns, list[ArmSeen]]:
-    """The three turns above, in one round."""
-    return fold([(0, 0), (0, 0), (0, 1)], TURNS, loads, reports)
+    """The three turns above, the last of them in a round of its own."""
+    return fold([(0, 0), (0, 0), (1, 1)], TURNS, loads, reports, robbed)
 
 
 def usual(response_us: float = 10.0, think_us: float = 0.0) -> Wrote:
@@ -245,7 +247,24 @@ def test_a_long_pause_is_in_the_histogram_and_in_no_pair() -> None:
 
 def test_what_was_sent_to_another_server_is_in_no_slice() -> None:
     """A late client's request falls into the next slice's time, and is not of its load."""
-    stray = Requests(7, np.array([1200 * US]), np.array([1205 * US]), np.array([OK], dtype=np.uint8))
+    stray = Requests(7, np.array([1200 * US]), np.array([1205 * US]), np.array([OK], dtype=np.uint8), 1)
     clean = report(0, usual())
     both = TurnRecords(0, (*clean.requests, stray), clean.client_cpu_ns, clean.server_cpu_ns, clean.wire_bytes)
     assert folded([both])[0] == folded([clean])[0]
+
+
+def test_a_robbed_round_is_in_no_histogram() -> None:
+    """As it is in no ratio. Its sums and its errors stay."""
+    slices, arms = folded([report(0, usual())], robbed=[1])
+    all_of_it, whole = folded([report(0, usual())])
+    assert arms[0].answered[ALL].times.count == slices.counts[ALL][0] < whole[0].answered[ALL].times.count
+    assert arms[1].answered[ALL].times.count == whole[1].answered[ALL].times.count == slices.counts[ALL][1]
+    assert slices == all_of_it
+
+
+def test_requests_that_were_never_written_down_are_counted() -> None:
+    """By what was begun; on a connection that loads share, for each of them."""
+    wrote = usual()
+    assert [arm.unrecorded for arm in folded([report(0, wrote)])[1]] == [0, 0]
+    wrote.lost = 2
+    assert [arm.unrecorded for arm in folded([report(0, wrote)])[1]] == [2, 2]

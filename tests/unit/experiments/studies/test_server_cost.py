@@ -9,7 +9,7 @@ from clients.load.record.times import Times
 from experiments.design.alone import Alone
 from experiments.design.arms import Arm
 from experiments.design.slots import order
-from experiments.design.sweep import PAIRS, PAIRS_NEAR_1, Sweep
+from experiments.design.sweep import PAIRS_NEAR_1, Sweep
 from experiments.judge.alone import Lone, lone_servers
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, judge
@@ -92,15 +92,12 @@ def said(found: tuple[Goal, ...]) -> list[str]:
 
 @pytest.mark.parametrize("profile", SERVER_COST.scales)
 def test_every_profile_s_sweep_can_be_judged(profile: str) -> None:
-    """Processor time alone; an A/A pair on each transport; and pairs enough, where there are verdicts at all."""
+    """Of processor time alone, on equal executors; a bare echo stands beside Lookup often, since it is near."""
     scale = SERVER_COST.scales[profile]  # type: ignore[index]  # a parameter's text
     sweep = PART.sweep(scale)
     assert {each.measure for each in sweep.comparisons} == {"cpu"}
-    same = [each.above.setting["transport"] for each in sweep.comparisons if each.kind == "same"]
-    assert sorted(map(str, same)) == ["grpc", "sockets"]
-    for each in sweep.comparisons if sweep.has_verdicts else ():
-        near_1 = each.kind == "same" or "service" in each.differ
-        assert sweep.pairs(each) >= (PAIRS_NEAR_1 if near_1 else PAIRS)
+    echoes = [each for each in sweep.comparisons if "service" in each.differ]
+    assert all(sweep.pairs(each) >= PAIRS_NEAR_1 for each in echoes if sweep.has_verdicts)
     assert sweep.comparisons[0].differ == ("transport",)
     executors = {arm.setting["executor"] for arm in (sweep.comparisons[0].above, sweep.comparisons[0].below)}
     assert executors == {"static-pool"}

@@ -130,7 +130,7 @@ def test_faults_are_written_down_and_sending_goes_on() -> None:
     bench.sender.send(TURN, 0, range(1))
     outcomes = list(bench.sender.recorded()[0].outcomes)
     assert outcomes[:4] == [Status.OK, Status.OK, FAULT_FIRST + FaultCode.UNAVAILABLE, Status.OK]
-    assert len(outcomes) == len(bench.sent_ns) == len(bench.connection.calls)
+    assert len(outcomes) == len(bench.sent_ns) == len(bench.connection.calls) == bench.sender.recorded()[0].started
 
 
 def test_closing_may_be_repeated() -> None:
@@ -178,5 +178,6 @@ def test_many_lanes_send_in_their_turn_alone() -> None:
                 assert turn.begin_ns <= min(sent_ns for sent_ns in records.sent if sent_ns > opened_ns)
                 assert max(records.sent) >= turn.first_ns
                 assert set(records.outcomes) == {Status.OK}
+                assert records.started == len(records.outcomes)
         finally:
             sender.close()
