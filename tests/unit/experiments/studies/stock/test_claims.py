@@ -119,18 +119,15 @@ def test_a_refused_comparison_decides_no_claim() -> None:
     assert "Gate 4" in the(found, "about as long").said
 
 
-@pytest.mark.parametrize(
-    ("waits_us", "verdict"), [((0.5, 1.0), "CONFIRMED"), ((0.5, 100.0), "CONTRADICTED"), ((100.0, 100.0), "CONFIRMED")]
-)
-def test_the_lock_costs_both_the_same(waits_us: tuple[float, float], verdict: str) -> None:
-    """By the difference of the two shares of latency, of which 5 % is none."""
+def test_lock_waits_decide_nothing() -> None:
+    """However alike they are: their part stands at no look. Both numbers are given."""
     sweep = sweeps.lock_waits(SCALE)
-    lookup, trade = map(stage_summary, waits_us)
-    planted = Planted(stages={arm: {"lookup": lookup, "trade": trade} for arm in sweep.arms})
-    found = card(Planted(), after={"lock_waits": judgement(sweep, 3, planted)})
-    assert the(found, "costs Trade and Lookup the same").verdict == verdict
-    few = card(Planted(), after={"lock_waits": judgement(sweep, 2, planted)})
-    assert the(few, "costs Trade and Lookup the same").verdict == "INCONCLUSIVE"
+    stages = {"lookup": stage_summary(0.5), "trade": stage_summary(1.0)}
+    waits = judgement(sweep, 3, Planted(stages=dict.fromkeys(sweep.arms, stages)))
+    claim = the(card(Planted(), after={"lock_waits": waits}), "costs Trade and Lookup the same")
+    assert claim.verdict == "INCONCLUSIVE"
+    assert "a Lookup waits 0.500 µs" in claim.said
+    assert "a Trade 1.00 µs" in claim.said
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.8, "CONFIRMED"), (1.0, "CONTRADICTED"), (1.2, "CONTRADICTED")])
