@@ -6,8 +6,8 @@ from pathlib import Path
 
 from experiments.results.files import read_sweep
 from experiments.show import content, gallery, report
-from experiments.show.content import Content, Picture
-from experiments.show.figures.style import data_of
+from experiments.show.content import Content
+from experiments.show.figures.style import Picture, data_of
 from experiments.studies import PARTS
 from stock_service.rpc.process.command_line import Parser
 

@@ -5,11 +5,9 @@ any of it looks, and whether it is true, which ``judge`` decides.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
-
-from matplotlib.figure import Figure
 
 from experiments.judge.alone import Lone, lone_servers
 from experiments.judge.cold import counting_rows
@@ -18,6 +16,8 @@ from experiments.results import alone, cold
 from experiments.results.cold import ColdRow
 from experiments.results.environment import ENVIRONMENT_FILE, Environment, load
 from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
+from experiments.show.figures import ratios
+from experiments.show.figures.style import Picture
 from stock_service.rpc.errors import UsageError
 
 ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABLE"]
@@ -40,7 +40,7 @@ class Answer:
     not_concluded: tuple[str, ...] = ()
     """What does not follow from it."""
     figure: str | None = None
-    """The name of the figure that shows it."""
+    """The name of the figure that shows it; None: the forest of its deciding comparisons is drawn."""
     to_decide: str | None = None
     """Where it is undecided: the command that would decide it."""
 
@@ -54,16 +54,6 @@ class Claim:
     verdict: ClaimVerdict
     said: str
     """Our numbers, in a sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A figure: its file's name without ending, its title, what it says in words, and how it is drawn."""
-
-    name: str
-    title: str
-    alternative: str
-    draw: Callable[[], Figure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +142,19 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
 
 
 def content(part: Shows, seen: Seen, environment: Environment | None = None) -> Content:
-    """All that a part says of what was measured."""
+    """All that a part says of what was measured. An answer without a figure gets that of its comparisons."""
+    answers, pictures = [], list(part.pictures(seen))
+    for number, answer in enumerate(part.answers(seen), 1):
+        if answer.figure is None and answer.deciding:
+            pictures.append(ratios.picture(f"question_{number}", answer.question, answer.deciding))
+            answer = replace(answer, figure=pictures[-1].name)
+        answers.append(answer)
     return Content(
         title=part.title,
         seen=seen,
-        answers=tuple(part.answers(seen)),
+        answers=tuple(answers),
         claims=tuple(part.claims(seen)),
-        pictures=tuple(part.pictures(seen)),
+        pictures=tuple(pictures),
         sections=tuple(part.sections(seen)),
         environment=environment,
     )

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from experiments.results.files import write_at_once
-from experiments.show.content import Picture
-from experiments.show.figures.style import data_of
+from experiments.show.figures.style import Picture, data_of
 
 FOLDER = "figures"
 """Where a folder of results has its figures."""

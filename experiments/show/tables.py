@@ -4,16 +4,18 @@ A number stands beside its interval. What was not measured is a dash. ``†`` ma
 ``§`` one that a gate refuses. The page renders the same Markdown. Left out: sentences, and the order of tables.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.design.arms import Arm, Comparison
 from experiments.design.factors import FACTORS
+from experiments.design.setting import Setting
 from experiments.judge import gates, ratios
 from experiments.judge.points import Point
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.results.environment import Busy, Environment
-from experiments.results.observed import FATES, KEPT
+from experiments.results.observed import ALL, FATES, KEPT
 from experiments.show.content import Claim
 from experiments.show.figures.style import label
 from experiments.show.numbers import (
@@ -34,6 +36,9 @@ LIMITED_NOTE = (
 )
 REFUSED_NOTE = f"{REFUSED_MARK} A gate refuses these runs. No verdict rests on the number."
 WHOLE_NOTE = f"{WHOLE_MARK} Typical ratio and ratio of means disagree here. Pauses fell on one side more."
+FEW_NOTE = f"{NOTHING} Too few requests for this percentile: ten independent ones must be slower than it."
+TWINS_HEADING = "A/A pairs: one setting, started as two servers"
+TWINS_NOTE = "A/A pair: one setting, started as two servers. What differs between the two is noise."
 
 Cells = tuple[str, ...]
 
@@ -94,15 +99,20 @@ def load_limited(judgement: Judgement, judged: Judged) -> bool:
 
 
 def points(shown: Sequence[Point]) -> Table:
-    """What was measured of each arm: the factors that vary among them, mean and percentiles, processor time."""
+    """What was measured of each arm: the factors that vary among them, mean and percentiles, processor time.
+
+    An arm that sends requests of one type has one line, of that type.
+    """
+    types = Counter(point.arm for point in shown)
+    shown = [point for point in shown if point.request != ALL or types[point.arm] != 2]
     varied = [name for name in FACTORS if len({point.arm.setting[name] for point in shown}) > 1]
     unit, factor = time_unit(point.mean_us.value for point in shown if point.mean_us)
     starved = any(point.starved_clients for point in shown)
     failed = any(point.errors for point in shown)
-    copies = any(point.arm.copy for point in shown)
+    twins = {point.arm.setting for point in shown if point.arm.copy}
     head = (
         *(name.capitalize().replace("_", " ") for name in varied),
-        *(("Server",) if copies else ()),
+        *(("A/A pair",) if twins else ()),
         "Request",
         f"Mean, {unit}",
         "95 % interval",
@@ -116,7 +126,7 @@ def points(shown: Sequence[Point]) -> Table:
     lines = [
         (
             *(_level(point.arm, name) for name in varied),
-            *(("again" if point.arm.copy else "first",) if copies else ()),
+            *((_twin(point.arm, twins),) if twins else ()),
             point.request,
             (number(point.mean_us.value / factor) if point.mean_us else NOTHING) + _marks(point),
             times_between(point.mean_us, factor) if point.mean_us else NOTHING,
@@ -131,7 +141,9 @@ def points(shown: Sequence[Point]) -> Table:
     ]
     notes = [LIMITED_NOTE] * any(point.load_limited for point in shown)
     notes += [REFUSED_NOTE] * any(point.refusals for point in shown)
-    return Table(head, tuple(lines), len(varied) + copies + 1, tuple(notes))
+    notes += [FEW_NOTE] * any(point.percentile_us(99) is None for point in shown)
+    notes += [TWINS_NOTE] * bool(twins)
+    return Table(head, tuple(lines), len(varied) + bool(twins) + 1, tuple(notes))
 
 
 def card(claims: Iterable[Claim]) -> Table:
@@ -237,6 +249,12 @@ def _gate(gate: int) -> str:
 def _level(arm: Arm, name: str) -> str:
     text = arm.setting.text(name)
     return label(text) if name == "transport" else text
+
+
+def _twin(arm: Arm, twins: set[Setting]) -> str:
+    if arm.setting not in twins:
+        return ""
+    return "second server" if arm.copy else "first server"
 
 
 def _marks(point: Point) -> str:

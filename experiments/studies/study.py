@@ -12,7 +12,8 @@ from typing import Literal
 from experiments.design.alone import Alone
 from experiments.design.cold import Cold
 from experiments.design.sweep import Sweep
-from experiments.show.content import Answer, Claim, Picture, Section, Seen
+from experiments.show.content import Answer, Claim, Section, Seen
+from experiments.show.figures.style import Picture
 
 ProfileName = Literal["smoke", "quick", "paper"]
 
@@ -38,8 +39,9 @@ class Part:
 
     title: str
     sweep: Callable[[Scale], Sweep]
-    pictures: Callable[[Seen], Sequence[Picture]]
     answers: Callable[[Seen], Sequence[Answer]]
+    pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
+    """Beside the figures of the answers."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
     sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
     after: tuple[str, ...] = ()

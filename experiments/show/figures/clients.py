@@ -16,8 +16,19 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from experiments.judge.points import Point
-from experiments.show.content import Picture
-from experiments.show.figures.style import QUIET, Stroke, canvas, even_axis, hollow, house, label, legend, say, strokes
+from experiments.show.figures.style import (
+    QUIET,
+    Picture,
+    Stroke,
+    canvas,
+    even_axis,
+    hollow,
+    house,
+    label,
+    legend,
+    say,
+    strokes,
+)
 from experiments.show.numbers import counted, has_interval, number, time_unit, times_between
 
 Beside = Literal["median", "p99"]

@@ -16,8 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from experiments.judge.points import Point
 from experiments.results.percentiles import BEYOND_MIN
-from experiments.show.content import Picture
-from experiments.show.figures.style import QUIET, Stroke, canvas, house, legend, log_axis, say, strokes
+from experiments.show.figures.style import QUIET, Picture, Stroke, canvas, house, legend, log_axis, say, strokes
 from experiments.show.numbers import NOTHING, number, time_unit
 
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001)

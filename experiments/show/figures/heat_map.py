@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from experiments.judge.points import Point
-from experiments.show.content import Picture
-from experiments.show.figures.style import INK, QUIET, canvas, house, legend, say
+from experiments.show.figures.style import INK, QUIET, Picture, canvas, house, legend, say
 from experiments.show.numbers import NOTHING, number, time_unit
 
 DARK = 0.52

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from experiments.judge.stats import Estimate
-from experiments.show.content import Picture
-from experiments.show.figures.style import QUIET, Stroke, canvas, hollow, house, label, legend, say, strokes
+from experiments.show.figures.style import QUIET, Picture, Stroke, canvas, hollow, house, label, legend, say, strokes
 from experiments.show.numbers import has_interval, number, time_unit
 
 CUT = 2.0

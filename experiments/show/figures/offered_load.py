@@ -17,8 +17,7 @@ from experiments.design.arms import Arm
 from experiments.judge.points import CONFIDENCE, Point
 from experiments.judge.stats import Estimate, mean_interval
 from experiments.judge.verdicts import Judgement
-from experiments.show.content import Picture
-from experiments.show.figures.style import QUIET, Stroke, canvas, hollow, house, legend, log_axis, say, strokes
+from experiments.show.figures.style import QUIET, Picture, Stroke, canvas, hollow, house, legend, log_axis, say, strokes
 from experiments.show.numbers import has_interval, number, time_unit
 
 SATURATED = 0.98

@@ -16,13 +16,14 @@ from matplotlib.patches import Patch
 
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Verdict
-from experiments.show.content import Picture
 from experiments.show.figures.style import (
     DIFFERENT,
+    EVEN,
     FAINT,
     INK,
     QUIET,
     SAME,
+    Picture,
     canvas,
     house,
     legend,
@@ -40,6 +41,9 @@ FARTHEST = 3.0
 """The axis ends at this many times the farthest ratio, however far the intervals reach."""
 
 NAME_LETTERS = 31
+
+ROUND = (1.0, 2.0, 3.0, 5.0, 10.0)
+"""Ticks of a decade; a long axis begins at one of them, so that every ratio has a number on its left."""
 
 _SAME_VERDICTS = (Verdict.EQUIVALENT, Verdict.FLAT)
 
@@ -113,7 +117,9 @@ def _span(judged: Sequence[Judged]) -> tuple[float, float]:
     low = max(min([1 / NARROWEST, *values, *ends]), bounds[0])
     high = min(max([NARROWEST, *values, *ends]), bounds[1])
     room = 0.04 * math.log(high / low)
-    return low * math.exp(-room), high * math.exp(room)
+    low, high = low * math.exp(-room), high * math.exp(room)
+    decade = 10.0 ** math.floor(math.log10(low))
+    return (decade * max(each for each in ROUND if each * decade <= low) if high / low >= EVEN else low), high
 
 
 def _colour(judged: Judged) -> str:

@@ -1,7 +1,8 @@
 """Where the time of a request goes inside the server: a stacked bar for each setting, the sum written at its end.
 
-Bars are means over all requests, so that the stages add up to the mean of the whole. They describe and compare nothing:
-stamping a request costs about 1 µs, and these runs have no verdicts.
+Bars are means over all requests, so that the stages add up to the mean of the whole. The wait for the lock is often too
+short to be seen in its bar: it is written beside the sum. Stamping a request costs about 1 µs. Nothing here has a
+verdict.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from experiments.results.stages import StageSummary
-from experiments.show.content import Picture
-from experiments.show.figures.style import QUIET, canvas, even_axis, house, legend, say, wrapped
+from experiments.show.figures.style import QUIET, Picture, canvas, even_axis, house, legend, say, wrapped
 from experiments.show.numbers import number, time_unit
 
 STAGES = {
@@ -76,11 +76,12 @@ def draw(title: str, bars: Sequence[Bar]) -> Figure:
             face, edge = ("white", QUIET) if bar.refused else (colour, "white")
             axes.barh(row, width, left=left, height=0.62, color=face, edgecolor=edge, linewidth=0.7)
             left += width
-        words = f"{number(total / factor)} {unit}" if bar.blocks else "nothing was stamped"
+        lock = f", lock {number(bar.mean_us('lock_wait'))} µs"
+        words = f"{number(total / factor)} {unit}{lock}" if bar.blocks else "nothing was stamped"
         axes.annotate(words + _warning(bar), (left, row), (5, 0), textcoords="offset points", va="center", color=QUIET)
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.set_yticks(range(len(bars)), [wrapped(bar.label, NAME_LETTERS) for bar in bars])
-    axes.set_xlim(0, 1.22 * max(totals) / factor)  # room for the words at the longest bar's end
+    axes.set_xlim(0, 1.4 * max(totals) / factor)  # room for the words at the longest bar's end
     axes.grid(visible=True, axis="x")
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
@@ -95,8 +96,8 @@ def _warning(bar: Bar) -> str:
 
 
 def _entries(bars: Sequence[Bar]) -> Iterator[Artist]:
-    for label, colour in zip(STAGES.values(), COLOURS, strict=True):
-        yield Patch(facecolor=colour, label=label)
+    for (stage, label), colour in zip(STAGES.items(), COLOURS, strict=True):
+        yield Patch(facecolor=colour, label=label + ", written at the end" * (stage == "lock_wait"))
     if any(bar.refused for bar in bars):
         yield Patch(facecolor="white", edgecolor=QUIET, label="white: a gate refuses it")
 

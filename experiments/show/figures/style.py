@@ -6,7 +6,7 @@ data give the same bytes: no dates, no random ids.
 """
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -38,6 +38,9 @@ TITLE_LETTERS, LEGEND_LETTERS = 78, 88
 LEGEND_ROW, LEGEND_ROWS = 0.19, 2
 """Inches of one of a legend's rows; and how many there is room for anyway."""
 
+EVEN = 4.0
+"""A logarithmic axis that spans a smaller factor has even ticks."""
+
 INK, QUIET, FAINT, PALE = "#22262b", "#6b7178", "#e3e6e9", "#f5f7f8"
 DIFFERENT, SAME = "#9a4300", "#00694c"
 """Verdicts, as on the report's page; what is undecided is quiet."""
@@ -61,6 +64,16 @@ class Stroke:
     colour: str
     marker: str
     dashes: Dashes
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure: its file's name without ending, its title, what it says in words, and how it is drawn."""
+
+    name: str
+    title: str
+    alternative: str
+    draw: Callable[[], Figure]
 
 
 @contextmanager
@@ -160,10 +173,10 @@ def even_axis(axis: Axis) -> None:
 def log_axis(axis: Axis, low: float, high: float, dense: float = 300) -> None:
     """A few round ticks on a logarithmic axis from ``low`` to ``high``, as plain numbers; none but decades where it
     spans a factor of ``dense``."""
-    if high / low < 4:
+    if high / low < EVEN:
         axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     else:
-        subs = (1.0, 2.0, 5.0) if high / low < dense else (1.0,)
+        subs = (1.0, 2.0, 3.0, 5.0) if high / low < 60 else (1.0, 2.0, 5.0) if high / low < dense else (1.0,)
         axis.set_major_locator(LogLocator(subs=subs, numticks=12))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))

@@ -23,11 +23,15 @@ from experiments.judge.points import points
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.files import write_at_once
 from experiments.show import gallery, tables
-from experiments.show.content import Answer, Content, Picture, Section
-from experiments.show.numbers import percent
+from experiments.show.content import Answer, Content, Section
+from experiments.show.figures.style import Picture
+from experiments.show.numbers import NOTHING, percent
 from experiments.show.sentences import MEANINGS, state_sentences
 
 HERE = Path(__file__).parent
+
+FAMILIES = {"same": tables.TWINS_HEADING}
+"""What families of comparisons are called."""
 
 MARKDOWN, HTML = "report.md", "report.html"
 
@@ -114,6 +118,7 @@ def _given(content: Content) -> dict[str, object]:
         "lost": tables.left_out(judgement).markdown if tables.left_out(judgement).lines else "",
         "rounds": tables.rounds_sentence(judgement),
         "machine": tables.machine(content.environment).markdown if content.environment else "",
+        "reading": tuple(reading(judgement)),
         "method": tuple(method(judgement)),
     }
 
@@ -149,7 +154,7 @@ def _others(content: Content) -> Iterator[tuple[str, str]]:
     for family in content.judgement.sweep.families:
         left = [each for each in content.judgement.comparisons(family) if each.comparison.name not in shown]
         if left:
-            yield family, _compared(content.judgement, left)
+            yield FAMILIES.get(family, family.replace("_", " ").capitalize()), _compared(content.judgement, left)
 
 
 def _points(content: Content) -> Iterator[tuple[str, str]]:
@@ -161,6 +166,22 @@ def _points(content: Content) -> Iterator[tuple[str, str]]:
 
 def _compared(judgement: Judgement, judged: Sequence[Judged]) -> str:
     return tables.comparisons(judgement, judged).markdown if judged else ""
+
+
+def reading(judgement: Judgement) -> Iterator[str]:
+    """How to read the tables: what each column and mark is."""
+    sweep = judgement.sweep
+    yield "**Ratio**: A ÷ B, typical of pairs of slices that stood side by side. Under 1, A takes less."
+    if len(sweep.looks) > 1:
+        level, looks, confidence = sweep.limits.level, len(sweep.looks), percent(judgement.confidence)
+        yield (
+            f"**{confidence} interval**: it is judged at up to {looks} looks, which share the level of {level:g}. "
+            f"Each has {level:g} ÷ {looks} = {sweep.level:.3g}, so a ratio’s interval is of {confidence}. "
+            "Numbers without a verdict have 95 % intervals."
+        )
+    yield "**p (Holm)**: how often equal servers would show such a ratio, corrected for the number of comparisons."
+    yield "**A/A pair**: one setting, started as two servers. A difference between the two would be a fault of ours."
+    yield f"**{NOTHING}**: not measured, or too few requests for that percentile."
 
 
 def method(judgement: Judgement) -> Iterator[str]:

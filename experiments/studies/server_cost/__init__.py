@@ -1,6 +1,6 @@
 """What a request costs the server in processor time, and what a server takes while nobody asks anything of it."""
 
-from experiments.studies.server_cost.answers import answers, sections
+from experiments.studies.server_cost.answers import answers, pictures, sections
 from experiments.studies.server_cost.sweeps import alone, server_cost
 from experiments.studies.study import Part, Scale, Study
 
@@ -11,7 +11,7 @@ SERVER_COST = Study(
         "server_cost": Part(
             title="Processor time a request at 16 kept connections, and servers by themselves",
             sweep=server_cost,
-            pictures=lambda _: (),
+            pictures=pictures,
             answers=answers,
             sections=sections,
             alone=alone,

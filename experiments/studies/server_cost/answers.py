@@ -1,17 +1,19 @@
-"""What ``server_cost`` says: two questions answered, and the tables of goals, arms and servers by themselves. Pure."""
+"""What ``server_cost`` says: two questions answered, its figure, and the tables of goals, arms, servers alone. Pure."""
 
-import math
 from collections.abc import Iterable, Sequence
 
-from experiments.judge import gates, ratios
-from experiments.judge.alone import CONFIDENCE, Lone
-from experiments.judge.stats import ratio_interval
+from experiments.design.arms import Arm
+from experiments.judge.alone import Lone
+from experiments.judge.points import points
 from experiments.judge.verdicts import Judged, Judgement
+from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
+from experiments.show.figures import costs
+from experiments.show.figures.style import Picture, label
 from experiments.show.numbers import NOTHING, percent
 from experiments.show.sentences import ratio_sentence
 from experiments.show.tables import Table
-from experiments.studies.server_cost.goals import Goal, estimate, goals
+from experiments.studies.server_cost.goals import Goal, as_percent, connections, estimate, goals
 from experiments.studies.server_cost.sweeps import CONNECTIONS
 
 ESTIMAND = (
@@ -46,16 +48,39 @@ def goal_table(all_goals: Iterable[Goal]) -> str:
     return Table(("what", "goal", "measured, with interval", "the goal is"), lines, texts=4).markdown
 
 
+def pictures(seen: Seen) -> tuple[Picture, ...]:
+    """One figure: what a request costs on each arm, and what a server takes while it is idle."""
+    found = points(seen.main.sweep, seen.main.blocks)
+    asked = [
+        costs.Row(_name(arm), arm.setting.text("transport"), point.server_cpu_us)
+        for (arm, request), point in found.items()
+        if request == ALL and not arm.copy and point.server_cpu_us
+    ]
+    idle = [
+        costs.Row(f"{label(transport)}, {connections(held.connections)}", transport, as_percent(held.idle_share))
+        for lone in seen.alone
+        for transport in (lone.server.setting.text("transport"),)
+        for held in lone.holding
+    ]
+    panels = [costs.Panel("Processor time of the server for each request, µs", asked)]
+    panels += [costs.Panel("Processor time of an idle server, % of a core", idle)] if idle else []
+    return (costs.picture("cost", "What a request costs the server, and what idling costs", panels),)
+
+
+def _name(arm: Arm) -> str:
+    """``Lookup on gRPC, static pool``."""
+    what = arm.setting.text("mix").capitalize()
+    executor = ", static pool" if ("executor", "static-pool") in arm.setting.said() else ""
+    return f"{what} on {label(arm.setting.text('transport'))}{executor}"
+
+
 def arm_table(judgement: Judgement) -> str:
-    """What a request costs on each arm: the geometric mean over blocks, 95 % intervals."""
-    lines = []
-    for place, arm in enumerate(judgement.sweep.arms):
-        seen_us = (ratios.arm_cpu_us(judgement.sweep, block, place) for block in judgement.blocks)
-        logs = [math.log(each) for each in seen_us if each]
-        if logs:
-            share = gates.load_share(judgement.sweep, judgement.blocks, arm)
-            cost = estimate(ratio_interval(logs, CONFIDENCE), "µs")
-            lines.append((arm.name, cost, f"{percent(share)} of its core"))
+    """What a request costs on each arm: the mean over blocks, 95 % intervals."""
+    lines = [
+        (arm.name, estimate(point.server_cpu_us, "µs"), f"{percent(point.load_share)} of its core")
+        for (arm, request), point in points(judgement.sweep, judgement.blocks).items()
+        if request == ALL and point.server_cpu_us
+    ]
     return Table(("arm", "processor time a request", "load side"), tuple(lines), texts=1).markdown
 
 
@@ -82,19 +107,19 @@ def _transport(judgement: Judgement) -> Answer:
     equal, as_started, executor = map(judgement.judged.get, ("transport", "as_started", "executor"))
     if equal is None:
         return Answer(question, NOT_MEASURED, ())
-    details = []
-    if as_started is not None:
-        details.append(ratio_sentence(as_started, "a Lookup on gRPC as it is started", "a Lookup on sockets"))
-    if executor is not None:
-        details.append(ratio_sentence(executor, "gRPC on the static pool", "gRPC on its thread pool"))
+    told = (
+        (as_started, "a Lookup on gRPC as it is started", "a Lookup on sockets"),
+        (executor, "gRPC on the static pool", "gRPC on its thread pool"),
+    )
     return Answer(
         question,
         ratio_sentence(equal, "a Lookup on gRPC with sockets' executor", "a Lookup on sockets"),
         (equal,),
         tuple(each for each in (as_started, executor) if each is not None),
-        tuple(details),
+        tuple(ratio_sentence(each, above, below) for each, above, below in told if each is not None),
         ESTIMAND,
         NOT_CONCLUDED,
+        "cost",
         to_decide=_to_decide((equal,)),
     )
 

@@ -117,9 +117,9 @@ def _alone_goals(alone: dict[str, Lone]) -> Iterator[Goal]:
         bound = f"at most {READY_MS_MAX:g} ms"
         yield Goal(f"start-up to ready, {transport}", bound, 0, READY_MS_MAX, lone.ready_ms, "ms")
         for held in lone.holding:
-            part = f"idle processor time, {transport}, {_connections(held.connections)}"
+            part = f"idle processor time, {transport}, {connections(held.connections)}"
             bound = f"under {percent(IDLE_SHARE_MAX)} of a core"
-            yield Goal(part, bound, 0, IDLE_SHARE_MAX * 100, _percent(held.idle_share), "% of a core")
+            yield Goal(part, bound, 0, IDLE_SHARE_MAX * 100, as_percent(held.idle_share), "% of a core")
     sockets = alone.get("sockets")
     added = sockets.with_connections(ADDED_BY) if sockets else None
     part, bound = f"{ADDED_BY:,} idle connections, sockets, added", f"at most {ADDED_MIB_MAX:g} MiB"
@@ -129,9 +129,11 @@ def _alone_goals(alone: dict[str, Lone]) -> Iterator[Goal]:
     yield Goal(part, bound, 0, HELD_MIB_MAX, held_most.resident_mib if held_most else None, "MiB")
 
 
-def _percent(of: Estimate) -> Estimate:
+def as_percent(of: Estimate) -> Estimate:
+    """A share, in percent."""
     return Estimate(of.value * 100, of.low * 100, of.high * 100, of.n)
 
 
-def _connections(count: int) -> str:
+def connections(count: int) -> str:
+    """``no connection``, ``1,000 connections``."""
     return f"{count:,} connections" if count else "no connection"

@@ -44,13 +44,11 @@ STOCK = Study(
         "updater": Part(
             title="With and without the price updater",
             sweep=sweeps.updater,
-            pictures=figures.compared("updater", "With ÷ without the price updater"),
             answers=extensions.updater,
         ),
         "lock_strategies": Part(
             title="Every locking strategy beside the mutex",
             sweep=sweeps.lock_strategies,
-            pictures=figures.compared("lock_strategies", "Locking strategies ÷ mutex"),
             answers=extensions.lock_strategies,
             claims=claims.claims,
         ),
@@ -70,7 +68,6 @@ STOCK = Study(
         "connection_policy": Part(
             title="Kept-alive connections, or one for each request",
             sweep=sweeps.connection_policy,
-            pictures=figures.compared("connection_policy", "A connection for each request ÷ kept-alive"),
             answers=extensions.connection_policy,
         ),
         "offered_load": Part(

@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterator, Sequence
 from experiments.design.arms import Arm
 from experiments.judge.points import CONFIDENCE, Point, points, stages
 from experiments.judge.stats import Estimate, mean_interval
-from experiments.judge.verdicts import Judged, Judgement
-from experiments.show.content import Picture, Seen
+from experiments.judge.verdicts import Judgement
+from experiments.show.content import Seen
 from experiments.show.figures import clients, distributions, heat_map, locking, offered_load, ratios
 from experiments.show.figures import stages as stacked
-from experiments.show.figures.style import label
+from experiments.show.figures.style import Picture, label
 from experiments.studies.stock.sweeps import FIGURES, POOL, POOLS
 
 TITLES = {
     "figure_1": "Figure 1: Lookup and Trade on gRPC, a price updater beside them",
     "figure_2": "Figure 2: Lookup on gRPC",
     "figure_3": "Figure 3: Trade on gRPC",
-    "figure_4": "Figure 4: Lookup on sockets, a thread for every client",
+    "figure_4": f"Figure 4: Lookup on sockets, a pool of {FIGURES['figure_4']['workers']} threads",
     "figure_5": f"Figure 5: Lookup on sockets, a pool of {POOL} threads",
 }
 
@@ -28,11 +28,12 @@ Painter = Callable[[Seen], Sequence[Picture]]
 def main(seen: Seen) -> Sequence[Picture]:
     """The answers, the five figures, and what was measured after them."""
     found = points(seen.main.sweep, seen.main.blocks)
-    pictures = [ratios.picture("answers", "Ratios that answer the questions", _headline(seen.main))]
+    pictures = [ratios.picture("answers", "Ratios that answer the questions", list(seen.main.comparisons("headline")))]
     for name, title in TITLES.items():
         panel = clients.Panel("", list(_lines(name, found)), POOL if name == "figure_5" else None)
         pictures.append(clients.picture(name, title, [panel], beside=("median", "p99")))
-    pictures.append(_same(seen.main))
+    twins = list(seen.main.comparisons("same"))
+    pictures.append(ratios.picture("same", "A/A pairs: one setting, started as two servers", twins))
     if "lock_waits" in seen.after:
         pictures += lock_waits(Seen(seen.after["lock_waits"], {}))
     if "stages" in seen.after:
@@ -69,16 +70,7 @@ def over_clients(name: str, title: str, factor: str) -> Painter:
         found = points(seen.main.sweep, seen.main.blocks)
         levels = dict.fromkeys(arm.setting.text(factor) for arm in seen.main.sweep.arms)
         panels = [clients.Panel(level, list(_rest(found, factor, level))) for level in levels]
-        return [clients.picture(name, title, panels), *_ratios(seen.main, f"{name}_ratios", title)]
-
-    return pictures
-
-
-def compared(name: str, title: str) -> Painter:
-    """A part's ratios alone."""
-
-    def pictures(seen: Seen) -> Sequence[Picture]:
-        return _ratios(seen.main, name, title)
+        return [clients.picture(name, title, panels)]
 
     return pictures
 
@@ -88,7 +80,7 @@ def pools(seen: Seen) -> Sequence[Picture]:
     found = points(seen.main.sweep, seen.main.blocks)
     shown = [point for (arm, request), point in found.items() if request == "all" and arm.setting["workers"] in POOLS]
     field = heat_map.Field("Lookup on sockets", shown)
-    return [heat_map.picture("pool_by_clients", "Pool × clients", [field]), *_ratios(seen.main, "threads", "Threads")]
+    return [heat_map.picture("pool_by_clients", "Pool × clients", [field])]
 
 
 def offered(seen: Seen) -> Sequence[Picture]:
@@ -115,10 +107,7 @@ def kinds(seen: Seen) -> Sequence[Picture]:
         for (arm, request), point in found.items()
         if request == "all" and arm.connections == 1 and "executor" not in dict(arm.setting.said())
     ]
-    return [
-        distributions.picture("client_kind", "What the client adds, 1 client", lines),
-        *_ratios(seen.main, "client_kind_ratios", "Lean ÷ own client"),
-    ]
+    return [distributions.picture("client_kind", "What the client adds, 1 client", lines)]
 
 
 def _lines(figure: str, found: ALL_POINTS) -> Iterator[clients.Line]:
@@ -157,21 +146,6 @@ def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
 
 def _types(found: ALL_POINTS, arm: Arm) -> list[str]:
     return [request for each, request in found if each == arm and request != "all"]
-
-
-def _headline(judgement: Judgement) -> list[Judged]:
-    return list(judgement.comparisons("headline"))
-
-
-def _ratios(judgement: Judgement, name: str, title: str) -> list[Picture]:
-    return [ratios.picture(name, title, list(judgement.judged.values()))]
-
-
-def _same(judgement: Judgement) -> Picture:
-    """Equal arms: how far apart they are read."""
-    return ratios.picture(
-        "same", "The same setting twice: what the instrument itself shows", list(judgement.comparisons("same"))
-    )
 
 
 def _wait(judgement: Judgement, arm: Arm, request: str, point: Point) -> locking.Wait:

@@ -9,8 +9,9 @@ from experiments.design.setting import setting
 from experiments.design.sweep import Slices, Sweep
 from experiments.judge.points import points
 from experiments.judge.verdicts import Judgement, judge
-from experiments.show.content import Answer, Claim, Picture, Section, Seen
+from experiments.show.content import Answer, Claim, Section, Seen
 from experiments.show.figures import clients, ratios
+from experiments.show.figures.style import Picture
 from experiments.show.sentences import ratio_sentence
 from tests.unit.experiments.blocks import World, blocks
 

@@ -1,5 +1,6 @@
 """Every figure is drawn from full, sparse and empty data: its words lie within it, and say what is missing."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -18,8 +19,18 @@ from experiments.judge.points import stages as stages_of
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import judge
 from experiments.results.environment import UNKNOWN
-from experiments.show.content import Picture
-from experiments.show.figures import clients, distributions, heat_map, locking, offered_load, ratios, stages, style
+from experiments.show.figures import (
+    clients,
+    costs,
+    distributions,
+    heat_map,
+    locking,
+    offered_load,
+    ratios,
+    stages,
+    style,
+)
+from experiments.show.figures.style import Picture
 from stock_service.rpc.transports import TRANSPORTS
 from tests.unit.experiments.blocks import World, blocks
 from tests.unit.experiments.show.judgements import judged, mean_us
@@ -116,6 +127,14 @@ def _no_lock() -> locking.Wait:
     return locking.Wait("snapshot", "Lookup", "sockets", None, None)
 
 
+def _costs(title: str) -> Picture:
+    rows = [
+        costs.Row("Lookup on gRPC, static pool", "grpc", Estimate(100, 90, 900, 10)),
+        costs.Row("Echo on sockets", "sockets", Estimate(10, -math.inf, math.inf, 1)),
+    ]
+    return costs.picture("costs", title, [costs.Panel("Processor time, µs", rows), costs.Panel("Idle, %", [])])
+
+
 FULL: dict[str, Callable[[], Picture]] = {
     "clients": lambda: _clients("Latency as clients grow", _points()),
     "one panel": lambda: clients.picture(
@@ -127,6 +146,7 @@ FULL: dict[str, Callable[[], Picture]] = {
     "offered": lambda: _offered("Offered"),
     "heat": lambda: _heat_map("Heat", _points()),
     "locking": lambda: _waits("Waits"),
+    "costs": lambda: _costs("Costs"),
 }
 
 SPARSE: dict[str, Callable[[], Picture]] = {
@@ -160,6 +180,7 @@ EMPTY: dict[str, Callable[[], Picture]] = {
     "offered": lambda: offered_load.picture("offered", "Nothing", []),
     "heat": lambda: heat_map.picture("heat", "Nothing", []),
     "locking": lambda: locking.picture("waits", "Nothing", []),
+    "costs": lambda: costs.picture("costs", "Nothing", []),
 }
 
 

@@ -1,7 +1,7 @@
 """The report: questions first, the same content on page and in Markdown, and an unfinished sweep says so."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 from experiments.results.environment import Busy, Environment, save
 from experiments.results.files import append_block, write_sweep
 from experiments.show import notebook, report
-from experiments.show.content import Content, Picture, Seen, content, read
+from experiments.show.content import Answer, Content, Seen, content, read
+from experiments.show.figures.style import Picture
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.blocks import World
 from tests.unit.experiments.show.judgements import READ_WRITE, FakePart, judged, mean_us
@@ -102,6 +103,25 @@ def test_a_question_has_its_sentence_first_and_the_fold_last() -> None:
     ]
     assert places == sorted(places)
     assert "with &lt;one&gt; client" in question
+
+
+def test_a_question_without_a_figure_has_the_forest_of_its_comparisons() -> None:
+    """Named after its place."""
+
+    class Plain(FakePart):
+        def answers(self, seen: Seen) -> Sequence[Answer]:
+            return [replace(each, figure=None) for each in FakePart.answers(self, seen)]
+
+    of = content(Plain(), Seen(judged()))
+    assert of.answers[0].figure == "question_1"
+    assert "Lookup, 1 client: sockets ÷ gRPC: 0.302" in of.picture("question_1").alternative
+
+
+def test_the_level_of_the_intervals_is_explained() -> None:
+    """Once, where there are several looks; every mark of the tables too."""
+    text = report.markdown(shown())
+    assert text.count("Each has 0.05 ÷ 2 = 0.025, so a ratio’s interval is of 97.5 %.") == 1
+    assert "- **–**: not measured" in text
 
 
 def test_page_and_markdown_have_the_same_sections() -> None:

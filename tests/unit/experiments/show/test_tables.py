@@ -64,11 +64,23 @@ def test_arms_stand_with_what_varies_among_them() -> None:
     """And with nothing that is the same for all."""
     judgement = judged(10, FAILING)
     table = tables.points(tuple(points_of(judgement.sweep, judgement.blocks).values()))
-    assert table.head[:5] == ("Transport", "Locking", "Clients", "Server", "Request")
+    assert table.head[:5] == ("Transport", "Locking", "Clients", "A/A pair", "Request")
     refused = [line for line in table.lines if line[1] == "read-write"]
     assert all(line[5].endswith(tables.REFUSED_MARK) for line in refused)
     assert {line[table.head.index("Errors")] for line in refused} == {"300", "600"}
     assert tables.REFUSED_NOTE in table.notes
+    assert {line[3] for line in table.lines} == {"", "first server", "second server"}
+    assert tables.TWINS_NOTE in table.notes
+
+
+def test_an_arm_that_sends_one_type_has_one_line() -> None:
+    """Of that type; all its requests together are the same ones."""
+    shown = tuple(points_of(judged().sweep, judged().blocks).values())
+    of_one = [replace(point, effective=5.0) for point in shown if point.request != "trade"]
+    table = tables.points(of_one)
+    assert {line[table.head.index("Request")] for line in table.lines} == {"lookup"}
+    assert {line[table.head.index("p99, µs")] for line in table.lines} == {"–"}
+    assert tables.FEW_NOTE in table.notes
 
 
 def test_what_a_gate_leaves_out_of_every_block_is_named() -> None:
