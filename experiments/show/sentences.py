@@ -6,10 +6,10 @@ gate keeps it back. Left out: which sentences are said, and in what order.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
-from experiments.design.sweep import BLOCKS_MIN
+from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN
 from experiments.judge.stats import POWER
 from experiments.judge.verdicts import Judged, Judgement, Ruling, Verdict
 from experiments.show.numbers import counted, has_interval, percent, ratio_words
@@ -34,7 +34,7 @@ def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
 
     Labels are what stands above and below in the ratio, as words within a sentence.
     """
-    return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged)))
+    return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *reservations(judged)))
 
 
 def ratio_so_far(judgement: Judgement) -> str:
@@ -61,9 +61,8 @@ def undecided_words(judged: Judged) -> str:
         return ""
     if judged.refusals:
         return f"gate {', '.join(str(each) for each in sorted({refusal.gate for refusal in judged.refusals}))}"
-    needed = [ruling.blocks_needed for ruling in judged.rulings if ruling.verdict is Verdict.INCONCLUSIVE]
-    known = [blocks for blocks in needed if blocks is not None]
-    return f"about {counted(max(known), 'block')}" if len(known) == len(needed) else "over 1,000 blocks, or unknown"
+    needed = _blocks_needed(judged)
+    return "over 1,000 blocks, or unknown" if needed is None else f"about {counted(needed, 'block')}"
 
 
 def state_sentences(judgement: Judgement) -> Iterator[str]:
@@ -88,9 +87,36 @@ def state_sentences(judgement: Judgement) -> Iterator[str]:
         yield "Every headline comparison is decided."
 
 
+def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
+    """The command that would decide these comparisons, or that this machine is too noisy; None if all are decided."""
+    found = [judgement.judged[name] for name in names if name in judgement.judged]
+    undecided = [each for each in found if not each.decided]
+    command = f"python -m experiments run {judgement.sweep.part}"
+    if len(found) == len(names) and not undecided:
+        return None
+    if judgement.look is None:
+        goes_on = judgement.sweep.has_verdicts and 0 < len(judgement.blocks) < judgement.sweep.looks[-1]
+        return f"{command} --out FOLDER --resume" if goes_on else command
+    if len(found) < len(names) or any(each.refusals for each in undecided):
+        return f"{command} (anew: more blocks do not mend what a gate found)"
+    needed = [_blocks_needed(each) for each in undecided]
+    most = max((each for each in needed if each is not None), default=0)
+    if None not in needed and most <= BLOCKS_MAX:
+        return f"{command} --blocks {most}"
+    many = "too many" if None in needed else f"some {most}"
+    return f"This machine is too noisy now: {many} blocks would decide, {BLOCKS_MAX} are the most. Later: {command}"
+
+
+def _blocks_needed(judged: Judged) -> int | None:
+    """With those that gates leave out; None where that is unknown, or over 1,000."""
+    needed = [each.blocks_needed for each in judged.rulings if each.verdict is Verdict.INCONCLUSIVE]
+    known = [blocks for blocks in needed if blocks is not None]
+    return max(known) + len(judged.dropped) if known and len(known) == len(needed) else None
+
+
 def take(label: str) -> str:
-    """``take`` or ``takes``, by the head of what the label names."""
-    head = re.split(r" (?:with|on|of|per|at|in|by|for|under|from)\b", label)[0]
+    """``take`` or ``takes``, by the head of what the label names, behind its last comma."""
+    head = re.split(r" (?:with|on|of|per|at|in|by|for|under|from)\b", label.rpartition(", ")[2])[0]
     words = [word for word in re.sub(r"\(.*?\)", "", head).split() if "=" not in word]
     plural = bool(words) and words[-1].endswith("s") and not words[-1].endswith("ss")
     return "take" if plural else "takes"
@@ -166,8 +192,8 @@ def _beside_clients(ruling: Ruling, it: str) -> str:
             return f"Whether it grows as the clients do is not decided: {clients}."
 
 
-def _reservations(judged: Judged) -> Iterator[str]:
-    """What has to be said beside the ratio."""
+def reservations(judged: Judged) -> Iterator[str]:
+    """What has to be said beside a ratio: whole means that disagree, and what would decide it."""
     if judged.typical_is_not_whole:
         value, ends = ratio_words(judged.whole)
         yield f"That is the typical ratio. With every pause counted, the ratio of the means is {value}, {ends}."
@@ -182,6 +208,8 @@ def _reservations(judged: Judged) -> Iterator[str]:
         yield f"{_begun(words)} in all would decide it with {percent(POWER)} power."
     else:
         yield "How many blocks would decide it is unknown, or over 1,000."
+    if judged.dropped:
+        yield f"Gates left out {counted(len(judged.dropped), 'block')}."
 
 
 def _begun(sentence: str) -> str:

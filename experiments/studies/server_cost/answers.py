@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from experiments.design.arms import Arm
 from experiments.judge.alone import Lone
 from experiments.judge.points import points
-from experiments.judge.verdicts import Judged, Judgement
+from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
 from experiments.show.figures.style import Picture, label
 from experiments.show.numbers import NOTHING, percent
-from experiments.show.sentences import ratio_sentence
+from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.show.tables import Table
 from experiments.studies.server_cost.goals import Goal, as_percent, connections, estimate, goals
 from experiments.studies.server_cost.sweeps import CONNECTIONS
@@ -120,7 +120,7 @@ def _transport(judgement: Judgement) -> Answer:
         ESTIMAND,
         NOT_CONCLUDED,
         "cost",
-        to_decide=_to_decide((equal,)),
+        to_decide=to_decide(judgement, ["transport"]),
     )
 
 
@@ -136,10 +136,5 @@ def _service(judgement: Judgement) -> Answer:
         tuple(deciding.values()),
         estimand=ESTIMAND,
         not_concluded=("What a Trade costs, or a Lookup among very many stocks.",),
-        to_decide=_to_decide(tuple(deciding.values())),
+        to_decide=to_decide(judgement, ["service_sockets", "service_grpc"]),
     )
-
-
-def _to_decide(deciding: Sequence[Judged]) -> str | None:
-    """The command that would decide what is open; None where nothing is."""
-    return None if all(each.decided for each in deciding) else "python -m experiments run server_cost --profile paper"

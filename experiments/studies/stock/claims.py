@@ -8,28 +8,20 @@ milliseconds are context: another machine, another program.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
+from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.gates import arm_refusals
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.show.content import Claim, Seen
+from experiments.show.content import Claim, ClaimVerdict, Seen
+from experiments.show.numbers import number
+from experiments.show.sentences import state_sentences
 from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
 from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS
-from experiments.studies.stock.wording import (
-    brief,
-    clients,
-    found,
-    is_small,
-    mean_us,
-    number,
-    unfinished,
-)
+from experiments.studies.stock.wording import brief, clients, found, mean_us
 
-Status = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABLE"]
-
-Finding = tuple[Status, str]
+Finding = tuple[ClaimVerdict, str]
 
 Parts = Mapping[str, Judgement]
 """What was measured, by the parts' names."""
@@ -87,7 +79,7 @@ def _the_lock_is_why(parts: Parts) -> Finding:
     wait = _mutex_wait(parts, "lookup")
     if wait is not None:
         text += f" On gRPC with {clients(wait.arm.connections)} a Lookup waits for it {wait.numbers}."
-    stays = judged is not None and judged.verdict is Verdict.FASTER and not is_small(judged, judged.rulings[0])
+    stays = judged is not None and judged.verdict is Verdict.FASTER and not _is_small(judged)
     return ("CONTRADICTED" if stays else "INCONCLUSIVE"), text
 
 
@@ -118,7 +110,7 @@ def _constant_up_to_the_pool(parts: Parts) -> Finding:
     text = brief(judgement, judged.comparison.name)
     if judged.verdict is Verdict.FLAT:
         return "CONFIRMED", text
-    moves = judged.verdict in (Verdict.GROWS, Verdict.FALLS) and not is_small(judged, judged.rulings[0])
+    moves = judged.verdict in (Verdict.GROWS, Verdict.FALLS) and not _is_small(judged)
     return ("CONTRADICTED" if moves else "INCONCLUSIVE"), text
 
 
@@ -140,7 +132,10 @@ def _lock_costs_both_the_same(parts: Parts) -> Finding:
     if lookup is None or trade is None:
         return "INCONCLUSIVE", "No lock wait of both was stamped."
     waits = f"Under the mutex on gRPC a Lookup waits {lookup.numbers}; a Trade {trade.numbers}."
-    return "INCONCLUSIVE", f"{waits} {unfinished(parts['lock_waits'])}"
+    return (
+        "INCONCLUSIVE",
+        f"{waits} They were measured in {len(parts['lock_waits'].blocks)} blocks; a verdict needs {BLOCKS_MIN}.",
+    )
 
 
 def _read_lock_is_faster(parts: Parts) -> Finding:
@@ -163,7 +158,7 @@ def _no_jump(parts: Parts) -> Finding:
     for judged in found(parts["stock"], "past_pool"):
         if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
             break
-        if judged.verdict is not Verdict.SUPERLINEAR or is_small(judged, judged.rulings[0]):
+        if judged.verdict is not Verdict.SUPERLINEAR or _is_small(judged):
             return "CONFIRMED", text
         if judged.typical.low > judged.equivalent[1] * judged.rulings[0].against:
             return "CONTRADICTED", text
@@ -179,7 +174,7 @@ def _surplus_starves(parts: Parts) -> Finding:
     if not windows:
         return "INCONCLUSIVE", "No window with more connections than threads was run."
     if judgement.look is None:
-        return "INCONCLUSIVE", f"{text} {unfinished(judgement)}"
+        return "INCONCLUSIVE", f"{text} {next(state_sentences(judgement))}"
     if starving == len(windows):
         return "CONFIRMED", text
     return ("INCONCLUSIVE" if starving else "CONTRADICTED"), text
@@ -205,7 +200,7 @@ def _growth(judgement: Judgement, base: Setting) -> Judged | None:
     return None
 
 
-def _rising(judged: Judged) -> Status:
+def _rising(judged: Judged) -> ClaimVerdict:
     """Against the clients alone: it rises where it is in proportion or more, or where the whole interval is over 1."""
     if not judged.rulings:
         return "INCONCLUSIVE"
@@ -219,10 +214,16 @@ def _rising(judged: Judged) -> Status:
     return "CONTRADICTED" if falls else "INCONCLUSIVE"
 
 
-def _direction(judged: Judged | None, confirming: Verdict) -> Status:
+def _direction(judged: Judged | None, confirming: Verdict) -> ClaimVerdict:
     if judged is None or judged.verdict is Verdict.INCONCLUSIVE:
         return "INCONCLUSIVE"
     return "CONFIRMED" if judged.verdict is confirming else "CONTRADICTED"
+
+
+def _is_small(judged: Judged) -> bool:
+    """Whether its whole interval is within 5 % of what its first ruling is against."""
+    (low, high), against = judged.equivalent, judged.rulings[0].against
+    return low * against < judged.typical.low and judged.typical.high < high * against
 
 
 def _is_different(judged: Judged) -> bool:

@@ -16,19 +16,11 @@ from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.observed import ALL, Window
 from experiments.results.stages import StageSummary
 from experiments.show.content import Answer, Seen
+from experiments.show.numbers import counted, number
+from experiments.show.sentences import to_decide
 from experiments.studies.stock.locks import lock_details, lock_waits
-from experiments.studies.stock.wording import (
-    Words,
-    clients,
-    confidence,
-    found,
-    label,
-    limits_note,
-    number,
-    to_decide,
-    told,
-    words,
-)
+from experiments.studies.stock.sweeps import GRPC, SOCKETS
+from experiments.studies.stock.wording import clients, confidence, found, label, mean_us, told
 
 FEW = 2
 """So many comparisons are all told at once; of more, the tally comes first."""
@@ -43,38 +35,36 @@ ONE_MACHINE = "That it holds for other work in a request: a Lookup computes a fe
 CLOSED = "How long a request takes at a given rate of arrivals: in a closed loop latency is clients ÷ throughput."
 
 
+Said = Callable[[Comparison], tuple[str, str]]
+"""What stands above and below in a comparison, as words within a sentence."""
+
+
 def executors(seen: Seen) -> tuple[Answer, ...]:
     """Static pool, thread pool and a thread per task, on each transport."""
     names = {"static-pool": "the static pool", "thread-per-task": "a thread for each task"}
 
-    def said(of: Comparison) -> Words:
+    def said(of: Comparison) -> tuple[str, str]:
         executor = of.above.setting.text("executor")
-        return words(_where(of), f"a request on {names.get(executor, executor)}", "one on the thread pool")
+        return f"{_where(of)}, a request on {names.get(executor, executor)}", "one on the thread pool"
 
-    return tuple(
-        _answer(seen.main, f"Which executor answers soonest on {name}?", own, said, (ONE_MACHINE, CLOSED))
-        for name, own in _by_transport(seen.main)
-    )
+    return _each_transport(seen, "Which executor answers soonest on {}?", said, (ONE_MACHINE, CLOSED))
 
 
 def socket_trade(seen: Seen) -> tuple[Answer, ...]:
     """Trade on sockets: beside Lookup, and beside Trade on gRPC."""
-    headline = _headline(seen.main)
-    trade = [each for each in headline if "mix" in each.differ]
-    transport = [each for each in headline if "transport" in each.differ]
     return (
         _answer(
             seen.main,
             "Does a Trade take longer than a Lookup on sockets?",
-            trade,
-            lambda of: words(_where(of), "a Trade", "a Lookup"),
+            _headline(seen.main, "mix"),
+            lambda of: (f"{_where(of)}, a Trade", "a Lookup"),
             ("That the lock makes the difference: messages and work differ too.",),
         ),
         _answer(
             seen.main,
             "Does a Trade take longer on gRPC than on sockets, with the static pool on both?",
-            transport,
-            lambda of: words(f"With {clients(of.above.connections)}", "a Trade on sockets", "one on gRPC"),
+            _headline(seen.main, "transport"),
+            lambda of: (f"with {clients(of.above.connections)}, a Trade on sockets", "one on gRPC"),
             ("That the lock makes the difference: both sides hold the same one.",),
         ),
     )
@@ -83,9 +73,8 @@ def socket_trade(seen: Seen) -> tuple[Answer, ...]:
 def pool_by_clients(seen: Seen) -> tuple[Answer, ...]:
     """The pool's size."""
 
-    def said(of: Comparison) -> Words:
-        large, small = (_threads(arm) for arm in (of.above, of.below))
-        return words(_where(of), f"a Lookup with {large}", f"one with {small}")
+    def said(of: Comparison) -> tuple[str, str]:
+        return f"{_where(of)}, a Lookup with {_threads(of.above)}", f"one with {_threads(of.below)}"
 
     question = "Does a larger pool answer a Lookup sooner?"
     not_concluded = "That a pool's size never matters: requests that wait for a disk or another server differ."
@@ -94,23 +83,19 @@ def pool_by_clients(seen: Seen) -> tuple[Answer, ...]:
 
 def updater(seen: Seen) -> tuple[Answer, ...]:
     """The price updater beside the clients."""
-    return tuple(
-        _answer(
-            seen.main,
-            f"Does the price updater slow requests down on {name}?",
-            own,
-            lambda of: words(_where(of), "a request beside the updater", "one without it"),
-            ("That updates cost as much at other rates: here some fifty a second, from one updater.",),
-        )
-        for name, own in _by_transport(seen.main)
+    return _each_transport(
+        seen,
+        "Does the price updater slow requests down on {}?",
+        lambda of: (f"{_where(of)}, a request beside the updater", "one without it"),
+        ("That updates cost as much at other rates: here some fifty a second, from one updater.",),
     )
 
 
 def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
     """Every locking strategy beside the mutex."""
 
-    def said(of: Comparison) -> Words:
-        return words(_where(of), f"a request under {of.above.setting.text('locking')}", "one under the mutex")
+    def said(of: Comparison) -> tuple[str, str]:
+        return f"{_where(of)}, a request under {of.above.setting.text('locking')}", "one under the mutex"
 
     question = "Which locking strategy answers soonest?"
     return (_answer(seen.main, question, _headline(seen.main), said, (ONE_MACHINE,)),)
@@ -118,54 +103,70 @@ def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
 
 def client_kind(seen: Seen) -> tuple[Answer, ...]:
     """What the client adds, and question 1 by a client that adds little."""
-    headline = _headline(seen.main)
-    own = [each for each in headline if "client" in each.differ]
-    transport = [each for each in headline if "transport" in each.differ]
     return (
         _answer(
             seen.main,
             "How much of the latency is the client's own?",
-            own,
-            lambda of: words(_where(of), "a Lookup by the lean client", "one by the transport's own"),
+            _headline(seen.main, "client"),
+            lambda of: (f"{_where(of)}, a Lookup by the lean client", "one by the transport's own"),
             ("That the rest is the server's: the lean client and the kernel take time too.",),
         ),
         _answer(
             seen.main,
             "Does a Lookup take longer on gRPC than on sockets, seen by the lean client?",
-            transport,
-            lambda of: words(
-                f"With {clients(of.above.connections)}, the lean one,", "a Lookup on sockets", "one on gRPC"
-            ),
+            _headline(seen.main, "transport"),
+            lambda of: (f"with {clients(of.above.connections)}, the lean one, a Lookup on sockets", "one on gRPC"),
             ("What users of grpcio's own client see: that is question 1 of the main part.",),
+            tuple(_both_kinds(seen.main)),
         ),
     )
 
 
+def _both_kinds(judgement: Judgement) -> Iterator[str]:
+    """Sockets ÷ gRPC by either kind of client: why ``compare`` and the main part have other ratios."""
+    means = {
+        kind: [mean_us(judgement, Arm(base.but(client=kind))) for base in (SOCKETS, GRPC)]
+        for kind in ("library", "lean")
+    }
+    ratios = {kind: one / other for kind, (one, other) in means.items() if one and other}
+    if len(ratios) == 2:
+        own, lean = (number(ratios[kind]) for kind in ("library", "lean"))
+        yield (
+            f"With 1 client, servers as started, sockets ÷ gRPC is {own} by the transports' own clients. By the lean "
+            f"one it is {lean}. The main part loads by the former, and `compare` by the latter: so their ratios differ."
+        )
+
+
 def dispatch(seen: Seen) -> tuple[Answer, ...]:
     """A task for each connection beside one for each request; past the pool, who gets no reply."""
-    each, one = "a Lookup where a connection holds its thread", "one where each request is a task"
     answer = _answer(
         seen.main,
         "Is it better that a connection holds a thread, or that each request takes one?",
-        _headline(seen.main),
-        lambda of: words(f"{_where(of)} and {_threads(of.above)}", each, one),
+        _headline(seen.main, "dispatch"),
+        lambda of: (
+            f"{_where(of)} and {_threads(of.above)}, a Lookup where a connection holds its thread",
+            "one where each request is a task",
+        ),
         ("That past the pool a connection's Lookup is slow: it gets no reply while the others keep their threads.",),
         tuple(_starved(seen.main)),
     )
-    return (answer,)
+    growth = _answer(
+        seen.main,
+        "Where a connection holds its thread, does latency stay the same up to the pool's size?",
+        _headline(seen.main, "clients"),
+        lambda of: (f"{clients(of.above.connections)} on {_threads(of.above)}", clients(of.below.connections)),
+        (CLOSED,),
+    )
+    return answer, growth
 
 
 def connection_policy(seen: Seen) -> tuple[Answer, ...]:
     """A new connection for each request."""
-    return tuple(
-        _answer(
-            seen.main,
-            f"What does a new connection for each request cost on {name}?",
-            own,
-            lambda of: words(_where(of), "a Lookup on a new connection", "one on a kept connection"),
-            ("What connecting costs across a network: over loopback a round trip takes microseconds.",),
-        )
-        for name, own in _by_transport(seen.main)
+    return _each_transport(
+        seen,
+        "What does a new connection for each request cost on {}?",
+        lambda of: (f"{_where(of)}, a Lookup on a new connection", "one on a kept connection"),
+        ("What connecting costs across a network: over loopback a round trip takes microseconds.",),
     )
 
 
@@ -189,28 +190,36 @@ def stages(seen: Seen) -> tuple[Answer, ...]:
     return tuple(_queueing(seen.main, transport) for transport in transports)
 
 
+def _each_transport(seen: Seen, question: str, said: Said, not_concluded: tuple[str, ...]) -> tuple[Answer, ...]:
+    """The same question of each transport."""
+    own: dict[str, list[Comparison]] = {}
+    for each in _headline(seen.main):
+        own.setdefault(label(each.above), []).append(each)
+    return tuple(_answer(seen.main, question.format(name), own[name], said, not_concluded) for name in own)
+
+
 def _answer(
     judgement: Judgement,
     question: str,
     own: Sequence[Comparison],
-    said: Callable[[Comparison], Words],
+    said: Said,
     not_concluded: tuple[str, ...],
     further: tuple[str, ...] = (),
 ) -> Answer:
     """The answer of some comparisons: all of them told, or the tally and the largest first."""
     names = [each.name for each in own]
-    sentences = [told(judgement, each.name, said(each)) for each in own]
+    sentences = {each.name: told(judgement, each.name, *said(each)) for each in own}
     deciding = found(judgement, *names)
-    sentence, details = " ".join(sentences) or "Not known: the sweep has no comparison for it.", further
+    sentence, details = " ".join(sentences.values()) or "Not known: the sweep has no comparison for it.", further
     if len(own) > FEW:
-        largest = [told(judgement, each.comparison.name, said(each.comparison)) for each in _largest(deciding)]
+        largest = [sentences[each.comparison.name] for each in _largest(deciding)]
         sentence = " ".join((_tally(judgement, names), *(f"The largest: {text}" for text in largest)))
-        details = (*sentences, *further)
+        details = (*sentences.values(), *further)
     return Answer(
         question=question,
         sentence=sentence,
         deciding=deciding,
-        details=(*details, *limits_note(judgement, deciding)),
+        details=details,
         estimand=f"Ratio of mean latencies, typical of pairs. {confidence(judgement)}",
         not_concluded=not_concluded,
         to_decide=to_decide(judgement, names),
@@ -234,24 +243,18 @@ def _largest(deciding: Iterable[Judged]) -> tuple[Judged, ...]:
     return (max(different, key=lambda each: abs(math.log(each.typical.value))),) if different else ()
 
 
-def _headline(judgement: Judgement) -> list[Comparison]:
-    return [each for each in judgement.sweep.comparisons if each.family == "headline"]
-
-
-def _by_transport(judgement: Judgement) -> Iterator[tuple[str, list[Comparison]]]:
-    """The headline comparisons of each transport."""
-    own = _headline(judgement)
-    for name in dict.fromkeys(label(each.above) for each in own):
-        yield name, [each for each in own if label(each.above) == name]
+def _headline(judgement: Judgement, factor: str | None = None) -> list[Comparison]:
+    """The headline comparisons; those alone whose arms differ in a factor, if one is given."""
+    own = [each for each in judgement.sweep.comparisons if each.family == "headline"]
+    return [each for each in own if factor is None or factor in each.differ]
 
 
 def _where(of: Comparison) -> str:
-    return f"On {label(of.above)} with {clients(of.above.connections)}"
+    return f"on {label(of.above)} with {clients(of.above.connections)}"
 
 
 def _threads(arm: Arm) -> str:
-    workers = arm.setting.whole("workers")
-    return "1 thread" if workers == 1 else f"{workers} threads"
+    return counted(arm.setting.whole("workers"), "thread")
 
 
 def _windows(judgement: Judgement, arm: Arm) -> list[Window]:

@@ -13,7 +13,8 @@ from experiments.design.arms import Arm
 from experiments.judge import ratios
 from experiments.judge.gates import arm_refusals
 from experiments.judge.verdicts import Judgement
-from experiments.studies.stock.wording import blocks, clients, label, number
+from experiments.show.numbers import counted, number
+from experiments.studies.stock.wording import clients, label
 
 MUTEX = "mutex"
 
@@ -56,8 +57,8 @@ class LockWait:
     def numbers(self) -> str:
         """``0.22 µs (0.19 to 0.25 in 3 blocks), 0.15 % of its latency``."""
         least, greatest = number(min(self.waits_us)), number(max(self.waits_us))
-        many = len(self.waits_us)
-        spread = blocks(many) if many == 1 else f"{least} to {greatest} in {blocks(many)}"
+        many = counted(len(self.waits_us), "block")
+        spread = many if len(self.waits_us) == 1 else f"{least} to {greatest} in {many}"
         return f"{number(self.wait_us)} µs ({spread}), {number(100 * self.share)} % of its latency"
 
 

@@ -31,9 +31,6 @@ from experiments.results.stages import StageSummary, StageTimes
 COUNTED_NS = 20_000_000
 """Of a slice."""
 
-STAGES = {"queue_wait": 0.3, "preparation": 0.2, "lock_wait": 0.1, "service": 0.25, "reply": 0.15, "total": 1.0}
-"""Shares of the time in the server."""
-
 ANSWERED = 400
 """Requests of each type in an arm's histogram of a block."""
 
@@ -43,6 +40,18 @@ SPREAD = 0.4
 
 def _none(_: Arm) -> int:
     return 0
+
+
+def _none_seen(_: Arm) -> tuple[Window, ...]:
+    return ()
+
+
+def _no_stages(_: Arm) -> Mapping[str, StageSummary]:
+    return {}
+
+
+def _as_ever(_: Arm) -> float:
+    return 1.0
 
 
 def _unlimited(_: Arm) -> float:
@@ -67,10 +76,13 @@ class World:
     """Requests of a block that fail, of each type."""
     client_share: Callable[[Arm], float] = _unlimited
     """Of the load side's core."""
-    answered_hz: Callable[[Arm], float] | None = None
-    """Replies a second in the windows of an arm that has a rate; None: all that were due."""
-    stages: bool = False
-    """Whether servers stamped their requests."""
+    windows: Callable[[Arm], tuple[Window, ...]] = _none_seen
+    stages: Callable[[Arm], Mapping[str, StageSummary]] = _no_stages
+    """What the servers of an arm stamped, by request type."""
+    later: Callable[[Arm], float] = _as_ever
+    """By this factor an arm is slower in the second half of each block's rounds."""
+    pauses: Callable[[Arm], float] = _as_ever
+    """By this factor the first slice of an arm is slower, in each block."""
     robbed_rounds: int = 0
     """Rounds of each block in which the hypervisor took the cores."""
     lost: tuple[int, ...] = ()
@@ -104,6 +116,14 @@ def block(sweep: Sweep, number: int, world: World, seed: int = 1) -> Block:
     )
 
 
+def stage_summary(wait_us: float, locked: int = 1000, queue_us: float = 5.0) -> StageSummary:
+    """Stages of a thousand requests that waited so long for the lock, and for a thread."""
+    other = StageTimes(10.0, None, None)
+    wait, queue = StageTimes(wait_us, None, None), StageTimes(queue_us, None, None)
+    total = StageTimes(30.0 + wait_us + queue_us, None, None)
+    return StageSummary(1000, locked, 5, queue, other, wait, other, other, total, 0, 0.0)
+
+
 def requests_of(arm: Arm) -> tuple[str, ...]:
     """The request types that an arm sends."""
     return tuple(parsed_mix(arm.setting.text("mix")))
@@ -116,12 +136,14 @@ def _slices(sweep: Sweep, number: int, world: World, drift: Mapping[Arm, float],
     counts: dict[str, list[int]] = {name: [] for name in (*types, ALL)}
     sums: dict[str, list[int]] = {name: [] for name in (*types, ALL)}
     busy: list[int] = []
-    for _, _, place in slots:
+    paused: set[int] = set()
+    for turn, _, place in slots:
         arm = sweep.arms[place]
-        noise = drift[arm] + rng.gauss(0, world.slice_noise)
-        own = {
-            name: round(world.requests * 1000 * world.mean_us(arm, name) * np.exp(noise)) for name in requests_of(arm)
-        }
+        times = np.exp(drift[arm] + rng.gauss(0, world.slice_noise))
+        times *= world.later(arm) if turn >= sweep.rounds // 2 else 1.0
+        times *= 1.0 if place in paused else world.pauses(arm)
+        paused.add(place)
+        own = {name: round(world.requests * 1000 * world.mean_us(arm, name) * times) for name in requests_of(arm)}
         for name in types:
             counts[name].append(world.requests if name in own else 0)
             sums[name].append(own.get(name, 0))
@@ -156,8 +178,8 @@ def _arm(arm: Arm, world: World, drift: float, rng: random.Random) -> ArmSeen:
         answered=answered,
         span_ns=of_all.sum_ns,
         updates=100 if arm.setting["updater"] else 0,
-        windows=_windows(arm, world),
-        stages={name: _stages(world, arm, name) for name in answered} if world.stages else {},
+        windows=world.windows(arm),
+        stages=world.stages(arm),
     )
 
 
@@ -167,18 +189,3 @@ def _answered(world: World, mean_us: float, arm: Arm, rng: random.Random) -> Ans
     times.record((values / values.mean() * mean_us * 1000).astype(np.int64))
     errors = world.errors(arm)
     return Answered(times, {}, {"unavailable": errors} if errors else {}, world.effective)
-
-
-def _windows(arm: Arm, world: World) -> tuple[Window, ...]:
-    rate_hz = arm.setting["rate_hz"]
-    if not isinstance(rate_hz, int | float):
-        return ()
-    answered_hz = world.answered_hz(arm) if world.answered_hz else float(rate_hz)
-    return (Window(float(rate_hz), float(rate_hz), answered_hz, 0, 0, 20.0),)
-
-
-def _stages(world: World, arm: Arm, request: str) -> StageSummary:
-    names = requests_of(arm) if request == ALL else (request,)
-    total = 0.6 * sum(world.mean_us(arm, name) for name in names) / len(names)
-    times = {stage: StageTimes(total * share, total * share, None) for stage, share in STAGES.items()}
-    return StageSummary(count=1000, locked=1000, threads=5, violations=0, violation_share=0.0, **times)

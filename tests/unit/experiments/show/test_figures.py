@@ -19,6 +19,7 @@ from experiments.judge.points import stages as stages_of
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import judge
 from experiments.results.environment import UNKNOWN
+from experiments.results.observed import Window
 from experiments.show.figures import (
     clients,
     costs,
@@ -32,7 +33,7 @@ from experiments.show.figures import (
 )
 from experiments.show.figures.style import Picture
 from stock_service.rpc.transports import TRANSPORTS
-from tests.unit.experiments.blocks import World, blocks
+from tests.unit.experiments.blocks import World, blocks, stage_summary
 from tests.unit.experiments.show.judgements import judged, mean_us
 
 INCHES = 0.02
@@ -95,7 +96,7 @@ def _heat_map(title: str, found: Sequence[Point]) -> Picture:
 
 def _offered(title: str, refused: bool = False) -> Picture:
     sweep = Sweep("study", "part", (Group(tuple(OPEN)),), (), 2, (6,), turns=Windows())
-    judgement = judge(sweep, blocks(sweep, 3, World(mean_us, answered_hz=lambda arm: min(20_000, _rate(arm)))))
+    judgement = judge(sweep, blocks(sweep, 3, World(mean_us, windows=_answered)))
     found = points(sweep, judgement.blocks)
     loads = [offered_load.load_of(judgement, arm, found[arm, "lookup"]) for arm in OPEN]
     if refused:
@@ -104,15 +105,15 @@ def _offered(title: str, refused: bool = False) -> Picture:
     return offered_load.picture("offered", title, [offered_load.Curve("sockets", "sockets", loads)])
 
 
-def _rate(arm: Arm) -> float:
+def _answered(arm: Arm) -> tuple[Window, ...]:
     rate_hz = arm.setting["rate_hz"]
     assert isinstance(rate_hz, float)
-    return rate_hz
+    return (Window(rate_hz, rate_hz, min(20_000.0, rate_hz), 0, 0, 20.0),)
 
 
 def _stages(title: str, refused: bool = False) -> Picture:
     sweep = Sweep("study", "part", (Group(tuple(ARMS[:4])),), (), 2, (3,), timeline=True)
-    seen = blocks(sweep, 3, World(mean_us, stages=True))
+    seen = blocks(sweep, 3, World(mean_us, stages=lambda _: {"lookup": stage_summary(0.5)}))
     bars = [stages.Bar(arm.name, stages_of(sweep, seen, arm)["lookup"], refused) for arm in sweep.arms]
     return stages.picture("stages", title, [*bars, stages.Bar("a server without a timeline", [])])
 

@@ -173,6 +173,7 @@ def test_a_sweep_says_how_far_it_is() -> None:
         ("a connection per request", "takes"),
         ("sockets workers=8", "take"),
         ("one process", "takes"),
+        ("on sockets with 5 clients, a Lookup", "takes"),
     ],
 )
 def test_the_verb_agrees_with_its_subject(label: str, verb: str) -> None:

@@ -10,7 +10,8 @@ from experiments.results.observed import Window
 from experiments.show.content import Claim, Seen
 from experiments.studies.stock import sweeps
 from experiments.studies.stock.claims import ENTRIES, claims
-from tests.unit.experiments.studies.stock.judgements import MEAN_US, SCALE, Planted, judgement, seen, stage_summary
+from tests.unit.experiments.blocks import World, stage_summary
+from tests.unit.experiments.studies.stock.judgements import MEAN_US, SCALE, judgement, planted, seen
 
 GRPC, SOCKETS = Arm(sweeps.GRPC), Arm(sweeps.SOCKETS)
 EQUAL = Arm(sweeps.GRPC.but(executor="static-pool"))
@@ -19,9 +20,9 @@ SOCKETS_AGAIN = Arm(sweeps.SOCKETS, 1)
 AT_POOL, PAST_POOL = (Arm(sweeps.SOCKETS.but(workers=5, clients=clients)) for clients in (5, 10))
 
 
-def card(planted: Planted, blocks: int = 10, after: Mapping[str, Judgement] | None = None) -> dict[str, Claim]:
+def card(world: World, blocks: int = 10, after: Mapping[str, Judgement] | None = None) -> dict[str, Claim]:
     """The main part's claims, by what they begin with."""
-    main = judgement(sweeps.stock(SCALE), blocks, planted)
+    main = judgement(sweeps.stock(SCALE), blocks, world)
     return {claim.text: claim for claim in claims(Seen(main, after or {}))}
 
 
@@ -33,7 +34,7 @@ def the(claims_by_text: Mapping[str, Claim], words: str) -> Claim:
 
 def test_every_claim_has_a_line() -> None:
     """The main part says all of them, those that other parts measure with the command."""
-    found = card(Planted())
+    found = card(planted())
     assert len(found) == len(ENTRIES) == 16
     for part in ("dispatch", "lock_waits", "lock_strategies"):
         own = [claim for claim in found.values() if f"`python -m experiments run {part}`" in claim.said]
@@ -53,23 +54,23 @@ def test_every_claim_has_a_line() -> None:
 def test_sockets_are_more_efficient(ratio: float, scatter: float, verdict: str) -> None:
     """Borne out by FASTER alone; no difference contradicts it, and so does the other way."""
     times = dict.fromkeys((SOCKETS, SOCKETS_AGAIN), ratio * MEAN_US)
-    assert the(card(Planted(times, scatter)), "more efficient").verdict == verdict
+    assert the(card(planted(times, scatter)), "more efficient").verdict == verdict
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.7, "CONTRADICTED"), (0.98, "INCONCLUSIVE"), (1.0, "INCONCLUSIVE")])
 def test_the_lock_is_no_reason_where_both_hold_it(ratio: float, verdict: str) -> None:
     """The difference stays with one lock on both sides; where there is none, nothing is contradicted."""
     times = dict.fromkeys((SOCKETS, SOCKETS_AGAIN), ratio * MEAN_US)
-    assert the(card(Planted(times)), "could be why").verdict == verdict
+    assert the(card(planted(times)), "could be why").verdict == verdict
 
 
 @pytest.mark.parametrize(("times", "verdict"), [(3.0, "CONFIRMED"), (1.0, "CONTRADICTED"), (0.5, "CONTRADICTED")])
 def test_latency_rises_by_the_verdict_against_1(times: float, verdict: str) -> None:
     """GROWS bears it out; FLAT and FALLS do not. Each figure is judged by its own growth."""
-    found = card(Planted({Arm(sweeps.GRPC.but(clients=5)): times * MEAN_US}))
+    found = card(planted({Arm(sweeps.GRPC.but(clients=5)): times * MEAN_US}))
     assert the(found, "Figure 2").verdict == verdict
     assert the(found, "Figure 3").verdict == "CONTRADICTED"
-    found = card(Planted({Arm(sweeps.FIGURES["figure_3"].but(clients=5)): times * MEAN_US}))
+    found = card(planted({Arm(sweeps.FIGURES["figure_3"].but(clients=5)): times * MEAN_US}))
     assert the(found, "Figure 3").verdict == verdict
 
 
@@ -85,7 +86,7 @@ def test_latency_rises_by_the_verdict_against_1(times: float, verdict: str) -> N
 )
 def test_a_jump_is_growth_beyond_the_clients(times: float, jump: str, rises: str) -> None:
     """In proportion or less is none, nor is more by under 5 %."""
-    found = card(Planted({AT_POOL: MEAN_US, PAST_POOL: times * MEAN_US}))
+    found = card(planted({AT_POOL: MEAN_US, PAST_POOL: times * MEAN_US}))
     assert the(found, "does not jump").verdict == jump
     assert the(found, "Figure 5").verdict == rises
 
@@ -103,18 +104,18 @@ def test_a_jump_is_growth_beyond_the_clients(times: float, jump: str, rises: str
 )
 def test_trade_is_like_lookup_to_within_5_percent(ratio: float, scatter: float, verdict: str) -> None:
     """A difference under 5 % is none; one beyond contradicts; one that may be either leaves it open."""
-    assert the(card(Planted({TRADE: ratio * MEAN_US}, scatter)), "about as long").verdict == verdict
+    assert the(card(planted({TRADE: ratio * MEAN_US}, scatter)), "about as long").verdict == verdict
 
 
 def test_an_unfinished_sweep_decides_no_claim() -> None:
     """However clear its numbers are."""
     times = {SOCKETS: 100.0, SOCKETS_AGAIN: 100.0, TRADE: 900.0, PAST_POOL: 9000.0}
-    assert {claim.verdict for claim in card(Planted(times), blocks=5).values()} == {"INCONCLUSIVE", "NOT TESTABLE"}
+    assert {claim.verdict for claim in card(planted(times), blocks=5).values()} == {"INCONCLUSIVE", "NOT TESTABLE"}
 
 
 def test_a_refused_comparison_decides_no_claim() -> None:
     """Nor does one whose blocks a gate leaves out."""
-    found = card(Planted({TRADE: 2 * MEAN_US}, errors={TRADE: 100}))
+    found = card(planted({TRADE: 2 * MEAN_US}, errors=[TRADE]))
     assert the(found, "about as long").verdict == "INCONCLUSIVE"
     assert "Gate 4" in the(found, "about as long").said
 
@@ -123,8 +124,8 @@ def test_lock_waits_decide_nothing() -> None:
     """However alike they are: their part stands at no look. Both numbers are given."""
     sweep = sweeps.lock_waits(SCALE)
     stages = {"lookup": stage_summary(0.5), "trade": stage_summary(1.0)}
-    waits = judgement(sweep, 3, Planted(stages=dict.fromkeys(sweep.arms, stages)))
-    claim = the(card(Planted(), after={"lock_waits": waits}), "costs Trade and Lookup the same")
+    waits = judgement(sweep, 3, planted(stages=dict.fromkeys(sweep.arms, stages)))
+    claim = the(card(planted(), after={"lock_waits": waits}), "costs Trade and Lookup the same")
     assert claim.verdict == "INCONCLUSIVE"
     assert "a Lookup waits 0.500 µs" in claim.said
     assert "a Trade 1.00 µs" in claim.said
@@ -134,7 +135,7 @@ def test_lock_waits_decide_nothing() -> None:
 def test_a_read_lock_is_faster(ratio: float, verdict: str) -> None:
     """By the part that compares strategies, which says its own two claims alone."""
     arm = Arm(sweeps.SOCKETS.but(mix=sweeps.MIXED, clients=5, locking="read-write"))
-    found = claims(seen(sweeps.lock_strategies, 10, Planted({arm: ratio * MEAN_US})))
+    found = claims(seen(sweeps.lock_strategies, 10, planted({arm: ratio * MEAN_US})))
     assert [claim.verdict for claim in found] == [verdict, "NOT TESTABLE"]
 
 
@@ -151,5 +152,5 @@ def test_clients_past_the_pool_starve(starved: tuple[int, int], blocks: int, ver
     """Where a connection holds its thread: in every window, at a look."""
     windows = [Window(None, 100.0, 100.0, each, 0, None) for each in starved]
     arms = [Arm(sweeps.SOCKETS.but(workers=5, clients=n, dispatch="connection")) for n in (6, 10)]
-    found = claims(seen(sweeps.dispatch, blocks, Planted(windows=dict.fromkeys(arms, windows))))
+    found = claims(seen(sweeps.dispatch, blocks, planted(windows=dict.fromkeys(arms, windows))))
     assert [claim.verdict for claim in found] == ["CONFIRMED" if blocks == 10 else "INCONCLUSIVE", verdict]

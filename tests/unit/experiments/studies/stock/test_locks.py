@@ -1,16 +1,19 @@
 """What waiting for the lock costs: by strategy and request type, with the least and the greatest block."""
 
+from collections.abc import Sequence
+
 from experiments.design.arms import Arm
 from experiments.studies.stock import sweeps
 from experiments.studies.stock.locks import CAVEAT, lock_details, lock_waits
-from tests.unit.experiments.studies.stock.judgements import SCALE, Planted, judgement, stage_summary
+from tests.unit.experiments.blocks import World, stage_summary
+from tests.unit.experiments.studies.stock.judgements import SCALE, judgement, planted
 
 SWEEP = sweeps.lock_waits(SCALE)
 
 BY_LOCKING = {"mutex": 0.5, "per-stock": 0.6, "read-write": 2.0, "two-level": 4.0, "snapshot": 0.0}
 
 
-def planted(scatter: float = 0.0) -> Planted:
+def waiting(errors: Sequence[Arm] = ()) -> World:
     """Waits by strategy; a Trade's is half a µs longer, and a snapshot's Lookup takes no lock."""
     stages = {}
     for arm in SWEEP.arms:
@@ -18,12 +21,12 @@ def planted(scatter: float = 0.0) -> Planted:
         wait_us = BY_LOCKING[locking]
         lookup = stage_summary(wait_us, locked=0 if locking == "snapshot" else 1000)
         stages[arm] = {"lookup": lookup, "trade": stage_summary(wait_us + 0.5)}
-    return Planted(stages=stages, scatter=scatter)
+    return planted(stages=stages, scatter=0.0, errors=errors)
 
 
 def test_every_strategy_is_told() -> None:
     """The mutex on both transports and for both requests; of the others the larger; then the largest share."""
-    details = lock_details(judgement(SWEEP, 3, planted()))
+    details = lock_details(judgement(SWEEP, 3, waiting()))
     assert details == (
         "A Lookup waits for the mutex on sockets with 5 clients: 0.500 µs (0.500 to 0.500 in 3 blocks), 0.100 % of its "
         "latency.",
@@ -45,16 +48,15 @@ def test_every_strategy_is_told() -> None:
 
 def test_one_block_has_no_spread() -> None:
     """Nothing is said of others."""
-    assert "1.00 µs (1 block), " in lock_details(judgement(SWEEP, 1, planted()))[1]
+    assert "1.00 µs (1 block), " in lock_details(judgement(SWEEP, 1, waiting()))[1]
 
 
 def test_without_stages_nothing_was_stamped() -> None:
     """And no number is made up."""
-    assert lock_details(judgement(SWEEP, 3, Planted())) == ("No lock wait was stamped.",)
+    assert lock_details(judgement(SWEEP, 3, planted())) == ("No lock wait was stamped.",)
 
 
 def test_blocks_with_errors_are_left_out() -> None:
     """An arm that a gate refuses in every block has no wait."""
     arm = Arm(sweeps.GRPC.but(mix=sweeps.MIXED, clients=5))
-    faulty = Planted(stages=planted().stages, errors={arm: 100})
-    assert not [each for each in lock_waits(judgement(SWEEP, 3, faulty)) if each.arm == arm]
+    assert not [each for each in lock_waits(judgement(SWEEP, 3, waiting([arm]))) if each.arm == arm]
