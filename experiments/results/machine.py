@@ -21,11 +21,11 @@ def cores() -> tuple[int, ...]:
     return tuple(range(os.cpu_count() or 1))
 
 
-def stolen_ticks(of: Collection[int]) -> int:
+def stolen_ticks(of: Collection[int], stat: Path = _STAT) -> int:
     """Ticks of 10 ms that the hypervisor took from these cores since the machine started; 0 where none says so."""
     names = {f"cpu{core}" for core in of}
     try:
-        lines = [line.split() for line in _STAT.read_text(encoding="ascii").splitlines()]
+        lines = [line.split() for line in stat.read_text(encoding="ascii").splitlines()]
     except OSError:
         return 0
     return sum(int(words[_STEAL]) for words in lines if words and words[0] in names and len(words) > _STEAL)

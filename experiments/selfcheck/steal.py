@@ -11,37 +11,23 @@ own affair and to be seen.
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.results.machine import cores, stolen_ticks
+
 LOOK_S = 0.02
 
-STEAL_FIELD = 8
-"""Of the line ``cpu`` in ``/proc/stat``."""
-
 TICK_S = 0.01
-
-_STAT = Path("/proc/stat")
-
-
-def steal_ticks(stat: Path = _STAT) -> int:
-    """Steal of all cores since the machine started, in ticks; 0 where the system does not say."""
-    try:
-        with stat.open(encoding="ascii") as file:
-            fields = file.readline().split()
-        return int(fields[STEAL_FIELD])
-    except (OSError, IndexError, ValueError):
-        return 0
 
 
 class StealWatch:
     """Looks on while ``with`` lasts, in a thread of its own."""
 
-    def __init__(self, ticks: Callable[[], int] = steal_ticks) -> None:
+    def __init__(self, ticks: Callable[[], int] = lambda: stolen_ticks(cores())) -> None:
         self._ticks = ticks
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="steal-watch")

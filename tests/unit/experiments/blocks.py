@@ -68,8 +68,12 @@ class World:
     """Standard deviation of the logarithm of a block's mean."""
     slice_noise: float = 0.03
     """The same of a slice's, beside its block's."""
-    requests: int = 40
-    """Counted in a slice, of each request type."""
+    shared_noise: float = 0.0
+    """The same of what slices of one appearance of a group share."""
+    requests: int | None = 40
+    """Counted in a slice, of each request type; None: so many as fill it."""
+    cpu_ns: int | None = None
+    """Of the server for each request; None: 0.3 of its time."""
     effective: float = 300.0
     """Independent requests that an arm's requests of a block are worth."""
     errors: Callable[[Arm], int] = _none
@@ -137,19 +141,22 @@ def _slices(sweep: Sweep, number: int, world: World, drift: Mapping[Arm, float],
     sums: dict[str, list[int]] = {name: [] for name in (*types, ALL)}
     busy: list[int] = []
     paused: set[int] = set()
-    for turn, _, place in slots:
+    shared = {each: rng.gauss(0, world.shared_noise) for each in dict.fromkeys((turn, each) for turn, each, _ in slots)}
+    for turn, appearance, place in slots:
         arm = sweep.arms[place]
-        times = np.exp(drift[arm] + rng.gauss(0, world.slice_noise))
+        times = np.exp(drift[arm] + shared[turn, appearance] + rng.gauss(0, world.slice_noise))
         times *= world.later(arm) if turn >= sweep.rounds // 2 else 1.0
         times *= 1.0 if place in paused else world.pauses(arm)
         paused.add(place)
-        own = {name: round(world.requests * 1000 * world.mean_us(arm, name) * times) for name in requests_of(arm)}
+        means_ns = {name: 1000 * world.mean_us(arm, name) * times for name in requests_of(arm)}
+        sent = {name: world.requests or max(1, round(COUNTED_NS / mean)) for name, mean in means_ns.items()}
+        own = {name: round(sent[name] * mean) for name, mean in means_ns.items()}
         for name in types:
-            counts[name].append(world.requests if name in own else 0)
+            counts[name].append(sent.get(name, 0))
             sums[name].append(own.get(name, 0))
-        counts[ALL].append(world.requests * len(own))
+        counts[ALL].append(sum(sent.values()))
         sums[ALL].append(sum(own.values()))
-        busy.append(round(0.3 * sum(own.values())))
+        busy.append(round(0.3 * sum(own.values())) if world.cpu_ns is None else world.cpu_ns * counts[ALL][-1])
     arms = [place for _, _, place in slots]
     return SliceColumns(
         round=[each for each, _, _ in slots],

@@ -3,9 +3,7 @@
 The order is the real one (``slots.draw``). Changes to a block for one test go through ``with_slices`` and ``with_arm``.
 """
 
-import math
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,16 +12,15 @@ import numpy as np
 from clients.load.record.times import Times
 from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.setting import read
-from experiments.design.slots import draw
-from experiments.design.sweep import Slices, Sweep
-from experiments.results.observed import ALL, KEPT, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns
+from experiments.design.sweep import Sweep
+from experiments.results.observed import ALL, Answered, ArmSeen, Block, SliceColumns
+from tests.unit.experiments.blocks import World
+from tests.unit.experiments.blocks import block as world_block
 
 SOCKETS, GRPC = Arm(read("sockets")), Arm(read("grpc"))
 
-COUNTED_NS = 20_000_000
-
-CPU_NS, WIRE_BYTES = 40_000, 180
-"""Of the server for each request, and on the wire, whatever the arm."""
+CPU_NS = 40_000
+"""Of the server for each request, whatever the arm."""
 
 
 def ratio(above: Arm = SOCKETS, below: Arm = GRPC, name: str = "sockets ÷ gRPC", **fields: Any) -> Comparison:
@@ -49,44 +46,17 @@ def block(
     of: Sweep, means_us: Mapping[Arm, float], number: int = 1, noise: float = 0.0, seed: int = 1, attempt: int = 1
 ) -> Block:
     """One block. ``noise`` is the deviation of a slice's log-mean; slices of one appearance share as much again."""
-    turns = of.turns if isinstance(of.turns, Slices) else Slices()
-    rng = random.Random(f"{seed}/{number}")
-    slots = draw(of, turns, [1e-4] * len(of.arms), seed=f"{seed}/{number}")
-    shared = {slot.appearance: rng.gauss(0, noise) for slot in slots}
-    counts, sums = [], []
-    for slot in slots:
-        logs = math.log(means_us[of.arms[slot.turn.load]]) + shared[slot.appearance] + rng.gauss(0, noise)
-        mean_ns = 1000 * math.exp(logs)
-        counts.append(max(1, round(COUNTED_NS / mean_ns)))
-        sums.append(round(counts[-1] * mean_ns))
-    arm = [slot.turn.load for slot in slots]
-    slices = SliceColumns(
-        round=[slot.round for slot in slots],
-        appearance=[slot.appearance for slot in slots],
-        arm=arm,
-        fate=[KEPT] * len(slots),
-        counted_ns=[COUNTED_NS] * len(slots),
-        requests=counts,
-        active_ns=[COUNTED_NS + 5_000_000] * len(slots),
-        server_cpu_ns=[CPU_NS * count for count in counts],
-        client_cpu_ns=[COUNTED_NS // 4] * len(slots),
-        wire_bytes=[WIRE_BYTES * count for count in counts],
-        counts={ALL: counts, "lookup": counts},
-        sums_ns={ALL: sums, "lookup": sums},
+    world = World(
+        lambda arm, _: means_us[arm],
+        block_noise=0.0,
+        slice_noise=noise,
+        shared_noise=noise,
+        requests=None,
+        cpu_ns=CPU_NS,
+        client_share=lambda _: 0.25,
     )
-    return Block(
-        number=number,
-        attempt=attempt,
-        started_at="2026-01-01T00:00:00+00:00",
-        duration_s=3.0,
-        pinned=True,
-        calibration_us=2000.0,
-        slices=slices,
-        arms=[_arm(counts, sums, arm, place) for place in range(len(of.arms))],
-        servers=[ServerSeen(10, 64, 15.0, 1.0) for _ in of.servers],
-        rounds=[RoundSeen(0.2, 0) for _ in range(of.rounds)],
-        cores=2,
-    )
+    found = world_block(of, number, world, seed)
+    return replace(found, attempt=attempt, arms=[_arm(found.slices, place) for place in range(len(of.arms))])
 
 
 def blocks(of: Sweep, means_us: Mapping[Arm, float], number: int = 10, noise: float = 0.02) -> list[Block]:
@@ -113,8 +83,9 @@ def answered(count: int, mean_ns: float = 100_000, errors: Mapping[str, int] | N
     return Answered(times, {"OK": count}, errors or {}, float(count))
 
 
-def _arm(counts: Sequence[int], sums: Sequence[int], arm: Sequence[int], place: int) -> ArmSeen:
-    own = [number for number, each in enumerate(arm) if each == place]
-    count, total = sum(counts[number] for number in own), sum(sums[number] for number in own)
+def _arm(slices: SliceColumns, place: int) -> ArmSeen:
+    """Histograms of the requests of its slices, all of them as long."""
+    own = [number for number, each in enumerate(slices.arm) if each == place]
+    count, total = (sum(column[ALL][number] for number in own) for column in (slices.counts, slices.sums_ns))
     seen = answered(count, total / count)
     return ArmSeen({"lookup": seen, ALL: seen}, think_ns=0, span_ns=seen.times.sum_ns)

@@ -40,8 +40,8 @@ def test_a_row_says_what_was_seen() -> None:
     assert own["response_us_p50"] == pytest.approx(100, rel=1e-3)
     assert own["throughput_hz"] == pytest.approx(10_000)
     assert own["server_cpu_us"] == pytest.approx(40)
-    assert own["wire_bytes"] == pytest.approx(180)
-    assert own["client_cpu_share"] == pytest.approx(0.2)
+    assert own["wire_bytes"] == pytest.approx(200)
+    assert own["client_cpu_share"] == pytest.approx(0.25)
     assert (own["slices_kept"], own["slices_lost"], own["server_threads"], own["pinned"]) == (15, "", 10, 1)
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.selfcheck.steal import StealWatch, steal_ticks
+from experiments.results.machine import stolen_ticks
+from experiments.selfcheck.steal import StealWatch
 
 
 def test_a_rise_is_a_moment() -> None:
@@ -33,15 +34,16 @@ def test_a_rise_is_a_moment() -> None:
     assert watch.overlaps(from_ns, to_ns).tolist() == [False, True, True, False]
 
 
-def test_steal_is_the_eighth_number_of_the_first_line(tmp_path: Path) -> None:
-    """As proc(5) has it: user, nice, system, idle, iowait, irq, softirq, steal."""
+def test_steal_is_the_eighth_number_of_each_core_s_line(tmp_path: Path) -> None:
+    """As proc(5) has it: user, nice, system, idle, iowait, irq, softirq, steal. Of the cores asked for alone."""
     stat = tmp_path / "stat"
-    stat.write_text("cpu  1 2 3 4 5 6 7 42 9 10\ncpu0 0 0 0 0 0 0 0 0 0 0\n")
-    assert steal_ticks(stat) == 42
+    stat.write_text("cpu  1 2 3 4 5 6 7 50 9 10\ncpu0 1 2 3 4 5 6 7 42 9 10\ncpu1 0 0 0 0 0 0 0 8 0 0\n")
+    assert stolen_ticks([0], stat) == 42
+    assert stolen_ticks([0, 1], stat) == 50
 
 
 def test_a_system_that_does_not_say_has_no_steal(tmp_path: Path) -> None:
     """No file, or a shorter line: 0."""
-    assert steal_ticks(tmp_path / "absent") == 0
-    (tmp_path / "short").write_text("cpu 1 2\n")
-    assert steal_ticks(tmp_path / "short") == 0
+    assert stolen_ticks([0], tmp_path / "absent") == 0
+    (tmp_path / "short").write_text("cpu0 1 2\n")
+    assert stolen_ticks([0], tmp_path / "short") == 0
