@@ -1,13 +1,13 @@
 """A/A and A/B on this machine, whatever else it does: equal arms are equal, and an arm slowed by 5 % is found.
 
-A **triple** is a sweep of an echo service: an arm A, A again on a server of its own, and B, whose server computes 5 %
-of A's typical response longer over every request (the factor ``extra_us``). It must compute and not sleep, as a sleep
-ends some 60 µs late. With one connection in a closed loop the response grows by just that. All three stand in one
-group, and go through the same slices, pairs and judging as any comparison; the number of blocks is fixed, so nothing is
-corrected for looks. A's response is measured in a block of its own before.
+A **triple** is a sweep of an echo service with three arms: A, A again on a server of its own, and B. B's server
+computes longer over every request, by 5 % of A's typical response (the factor ``extra_us``). It computes and does not
+sleep: a sleep ends some 60 µs late. With one connection in a closed loop the response grows by just that. All three
+stand in one group. They go through the same slices, pairs and judging as any comparison. The number of blocks is fixed,
+so nothing is corrected for looks. A's response is measured in a block of its own before.
 
-Minutes: a triple of each transport. Overnight: 60, of both transports in turn; with 5 % of false differences over six
-A/A pairs called different come up in 3 of 100 nights.
+Minutes: a triple of each transport. Overnight: 60, of both transports in turn. With 5 % of false differences, more than
+six A/A pairs are called different in 3 of 100 nights.
 """
 
 import math

@@ -1,20 +1,20 @@
 """Analytic: mean and percentiles of M/M/c queues, measured, beside the exact ones of queueing theory.
 
-A queue server (``queue_server.py``) is loaded in an open loop with Poisson arrivals, in ten replications with seeds of
-their own, each on a new process. A cell is one statistic of one queue: the value of all replications together must be
-within 5 % + 100 µs of theory with the measured null round trip added, and its 95 % interval, Student's t on the
-replications' values, should cover it. The null round trip is the mean of the same load on a server whose service takes
-no time, which shifts every percentile alike as long as it is short.
+A queue server (``queue_server.py``) is loaded in an open loop with Poisson arrivals. Each queue has ten replications,
+with seeds and a process of their own. A cell is one statistic of one queue. Expected is theory plus the measured null
+round trip. The value of all replications together must be within 5 % + 100 µs of it. Its 95 % interval, Student's t on
+the replications' values, should cover it. The null round trip is the mean of the same load where service takes no time.
+It shifts every percentile alike as long as it is short.
 
-How much is needed was worked out beforehand, by simulating each queue and taking the standard deviation of a cell over
-replications: responses are correlated over many requests, and the 99th percentile is the least certain cell. For 5 % +
-100 µs to be three standard errors it takes, in thousands of requests:
+How much is needed was worked out beforehand: each queue was simulated, and a cell's standard deviation over
+replications taken. Responses are correlated over many requests, and the 99th percentile is the least certain cell. For
+5 % + 100 µs to be three standard errors it takes, in thousands of requests:
 
     S = 2 ms   c=1 ρ=.5: 118   c=2 ρ=.5: 29   c=4 ρ=.6: 27
     S = 5 ms   c=1 ρ=.8: 1774   c=2 ρ=.7: 388   c=4 ρ=.7: 120   c=8 ρ=.8: 98
 
-One queue of the first kind takes 250 a second, so that it would need eight minutes; a server therefore hosts several
-queues side by side, each with its own part of the Poisson process. The minutes' version has some four standard errors.
+One queue of the first kind takes 250 a second, and would need eight minutes. So a server hosts several queues side by
+side, each with its own part of the Poisson process. The minutes' version has some four standard errors.
 Overnight has the longer table, at three and more.
 """
 

@@ -1,10 +1,10 @@
 """Interleaving: a ratio does not depend on how long its slices are, nor on how many servers stand beside.
 
-One pair, sockets ÷ gRPC with one client, is measured in counted parts of 20, 50 and 200 ms, alone and among as many
-servers as a sweep may have, the others loaded by turns like any arm. Every condition has a block in turn, again and
-again, so that none has an hour of its own; its ratio is divided by that of 20 ms alone in the same turn, and the mean
-over the turns must be within 5 %. Overnight there is one more condition: windows of 10 s, one server after the other,
-which is what short slices stand in for.
+One pair, sockets ÷ gRPC with one client, is measured in counted parts of 20, 50 and 200 ms. It stands alone, and among
+as many servers as a sweep may have, which are loaded by turns like any arm. Every condition has a block in turn, again
+and again, so that none has an hour of its own. Its ratio is divided by that of 20 ms alone in the same turn. The mean
+over the turns must be within 5 %. Overnight there is one more condition: windows of 10 s, one server after the other.
+Short slices stand in for these.
 """
 
 import math

@@ -13,8 +13,8 @@ The log is written at the end: six numbers for every request in order of arrival
 thread never sleeps, for a core of its own; otherwise it sleeps until shortly before a departure, and with
 ``--real-time`` no other program keeps it from its core when it wakes (``clients/load/run/priority.py``).
 
-Stalls are not its own: whoever checks them stops the process from outside (SIGSTOP), which is what a pause of a whole
-machine does, needs no word from the server, and so can be done to any server.
+Stalls are not its own. Whoever checks them stops the process from outside (SIGSTOP), as a pause of a whole machine
+does. It needs no word from the server, and so can be done to any.
 
 Left out: limits. It serves the instrument's own load, and ends with an error where the log would be over its bound.
 """

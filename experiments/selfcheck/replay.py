@@ -1,17 +1,17 @@
 """Replay: the load client's records against a server whose every service time is known, request by request.
 
 An open loop with Poisson arrivals loads a queue server to 0.7 of its capacity. The server logs when each request's
-bytes were read; from these moments and the seeded service times, and nothing else of the server's, ``theory.lindley``
-says when every reply was due to leave. A request is the n-th that was sent on its connection, on either side; its
-response time in the client's records must be what the recursion says, but for the time on the wire and both sides'
-lateness. Where those that are too far off were late, by either side's clock readings, is said too.
+bytes were read. ``theory.lindley`` takes these moments and the seeded service times, and says when every reply was due
+to leave. A request is the n-th that was sent on its connection, on either side. Its response time in the client's
+records must be what the recursion says, but for the wire and both sides' lateness. Of those that are too far off, it is
+said where they were late, by either side's clock readings.
 
 All is done twice: as loads run everywhere else here, and with server and client at real-time priority, where they may
-have it. In the first whatever else wakes on this machine, the kernel's own work too, takes one of their cores for some
-milliseconds, and the times are longer by that. The second leaves the client's records, its clock and its schedule.
+have it. In the first, whatever else wakes on this machine takes one of their cores for some milliseconds. The times are
+longer by that. The second leaves the client's records, its clock and its schedule.
 
-The warm-up, in which connections are made, is replayed but not judged. Moments in which the hypervisor took a core away
-(``steal.py``) are left out whole, good and bad alike, and counted; if they take more than a tenth of the requests, the
+The warm-up, in which connections are made, is replayed but not judged. Moments in which the hypervisor took a core
+(``steal.py``) are left out whole, good and bad alike, and counted. If they take more than a tenth of the requests, the
 check says so and does not pass.
 """
 

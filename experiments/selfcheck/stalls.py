@@ -1,11 +1,10 @@
 """Stalls: the load client must show what a pause of the server does to those whose requests are due in it.
 
-The null server is stopped for 200 ms in every 10 s, from outside: SIGSTOP is what a pause of a virtual machine or a
-long collection is to a client, exact whatever the server is doing, and it needs no word from the server, whose own
-sleep would be as late as any. Requests are due at a constant rate, of which the server needs under 2 % of its core; so
-a request is answered at once or waits for the rest of a stall, which is uniform from 0 to 200 ms for the 2 % that are
-due in one. Over whole periods p99 is then 100 ms, p99.5 150 ms and p99.9 190 ms (``theory.stalled_quantile_s``),
-wherever in the window the stalls fall.
+The null server is stopped for 200 ms in every 10 s, from outside. To a client, SIGSTOP is what a pause of a virtual
+machine or a long collection is. It is exact, whatever the server is doing; a sleep of the server's own would be late.
+Requests are due at a constant rate, for which the server needs under 2 % of its core. So a request is answered at once,
+or waits for the rest of a stall: for the 2 % that are due in one, uniform from 0 to 200 ms. Over whole periods p99 is
+then 100 ms, p99.5 150 ms and p99.9 190 ms (``theory.stalled_quantile_s``), wherever in the window the stalls fall.
 
 A closed loop with one connection has one request under way in each stall, and so reads the p99 of a server that never
 stops: that error is shown beside it.

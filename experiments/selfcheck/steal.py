@@ -1,6 +1,6 @@
 """When the hypervisor gave this machine's cores to others: moments in which no program here could run.
 
-The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)), so a look every 20 ms says within which of them it
+The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)). So a look every 20 ms says in which of them it
 happened, give or take a tick that was nearly full before. A moment reaches from the look before the count rose to the
 look that saw it, and one look further back for that reason.
 

@@ -2,7 +2,7 @@
 
 ``Mmc``: arrivals by a Poisson process, exponential service, ``servers`` of them, first come, first served: the exact
 distribution, from Erlang's C formula. ``lindley``: for given arrivals and service times every single response, by
-Kiefer and Wolfowitz's recursion over the work that each server still has, which with one server is Lindley's.
+Kiefer and Wolfowitz's recursion over the work that each server still has. With one server it is Lindley's.
 ``stalled_quantile_s``: a server that is otherwise idle and stops now and then.
 
 Source: any textbook of queueing, such as Gross and Harris, *Fundamentals of Queueing Theory*, chapter 3 (M/M/c) and the

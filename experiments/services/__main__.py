@@ -1,7 +1,7 @@
 """``python -m experiments.services serve NAME --transport T …`` serves what is measured; ``list`` prints the services.
 
-Keeps the process contract and takes the options of every server here, and for ``stock``, which is the stock service
-itself, those about stocks: so every arm of an experiment is started in the same way, and can be slowed.
+Keeps the process contract and takes the options of every server here. ``stock`` is the stock service itself, and takes
+those about stocks too. So every arm of an experiment is started in the same way, and can be slowed.
 """
 
 import sys

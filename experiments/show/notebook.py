@@ -1,7 +1,7 @@
 """What notebooks show: state, figures, answers, tables and the replication card of a folder of results.
 
-A notebook measures and computes nothing: ``open_folder`` judges a folder, and everything here displays itself as the
-last line of a cell (by ``_repr_svg_`` or ``_repr_markdown_``). It prints as text elsewhere.
+A notebook measures and computes nothing. ``open_folder`` judges a folder. Everything here displays itself as the last
+line of a cell (by ``_repr_svg_`` or ``_repr_markdown_``). It prints as text elsewhere.
 """
 
 from collections.abc import Mapping

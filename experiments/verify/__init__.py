@@ -1,7 +1,7 @@
 """Recomputes a recording: every row, figure and sentence from its blocks; and names what differs.
 
-A recording is what a sweep left in its folder. It passes if its blocks are as they were written, if it ended at a look
-as its own rules have it, and if all that is computed from the blocks is what the folder holds. It is judged by the
+A recording is what a sweep left in its folder. It passes if its blocks are as they were written, and if it ended at a
+look as its own rules have it. All that is computed from the blocks must be what the folder holds. It is judged by the
 limits that it states; where they are not this version's, they are named. Left out: whether the blocks are true.
 """
 

@@ -1,8 +1,8 @@
 """The four questions of the study, answered for a reader who reads once: a sentence, its number, what does not follow.
 
-The comparisons are those that ``sweeps`` declares; their verdicts choose the sentences (``wording``). In a closed loop
-N clients have N requests under way, so that mean latency is N ÷ throughput (Little's law): growth with the clients is
-said with that beside it. What the lock costs comes from ``lock_waits``, where it was measured after the main part.
+The comparisons are those that ``sweeps`` declares; their verdicts choose the sentences. In a closed loop N clients have
+N requests under way, so mean latency is N ÷ throughput (Little's law). Growth with the clients is told beside that.
+What the lock costs comes from ``lock_waits``, where it was measured after the main part.
 """
 
 from collections.abc import Iterator
@@ -124,8 +124,9 @@ def _past_the_pool(judgement: Judgement) -> Answer:
         sentence=" ".join((sentence, *_pool_means(judgement))),
         deciding=deciding,
         estimand=(
-            f"Mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, sockets, {POOL} threads, against 2: a cost "
-            f"of queueing beyond the clients' own number would lift it above. {confidence(judgement)}"
+            f"Mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, sockets, {POOL} threads. It is "
+            "held against 2: a cost of queueing beside the clients' own number would lift it above. "
+            f"{confidence(judgement)}"
         ),
         not_concluded=(
             "That requests do not queue: those beyond the pool wait, but in a closed loop every wait is part of "
