@@ -42,7 +42,7 @@ class Answer:
     figure: str | None = None
     """The name of the figure that shows it; None: the forest of its deciding comparisons is drawn."""
     to_decide: str | None = None
-    """Where it is undecided: the command that would decide it."""
+    """Where it is undecided: a sentence with the command that would decide it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def state_sentences(judgement: Judgement) -> Iterator[str]:
 
 
 def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
-    """The command that would decide these comparisons, or that this machine is too noisy; None if all are decided."""
+    """A sentence with the command that would decide these comparisons; None if all are decided."""
     found = [judgement.judged[name] for name in names if name in judgement.judged]
     undecided = [each for each in found if not each.decided]
     command = f"python -m experiments run {judgement.sweep.part}"
@@ -96,15 +96,15 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
         return None
     if judgement.look is None:
         goes_on = judgement.sweep.has_verdicts and 0 < len(judgement.blocks) < judgement.sweep.looks[-1]
-        return f"{command} --out FOLDER --resume" if goes_on else command
+        return f"To go on: `{command} --out FOLDER --resume`" if goes_on else f"This would decide it: `{command}`"
     if len(found) < len(names) or any(each.refusals for each in undecided):
-        return f"{command} (anew: more blocks do not mend what a gate found)"
+        return f"More blocks do not mend what a gate found. Anew: `{command}`"
     needed = [_blocks_needed(each) for each in undecided]
     most = max((each for each in needed if each is not None), default=0)
     if None not in needed and most <= BLOCKS_MAX:
-        return f"{command} --blocks {most}"
+        return f"This would decide it: `{command} --blocks {most}`"
     many = "too many" if None in needed else f"some {most}"
-    return f"This machine is too noisy now: {many} blocks would decide, {BLOCKS_MAX} are the most. Later: {command}"
+    return f"This machine is too noisy now: {many} blocks would decide, {BLOCKS_MAX} are the most. Later: `{command}`"
 
 
 def _blocks_needed(judged: Judged) -> int | None:

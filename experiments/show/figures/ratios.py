@@ -156,4 +156,5 @@ def alternative(title: str, judged: Sequence[Judged]) -> str:
     told = [
         f"{each.comparison.title}: {_said(each).replace(chr(10), ', ', 1).replace(chr(10), ' ')}." for each in judged
     ]
-    return " ".join((f"{title}.", *told)) if told else f"{title}. None of these comparisons has a value yet."
+    head = title if title.endswith("?") else f"{title}."
+    return " ".join((head, *(told or ["None of these comparisons has a value yet."])))

@@ -141,7 +141,10 @@ def _slices(sweep: Sweep, number: int, world: World, drift: Mapping[Arm, float],
     sums: dict[str, list[int]] = {name: [] for name in (*types, ALL)}
     busy: list[int] = []
     paused: set[int] = set()
-    shared = {each: rng.gauss(0, world.shared_noise) for each in dict.fromkeys((turn, each) for turn, each, _ in slots)}
+    shared = {
+        each: rng.gauss(0, world.shared_noise) if world.shared_noise else 0.0
+        for each in dict.fromkeys((turn, each) for turn, each, _ in slots)
+    }
     for turn, appearance, place in slots:
         arm = sweep.arms[place]
         times = np.exp(drift[arm] + shared[turn, appearance] + rng.gauss(0, world.slice_noise))

@@ -119,7 +119,7 @@ class FakePart:
                 "mean latency of Lookup on sockets ÷ on gRPC, with <one> client.",
                 ("That the lock makes the difference.",),
                 "answers",
-                "python -m experiments run part --blocks 20",
+                "This would decide it: `python -m experiments run part --blocks 20`",
             ),
         )
 

@@ -147,7 +147,7 @@ def test_both_questions_are_answered_with_their_numbers() -> None:
     assert "A Lookup on sockets takes 1.08" in service.sentence
     early, _ = PART.answers(Seen(planted(GOOD, blocks=3)))
     assert "This is no verdict." in early.sentence
-    assert early.to_decide == "python -m experiments run server_cost --out FOLDER --resume"
+    assert early.to_decide == "To go on: `python -m experiments run server_cost --out FOLDER --resume`"
 
 
 def test_the_sections_have_every_goal_every_arm_and_every_server() -> None:

@@ -70,7 +70,7 @@ def test_an_unfinished_sweep_has_numbers_and_no_verdict() -> None:
     """Three blocks of ten: the ratio so far, and the command that goes on."""
     for answer in of(planted({SOCKETS: 150.0, TRADE: 600.0}), blocks=3):
         assert "This is no verdict." in answer.sentence
-        assert answer.to_decide == "python -m experiments run stock --out FOLDER --resume"
+        assert answer.to_decide == "To go on: `python -m experiments run stock --out FOLDER --resume`"
 
 
 def test_without_a_block_nothing_is_known() -> None:
@@ -78,7 +78,7 @@ def test_without_a_block_nothing_is_known() -> None:
     for answer in of(planted(), blocks=0):
         assert answer.sentence.startswith("Not known: ")
         assert answer.deciding == ()
-        assert answer.to_decide == "python -m experiments run stock"
+        assert answer.to_decide == "This would decide it: `python -m experiments run stock`"
 
 
 def test_a_gate_that_leaves_out_every_block_is_named() -> None:
@@ -97,7 +97,7 @@ def test_halves_that_contradict_each_other_keep_the_verdict_back() -> None:
     assert "is not decided" in third.sentence
     assert "Gate 5 keeps the verdict back" in third.sentence
     assert "would decide" not in third.sentence
-    assert third.to_decide == "python -m experiments run stock (anew: more blocks do not mend what a gate found)"
+    assert third.to_decide == "More blocks do not mend what a gate found. Anew: `python -m experiments run stock`"
 
 
 def test_an_effect_smaller_than_equal_arms_showed_is_undecided() -> None:
@@ -113,7 +113,7 @@ def test_with_one_number_of_clients_growth_is_not_known() -> None:
     main = judgement(sweeps.stock(scale), 10, planted())
     second = answers(Seen(main, {}))[1]
     assert "this sweep has not the numbers of clients that it needs." in second.sentence
-    assert second.to_decide == "python -m experiments run stock (anew: more blocks do not mend what a gate found)"
+    assert second.to_decide == "More blocks do not mend what a gate found. Anew: `python -m experiments run stock`"
 
 
 def test_the_lock_is_told_where_it_was_measured() -> None:

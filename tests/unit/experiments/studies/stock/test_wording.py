@@ -12,19 +12,19 @@ from tests.unit.experiments.studies.stock.judgements import MEAN_US, SCALE, judg
 def test_too_small_a_sweep_says_that_it_has_no_verdicts() -> None:
     """Under six blocks nothing is decided, and the default profile is named."""
     small = judgement(sweeps.stock(Scale(rounds=2, looks=(3,), clients=(1, 5))), 3, planted())
-    assert to_decide(small, ("trade",)) == "python -m experiments run stock"
+    assert to_decide(small, ("trade",)) == "This would decide it: `python -m experiments run stock`"
 
 
 def test_blocks_between_two_looks_wait_for_the_next() -> None:
     """Earlier verdicts are dropped."""
     between = judgement(sweeps.stock(SCALE), 12, planted())
-    assert to_decide(between, ("trade",)) == "python -m experiments run stock --out FOLDER --resume"
+    assert to_decide(between, ("trade",)) == "To go on: `python -m experiments run stock --out FOLDER --resume`"
 
 
 def test_blocks_past_the_last_look_have_none() -> None:
     """They stand at no look, and going on brings them to none."""
     past = judgement(sweeps.stock(SCALE), 15, planted())
-    assert to_decide(past, ("trade",)) == "python -m experiments run stock"
+    assert to_decide(past, ("trade",)) == "This would decide it: `python -m experiments run stock`"
 
 
 def test_blocks_that_a_gate_left_out_are_counted() -> None:
@@ -37,4 +37,6 @@ def test_blocks_that_a_gate_left_out_are_counted() -> None:
     assert told(mixed, "trade", "a Trade", "a Lookup").endswith("Gates left out 3 blocks.")
     needed = mixed.judged["trade"].rulings[0].blocks_needed
     assert needed is not None
-    assert to_decide(mixed, ("trade",)) == f"python -m experiments run stock --blocks {needed + 3}"
+    assert (
+        to_decide(mixed, ("trade",)) == f"This would decide it: `python -m experiments run stock --blocks {needed + 3}`"
+    )
