@@ -1,8 +1,8 @@
 """A call: what a transport hands to a service's method besides the request.
 
-Made for those methods alone that ask for it (``Method.wants_call``): the others are given their request and nothing
-else, so that a call costs them nothing. Left out: whatever only one transport has; a method that needed it would run on
-that one alone.
+It is made only for methods that ask for it (``Method.wants_call``). The others are given their request and nothing
+else, so that a call costs them nothing. Left out: whatever only one transport has. A method that needed it would run on
+that transport alone.
 """
 
 from dataclasses import dataclass

@@ -9,28 +9,30 @@ What is noted of a request, in this order in time:
 - handled    the bytes of its reply are there
 - replied    the call that gave them to the kernel, or the handler's to grpcio, has returned
 
-besides how long it waited for locks, which method it called and which thread answered it. A request that takes several
-locks has when it asked for the first and when it had the last; ``waited`` sums the waits themselves, so that the time
-between one lock and the next is in no stage, and shows as what the stages lack of the total.
+It also notes how long the request waited for locks, which method it called and which thread answered it. A request that
+takes several locks has when it asked for the first and when it had the last. ``waited`` is the sum of the waits. So the
+time between one lock and the next is in no stage: the stages add up to that much less than the total.
 
 ``handled`` is the last moment that surely comes before the client has its reply. ``replied`` may come after: the client
-reads on another core while the thread here returns from the system call and waits for the interpreter.
+reads on another core while the thread here returns from the system call.
 
-Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC, as ``time.monotonic_ns`` is, and the same in all
-processes: a client's times can be put beside these.
+Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC, as ``time.monotonic_ns`` is. All processes share it:
+a client's times can be put beside these.
 
 Each thread has a ``Stamper``, and one thread has one request at a time; ``begin`` wipes what the last one left. A
-finished request is one row in memory that is set aside at the start and taken from the system as it is first written,
-so that nothing is ever moved or enlarged while requests wait: 72 bytes a request, 137 MiB for two million. What that
-costs a request is in stock_service/README.md.
+finished request is one row of 72 bytes: 137 MiB for two million. The memory is set aside at the start, and taken from
+the system as it is first written. So nothing is ever moved or enlarged while requests wait. What that costs a request
+is in stock_service/README.md.
 
-The file (``write``) is a ZIP archive that ``numpy.load`` opens: ``stamps.npy``, an array of int64 with a row for each
-request in the order in which they ended and the columns ``COLUMNS``, and ``about.json``: ``format``, ``columns``,
-``methods`` (by the number in the column ``method``; -1 is a method that the service does not have) and ``left_out``. A
-row of zeros is a request that was ending when the file was written.
+The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 
-Left out: what was refused before a thread took it, what the client gave up before it was begun with, grpcio's health
-and reflection services, and every request over ``requests_max``, which alone are counted.
+- ``stamps.npy``  an array of int64: a row for each request, in the order in which they ended, with the columns
+  ``COLUMNS``. A row of zeros is a request that was ending when the file was written.
+- ``about.json``  ``format``, ``columns``, ``methods`` (by the number in the column ``method``; -1 is a method that the
+  service does not have) and ``left_out``.
+
+Left out: what was refused before a thread took it, what the client gave up before it began, and grpcio's health and
+reflection services. Requests over ``requests_max`` are left out too, and only those are counted (``left_out``).
 """
 
 import json

@@ -119,7 +119,7 @@ class MemoryCatalog:
 
 
 class _FirstUse:
-    """The first use of a request id: what it asked, its reply once there is one, and a lock held while it runs."""
+    """The first use of a request id: what it asked, its reply once there is one, a lock that is held while it runs."""
 
     __slots__ = ("content", "reply", "running")
 

@@ -1,7 +1,7 @@
 """The locking strategies: which lock a reader and a writer of one stock must hold.
 
-The catalog's entries are immutable values, replaced whole; a strategy decides who excludes whom while one is read, and
-while one is read, changed and stored. Nothing but that happens under a lock: no I/O, no encoding, no logging.
+The catalog's entries are immutable values, replaced whole. A strategy decides who excludes whom while an entry is read,
+and while one is read, changed and stored. Nothing else happens under a lock: no I/O, no encoding, no logging.
 
 A strategy hands out the lock to hold as a context manager, or None where a reader needs none. All may be used from any
 thread; none is re-entrant. Waits are not bounded: what happens under a lock takes microseconds.
@@ -74,8 +74,8 @@ class ReadWrite:
 class TwoLevel:
     """A reader-writer lock on the map of stocks, and one on each entry.
 
-    The map's lock guards which stocks exist; it is taken first, always for reading here, since stocks neither come nor
-    go while the service runs. An entry's lock guards that entry.
+    The map's lock guards which stocks exist. It is taken first, and only for reading: stocks neither come nor go while
+    the service runs. An entry's lock guards that entry.
     """
 
     def __init__(self, names: Iterable[str]) -> None:

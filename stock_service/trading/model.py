@@ -96,8 +96,10 @@ def dollars(price_cents: int) -> str:
 
 
 def within_reach(amount: Decimal) -> bool:
-    """Whether a finite amount can be computed with: from 10^20 on it is too large for any field, and written as an
-    integer it could fill memory; so could its denominator under 10^-30."""
+    """Whether a finite amount can be computed with: one under 10^20, with no digits finer than 10^-30.
+
+    A larger one fits no field. Written as an integer it could fill memory, and so could the denominator of a finer one.
+    """
     return not amount or (amount.adjusted() < 20 and int(amount.as_tuple().exponent) >= -30)
 
 

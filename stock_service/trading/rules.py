@@ -2,11 +2,11 @@
 
 A catalog makes each of them atomic; the linearizability check uses the same functions as the sequential specification.
 A step gives back the stock that is to stand and how the request ended. The very object it was given means "no commit":
-that is how a catalog tells a refusal from a change (a price set to what it was is a change).
+so a catalog tells a refusal from a change. A price set to what it was is a change.
 
-What needs no stock is checked first (``trade_refusal``, ``update_refusal``), in the specified order: unknown stock,
-then quantity or price, then side; suspension, which needs the stock, comes last. Stocks are built by position, not with
-``dataclasses.replace``: it is under a lock, and three times as fast.
+The specified order of checks is: unknown stock, then quantity or price, then side, then suspension. ``trade_refusal``
+and ``update_refusal`` need no stock. Suspension needs it, and comes last. Stocks are built by position, which is three
+times as fast as ``dataclasses.replace``: this runs under a lock.
 """
 
 from stock_service.trading.model import QUANTITY_MAX, Side, Status, Stock

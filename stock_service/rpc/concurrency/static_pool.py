@@ -4,21 +4,21 @@ What it guarantees:
 
 1. All threads exist when the constructor returns, and none is started later.
 2. Tasks are given to threads in the order in which they were accepted; a thread that must first wake starts later.
-3. ``execute``: no task waits while a thread is asleep; the task is handed to a sleeping thread, and waits only if there
-   is none. A thread that ends a task takes the next one before it sleeps.
-4. ``execute_all``, for tasks that come in a batch: one thread is given the batch, and more are woken only if for
-   ``PATIENCE_S`` no thread took a task, or after ``BATCH_S``. Under the GIL a second thread cannot speed up tasks that
-   only compute, and waking it costs more than such a task. A task that blocks for long delays those behind it by twice
-   ``PATIENCE_S`` at most, tasks that each block for less by ``BATCH_S`` in all. The caller waits meanwhile, so that it
-   does not fight for the GIL with the thread at work.
-5. At most ``queue_limit`` tasks wait while every thread is busy; what is more is refused at once.
+3. ``execute``: a task never waits while a thread sleeps. The task is handed to a sleeping thread, and waits only if
+   there is none. A thread that ends a task takes the next one before it sleeps.
+4. ``execute_all``, for tasks that come in a batch: one thread is given the batch. More are woken if no thread took a
+   task for ``PATIENCE_S``, or after ``BATCH_S``. Under the GIL a second thread cannot speed up tasks that only compute,
+   and waking it costs more than such a task. A task that blocks for long delays those behind it by twice ``PATIENCE_S``
+   at most. Tasks that each block for less delay them by ``BATCH_S`` in all. The caller waits meanwhile, so that it does
+   not fight for the GIL with the thread at work.
+5. At most ``queue_limit`` tasks wait while every thread is busy; any more are refused at once.
 6. A sleeping thread costs no CPU: it waits, without a timeout, for a lock of its own.
-7. The thread that slept last is woken first, so that under light load the same thread, warm in the cache, does it all.
+7. The thread that slept last is woken first. So under light load one thread, warm in the cache, does all the work.
 8. A task that raises is logged; its thread goes on.
 9. After ``stop`` begins nothing is accepted; what was accepted is still run, and then the threads end.
 
-The hand-over to a sleeping thread, and waking the latest sleeper, follow the ideas of trio's thread cache; a lock used
-as a binary semaphore is the cheapest way to sleep that CPython has.
+Handing a task to a sleeping thread, and waking the latest sleeper, are ideas of trio's thread cache. A lock used as a
+binary semaphore is the cheapest way to sleep that CPython has.
 """
 
 import logging
@@ -34,8 +34,8 @@ _log = logging.getLogger(__name__)
 Task = Callable[[], object]
 
 PATIENCE_S = 0.0002
-"""How long a batch may see no task taken until more threads are woken: a dozen requests' work, a fifth of the shortest
-wait for I/O that is worth a thread."""
+"""More threads are woken once no task of a batch was taken for so long. It is the work of a dozen requests, and a fifth
+of the shortest wait for I/O that is worth a thread."""
 
 _PATIENCE_NS = int(PATIENCE_S * 1e9)
 

@@ -1,10 +1,12 @@
 """``submit`` on top of a bare ``execute``, for grpcio.
 
-grpcio asks of an executor a ``submit`` that returns a Future and never raises: one that raises kills grpcio's serving
-thread, and every later call hangs. A Future that has failed is no better for its caller, since grpcio leaves that call
-unanswered. ``maximum_concurrent_rpcs`` keeps an executor from being full, but for a moment: a call counts as ended when
-its Future has its result, which is some microseconds before the thread that gave it can take another task. So here a
-task that finds no room waits for that moment.
+grpcio needs an executor's ``submit`` to return a Future and never raise. A ``submit`` that raises kills grpcio's
+serving thread, and every later call hangs. A failed Future is no better for its caller: grpcio leaves that call
+unanswered.
+
+``maximum_concurrent_rpcs`` keeps an executor from being full, but for a moment. A call counts as ended when its Future
+has its result. The thread that gave the result can take another task some microseconds later. So a task that finds no
+room here waits for that moment.
 """
 
 import time
@@ -17,7 +19,7 @@ from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, Overloaded
 
 ROOM_S = 1.0
-"""How long a task waits for room: only a machine that runs nothing else for so long lets it pass."""
+"""How long a task waits for room, at most; microseconds are usual, and only a machine that stalls lets it pass."""
 
 _RETRY_S = 0.00005
 

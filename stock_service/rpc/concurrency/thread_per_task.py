@@ -14,8 +14,9 @@ _log = logging.getLogger(__name__)
 
 
 class ThreadPerTask:
-    """Runs each task on a thread of its own. Nothing waits: at most ``workers + queue_limit`` threads run at a time,
-    so that it takes as much as a pool of that size and queue would. Safe to use from any thread.
+    """Runs each task on a thread of its own, at once. Safe to use from any thread.
+
+    At most ``workers + queue_limit`` threads run at a time: as many tasks as a pool of that size and queue takes.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:

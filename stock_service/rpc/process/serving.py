@@ -1,9 +1,10 @@
 """The process contract that every server here keeps, whatever its service and transport.
 
-The first line on standard output, once the server listens, is ``ready HOST:PORT``; logs go to standard error. SIGTERM
-or SIGINT: no more connections, idle ones closed at once, what was accepted is finished within ``--grace-s``, exit 0 (1
-if that was too short, or a file could not be written then); a second signal ends the process at once, exit 1, as does a
-failure of the server. A bad option or file: one line, exit 2.
+- The first line on standard output, once the server listens, is ``ready HOST:PORT``; logs go to standard error.
+- SIGTERM or SIGINT: no more connections are taken, idle ones are closed at once, and what was accepted is finished
+  within ``--grace-s``. Then exit 0, or 1 if the time was too short or a file could not be written.
+- A second signal, or a failure of the server: exit 1 at once.
+- A bad option or file: one line, exit 2.
 """
 
 import argparse
@@ -189,8 +190,8 @@ def _check_host(program: str, host: str, insecure: bool) -> None:
     if not loopback and not insecure:
         refuse(
             program,
-            f"--host: got {host!r}, allowed: a loopback address of IPv4 (127.0.0.1, localhost); this server has no TLS "
-            "and no token yet, so that --insecure must say that anyone may reach it",
+            f"--host: got {host!r}, allowed: a loopback address of IPv4 (127.0.0.1, localhost), or any with --insecure; "
+            "this server has no TLS and no token yet, so anyone could use it",
         )
 
 

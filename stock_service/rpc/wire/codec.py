@@ -2,9 +2,8 @@
 
 ``Codec`` is the lean client's, one implementation for each protocol; ``NullAnswers`` a server's that does nothing.
 
-A request is encoded once, before a run; starting it only puts a call's number in, so that what a load costs its sender
-is the same for every protocol but for the protocol itself. Who owns the socket sends what the methods give, in that
-order, and feeds what comes.
+A request is encoded once, before a run; starting it only puts a call's number in. So protocols cost a sender what they
+differ in, and nothing else. Whoever owns the socket sends what the methods give, in that order, and feeds what comes.
 """
 
 from typing import Protocol
@@ -25,8 +24,8 @@ class Codec(Protocol):
     hello: bytes
     """What is to be sent first, once connected; may be empty."""
     preceded: bool
-    """Set where ``feed`` met anything before a whole reply, for which its caller may have been woken, or a reply of no
-    usual form; whoever asks sets it back."""
+    """Set where ``feed`` met something before a whole reply, or a reply of no usual form. Its caller may then have been
+    woken for something else than the reply. Whoever asks sets it back."""
 
     def prepare(self, path: str, payload: bytes) -> Prepared:
         """Encodes a request of the method ``/package.Service/Method``; the codec keeps nothing of it.
@@ -40,8 +39,8 @@ class Codec(Protocol):
     def feed(self, data: bytes) -> list[Reply]:
         """The calls that these bytes completed, in order; a fault is given and not raised.
 
-        Raises Unavailable once the connection can be used no more. Calls that are open then, which are those that were
-        started and neither given nor abandoned, will never be given: their fault is the caller's to record.
+        Raises Unavailable once the connection can be used no more. Calls that are open then (started, neither given nor
+        abandoned) will never be given: the caller records their fault.
         """
 
     def take_outgoing(self) -> bytes:

@@ -4,14 +4,14 @@ A request:   length u32 | call u32 | timeout_ms u32 | method_length u8 | method 
 A reply:     length u32 | call u32 | code u8 | payload
 
 Integers are unsigned and big-endian; ``length`` counts the bytes that follow it. ``call`` is the client's own number
-for a request and comes back in its reply, so that many requests may be under way on one connection and be answered in
-any order. ``timeout_ms`` is how long the client will wait, 0 for ever. ``method`` is the full name,
-``/package.Service/Method``, in UTF-8. ``code`` is 0 and the payload the response message, or one of
-``errors.FaultCode`` and the payload its detail in UTF-8. A fault about the connection and not about one request has
-call 0, which no request may use; the server closes after it.
+for a request and comes back in its reply. So many requests may be under way on one connection, and be answered in any
+order. ``timeout_ms`` is how long the client will wait, 0 for ever. ``method`` is the full name,
+``/package.Service/Method``, in UTF-8. With ``code`` 0 the payload is the response message; else ``code`` is one of
+``errors.FaultCode`` and the payload its detail in UTF-8. A fault about the whole connection has call 0, which no
+request may use; the server closes after it.
 
-A length that no frame has, or that is over the limit, is refused as soon as its four bytes are there: that also turns
-away HTTP and TLS, whose first bytes read as a length of hundreds of megabytes.
+A length that no frame has, or that is over the limit, is refused as soon as its four bytes are there. That also turns
+away HTTP and TLS: their first bytes read as a length of hundreds of megabytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -79,8 +79,8 @@ def encode_reply(call: int, code: int, payload: bytes) -> bytes:
 class FrameDecoder(Generic[Frame]):
     """Cuts a stream into frames, however it was chunked. Holds one frame's bytes and one chunk at most. One thread's.
 
-    Bytes of an unfinished frame are gathered in one buffer until the frame is whole, so that a megabyte sent byte by
-    byte takes a megabyte, and no more copying than one sent at once.
+    Bytes of an unfinished frame are gathered in one buffer until the frame is whole. So a megabyte sent byte by byte
+    takes a megabyte, and no more copying than one sent at once.
     """
 
     __slots__ = ("_buffer", "_cut", "_frame_bytes_max", "_length_min", "_needed", "pending_bytes")

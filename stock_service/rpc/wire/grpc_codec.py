@@ -1,11 +1,11 @@
 """gRPC as the lean client speaks it: unary calls on one HTTP/2 connection, bytes in and out. See ``codec.Codec``.
 
 A request is encoded once, but for its stream's number. A reply comes, nearly always, as HEADERS, DATA and trailers in
-one read, and all but the stream's number and the message is the same as in the reply before: its *shape*. So a reply is
-taken apart by one look-up and a few comparisons. What has no known shape, or comes in pieces, goes the long way through
+one read. All but the stream's number and the message is the same as in the reply before: its *shape*. So a reply is
+taken apart by one look-up and a few comparisons. A reply of no known shape, or in pieces, goes the long way through
 ``rpc/wire/http2_endpoint.py``, and teaches a shape where it can.
 
-A shape holds while header blocks mean the same. We announce a header table of size 0, after which they always do; until
+A shape holds while header blocks mean the same. We announce a header table of size 0, after which they always do. Until
 then, and with a server that keeps a table all the same, ``rpc/wire/header_blocks.py`` says when they do not.
 
 Left out: compression, which is not offered, and refused; metadata; streaming calls; TLS. Protocol: gRPC's
@@ -157,8 +157,8 @@ class GrpcCodec:
     def room(self) -> bool:
         """See ``codec.Codec``. False too while a request waits for the server's flow control.
 
-        Half of the streams that the server allows is left free: grpcio counts a call as open for some time after it
-        has answered it, and refuses what is over.
+        Half of the streams that the server allows is left free. grpcio counts a call as open for some time after its
+        answer, and refuses calls over its limit.
         """
         endpoint = self._endpoint
         allowed = endpoint.streams_max - (endpoint.streams_max >> 1)

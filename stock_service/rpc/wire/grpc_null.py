@@ -1,10 +1,10 @@
 """gRPC as a server speaks it that does nothing: a constant reply to every call, but for its stream's number.
 
-Spoken over bare HTTP/2 (``http2.py``) without TLS: headers are skipped unread, which is allowed as no state of theirs
-is ever needed, and the reply's are literals that enter no table.
+Spoken over bare HTTP/2 (``http2.py``) without TLS. Headers are skipped unread, since nothing here needs their state.
+The reply's headers are literals that enter no table.
 
-Left out: every check of what a client sends; flow control of one stream (a reply is far below the least window, 65,535
-bytes; the connection's is kept).
+Left out: every check of what a client sends, and flow control of one stream: a reply is far below the least window,
+65,535 bytes. The connection's flow control is kept.
 """
 
 from collections.abc import Callable

@@ -1,15 +1,15 @@
 """Header blocks (HPACK, RFC 7541) where nearly all of them are the same: one dictionary look-up by the block's bytes.
 
-What is sent uses the static table and literals without indexing alone, so that a block means the same on every
-connection and is encoded once. What comes is decoded by the library ``hpack``, in order, as the peer's dynamic table
-asks for; but a block that neither used nor changed that table means the same whenever it comes again, so its bytes are
-remembered with what they mean. A peer that was told SETTINGS_HEADER_TABLE_SIZE = 0 sends hardly any other.
+A block that is sent uses only the static table and literals without indexing. So it means the same on every connection,
+and is encoded once. A block that comes is decoded by the library ``hpack``, in order, as the peer's dynamic table
+needs. A block that neither used nor changed that table means the same whenever it comes again. So its bytes are
+remembered with their meaning. A peer that was told SETTINGS_HEADER_TABLE_SIZE = 0 sends hardly any other.
 
-When such a look-up is right: the table is empty, as it was before and after the block was decoded, and its size is
-still the same. (A block may hold fields to be put into a table of size 0: that leaves it empty. Hence the size.)
+Such a look-up is right if the table is empty now and was empty before and after the block was decoded. Its size must
+also be the same still: a block may put fields into a table of size 0, which leaves it empty.
 
-Left out: the fault that RFC 9113, 4.3.1, asks for where a peer's first block after its acknowledgement does not begin
-with the table's new size. Such a peer is understood all the same.
+Left out: a fault of RFC 9113, 4.3.1. A peer's first block after its acknowledgement must begin with the table's new
+size. A peer that does not keep to this is understood all the same.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,8 +38,8 @@ class BlockError(ValueError):
 class BlockReader(Generic[Meaning]):
     """The header blocks that one connection receives, each as what ``parse`` makes of its fields. One thread's.
 
-    ``parse`` is called once for each block that is new; what it gives is given again for the same bytes, and must not
-    be changed. ``list_bytes_max`` bounds what a block may unfold to, counted as RFC 9113, 10.5.1, does.
+    ``parse`` is called once for each new block. Its value is given again for the same bytes, and must not be changed.
+    ``list_bytes_max`` bounds what a block may unfold to, counted as RFC 9113, 10.5.1, does.
     """
 
     __slots__ = ("_decoder", "_known", "_parse", "changes")

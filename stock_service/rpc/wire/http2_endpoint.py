@@ -1,15 +1,17 @@
 """HTTP/2, what both ends of a connection do alike: bytes in, bytes out, no I/O and no clock. Frames: ``http2.py``.
 
-``Endpoint`` takes frames one by one. It answers what concerns the connection alone (SETTINGS, PING, flow control), puts
-header blocks together, takes padding away, and gives the rest, as an ``Event``, to whoever knows the streams. What is
-to be sent gathers in ``outgoing``. Bodies that the peer's windows do not allow yet are held, and go there when they do.
+``Endpoint`` takes frames one by one. It answers what concerns the connection alone: SETTINGS, PING, flow control. It
+puts header blocks together and takes padding away. It gives the rest, as an ``Event``, to whoever knows the streams.
+What is to be sent gathers in ``outgoing``. A body that the peer's windows do not allow yet is held, and goes there when
+they do.
 
-Rules: every peer's fault is an ``Http2Error``, one of a stream too (which the RFC allows, 5.4.1), and ends the
-connection. Nothing that a peer sends makes memory grow without bound: a frame has 16,384 bytes at most, a header block
-and the answers that are due have their limits. Unknown frames, flags and settings are ignored.
+Rules: every fault of a peer is an ``Http2Error`` and ends the connection. The RFC allows that for a stream's fault too
+(5.4.1). Memory is bounded, whatever a peer sends: frames (16,384 bytes), header blocks and the answers that are due
+have limits. Unknown frames, flags and settings are ignored.
 
-Left out: priorities and push; what the peer announces of header tables, since blocks that are sent use none (see
-``header_blocks.py``), and of header lists; whether the peer keeps within the windows it was given.
+Left out: priorities and push. What the peer announces of header lists is ignored; so is what it announces of header
+tables, since blocks that are sent use none (``header_blocks.py``). Whether the peer keeps within its windows is not
+checked.
 """
 
 from collections.abc import Callable
@@ -47,8 +49,8 @@ from stock_service.rpc.wire.http2 import (
 )
 
 STREAMS_UNTOLD = 1
-"""Streams at a time until the peer's SETTINGS have come: the least that it may allow and still be of use. What is over
-it may refuse."""
+"""Streams at a time until the peer's SETTINGS have come. The peer may refuse more; it allows at least one, or it is of
+no use."""
 
 ANSWERS_MAX = 1000
 """PING and SETTINGS answered before ``take_outgoing`` is called again, at most: as many as no honest peer sends."""
@@ -60,8 +62,8 @@ _WINDOW_UPDATE_HEADER = (4 << 8) | WINDOW_UPDATE
 _PAYLOAD_BYTES = {PRIORITY: 5, RST_STREAM: 4, PING: 8, WINDOW_UPDATE: 4}
 
 Event = tuple[int, int, bool, bytes]
-"""What a stream's owner must see: kind, stream, whether the peer ended the stream with it, and what it carries: of
-HEADERS the whole block, of DATA the bytes without padding, of any other the payload. GOAWAY has stream 0."""
+"""What a stream's owner must see: kind, stream, whether the peer ended the stream with it, and what it carries. HEADERS
+carries the whole block, DATA the bytes without padding, any other its payload. GOAWAY has stream 0."""
 
 
 class _Held:

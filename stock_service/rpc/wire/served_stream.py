@@ -48,9 +48,9 @@ class Overdue(Enum):
 
     NOTHING = auto()
     REQUEST = auto()
-    """One that is half there; the stream is ending, and the server is to say so."""
+    """A request that is half there; the stream is ending, and the server is to say so."""
     REPLY = auto()
-    """One that the client does not take."""
+    """A reply that the client does not take."""
     IDLE = auto()
 
 
@@ -174,7 +174,7 @@ class ServedStream:
             self._blocked_ns = now_ns
 
     def end(self) -> None:
-        """Nothing is read any more; what came is answered."""
+        """Stops reading; what came is answered."""
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING
 
@@ -203,7 +203,7 @@ class ServedStream:
         return Overdue.NOTHING
 
     def _end_with(self, detail: str) -> None:
-        """Has nothing read any more, and this fault said when all before it is answered."""
+        """Stops reading, and keeps this fault to be said once all before it is answered."""
         self._last_words = encode_reply(0, FaultCode.INVALID_ARGUMENT, detail.encode())
         self.state = ENDING
 
