@@ -104,9 +104,14 @@ def test_a_command_that_judges_nothing_loads_no_statistics() -> None:
 
 
 @pytest.mark.slow
-def test_the_lean_client_loads_no_grpcio() -> None:
-    """It speaks gRPC itself: the library's threads and memory would be counted as the load's."""
-    codec = "stock_service.rpc.transports.load('grpc').codec(('a', 1), 1.0)"
-    program = f"import sys, clients.load.run.client_process, stock_service; {codec}; print('grpc' in sys.modules)"
+def test_only_the_librarys_client_loads_grpcio_and_before_it_connects() -> None:
+    """The lean one speaks gRPC itself. Loading takes some 50 ms, which no connection's time may have in it."""
+    program = (
+        "import sys\nfrom clients.load.run import client_process\nfrom clients.load.plan.load_plan import LoadPlan\n"
+        "for kind in ('lean', 'library'):\n"
+        "    plan = LoadPlan('grpc', ('a', 1), 1, {'lookup': 1.0}, ('A',), 0, 1, client=kind)\n"
+        "    client_process.connecting(plan)\n"
+        "    print('grpc' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert done.stdout == "False\nTrue\n"

@@ -16,7 +16,7 @@ from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
 from clients.load.plan.workload import Request, Workload
 from clients.load.run.fleet import allow_descriptors
-from clients.load.run.turn_client import connected
+from clients.load.send.lean import connecting
 from experiments.design.alone import Alone, LoneServer
 from experiments.measure.apart import Kept
 from experiments.measure.bench import Bench, server_command
@@ -85,14 +85,14 @@ class _Held:
     """Connections that nobody sends on. Whoever made it closes it."""
 
     def __init__(self, plan: LoadPlan, requests: Iterator[Request]) -> None:
-        self._plan = plan
+        self._connect = connecting(plan)
         self._requests = requests
         self._connections: list[Connection] = []
 
     def grow(self, to: int) -> None:
         """Holds so many, one call answered on each. Raises a Fault."""
         while len(self._connections) < to:
-            connection = connected(self._plan, CALL_S)
+            connection = self._connect(CALL_S)
             self._connections.append(connection)
             request = next(self._requests)
             outcome = request.check(connection.call(request.path, request.payload, CALL_S))

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, MutableSequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from typing import Protocol
 
@@ -29,9 +28,8 @@ from clients.load.record.records import Deadline, Window
 from clients.load.run import priority
 from clients.load.send.driver import Driver, Surroundings
 from clients.load.send.lanes import Lanes
-from clients.load.send.lean import lean_codec, lean_connect
+from clients.load.send.lean import connecting, lean_codec
 from stock_service.rpc.errors import Fault
-from stock_service.rpc.transports import load
 
 READY = "ready"
 """What a client sends first: it stands at the barrier."""
@@ -183,13 +181,12 @@ def _load(plan: LoadPlan, client: int, stopping: Stopping, progress: MutableSequ
         due_ns = _due_ns(plan, client, plan.clients)
         codec = lean_codec(plan.transport, plan.address, plan.timeout_s)
         return _Multiplexed(Lanes(plan.address, codec, workload, drawn, around, due_ns), stopping)
-    per_request = plan.connection == "per-request"
-    return _Threads(
-        [
-            Driver(workload.requests(client, number), _around(plan, client, number, deadline, progress), per_request)
-            for number in numbers
-        ]
-    )
+    connect, per_request = connecting(plan), plan.connection == "per-request"
+    drivers = []
+    for number in numbers:
+        around = _around(plan, client, number, deadline, progress)
+        drivers.append(Driver(workload.requests(client, number), connect, around, per_request))
+    return _Threads(drivers)
 
 
 def _around(
@@ -197,13 +194,8 @@ def _around(
 ) -> Surroundings:
     """What a connection's driver is given; connections of all clients are numbered through."""
     place = client * plan.connections_per_client + number
-    if plan.client == "lean":
-        connect = lean_connect(plan.transport, plan.address, plan.timeout_s)
-    else:
-        connect = partial(load(plan.transport).connect, plan.address)
     part = number * plan.clients + client  # so that each client's parts together are constant where the whole is
     return Surroundings(
-        connect,
         deadline,
         plan.timeout_s,
         plan.records_max,

@@ -1,8 +1,8 @@
 """One client process of a cold run: connects, makes its calls one after the other, says what it saw, and ends.
 
-The process is forked from one that has the modules loaded, so that no import is in any time here; nothing else was done
-before, neither by the transport's library nor by the interpreter's caches of this code. Requests are drawn and encoded
-before the connection is made. Garbage collection is off, as in every load client here.
+The process is forked from one that has the modules loaded, and loads the transport's own library first. So no import is
+in any time here. Nothing else was done before: neither the library nor the interpreter's caches of this code are warm.
+Requests are drawn and encoded before the connection is made. Garbage collection is off, as in every load client here.
 """
 
 import time
@@ -14,7 +14,7 @@ from clients.load.plan.workload import Workload
 from clients.load.record.cold_run import ColdRun
 from clients.load.record.records import Records
 from clients.load.run.client_process import settle
-from clients.load.run.turn_client import connected
+from clients.load.send.lean import connecting
 from stock_service.rpc.errors import Fault
 
 
@@ -34,8 +34,9 @@ def run_cold_client(plan: LoadPlan, calls: int, pipe: Pipe) -> None:
 def cold_run(plan: LoadPlan, calls: int) -> ColdRun:
     """Connects, and makes so many calls. Blocks until the last is answered. Raises the Fault of connecting."""
     requests, records, clock_ns = Workload(plan).requests(0, 0), Records(), time.perf_counter_ns
+    connect = connecting(plan)
     began_ns = clock_ns()
-    connection = connected(plan, plan.timeout_s)
+    connection = connect(plan.timeout_s)
     connect_ns = clock_ns() - began_ns
     call, timeout_s = connection.call, plan.timeout_s
     append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append

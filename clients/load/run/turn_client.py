@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, MutableSequence, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from typing import Protocol
 
@@ -25,10 +24,10 @@ from clients.load.run.client_process import settle
 from clients.load.run.turn_lines import Line, lines
 from clients.load.send.driver import Surroundings
 from clients.load.send.lanes import Lanes
-from clients.load.send.lean import lean_codec, lean_connect
+from clients.load.send.lean import connecting, lean_codec
 from clients.load.send.turns import Blocking, Board, Multiplexed, Sender, wait_until
 from stock_service.rpc.errors import Fault
-from stock_service.rpc.transports import Connection, load
+from stock_service.rpc.transports import Connection
 
 CONNECTED = "connected"
 """What a process sends first: it has all its connections."""
@@ -165,7 +164,6 @@ def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -
     workloads = {place: Workload(loads[place].plan) for place in line.loads}
     if line.multiplexed:
         around = Surroundings(
-            connect=lambda _: _refuse(),
             deadline=Deadline(_FOREVER),
             timeout_s=plan.timeout_s,
             records_max=_FOREVER,
@@ -181,26 +179,16 @@ def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -
         lanes = Lanes(plan.address, codec, workloads[first], drawn[first], around)
         requests = {place: lanes.sequences(workloads[place], drawn[place]) for place in line.loads}
         return (Multiplexed(lanes, requests, board),)
+    connect = connecting(plan)
     return tuple(
         Blocking(
-            partial(connected, plan),
+            connect,
             {place: workload.requests(client, number) for place, workload in workloads.items()},
             plan.timeout_s,
             board,
         )
         for number in range(line.senders)
     )
-
-
-def connected(plan: LoadPlan, timeout_s: float) -> Connection:
-    """A connection by the plan's kind of client. Blocks for ``timeout_s`` at most; raises a Fault."""
-    if plan.client == "lean":
-        return lean_connect(plan.transport, plan.address, plan.timeout_s)(timeout_s)
-    return load(plan.transport).connect(plan.address, timeout_s)
-
-
-def _refuse() -> Connection:
-    raise AssertionError("lanes connect by themselves")
 
 
 class Updater:
@@ -229,7 +217,7 @@ class Updater:
     def open(self) -> None:
         """See ``Part.open``."""
         for number, plan in self._plans.items():
-            self._connections[number] = connected(plan, plan.timeout_s)
+            self._connections[number] = connecting(plan)(plan.timeout_s)
         for place in self._line_of:
             self._left_ns[place] = self._pause_ns(place)
 

@@ -46,10 +46,8 @@ STARVED_NS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a driver is given from outside, so that tests need neither a server nor a clock."""
+    """What a sender is given from outside, so that tests need no clock."""
 
-    connect: Callable[[float], Connection]
-    """Makes a connection within so many seconds, or raises a Fault."""
     deadline: Deadline
     timeout_s: float
     records_max: int
@@ -116,9 +114,17 @@ class Pace:
 class Driver:
     """One kept connection, or with ``per_request`` a new one for each. One thread's; whoever made it closes it."""
 
-    def __init__(self, requests: Iterator[Request], surroundings: Surroundings, per_request: bool = False) -> None:
+    def __init__(
+        self,
+        requests: Iterator[Request],
+        connect: Callable[[float], Connection],
+        surroundings: Surroundings,
+        per_request: bool = False,
+    ) -> None:
+        """``connect`` makes a connection within so many seconds, or raises a Fault."""
         self.records = Records()
         self._requests = requests
+        self._new_connection = connect
         self._around = surroundings
         self._per_request = per_request
         self._connection: Connection | None = None
@@ -129,7 +135,7 @@ class Driver:
     def connect(self) -> None:
         """Makes the connection, or sees that one can be made. Raises a Fault."""
         if self._per_request:
-            self._around.connect(self._around.timeout_s).close()
+            self._new_connection(self._around.timeout_s).close()
         else:
             self._connect(self._around.timeout_s)
         if self._around.due_ns is not None:
@@ -248,7 +254,7 @@ class Driver:
         """A call, and connecting before it. The connection is left open, so that closing it is in no time."""
         clock_ns = self._around.clock_ns
         began_ns = clock_ns()
-        self._connection = self._around.connect(timeout_s)
+        self._connection = self._new_connection(timeout_s)
         connected_ns = clock_ns()
         reply = self._connection.call(path, payload, max(0.001, timeout_s - (connected_ns - began_ns) / 1e9))
         self.records.note_connect(began_ns, connected_ns)
@@ -256,6 +262,6 @@ class Driver:
 
     def _connect(self, timeout_s: float) -> None:
         began_ns = self._around.clock_ns()
-        self._connection = self._around.connect(timeout_s)
+        self._connection = self._new_connection(timeout_s)
         self._unused = True
         self.records.note_connect(began_ns, self._around.clock_ns())

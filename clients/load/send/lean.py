@@ -1,4 +1,4 @@
-"""The lean client of each transport: the codec that the transport brings, and a blocking connection on it."""
+"""A load's kinds of client on each transport: the lean one, from the codec that the transport brings, or its own."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,13 +22,16 @@ def lean_codec(transport: str, address: Address, timeout_s: float) -> Callable[[
     return cast(Callable[[], Codec], partial(known.codec, address, timeout_s))
 
 
-def lean_connect(transport: str, address: Address, timeout_s: float) -> Callable[[float], Connection]:
-    """What makes a connection within the seconds that it is given; blocks for these at most, and raises a Fault.
+def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
+    """What makes a connection by the plan's kind of client; loads that client's library, if it has one.
 
-    ``timeout_s`` is told to the server with each request, however long connecting may take. Raises as ``lean_codec``.
+    The function is given its timeout in seconds. It blocks for so long at most, and raises a Fault. The lean client
+    tells the server the plan's timeout with each request, however long connecting may take. Raises as ``lean_codec``.
     """
-    codec = lean_codec(transport, address, timeout_s)
-    return lambda within_s: connect(address, within_s, codec)
+    if plan.client == "library":
+        return partial(load(plan.transport).connect, plan.address)
+    codec = lean_codec(plan.transport, plan.address, plan.timeout_s)
+    return partial(connect, plan.address, codec_factory=codec)
 
 
 def check(plan: LoadPlan) -> None:

@@ -190,8 +190,8 @@ def _check_host(program: str, host: str, insecure: bool) -> None:
     if not loopback and not insecure:
         refuse(
             program,
-            f"--host: got {host!r}, allowed: a loopback address of IPv4 (127.0.0.1, localhost), or any with --insecure; "
-            "this server has no TLS and no token yet, so anyone could use it",
+            f"--host: got {host!r}, allowed: a loopback address of IPv4 (127.0.0.1, localhost), or any with "
+            "--insecure: this server has no TLS and no token yet, so anyone could use it",
         )
 
 

@@ -35,11 +35,13 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     return GrpcServer(service, executor, options)
 
 
-def connect(address: Address, timeout_s: float) -> Connection:
-    """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
-    from stock_service.rpc.transports.grpc_sync import client
+def __getattr__(name: str) -> Callable[[Address, float], Connection]:
+    """``connect``, of ``client.py``. Asking for it loads grpcio, so that no connection's time has that in it."""
+    if name != "connect":
+        raise AttributeError(name)
+    from stock_service.rpc.transports.grpc_sync.client import connect
 
-    return client.connect(address, timeout_s)
+    return connect
 
 
 def codec(address: Address, timeout_s: float) -> Codec:

@@ -53,10 +53,9 @@ class Bench:
         self.interrupt_in_pause_after_ns: int | None = None
         """A pause longer than this sets the deadline to 0."""
 
-    def surroundings(self, records_max: int = 10_000) -> Surroundings:
-        """For a driver."""
-        return Surroundings(
-            self.connect,
+    def driver(self, per_request: bool = False, records_max: int = 10_000) -> Driver:
+        """A driver of Lookups in these surroundings."""
+        around = Surroundings(
             self.deadline,
             0.5,
             records_max,
@@ -67,6 +66,7 @@ class Bench:
             due_ns=None if self._due_ns is None else self._schedule,
             spin_ns=50,
         )
+        return Driver(requests(), self.connect, around, per_request)
 
     def _schedule(self, start_ns: int) -> Iterator[int]:
         assert self._due_ns is not None
@@ -101,7 +101,7 @@ class Bench:
 
 def driven(per_request: bool, bench: Bench) -> Driver:
     """A driver that has run until the bench's deadline."""
-    driver = Driver(requests(), bench.surroundings(), per_request)
+    driver = bench.driver(per_request)
     driver.connect()
     assert driver.first_call(DAY_NS)
     assert not driver.drive()

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
-import pytest
-
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.workload import Workload
 from clients.load.record.records import Deadline
@@ -45,7 +43,6 @@ def lanes(
     """So many connections, with an hour to run; with ``due_ns``, an open loop of these moments after its start."""
     workload = Workload(plan)
     around = Surroundings(
-        lambda _: pytest.fail("lanes connect by themselves"),
         deadline or Deadline(time.perf_counter_ns() + HOUR_NS),
         timeout_s,
         records_max,

@@ -5,7 +5,7 @@ from itertools import islice, pairwise
 import pytest
 
 from clients.load.plan.outcomes import FAULT_FIRST, INVALID_REPLY
-from clients.load.send.driver import BLOCK, PAUSE_S, Driver
+from clients.load.send.driver import BLOCK, PAUSE_S
 from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode, Overloaded, Unavailable
 from stock_service.rpc.transports import Connection
 from stock_service.trading.model import Status
@@ -56,7 +56,7 @@ def test_it_sends_what_was_drawn(per_request: bool) -> None:
 def test_it_stops_to_have_its_records_folded() -> None:
     """At the bound, to within a block; and goes on afterwards."""
     bench = Bench(calls=1000)
-    driver = Driver(requests(), bench.surroundings(records_max=100))
+    driver = bench.driver(records_max=100)
     driver.connect()
     assert driver.first_call(DAY_NS)
     assert driver.drive()
@@ -113,7 +113,7 @@ def test_failed_attempts_to_connect_are_counted_and_spaced() -> None:
         raise Unavailable("refused")
 
     bench._connect = connect
-    driver = Driver(requests(), bench.surroundings())
+    driver = bench.driver()
     driver.connect()
     assert driver.first_call(DAY_NS)
     assert not driver.drive()
@@ -131,7 +131,7 @@ def test_a_server_that_is_not_there_is_the_callers_to_know(per_request: bool) ->
     def refused() -> Connection:
         raise Unavailable("refused")
 
-    driver = Driver(requests(), Bench(calls=1, connect=refused).surroundings(), per_request)
+    driver = Bench(calls=1, connect=refused).driver(per_request)
     with pytest.raises(Unavailable):
         driver.connect()
 
@@ -150,7 +150,7 @@ def test_a_first_call_waits_until_the_run_ends_and_is_no_error(per_request: bool
             raise DeadlineExceeded("never taken up")
 
     bench._connect = lambda: Starving(service())
-    driver = Driver(requests(), bench.surroundings(), per_request)
+    driver = bench.driver(per_request)
     driver.connect()
     assert not driver.first_call(end_ns)
     assert waited_s[0] == pytest.approx(1000, rel=0.01)
@@ -161,7 +161,7 @@ def test_a_first_call_that_faults_is_an_error_and_the_next_is_the_first() -> Non
     """A refusal is not starvation."""
     connections = iter([CannedConnection([Overloaded("full")]), CannedConnection([b"\xff"])])
     bench = Bench(calls=10, connect=lambda: next(connections))
-    driver = Driver(requests(), bench.surroundings())
+    driver = bench.driver()
     driver.connect()
     assert driver.first_call(DAY_NS)
     assert list(driver.records.outcomes) == [FAULT_FIRST + FaultCode.RESOURCE_EXHAUSTED, INVALID_REPLY]
@@ -181,7 +181,7 @@ def test_a_first_call_that_fails_on_a_connection_made_anew_is_marked() -> None:
         return made
 
     bench._connect = connect
-    driver = Driver(requests(), bench.surroundings())
+    driver = bench.driver()
     driver.connect()
     assert driver.first_call(DAY_NS)
     assert not driver.drive()
@@ -202,7 +202,7 @@ def test_nothing_is_sent_after_the_deadline(per_request: bool) -> None:
     """Not even the first call."""
     bench = Bench(calls=10)
     bench.deadline.ns = 0
-    driver = Driver(requests(), bench.surroundings(), per_request)
+    driver = bench.driver(per_request)
     driver.connect()
     assert not driver.first_call(DAY_NS)
     assert not driver.drive()

@@ -7,7 +7,7 @@ from clients.load.send.driver import LATE_NS, PAUSE_S, Driver
 from stock_service.rpc.errors import DeadlineExceeded, FaultCode, Unavailable
 from stock_service.trading.model import Status
 from tests.unit.clients.fakes import CannedConnection, FakeConnection, service
-from tests.unit.clients.load.send.driver_bench import DAY_NS, EACH, Bench, requests
+from tests.unit.clients.load.send.driver_bench import DAY_NS, EACH, Bench
 
 OK = int(Status.OK)
 UNAVAILABLE = FAULT_FIRST + FaultCode.UNAVAILABLE
@@ -21,7 +21,7 @@ NEVER = 10**6
 
 def started(per_request: bool, bench: Bench) -> tuple[Driver, int]:
     """A driver whose first call is done, and the moment of its schedule's start, to within a look at the clock."""
-    driver = Driver(requests(), bench.surroundings(), per_request)
+    driver = bench.driver(per_request)
     driver.connect()
     start_ns = bench.clock.now_ns
     assert driver.first_call(DAY_NS)
@@ -102,7 +102,7 @@ def test_an_interrupt_ends_the_wait(per_request: bool) -> None:
 def test_it_stops_to_have_its_records_folded(per_request: bool) -> None:
     """At the bound, to within a block; the moments go on where they were."""
     bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 200)])
-    driver = Driver(requests(), bench.surroundings(records_max=50), per_request)
+    driver = bench.driver(per_request, records_max=50)
     driver.connect()
     start_ns = bench.clock.now_ns
     assert driver.first_call(DAY_NS)
@@ -171,7 +171,7 @@ def test_the_schedule_of_a_starved_connection_is_written_off() -> None:
             raise DeadlineExceeded("never taken up")
 
     bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS, 10**12], connect=lambda: Starving([]))
-    driver = Driver(requests(), bench.surroundings())
+    driver = bench.driver()
     driver.connect()
     bench.deadline.ns = 10**11
     assert not driver.first_call(10**11)
@@ -189,6 +189,6 @@ def test_what_was_due_and_not_sent_is_counted_where_the_run_was_interrupted(per_
     assert not driver.drive()
     assert driver.unsent(start_ns + 3 * LONG_NS + 5) == 3
     assert len(driver.records.outcomes) == 1
-    closed = Driver(requests(), Bench(NEVER).surroundings(), per_request)
+    closed = Bench(NEVER).driver(per_request)
     closed.connect()
     assert closed.unsent(DAY_NS) == 0
