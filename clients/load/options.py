@@ -7,7 +7,6 @@ from pathlib import Path
 
 from clients.connecting import FAULT_EXIT, add_options, server_address
 from clients.load.output import is_stream
-from clients.load.plan.calls import called
 from clients.load.plan.load_plan import (
     CHOICES,
     CLIENT_KINDS,
@@ -201,6 +200,8 @@ def request_types(options: argparse.Namespace) -> tuple[RequestType, ...]:
     """What ``--call`` sends. May ask the server, and so block. Raises UsageError and Fault."""
     if options.call is None:
         return ()
+    from clients.load.plan.calls import called  # which loads grpcio: a fifth of the program's start
+
     return (called(server_address(options), options.call, options.data or "{}", options.proto, options.timeout_s),)
 
 

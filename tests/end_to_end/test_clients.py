@@ -13,12 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from clients import trader
+from clients import price_updater, trader
+from clients.load import command
+from clients.load.plan.load_plan import CLIENT_KINDS
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.transports import load
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from tests.conformance.running import until
 from tests.end_to_end.process import ROOT, STARTS, Running, Server, run
+from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
 
@@ -102,35 +105,48 @@ def test_no_server_is_one_line_and_exit_code_3(program: str, transport: str) -> 
     assert f"start a server: python -m stock_service serve --transport {transport}" in lines[0]
 
 
+PROGRAMS = {"clients.trader": trader.main, "clients.price_updater": price_updater.main, "clients.load": command.main}
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["clients.trader", "lookup"], "NAME"),
-        (["clients.trader", "trade", "A", "1", "hold"], "'hold'"),
-        (["clients.trader", "trade", "A", "many", "buy"], "'many'"),
-        (["clients.trader", "update", "A", "cheap"], "'cheap'"),
-        (["clients.trader", "update", "A", "1e999999"], "'1e999999'"),
-        (["clients.trader", "update", "A", "1.234"], "'1.234', allowed: dollars with at most two decimals"),
-        (["clients.trader", "--address", "here"], "'here'"),
-        (["clients.trader", "--transport", "http"], "'http'"),
-        (["clients.trader", "--requests", "0"], "'0'"),
-        (["clients.price_updater", "--interval-s", "0"], "'0'"),
-        (["clients.price_updater", "--stocks", ""], "''"),
-        (["clients.load", "--clients", "0"], "'0'"),
-        (["clients.load", "--mix", "sell=1"], "'sell=1'"),
-        (["clients.load", "--json", "no/such/folder/file"], "no/such/folder/file"),
-        (["clients.load", "--rate-hz", "0"], "'0'"),
-        (["clients.load", "--fail-if", "p99>"], "'p99>'"),
-        (["clients.load", "--find-rate"], "--p99-ms"),
+        ("clients.trader lookup", "NAME"),
+        ("clients.trader trade A 1 hold", "'hold'"),
+        ("clients.trader trade A many buy", "'many'"),
+        ("clients.trader update A cheap", "'cheap'"),
+        ("clients.trader update A 1e999999", "'1e999999'"),
+        ("clients.trader update A 1.234", "'1.234', allowed: dollars with at most two decimals"),
+        ("clients.trader --address here", "'here'"),
+        ("clients.trader --transport http", "'http'"),
+        ("clients.trader --requests 0", "'0'"),
+        ("clients.price_updater --interval-s 0", "'0'"),
+        ("clients.price_updater --stocks \a", "'\\x07'"),
+        ("clients.load --clients 0", "'0'"),
+        ("clients.load --mix sell=1", "'sell=1'"),
+        ("clients.load --json no/such/folder/file", "no/such/folder/file"),
+        ("clients.load --rate-hz 0", "'0'"),
+        ("clients.load --fail-if p99>", "'p99>'"),
+        ("clients.load --find-rate", "--p99-ms"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_bad_usage_is_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
+def test_bad_usage_is_one_line_and_exit_code_2(arguments: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The line names what was given; nothing is sent."""
-    ended = run(*arguments)
-    assert (ended.code, ended.stdout) == (2, ""), ended.stderr
-    assert said in ended.error
-    assert ended.error.startswith(f"python -m {arguments[0]}")
+    program, *words = arguments.split(" ")
+    with pytest.raises(SystemExit, match="2"):
+        PROGRAMS[program](words)
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert said in printed.err
+    assert printed.err.startswith(f"python -m {program}")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_program_exits_so(program: str) -> None:
+    """As a process: one line on standard error and exit code 2 for an option that there is none of."""
+    ended = run(program, "--nope")
+    assert (ended.code, ended.stdout) == (2, "")
+    assert ended.error.startswith(f"python -m {program}")
 
 
 def test_a_session_is_the_same_on_both_transports(capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,9 +184,9 @@ def test_the_price_updater_says_what_was_not_done(served: Served) -> None:
     assert ended.stderr.endswith("the server does not have these stocks; give its own with --stocks\n")
 
 
-@pytest.mark.parametrize("loop", [(), ("--rate-hz", "60")], ids=["closed", "open"])
-@pytest.mark.parametrize("client", ["lean", "library"])
-@pytest.mark.parametrize("connection", ["kept-alive", "per-request"])
+@pytest.mark.parametrize(
+    ("connection", "client", "loop"), half(("kept-alive", "per-request"), CLIENT_KINDS, ((), ("--rate-hz", "60")))
+)
 def test_the_load_client_runs_and_reports(
     served: Served, tmp_path: Path, connection: str, client: str, loop: tuple[str, ...]
 ) -> None:

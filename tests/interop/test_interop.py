@@ -97,7 +97,7 @@ def test_a_client_generated_in_go(server: str, tool: Tool, go: Callable[..., str
     lines = go(module, "run", ".", server, "MenhirCo", "12").splitlines()
 
     host, port = server.split(":")
-    with closing(grpc_sync.connect((host, int(port)), timeout_s=10)) as connection:
+    with closing(grpc_sync.connect((host, int(port)), 10)) as connection:
         request = stock_pb2.LookupRequest(name="MenhirCo").SerializeToString()
         ours = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, request, timeout_s=10))
     now = f"lookup {stock_pb2.Status.Name(ours.status)} {ours.price_cents} {ours.volume} {ours.sequence}"

@@ -200,13 +200,20 @@ def test_the_run_is_watched_phase_by_phase() -> None:
     assert seen[-1].requests > 0
 
 
-def at_measuring(act: Callable[[], None]) -> fleet.Watch:
-    """Does something once, when the window begins."""
-    done: list[bool] = []
+ANSWERED = 150
+"""More than eight connections answer between two signs of progress: of so many some were sent in the window."""
+
+
+def at_measuring(act: Callable[[], None], often: bool = False) -> fleet.Watch:
+    """Does something once requests of the window are seen to be answered; ``often``: and at every later look."""
+    began: list[int] = []
+    acted: list[bool] = []
 
     def watch(progress: Progress) -> None:
-        if progress.phase == "measuring" and progress.elapsed_s > 0.2 and not done:
-            done.append(True)
+        if progress.phase == "measuring":
+            began.append(progress.requests)
+        if (acted and often) or (began and not acted and progress.requests >= began[0] + ANSWERED):
+            acted.append(True)
             act()
 
     return watch
@@ -238,14 +245,18 @@ def test_ctrl_c_is_kept_in_every_phase_and_as_often_as_it_comes(phase: str) -> N
     """The signal itself, again and again: the run ends early, with what was measured; no process is left."""
     pressed: list[str] = []
 
-    def press(progress: Progress) -> None:
-        if pressed or (progress.phase == phase and (phase != "measuring" or progress.elapsed_s > 0.3)):
-            pressed.append(progress.phase)
-            os.kill(os.getpid(), signal.SIGINT)
+    def press() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
 
+    def press_in_phase(progress: Progress) -> None:
+        if pressed or progress.phase == phase:
+            pressed.append(progress.phase)
+            press()
+
+    watch = at_measuring(press, often=True) if phase == "measuring" else press_in_phase
     with serving("sockets") as where:
         duration_s = 0.3 if phase == "finishing" else 30.0
-        result = fleet.run(_plan("sockets", where, connections_per_client=3, duration_s=duration_s), press)
+        result = fleet.run(_plan("sockets", where, connections_per_client=3, duration_s=duration_s), watch)
     assert result.interrupted
     assert result.errors == {}
     assert result.began == result.recorded
@@ -266,7 +277,7 @@ def test_clients_do_not_get_ctrl_c() -> None:
             blocked.append(int(mask.split()[1], 16) >> (signal.SIGINT - 1) & 1)
 
     with serving("sockets") as where:
-        fleet.run(_plan("sockets", where), at_measuring(look))
+        fleet.run(_plan("sockets", where, duration_s=1.0), at_measuring(look))
     assert blocked == [1, 1, 1]
 
 
@@ -316,7 +327,7 @@ def test_an_interrupt_does_not_wait_for_starved_clients() -> None:
 def test_a_client_that_dies_is_counted_as_lost() -> None:
     """The run goes on without it, and says so among the errors."""
     with serving("sockets") as where:
-        plan = _plan("sockets", where, duration_s=0.6)
+        plan = _plan("sockets", where, duration_s=1.0)
         result = fleet.run(plan, at_measuring(lambda: os.kill(client_pids()[0], signal.SIGKILL)))
     assert result.errors == {CLIENT_LOST: 1}
     assert (result.started_clients, result.starved_clients) == (2, 1)
@@ -331,7 +342,7 @@ def test_a_server_that_goes_away_leaves_errors() -> None:
     def stop() -> None:
         doomed.stop(0.0)
 
-    result = fleet.run(_plan("sockets", doomed.address, duration_s=0.6), at_measuring(stop))
+    result = fleet.run(_plan("sockets", doomed.address, duration_s=1.0), at_measuring(stop))
     pool.stop(1.0)
     assert result.errors.keys() == {"unavailable"}
     assert result.requests[ALL].count > 0
@@ -347,7 +358,7 @@ def test_clients_keep_to_their_cores() -> None:
         seen.extend(psutil.Process(pid).cpu_affinity() for pid in client_pids())
 
     with serving("sockets") as where:
-        result = fleet.run(_plan("sockets", where, cpus=(core,), duration_s=0.4), at_measuring(look))
+        result = fleet.run(_plan("sockets", where, cpus=(core,), duration_s=1.0), at_measuring(look))
         anywhere = fleet.run(_plan("sockets", where, duration_s=0.1))
     assert seen == [[core], [core]]
     assert (result.cores, anywhere.cores) == (1, len(os.sched_getaffinity(0)))

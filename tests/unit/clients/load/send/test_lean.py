@@ -1,5 +1,7 @@
 """The lean client's connections by transport: what they tell the server."""
 
+from contextlib import closing
+
 import pytest
 
 from clients.load.plan.load_plan import LoadPlan
