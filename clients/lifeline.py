@@ -1,9 +1,9 @@
-"""Programs that end with whoever started them, however that ends: one killed by SIGKILL can stop nothing itself.
+"""Programs that end when their starter ends, even by SIGKILL, after which it can stop nothing itself.
 
 On Linux the kernel kills a process whose parent is gone, if the process has asked for it (``PR_SET_PDEATHSIG`` in
-prctl(2)). So whoever starts a program starts this file. It asks, and then becomes the program: execve(2) keeps the
-wish, the process and its cores. That does for a program in any language and takes some 20 ms. A program that somebody
-starts by hand is not tied.
+prctl(2)). So a starter starts this file instead of the program. It asks, and then becomes the program: execve(2) keeps
+the wish, the process and its cores. That works for a program in any language, and takes some 20 ms. A program that
+somebody starts by hand is not tied.
 
 The kernel looks at the *thread* that started a program. Start programs from a thread that outlives them.
 

@@ -1,10 +1,13 @@
 """Replies read off the wire and checked, each against what its method may answer.
 
-A function takes a reply's bytes and gives the decoded message. It raises InternalFault, with what is wrong, for three
-things: bytes that do not decode; a status that the method never gives; values that do not go with the status, such as a
-refusal with a commit number. ``request_id`` replays are no exception: they repeat a valid reply.
+A function takes a reply's bytes and gives the decoded message. It raises InternalFault, which says what is wrong:
 
-Left out: whether the reply is the right one for the state of the catalog; that needs a history.
+- bytes that do not decode;
+- a status that the method never gives;
+- values that do not go with the status, such as a refusal with a commit number.
+
+A reply to a repeated ``request_id`` passes: it repeats a valid reply. Left out: whether the reply is the right one for
+the state of the catalog; that needs a history.
 """
 
 from google.protobuf.message import DecodeError

@@ -42,8 +42,8 @@ PROBE_S = 1.0
 """How long the first connection may take; one that is not refused until then is left to the clients."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
-"""A trial fails whose 99th percentile of lateness is over this, and over this share of its median time. Why sends are
-late cannot be told: the client was too slow, or the server kept all calls that its connections have room for."""
+"""A trial fails whose 99th percentile of lateness is over this, and over this share of its median time. Either the
+client was too slow, or the server left the connections no room for more calls: lateness does not tell which."""
 
 KEPT_UP = 0.99
 """A trial whose window saw fewer replies than this share of what was due in it fails: the server fell behind."""
@@ -52,7 +52,7 @@ LATE = (
     "sent late: try more --clients, --cpus of their own or a quieter machine; "
     "if the server had no room for more calls, more --connections-per-client"
 )
-"""What requests were where the client was the limit, and what to try."""
+"""What is said of requests where the client was the limit, and what to try."""
 
 UNKEPT_WHY = "allow more with --p99-ms, even out single pauses with --duration-s, or use a quieter machine"
 """What to try where the server itself kept no limit."""
@@ -204,7 +204,7 @@ def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
 def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
     """A line for every limit that a run did not keep, and one where its load was not the one asked for.
 
-    A limit that is kept under another load is not shown to be kept under this one, whoever made it another."""
+    A limit that another load keeps is not shown to be kept under this one, whatever made the load another."""
     for line in broken(limits, result):
         yield f"--fail-if {line}"
     if limits and result.off_schedule is not None:

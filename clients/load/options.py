@@ -54,8 +54,8 @@ EXITS = {
     ERROR_EXIT: "requests ended in errors",
     USAGE_EXIT: "a bad option, or a file that cannot be written",
     FAULT_EXIT: "no client could connect, or in some run nothing replied that speaks the transport",
-    BROKEN_EXIT: "a --fail-if holds; or requests were sent off their schedule, so that no limit is shown to be kept; "
-    "or --find-rate found no rate",
+    BROKEN_EXIT: "a --fail-if holds, or requests were sent off their schedule, which shows no limit to be kept, or "
+    "--find-rate found no rate",
     INTERRUPTED_EXIT: "Ctrl-C or SIGTERM; what was measured until then is shown and written",
 }
 """What each exit code is for."""

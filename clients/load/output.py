@@ -5,11 +5,11 @@ from that. ``throughput_hz`` of a run counts replies that came within the window
 counts answered requests that were due in it. In an open loop that may be more: some are answered later.
 ``counted.parts`` has the first count by type too (``completed``).
 
-CSV says what the screen says: throughput is of replies within the window, and a percentile that too few requests lie
-beyond is left empty.
+CSV says what the screen says. Throughput is of replies within the window. A percentile is left empty where fewer than
+ten requests lie beyond it.
 
-A file is written beside its place and then put there, so that a reader never sees half of it. What is no ordinary file
-(``/dev/stdout``, a pipe) is written to directly.
+A file is written beside its place and then put there, so that a reader never sees half of it. Anything but an ordinary
+file (``/dev/stdout``, a pipe) is written to directly.
 """
 
 import csv

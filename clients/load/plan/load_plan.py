@@ -58,7 +58,7 @@ REQUEST_TYPES_MAX = 8
 """Request types in a mix, at most: an outcome is recorded in one byte, three bits of it the type."""
 
 _RECORDS = 2**23
-"""Records that all connections of a run hold together, at most, up to 512 of them: 25 bytes each at most, 210 MB."""
+"""Records that up to 512 connections of a run hold together, at most: 25 bytes each at most, 210 MB."""
 
 _RECORDS_MIN = 2**14
 """Records that one connection may hold whatever its share: 410 kB."""

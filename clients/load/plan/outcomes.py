@@ -20,8 +20,8 @@ FAULT_FIRST = 16
 """The first outcome that is a fault; those before it are statuses."""
 
 NEVER_SENT = FAULT_FIRST
-"""The outcome of a request that was due, and for which no connection had room before the run ended; no fault's code is
-0."""
+"""The outcome of a request that was due, and for which no connection had room before the run ended. No fault has the
+code 0."""
 
 INVALID_REPLY = 31
 """The outcome of a reply that did not pass its check."""

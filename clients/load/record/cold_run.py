@@ -9,7 +9,7 @@ class ColdRun:
     """Calls of a fresh process on a fresh connection, one after the other. Times are nanoseconds."""
 
     connect_ns: int
-    """Making the connection: on some transports no reply is waited for, so that the first call pays for the rest."""
+    """Making the connection. Some transports wait for no reply then, so that the first call pays for the rest."""
     first_ns: int | None
     """The first call's response time; None where it ended in an error."""
     rest_ns: int

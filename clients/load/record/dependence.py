@@ -1,8 +1,8 @@
 """How far a run's requests depend on one another, and whether they arrived as declared: numbers from raw arrays.
 
 Requests of one run are not independent. Slow ones come together, behind the same stall or the same full queue. The
-**design effect** says how much that widens an interval: the variance of the values' mean ÷ the variance that it would
-have if they were independent. Non-overlapping batch means estimate it (Law and Kelton, "Simulation Modeling and
+**design effect** says how much that widens an interval. It is the variance of the values' mean ÷ the variance that the
+mean of independent values would have. Non-overlapping batch means estimate it (Law and Kelton, "Simulation Modeling and
 Analysis", section 9.5.3; Alexopoulos and Seila, "Output data analysis", 1998). The run is cut into batches that are
 long against the dependence. So the batches' means are nearly independent, and their spread is compared with that of the
 values. For a percentile the values are whether each request was above it.
@@ -12,8 +12,8 @@ Poisson: the gaps are exponential (Kolmogorov and Smirnov's distance to the decl
 would miss their order, as in bursts. So counts in windows must also vary as much as they are large. Their index of
 dispersion must be 1, at two scales (Cox and Lewis, "The Statistical Analysis of Series of Events", 1966).
 
-Arrays are in time order. Pure, numpy alone, no loop over values; 4 million gaps take some 0.2 s. Left out: what to
-conclude, beyond naming the faults; dependence longer than a batch, which no run can show of itself.
+Arrays are in time order. Pure, numpy alone, no loop over values; 4 million gaps take some 0.2 s. Left out: conclusions,
+beyond naming the faults; dependence longer than a batch, which no run can show by itself.
 """
 
 import math
@@ -32,7 +32,7 @@ BATCHES_MAX = 64
 then 18 % (√(2 ÷ 63))."""
 
 BATCHES_MIN = 16
-"""Fewer say too little of their spread; a run of less than ``BATCHES_MIN``² values is cut into these all the same."""
+"""Fewer say too little of their spread. A run of less than ``BATCHES_MIN``² values is cut into so many all the same."""
 
 GAPS_MIN = 100
 """Fewer gaps than this are not checked."""
@@ -95,8 +95,8 @@ class ArrivalCheck:
 def design_effect(values: Numbers) -> float:
     """How many times more the mean of these values in time order varies than that of independent ones; at least 1.
 
-    For a percentile give whether each value is above it. 1 where the values are all alike, or fewer than 32: nothing
-    is then known. Less than 1 (values that alternate) is given as 1, on the safe side.
+    For a percentile give whether each value is above it. The effect is 1 where the values are all alike, or fewer than
+    32: nothing is known then. An effect under 1 (values that alternate) is given as 1, on the safe side.
     """
     n = len(values)
     if n < 2 * BATCHES_MIN:

@@ -1,13 +1,13 @@
 """Folds raw records into histograms, after the run.
 
 Response time is from when a request was due to its reply. Service time is from when it was sent. In a closed loop the
-two are one. A request that ended in an error is timed up to that end. Without it a run would look the faster, the more
-timeouts it had.
+two are one. A request that ended in an error is timed up to that end. Without it, more timeouts would make a run look
+faster.
 
-A request belongs to the window in which it was due, however long it took. What was begun is counted where it is sent,
-and must be found again. Two things are in no latency: a connection's first call, which is timed apart, and a failed
-attempt to connect anew. That is an error of the run and no request. A first call that failed is an error of the window.
-In an open loop no schedule had it due, so it says nothing of lateness or rate.
+A request belongs to the window in which it was due, however long it took. Requests are counted where they are sent, and
+as many must be recorded. Two things are in no latency. A connection's first call is timed apart. A failed attempt to
+connect anew is an error of the run and no request. A first call that failed is an error of the window. An open loop's
+schedule has no first calls, so they say nothing of lateness or rate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +58,7 @@ class Span:
     began: int = 0
     """Requests begun in the whole run, as counted where they are sent."""
     recorded: int = 0
-    """Requests folded in the whole run: as many, or some were lost."""
+    """Requests folded in the whole run. Where these are fewer, some were lost."""
     replies: int = 0
     heard: bool = False
     """Whether there was any reply before the window's end, the warm-up's and first calls included."""
@@ -123,7 +123,7 @@ class ClientReport:
     """Why it could not connect, instead of the rest."""
     interrupted: bool = False
     unanswered: int = 0
-    """Requests that were under way, or due and not sent, when it was interrupted; they are in nothing else."""
+    """Requests that were under way, or due and not sent, when it was interrupted. No other count has them."""
 
 
 @dataclass(slots=True)

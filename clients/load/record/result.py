@@ -85,7 +85,7 @@ class LoadResult:
     began: int
     """Requests of the whole run, counted where they are sent."""
     recorded: int
-    """Requests of the whole run, counted where they are folded: as many, or some were lost."""
+    """Requests of the whole run, counted where they are folded. Where these are fewer, some were lost."""
     arrivals: tuple[ArrivalCheck, ...]
     """In an open loop, of each client process in order: whether its sends followed the declared process. A client that
     sent too little to tell has none."""
@@ -104,8 +104,8 @@ class LoadResult:
     cores: int | None
     """How many cores the client processes may use between them; None: not known."""
     unanswered: int
-    """Requests that were under way, or due and not sent, when the run was interrupted. They are in no latency, though
-    they would have waited longest."""
+    """Requests that were under way, or due and not sent, when the run was interrupted. No latency has them, though they
+    would have waited longest."""
     raw: RawRecords | None = None
     """Every request, where the plan asked for it; not kept in JSON."""
 
@@ -134,7 +134,7 @@ class LoadResult:
     def unheard(self) -> bool:
         """Whether nothing that speaks the transport is there: no connection gave a reply, and those made were lost.
 
-        A server that is only slow, or full, is another matter."""
+        Of a server that is only slow or full this is False."""
         replies = self.served_clients or self.first_calls.count
         return not replies and "unavailable" in self.errors and self.errors.keys() <= {"unavailable", "never_sent"}
 
@@ -145,8 +145,8 @@ class LoadResult:
 
     @property
     def throughput_hz(self) -> float:
-        """Answers a second, of all types. An open loop counts those that came within the window: a server that is far
-        behind may still answer all that was due in it."""
+        """Answers a second, of all types. An open loop counts those that came within the window. A server that is far
+        behind may still answer all that was due in it, but later."""
         if self.loop == "open" and self.duration_s:
             return self.completed / self.duration_s
         return self.requests[ALL].throughput_hz

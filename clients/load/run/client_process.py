@@ -1,11 +1,11 @@
 """One client process: connects when told, sends through the warm-up and the measured window, and reports.
 
-What it is told and what it reports are values over a pipe (``run_client``). SIGINT is the parent's alone; SIGTERM means
-to send no more and to report what there is. Garbage collection is off while it runs: nothing here makes cycles, and a
-collection would be taken for the server's latency.
+What it is told and what it reports are values over a pipe (``run_client``). SIGINT is for the parent alone. SIGTERM
+means to send no more and to report what there is. Garbage collection is off while it runs: nothing here makes cycles,
+and a collection would be taken for the server's latency.
 
-The lean client drives all its kept connections in the main thread (``send/lanes.py``). The transport's own client, and
-either kind with a connection per request, have a thread for each connection and block in it (``send/driver.py``).
+The lean client drives all its kept connections in the main thread (``send/lanes.py``). Any other connection has a
+thread, which blocks in its calls (``send/driver.py``): those of the transport's own client, and one per request.
 """
 
 import gc

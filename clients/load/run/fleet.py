@@ -128,11 +128,10 @@ def _counts() -> MutableSequence[int]:
 def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
     """Runs a plan. Blocks for its warm-up, its window, and the last replies; not in two threads at once.
 
-    Raises the Fault of connecting if no client could connect, and UsageError where it may not have so many descriptors,
-    or the transport has no such client.
-    A client process that dies is counted among the errors (``client_lost``). No process is left behind, whatever
-    happens. Ctrl-C ends the run early and is not raised. So does a KeyboardInterrupt of ``progress``, or of another
-    signal's handler.
+    Raises the Fault of connecting if no client could connect. Raises UsageError where it may not have so many
+    descriptors, or the transport has no such client. A client process that dies is counted among the errors
+    (``client_lost``). No process is left behind, whatever happens. Ctrl-C ends the run early and is not raised; so does
+    a KeyboardInterrupt of ``progress``, or of another signal's handler.
     """
     lean.check(plan)
     make_room(plan.clients)

@@ -2,12 +2,12 @@
 
     python -m clients.load.run.null_server --transport sockets --port 0
 
-What a client reads of it is the client's own share of every time it reads: the floor (``floor.py``). One thread sleeps
-in epoll; a request's method and message are not looked at, and a reply is a constant but for its call or stream number:
-what that is in bytes, each transport says itself (``null_answers``). It keeps the process contract: ``ready
-HOST:PORT``, and at SIGTERM or SIGINT what has arrived is answered before exit 0.
+What a client measures of it is the client's own share of every time: the floor (``floor.py``). One thread sleeps in
+epoll. A request's method and message are not looked at. A reply is constant, but for its call or stream number. Each
+transport says itself what that is in bytes (``null_answers``). It keeps the process contract: ``ready HOST:PORT``, and
+at SIGTERM or SIGINT what has arrived is answered before exit 0.
 
-Left out: patience with a client that does not read, which is cut off.
+A client that does not read is cut off.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 """The highest rate at which a server still keeps a limit on its 99th percentile, by trial.
 
 The search has three steps. It doubles the rate until a trial fails; where the first fails, it halves the rate until one
-passes. It halves the interval between the two (on the logarithm) until that is 5 % wide. It has the rate found pass a
-second trial, and steps down by 5 % until some rate has passed twice: what passes once may have been lucky.
+passes. It halves the interval between the two (on the logarithm) until that is 5 % wide. It tries the rate found once
+more, and steps down by 5 % until some rate has passed twice: one pass may have been luck.
 
-A trial that failed while the client itself was late says little of the server. It is repeated once before it counts,
-but not in the last step, where a second chance would be luck's.
+A trial that failed while the client itself was late says little of the server. It is repeated once before it counts.
+The last step repeats none: a second chance would let luck in.
 
 Left out: what a trial is. The caller measures it in an open loop, since a closed one slows down with the server and
 shows no limit.
@@ -22,7 +22,7 @@ TRIALS_MAX = 40
 """From 10/s by doubling to a million takes 18, halving the interval 4, proving some more; repeated ones count too."""
 
 HALVINGS_MAX = 4
-"""How often the first rate is halved, at most, where it fails. At half the rate a trial lasts twice as long."""
+"""The first rate is halved so often, at most, where it fails. At half the rate a trial lasts twice as long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """One client process of a block: made once, it holds a connection to every server and follows the turns.
 
-Over a pipe it says CONNECTED, is sent turns, and sends back what it wrote down of them, until it is sent None. The last
+Over a pipe it says CONNECTED, gets turns, and sends back what it wrote down of them, until it gets None. The last
 process is the price updater, where a load has one. Garbage collection is off meanwhile, as in every load client here.
 """
 
@@ -33,7 +33,7 @@ CONNECTED = "connected"
 """What a process sends first: it has all its connections."""
 
 _READ_BEFORE_NS = 500_000
-"""Before a turn's end: when the server's processor clock is read, all being answered mostly."""
+"""The server's processor clock is read so long before a turn's end: mostly all is answered by then."""
 
 _FOREVER = 2**62
 

@@ -3,21 +3,21 @@
 It drives the transport's own client, and either kind of client with a connection per request. The lean client's kept
 connections are driven by ``lanes.py``.
 
-The hot loop does nothing but take two times, call, look the reply up among those known to be valid, and append three
-numbers. Everything else is prepared before it or folded after it. Service time is from just before the call to just
-after it, the client's share included. With a connection per request it includes connecting, but not closing.
+The hot loop takes two times, calls, looks the reply up among those known to be valid, and appends three numbers.
+Everything else is prepared before it or folded after it. Service time is from just before the call to just after it,
+the client's share included. With a connection per request it includes connecting, but not closing.
 
 In an open loop each connection has a part of the schedule and waits for the next moment on it. A reply that comes later
 than that makes the next send late. Its response time counts from when it was due (as in wrk2).
 
 A fault is recorded and never retried: the next request is a new one. The connection is made anew outside its time.
 
-The first call on a connection is marked, answered or failed, since it pays for what comes once. The very first waits
-until the run ends: a client that the server keeps waiting is starved, and that is no error. In an open loop the very
-first comes before the schedule, and only it is marked. After a fault every request is the schedule's.
+The first call on a connection is marked, answered or failed: it pays for what happens only once. The very first call
+may wait until the run ends: a client that the server keeps waiting is starved, which is no error. In an open loop only
+the very first call is marked, and it comes before the schedule. After a fault every request belongs to the schedule.
 
-A run that is interrupted is folded while a thread may still be in a call. So a request counts as recorded once its
-outcome is there, which is written down last.
+An interrupted run is folded while a thread may still be in a call. So the outcome is written down last: with it a
+request counts as recorded.
 """
 
 import time
@@ -35,13 +35,13 @@ BLOCK = 16
 """Requests between two looks at whether records must be folded, and two signs of progress."""
 
 PAUSE_S = 0.01
-"""After a fault: a server that refuses, or is gone, is asked a hundred times a second by each connection, no more."""
+"""After a fault: each connection asks a server that refuses, or is gone, a hundred times a second at most."""
 
 LATE_NS = 20_000_000
 """How long after the deadline a request that was due before it is still sent."""
 
 STARVED_NS = 100_000_000
-"""How long before the run's end a first call may be given up and still count as starved: timers are not that exact."""
+"""A first call given up so long before the run's end still counts as starved: timers are not that exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,7 @@ class Pace:
         return True
 
     def write_off(self, records: Records, requests: Iterator[Request]) -> None:
-        """Records what was due before the deadline and never sent, since an earlier reply took too long, or the first
-        never came."""
+        """Records what was due before the deadline and never sent: an earlier reply took too long, or never came."""
         now_ns = self._around.clock_ns()
         while self._next_ns < self._around.deadline.ns:
             records.started += 1

@@ -3,13 +3,13 @@
 It is as lean as Python allows. Requests are encoded before the run, but for their call number. A reply's payload is
 looked up among those known to be valid.
 
-A call that has begun ends in one record, whatever happens to it: a reply, a fault, its time being up, or a connection
-lost. Only a first call that is never answered leaves none.
+A call that has begun ends in one record: a reply, a fault, a timeout, or a lost connection. Only a first call that is
+never answered leaves none.
 
-A connection's first call is marked, answered or failed, since it pays for what comes once. It may take as long as the
+A connection's first call is marked, answered or failed: it pays for what happens only once. It may take as long as the
 run does. A request of a schedule is never a first call.
 
-Left out: when to send, and when to connect, which is ``lanes.py``'s business.
+Left out: when to send and when to connect, which ``lanes.py`` decides.
 """
 
 import select
@@ -119,7 +119,7 @@ class Lane:
         """Sends the next request; without ``due_ns`` it is due now. Where there is ``room``. Part of the hot loop."""
         prepared, known, check, first = next(self.requests)
         call, data = self.codec.start(prepared)
-        if self.first_call == _NEXT:  # what is due is the schedule's, be it the first that is answered
+        if self.first_call == _NEXT:  # a request of the schedule is none, even where it is the first that is answered
             self.first_call = call if due_ns is None else _NONE
         self.records.started += 1
         sent_ns = self._clock_ns()

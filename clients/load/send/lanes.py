@@ -1,11 +1,11 @@
 """Kept connections in one thread: the lean client, in a closed loop or an open one, on one connection or many.
 
-A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes take turns:
-what is due is sent on the next lane that has room, however many requests are unanswered. Where no lane has room,
+A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes take turns. A
+request that is due is sent on the next lane that has room, however many are unanswered. Where no lane has room,
 requests wait in the backlog and are sent late. Their response time counts from when they were due.
 
-A reply's time, in a closed loop, is when epoll said that something had come: one look at the clock for all lanes. So no
-reply is charged for those that are read before it. In three cases that moment is not the reply's:
+In a closed loop a reply's time is when epoll said that something had come: one look at the clock for all lanes. So no
+reply is charged for those that are read before it. In three cases that moment is not when the reply came:
 
 - Something else stood before the reply. Epoll may have meant that, so the reply's time is when it was read.
 - A reply came in pieces that were read together. Its time may be that of the first piece.
@@ -15,12 +15,12 @@ reply is charged for those that are read before it. In three cases that moment i
 In an open loop several replies may come on one connection, some after epoll's look. There a reply's time is when it was
 read.
 
-So that sends are on time, the thread spins for the last millisecond before one is due: epoll waits in whole
-milliseconds. A lane's first call is sent when it is connected, and is none of the schedule's. A lane with nothing under
-way is read like any other. So a server that asks whether an idle connection is still there (HTTP/2's PING) is answered.
+The thread spins for the last millisecond before a request is due, since epoll waits in whole milliseconds. A lane's
+first call is sent when it is connected, and is not part of the schedule. A lane with nothing under way is read like any
+other. So a server that asks whether an idle connection is still there (HTTP/2's PING) is answered.
 
-Left out: connecting without blocking. While a lost connection is made anew, the others wait. So the latency of a run
-with errors is not to be trusted, and the summary says that it had errors.
+Left out: connecting without blocking. While a lost connection is made anew, the others wait. So do not trust the
+latency of a run with errors; the summary says that it had some.
 
 Ideas: nighthawk ``sequencer_impl.cc`` (sending and waiting in one loop), wrk2 ``wrk.c`` (both start times).
 """
@@ -183,7 +183,7 @@ class Lanes:
             lane.send()
 
     def _send_due(self, now_ns: int) -> bool:
-        """Sends what is due, up to a burst, each on the next lane that has room; whether more could be sent at once.
+        """Sends what is due, up to a burst, on the next lanes that have room; whether more could be sent at once.
 
         Part of the hot loop.
         """
@@ -225,7 +225,7 @@ class Lanes:
     def _take(self, events: list[tuple[int, int]], now_ns: int) -> None:
         """Reads what has come by ``now_ns``. Part of the hot loop.
 
-        No lane closes another's connection, and none connects here: every descriptor is still the lane's that it was.
+        No lane closes another's connection, and none connects here: every descriptor still belongs to its lane.
         """
         watched, closed_loop = self._watched, self._schedule is None
         for descriptor, event in events:
