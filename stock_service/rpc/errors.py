@@ -120,4 +120,9 @@ FAULTS: dict[int, type[Fault]] = {
     fault.code: fault
     for fault in (InvalidRequest, DeadlineExceeded, Overloaded, UnknownMethod, InternalFault, Unavailable)
 }
-"""The class of each code, for a client that reads codes off the wire."""
+"""The class of each code."""
+
+
+def coded(code: int, detail: str) -> Fault:
+    """The fault that a client reads off the wire; InternalFault for a code that is none of ours."""
+    return FAULTS.get(code, InternalFault)(detail)

@@ -16,8 +16,9 @@ from typing import Protocol, Self
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import FAULTS
 from stock_service.rpc.service import Service
-from stock_service.rpc.transports import TRANSPORTS, Address, Connection, Dispatch, ServeOptions, load
+from stock_service.rpc.transports import TRANSPORTS, Address, Connection, ServeOptions, load
 from stock_service.rpc.transports.sockets import SocketOptions
+from stock_service.rpc.transports.sockets.options import Dispatch
 from tests.raw_service import raw_service
 
 WAIT_S = 10.0

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal, Protocol, cast
+from typing import Protocol, cast
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.service import Service
@@ -19,9 +19,6 @@ from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
 
 Address = tuple[str, int]
 """A host (name or IPv4) and a port, 0 to 65535."""
-
-Dispatch = Literal["request", "connection"]
-"""What one task of the executor is, on sockets: a request, or a connection for as long as it lasts."""
 
 
 @dataclass(frozen=True, slots=True)

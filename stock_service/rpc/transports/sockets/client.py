@@ -6,7 +6,7 @@ Timeouts are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO): Python's own would add a p
 import socket
 import time
 
-from stock_service.rpc.errors import FAULTS, DeadlineExceeded, Fault, InternalFault, InvalidRequest, Unavailable
+from stock_service.rpc.errors import DeadlineExceeded, Fault, InvalidRequest, Unavailable, coded
 from stock_service.rpc.transports import Address
 from stock_service.rpc.transports.sockets.answering import READ_BYTES
 from stock_service.rpc.wire.framing import (
@@ -57,10 +57,9 @@ class SocketConnection:
         reply = self._exchange(encode_request(number, max(1, round(timeout_s * 1000)), method, payload), timeout_s)
         if reply.code == 0:
             return reply.payload
-        fault = FAULTS.get(reply.code, InternalFault)
         if reply.call == 0:  # about the connection, which the server now closes
             self.close()
-        raise fault(reply.payload.decode(errors="replace"))
+        raise coded(reply.code, reply.payload.decode(errors="replace"))
 
     def close(self) -> None:
         if self._socket is not None:

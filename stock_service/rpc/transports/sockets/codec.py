@@ -7,7 +7,7 @@ timeout. A fault of the connection is that of every call under way on it.
 
 from struct import Struct
 
-from stock_service.rpc.errors import FAULTS, Fault, InternalFault, Unavailable
+from stock_service.rpc.errors import Fault, InternalFault, Unavailable, coded
 from stock_service.rpc.wire.codec import Prepared, Reply
 from stock_service.rpc.wire.framing import CALL_MAX, FramingError, ReplyFrame, encode_request, reply_decoder
 
@@ -88,13 +88,13 @@ class SocketCodec:
         call, detail = frame.call, frame.payload.decode(errors="replace") if frame.code else ""
         if call in self._open:
             self._open.remove(call)
-            done.append((call, _fault(frame.code, detail) if frame.code else frame.payload))
+            done.append((call, coded(frame.code, detail) if frame.code else frame.payload))
             return None
         if call in self._given_up:
             self._given_up.remove(call)
             return None
         if frame.code and not call:
-            return _fault(frame.code, f"the server gave up the connection: {detail}")
+            return coded(frame.code, f"the server gave up the connection: {detail}")
         wrong = InternalFault("the server sent a reply to no request")
         if done and not self._open:  # it must be in some request's outcome, or nobody would see it
             done[-1] = (done[-1][0], wrong)
@@ -108,7 +108,3 @@ class SocketCodec:
         if not done:
             raise Unavailable(fault.detail)
         return done
-
-
-def _fault(code: int, detail: str) -> Fault:
-    return FAULTS.get(code, InternalFault)(detail)

@@ -2,10 +2,12 @@
 
 import argparse
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, get_args
 
 from stock_service.rpc.option_types import seconds
-from stock_service.rpc.transports import Dispatch
+
+Dispatch = Literal["request", "connection"]
+"""What one task of the executor is: a request, or a connection for as long as it lasts."""
 
 DISPATCHES = get_args(Dispatch)
 

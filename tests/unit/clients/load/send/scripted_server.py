@@ -9,7 +9,8 @@ from clients.load.send import lean_connection
 from clients.load.send.lean_connection import LeanConnection
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.grpc_codec import GrpcCodec
-from tests.unit.stock_service.rpc.wire.grpc_server_bytes import AUTHORITY, GREETING, GrpcServerBytes, frames_of
+from tests.unit.stock_service.rpc.wire.grpc_server_bytes import AUTHORITY, GREETING, GrpcServerBytes
+from tests.unit.stock_service.rpc.wire.streams import frames_of
 
 WAIT_S = 10.0
 """How long anything that must happen may take; far more than it does."""

@@ -1,7 +1,5 @@
 """What gRPC servers send, in bytes, as grpcio, Go and others write it; and a lean codec that such a one has greeted."""
 
-from collections.abc import Iterable, Iterator
-
 from hpack import Encoder
 
 from stock_service.rpc.errors import Fault
@@ -86,22 +84,3 @@ class Client:
         ((_, outcome),) = self.codec.feed(data)
         assert isinstance(outcome, Fault)
         return outcome
-
-
-def frames_of(data: bytes) -> list[tuple[int, int, int, bytes]]:
-    """Kind, flags, stream and payload of frames, taken apart with no code of ours."""
-    frames = []
-    while data:
-        length = int.from_bytes(data[:3], "big")
-        frames.append((data[3], data[4], int.from_bytes(data[5:9], "big"), data[9 : 9 + length]))
-        data = data[9 + length :]
-    return frames
-
-
-def cut(data: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
-    """A stream in chunks of these sizes, and the rest of it in one."""
-    start = 0
-    for size in sizes:
-        yield data[start : start + size]
-        start += size
-    yield data[start:]

@@ -1,7 +1,6 @@
 """Framing: any chunking gives the same frames, a bad length is refused with its fourth byte, memory is bounded."""
 
 import tracemalloc
-from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import given
@@ -20,6 +19,7 @@ from stock_service.rpc.wire.framing import (
     reply_decoder,
     request_decoder,
 )
+from tests.unit.stock_service.rpc.wire.streams import cut
 
 U32 = st.integers(0, CALL_MAX)
 
@@ -28,15 +28,6 @@ REQUESTS = st.builds(RequestFrame, U32, U32, st.binary(max_size=METHOD_BYTES_MAX
 REPLIES = st.builds(ReplyFrame, U32, st.integers(0, 255), st.binary(max_size=300))
 
 Decoder = FrameDecoder[RequestFrame] | FrameDecoder[ReplyFrame]
-
-
-def cut(data: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
-    """A stream in chunks of these sizes, and the rest of it in one."""
-    start = 0
-    for size in sizes:
-        yield data[start : start + size]
-        start += size
-    yield data[start:]
 
 
 SIZES = st.lists(st.integers(0, 40) | st.integers(0, 5), max_size=60)

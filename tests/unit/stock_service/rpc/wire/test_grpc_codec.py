@@ -17,10 +17,9 @@ from tests.unit.stock_service.rpc.wire.grpc_server_bytes import (
     SETTINGS_ACK,
     Client,
     GrpcServerBytes,
-    cut,
-    frames_of,
     prefixed,
 )
+from tests.unit.stock_service.rpc.wire.streams import cut, frames_of
 
 # ---- what is sent
 

@@ -14,15 +14,8 @@ from stock_service.rpc.errors import (
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.grpc_codec import MESSAGE_BYTES_MAX, GrpcCodec
 from stock_service.rpc.wire.http2 import DATA, END_STREAM, ErrorCode, frame, settings
-from tests.unit.stock_service.rpc.wire.grpc_server_bytes import (
-    AUTHORITY,
-    BEGIN,
-    PATH,
-    Client,
-    Fields,
-    frames_of,
-    prefixed,
-)
+from tests.unit.stock_service.rpc.wire.grpc_server_bytes import AUTHORITY, BEGIN, PATH, Client, Fields, prefixed
+from tests.unit.stock_service.rpc.wire.streams import frames_of
 
 
 def status(code: bytes, text: bytes = b"why") -> Fields:

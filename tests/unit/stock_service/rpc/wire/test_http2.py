@@ -1,6 +1,5 @@
 """HTTP/2: frames cut anywhere give the same events; windows are kept; every fault of a peer has its code."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -25,6 +24,7 @@ from stock_service.rpc.wire.http2 import (
     window_update,
 )
 from stock_service.rpc.wire.http2_endpoint import ANSWERS_MAX, Endpoint, Event
+from tests.unit.stock_service.rpc.wire.streams import cut, frames_of
 
 WINDOW = 1000
 BLOCK_BYTES_MAX = 20_000
@@ -58,26 +58,6 @@ def take(tried: Endpoint, *chunks: bytes) -> list[Event]:
     return events
 
 
-def sent_frames(data: bytes) -> list[tuple[int, int, int, bytes]]:
-    """Kind, flags, stream and payload of frames, taken apart with no code of the module."""
-    frames = []
-    while data:
-        length = int.from_bytes(data[:3], "big")
-        assert len(data) >= 9 + length, "half a frame"
-        frames.append((data[3], data[4], int.from_bytes(data[5:9], "big"), data[9 : 9 + length]))
-        data = data[9 + length :]
-    return frames
-
-
-def cut(data: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
-    """A stream in chunks of these sizes, and the rest of it in one."""
-    start = 0
-    for size in sizes:
-        yield data[start : start + size]
-        start += size
-    yield data[start:]
-
-
 # ---- what is sent
 
 
@@ -98,7 +78,7 @@ def test_a_block_of_any_length_arrives(size: int) -> None:
     """In as many frames as it needs, none too long."""
     block = bytes(size)
     tried = Endpoint(WINDOW, 50_000)
-    assert all(len(payload) <= FRAME_BYTES_MAX for *_, payload in sent_frames(headers(1, block, True)))
+    assert all(len(payload) <= FRAME_BYTES_MAX for *_, payload in frames_of(headers(1, block, True)))
     assert take(tried, GREETING, headers(1, block, True)) == [(http2.HEADERS, 1, True, block)]
 
 
@@ -192,7 +172,7 @@ def test_a_ping_is_answered_and_an_answer_is_not() -> None:
     """With its own eight bytes."""
     tried = endpoint()
     take(tried, frame(http2.PING, 0, 0, b"question"), frame(http2.PING, http2.ACK, 0, b"answer !"))
-    assert sent_frames(tried.take_outgoing()) == [(http2.PING, http2.ACK, 0, b"question")]
+    assert frames_of(tried.take_outgoing()) == [(http2.PING, http2.ACK, 0, b"question")]
     assert tried.take_outgoing() == b""
 
 
@@ -201,7 +181,7 @@ def test_answers_that_are_taken_do_not_add_up() -> None:
     tried = endpoint()
     for _ in range(3):
         take(tried, frame(http2.PING, 0, 0, bytes(8)) * (ANSWERS_MAX - 1))
-        assert len(sent_frames(tried.take_outgoing())) == ANSWERS_MAX - 1
+        assert len(frames_of(tried.take_outgoing())) == ANSWERS_MAX - 1
 
 
 def test_settings_are_applied_and_acknowledged_each_time() -> None:
@@ -313,7 +293,7 @@ def test_any_bytes_are_taken_or_refused(junk: bytes | list[tuple[int, int, bytes
 
 def body_of(data: bytes) -> tuple[bytes, bool]:
     """What DATA frames carry, and whether the last one, and no other, ends the stream."""
-    frames = [each for each in sent_frames(data) if each[0] == DATA]
+    frames = [each for each in frames_of(data) if each[0] == DATA]
     ends = [bool(flags & END_STREAM) for _, flags, *_ in frames]
     assert not any(ends[:-1])
     assert all(len(payload) <= FRAME_BYTES_MAX for *_, payload in frames)
@@ -346,7 +326,7 @@ def test_a_body_is_never_sent_past_a_window(size: int, initial: int, changes: li
         sent += tried.take_outgoing()
     assert body_of(sent) == (body, True)
     assert not tried.holds_any
-    kinds = [kind for kind, *_ in sent_frames(sent) if kind != http2.SETTINGS]
+    kinds = [kind for kind, *_ in frames_of(sent) if kind != http2.SETTINGS]
     assert kinds[-1] == http2.RST_STREAM
     assert kinds.count(http2.RST_STREAM) == 1
     assert tried.send_window == connection - size
@@ -360,7 +340,7 @@ def test_bodies_share_the_connections_window() -> None:
     assert tried.drop(3)
     assert not tried.drop(3)
     take(tried, window_update(0, 15))
-    frames = sent_frames(tried.take_outgoing())
+    frames = frames_of(tried.take_outgoing())
     assert [(stream, flags, len(payload)) for _, flags, stream, payload in frames] == [(1, END_STREAM, 10), (5, 0, 5)]
 
 
