@@ -24,7 +24,7 @@ def _warmed() -> None:
 def run(address: Address, *options: str) -> int:
     """A short run, without measuring the floor."""
     where = ["--address", f"{address[0]}:{address[1]}"]
-    times = ["--warm-up-s", "0.05", "--duration-s", "0.15", "--no-floor"]
+    times = ["--warm-up-s", "0.05", "--duration-s", "0.5", "--no-floor"]
     return command.main([*where, *times, *options])
 
 
