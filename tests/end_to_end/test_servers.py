@@ -16,14 +16,14 @@ from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import until
 from tests.end_to_end.process import STARTS, TRANSPORT_OF, Server, run
+from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
 
 LOOKUP_FISHCO = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize(("name", "number"), half(STARTS, (signal.SIGTERM, signal.SIGINT)))
 def test_a_server_serves_and_stops(name: str, number: signal.Signals) -> None:
     """The ready line comes first and alone, requests are answered there, and a signal ends it with 0 and no word."""
     with Server(STARTS[name]) as server:

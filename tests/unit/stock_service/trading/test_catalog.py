@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stock_service.rpc.errors import InvalidRequest
 from stock_service.trading import rules
-from stock_service.trading.catalog import RETRY_WINDOW, MemoryCatalog
+from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.locking import LOCKINGS
 from stock_service.trading.model import Status, Stock
 
@@ -85,8 +85,3 @@ def test_it_remembers_exactly_its_window(uses: list[tuple[int, int, bool]], wind
         else:
             with pytest.raises(expected):
                 catalog.once(request_id, content, answer)
-
-
-def test_the_window_is_bounded_unless_told_otherwise() -> None:
-    """The default is what is documented: 100,000 ids."""
-    assert RETRY_WINDOW == 100_000

@@ -1,21 +1,14 @@
 """The exchange: the six outcomes exactly as tabled, in the order of the checks, and retries of a trade."""
 
-import threading
 import tracemalloc
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
 import pytest
 
 from stock_service.rpc.errors import InvalidRequest
-from stock_service.trading.catalog import MemoryCatalog, Step, Version
+from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import LOCKINGS
 from stock_service.trading.model import QUANTITY_MAX, LookupReply, Side, Status, Stock, TradeReply, UpdateReply
-
-Outcome = TypeVar("Outcome")
-Reply = TypeVar("Reply")
 
 STOCKS = (Stock("A", 1599, 10), Stock("B", 0, 10**12), Stock("Closed", 5, 0))
 
@@ -129,55 +122,6 @@ def test_an_id_has_64_characters_at_most(exchange: Exchange) -> None:
     assert exchange.trade("A", 1, BUY, "é" * 64) == TradeReply(Status.OK, 1, 1)
     with pytest.raises(InvalidRequest, match="65 characters"):
         exchange.trade("X", 0, 0, "é" * 65)
-
-
-def test_retries_at_once_have_one_effect(exchange: Exchange) -> None:
-    """Eight threads that send the same trade get the same reply."""
-    barrier = threading.Barrier(8)
-
-    def send(number: int) -> list[TradeReply]:
-        barrier.wait(10)
-        return [exchange.trade("B", 3, (BUY, SELL)[turn % 2], str(turn)) for turn in range(50 + 0 * number)]
-
-    with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(send, range(8)))
-    assert replies[1:] == replies[:-1]
-    assert sorted(reply.sequence for reply in replies[0]) == list(range(1, 51))
-    assert exchange.lookup("B").volume == 150
-
-
-class Failing:
-    """A catalog that breaks on the first change and then works."""
-
-    def __init__(self) -> None:
-        self._catalog = MemoryCatalog(STOCKS, LOCKINGS["mutex"])
-        self.changes = 0
-
-    def names(self) -> Iterable[str]:
-        return self._catalog.names()
-
-    def read(self, name: str) -> Version | None:
-        return self._catalog.read(name)
-
-    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
-        self.changes += 1
-        if self.changes == 1:
-            raise OSError("disk full")
-        return self._catalog.change(name, step)
-
-    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
-        return self._catalog.once(request_id, content, answer)
-
-
-def test_a_trade_that_broke_may_be_retried() -> None:
-    """What failed had no effect and left no reply: the same id is a first use again."""
-    catalog = Failing()
-    exchange = Exchange(catalog)
-    with pytest.raises(OSError, match="disk full"):
-        exchange.trade("A", 2, BUY, "id")
-    assert exchange.trade("A", 2, BUY, "id") == TradeReply(Status.OK, 2, 1)
-    assert exchange.trade("A", 2, BUY, "id") == TradeReply(Status.OK, 2, 1)
-    assert catalog.changes == 2
 
 
 @pytest.mark.slow
