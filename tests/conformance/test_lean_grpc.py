@@ -46,8 +46,8 @@ STAYS_IDLE: set[Check] = {
     transport_lifecycle.check_client_stays,
     transport_lifecycle.check_reconnect,
 }
-"""Checks whose client stays connected, without a call, while the server stops: nobody reads the connection then, so
-that the server's PING is not answered and grpcio waits for its grace. ``lean_connection`` says so."""
+"""Checks whose client stays connected, without a call, while the server stops. Nobody reads the connection then. So the
+server's PING is not answered, and grpcio waits for its grace. ``lean_connection`` says so."""
 
 SLOW: set[Check] = {transports.check_payload_too_long, transport_lifecycle.check_stuck_handler}
 

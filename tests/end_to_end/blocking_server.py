@@ -1,7 +1,7 @@
 """A server process whose handlers can be made to hang: ``python -m tests.end_to_end.blocking_server --transport T …``.
 
-The stock service has no handler that waits for anything, so what a server does about one that hangs is tried here, on
-the same transports and the same process contract. ``Hang`` never returns; ``Hanging`` says how many do.
+No handler of the stock service waits for anything. Here are handlers that hang, on the same transports and the same
+process contract, to see what a server does about them. ``Hang`` never returns; ``Hanging`` says how many do.
 """
 
 import sys

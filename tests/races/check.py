@@ -4,10 +4,10 @@ The sequential specification is ``trading/rules.py``, the very functions that th
 their number, so that nothing is searched for:
 
 1. Commits are numbered 1 to n without gaps, and replayed in that order every one gets the reply that it got.
-2. A Lookup shows its stock as it stood after the commit that it names; a refusal for lack of room names a volume at
-   which there was no room. Each of them so has an interval of places in the order where it may stand.
+2. A Lookup shows its stock as it stood after the commit that it names. A refusal for lack of room names a volume at
+   which there was no room. So each of them may stand in an interval of places in the order.
 3. Real time: what ended before something began stands before it. One sweep over all calls and returns finds whether
-   places exist that respect this: at a call, the place must come after the earliest possible place of all that ended.
+   such places exist. At a call, its place must come after the earliest possible place of all that ended.
 4. All uses of a request id got one reply, and count as one operation, in effect before the first of them returned.
 
 Time is that of sorting; the sweep itself is linear. ``test_check`` compares with trying every order.

@@ -1,8 +1,9 @@
 """Histories: what many threads asked of an exchange, what they were told, and when.
 
-A plan is made of rounds. In each, every thread waits for the others and then sends its requests, about a stock of that
-round, which is new and mostly soon at its limit, and about one that all rounds share. So each round gives every race a
-fresh chance, and retries of a request meet at its start. Times are of ``perf_counter_ns``, one clock for all threads.
+A plan is made of rounds. In each, every thread waits for the others and then sends its requests. They are about a stock
+that all rounds share, and about a stock of that round, which is new and mostly soon at its limit. So each round gives
+every race a fresh chance, and retries of a request meet at its start. Times are of ``perf_counter_ns``, one clock for
+all threads.
 """
 
 import random

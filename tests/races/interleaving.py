@@ -2,7 +2,7 @@
 
 ``Handoff`` stops a thread at the point where another one would do harm, until another did something. ``PlantedCatalog``
 is a catalog whose three methods can be replaced one by one. ``FieldCatalog`` stores price, volume and number apart and
-hands over between them, so that it is right under a lock that excludes, and wrong under any other.
+hands over between them. So it is right only under a lock that excludes.
 """
 
 from collections import Counter
@@ -26,8 +26,8 @@ Lockings = Callable[[Iterable[str]], Locking]
 class Handoff:
     """Where threads wait for one another. ``wait_s`` bounds a wait that no other thread ends.
 
-    Events are words: a stock's name for a commit to it, ``read NAME`` for a lookup of it that ended,
-    ``reading NAME`` for one that is half done.
+    Events are words. A stock's name is a commit to it. ``read NAME`` is a lookup of it that ended, and ``reading NAME``
+    one that is half done.
     """
 
     def __init__(self, wait_s: float) -> None:

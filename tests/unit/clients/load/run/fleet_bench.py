@@ -14,9 +14,9 @@ TRIES = 3
 def run_in_time(plan: LoadPlan) -> LoadResult:
     """A run in which every client came to send what was due.
 
-    A busy machine may keep a client from its core past the end of the window, and what was due then is never sent. A
-    run that shows it, some request late by as much as is given up, and in which nothing else was wrong, is done again
-    by the same plan; the last one counts. What is left unsent without being late is a fault of ours, and not repeated.
+    A busy machine may keep a client from its core past the end of the window. What was due then is never sent. A run is
+    done again where some request was so late that it was given up, and nothing else was wrong; the last run counts. A
+    request that is left unsent without being late is a fault of ours, and nothing is repeated.
     """
     result = fleet.run(plan)
     for _ in range(TRIES - 1):

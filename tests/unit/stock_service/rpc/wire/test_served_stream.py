@@ -1,7 +1,7 @@
 """A served connection's state machine, against a model that remembers everything.
 
 The model is a list of what the client sent, and what the server has done with it. The machine is driven as the server
-drives it: the reading thread looks whenever it is told to, and at any other time; workers answer in any order.
+drives it. The reading thread looks whenever it is told to, and at other times too. Workers answer in any order.
 """
 
 import pytest
