@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None
         help="where the server listens (default: this machine, the transport's default port)",
     )
     parser.add_argument(
-        "--timeout-s", type=seconds(0.001, TIMEOUT_S_MAX), default=default(5.0), help="how long to wait for a reply"
+        "--timeout-s", type=seconds(0.001, TIMEOUT_S_MAX), default=default(5.0), help="seconds to wait for a reply"
     )
 
 

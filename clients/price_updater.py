@@ -109,12 +109,11 @@ def _parser() -> Parser:
     parser = Parser(PROGRAM, "Sets random prices at random times until stopped.", EXITS)
     add_options(parser)
     stocks = [stock.name for stock in DEFAULT_STOCKS]
-    parser.add_argument("--interval-s", type=seconds(0.0001, 3600), default=0.1, help="mean time between updates")
-    parser.add_argument("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="which to update")
+    parser.add_argument("--interval-s", type=seconds(0.0001, 3600), default=0.1, help="mean seconds between updates")
+    parser.add_argument("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="stocks to update")
     parser.add_argument("--seed", type=integer(0, 2**63 - 1), default=0, help="chooses times, stocks and prices")
-    parser.add_argument(
-        "--duration-s", type=seconds(0.001, 86_400), default=None, help="how long; until SIGTERM or SIGINT unless given"
-    )
+    help_text = "seconds to run (default: until SIGTERM or SIGINT)"
+    parser.add_argument("--duration-s", type=seconds(0.001, 86_400), default=None, help=help_text)
     return parser
 
 

@@ -73,13 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(PROGRAM, "Sends one request, or without a command trades a little.", EXITS)
+    parser = Parser(PROGRAM, "Sends one request. Without a command: a small trading session.", EXITS)
     add_options(parser)
     add = parser.add_argument
     add("--seed", type=integer(0, 2**63 - 1), default=0, help="chooses what the session trades")
     add("--requests", type=integer(1, 10_000), default=12, help="requests in the session")
     stocks = [stock.name for stock in DEFAULT_STOCKS]
-    add("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="what the session trades")
+    add("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="stocks that the session trades")
     commands = parser.add_subparsers(dest="command", parser_class=Parser, metavar="lookup|trade|update")
 
     def command(name: str, description: str) -> argparse.ArgumentParser:

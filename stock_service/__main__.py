@@ -17,7 +17,7 @@ CHOICES: dict[str, Mapping[str, object]] = {"transport": TRANSPORTS, "executor":
 
 def main(arguments: Sequence[str]) -> None:
     """Serves, which does not return, lists, or shows what there is."""
-    parser = Parser(PROGRAM, "The stock service on any of its transports; every option: serve --transport NAME --help.")
+    parser = Parser(PROGRAM, "The stock service on any transport. For all options: serve --transport NAME --help.")
     commands, help_text = ("serve", "list"), "serve on a transport, or list what can be chosen"
     parser.add_argument("command", choices=commands, metavar="serve|list", help=help_text)
     parser.add_argument("--transport", choices=TRANSPORTS, help="what carries the requests; serve needs it")

@@ -83,7 +83,7 @@ def _add_load(made: Parser) -> None:
         type=integer(1, CLIENTS_MAX),
         default=[1],
         metavar="N",
-        help="client processes; each number has a run",
+        help="client processes; one run for each number",
     )
     add(
         "--connections-per-client",
@@ -100,18 +100,18 @@ def _add_load(made: Parser) -> None:
         help="one connection for all requests, or one for each",
     )
     add("--rate-hz", type=number(RATE_HZ_MIN, RATE_HZ_MAX), metavar="R", help="open loop: requests due in a second")
-    add("--arrivals", choices=ARRIVALS, help=f"how they are due, with --rate-hz or --find-rate (default: {POISSON})")
+    add("--arrivals", choices=ARRIVALS, help=f"how requests come, with --rate-hz or --find-rate (default: {POISSON})")
 
 
 def _add_requests(made: Parser) -> None:
     """What is sent."""
     add = made.add_argument_group("the requests").add_argument
-    add("--mix", type=mix, help="their types and weights, such as lookup=0.5,trade=0.5 (default: lookup)")
+    add("--mix", type=mix, help="request types and weights, such as lookup=0.5,trade=0.5 (default: lookup)")
     add("--call", type=method, metavar="METHOD", help="instead: any unary gRPC method, as package.Service/Method")
-    add("--data", metavar="JSON", help="the request of --call, as protobuf has it in JSON (default: {})")
+    add("--data", metavar="JSON", help="the request of --call, in protobuf's JSON (default: {})")
     add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
     stocks = [stock.name for stock in DEFAULT_STOCKS]
-    add("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="to choose from")
+    add("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="stocks to choose from")
     add("--choice", choices=CHOICES, default="uniform", help="how a stock is chosen; zipf favours the first named")
     exponent = number(ZIPF_S_MIN, ZIPF_S_MAX)
     add("--zipf-s", type=exponent, metavar="S", help=f"the exponent, with --choice zipf (default: {ZIPF_S:g})")
@@ -131,7 +131,7 @@ def _add_measuring(made: Parser) -> None:
     )
     add("--duration-s", type=seconds(0.01, DURATION_S_MAX), default=10.0, metavar="S", help="seconds that are measured")
     add("--cpus", nargs="+", type=cpu, metavar="CPU", help="cores for the clients (default: any)")
-    add("--no-floor", action="store_true", help="do not measure first what the client itself adds (1 s)")
+    add("--no-floor", action="store_true", help="do not measure what the client itself adds, which takes 1 s")
     trials = (
         f"search the highest rate that keeps --p99-ms and every --fail-if, in at most {TRIALS_MAX} trials; "
         f"at low rates a trial lasts up to {2**HALVINGS_MAX} times --duration-s"

@@ -116,8 +116,8 @@ ECHO, BLOCK, FAIL = (f"/{PROBE}/{name}" for name in ("Echo", "Block", "Fail"))
 class Probe:
     """``Echo`` gives back what it gets; ``Block`` does so once ``released``; ``Fail`` raises.
 
-    ``Fail`` gets the code of the fault to raise as a decimal number. For ``exit`` it raises SystemExit, and for anything
-    else an error that is no fault. Leaving ``with`` releases, so that a failed check does not wait for its own handlers.
+    ``Fail`` gets the code of the fault to raise as a decimal number. For ``exit`` it raises SystemExit, for anything
+    else an error that is no fault. Leaving ``with`` releases, so that no failed check waits for its own handlers.
     """
 
     def __init__(self) -> None:

@@ -61,21 +61,16 @@ def add_server_options(parser: Parser, transport: str) -> None:
     add("--executor", choices=EXECUTORS, default=known.DEFAULT_EXECUTOR, help="which threads run requests")
     add("--workers", type=integer(1, 1024), default=8, help="threads that run requests")
     add("--queue-limit", type=integer(0, 1_000_000), default=1024, help="requests that may wait for a thread")
-    add("--grace-s", type=seconds(0, 3600), default=5.0, help="time to finish what was accepted, when stopping")
-    add(
-        "--connections-max", type=integer(1, 1_000_000), default=_DEFAULTS.connections_max, help="connections at a time"
-    )
-    add("--frame-bytes-max", type=integer(64, 1 << 30), default=_DEFAULTS.frame_bytes_max, help="bytes of a request")
-    add(
-        "--idle-s", type=seconds(0.05, 86400), default=_DEFAULTS.idle_s, help="after which an idle connection is closed"
-    )
-    add(
-        "--pipeline-max",
-        type=integer(1, 65536),
-        default=_DEFAULTS.pipeline_max,
-        help="requests under way on a connection",
-    )
-    help_text = f"note when each of the first {REQUESTS_MAX} requests was where, and write it when stopped"
+    add("--grace-s", type=seconds(0, 3600), default=5.0, help="seconds to finish what was accepted, when stopping")
+    help_text = "connections at a time, at most"
+    add("--connections-max", type=integer(1, 1_000_000), default=_DEFAULTS.connections_max, help=help_text)
+    help_text = "bytes of a request, at most"
+    add("--frame-bytes-max", type=integer(64, 1 << 30), default=_DEFAULTS.frame_bytes_max, help=help_text)
+    help_text = "seconds after which an idle connection is closed"
+    add("--idle-s", type=seconds(0.05, 86400), default=_DEFAULTS.idle_s, help=help_text)
+    help_text = "requests under way on a connection, at most"
+    add("--pipeline-max", type=integer(1, 65536), default=_DEFAULTS.pipeline_max, help=help_text)
+    help_text = f"written when the server stops: when each of the first {REQUESTS_MAX} requests was where"
     add("--timeline", type=Path, metavar="FILE", help=help_text)
     known.add_options(parser)
 

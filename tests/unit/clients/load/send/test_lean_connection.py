@@ -254,8 +254,8 @@ def test_a_fault_keeps_the_connection(serve: Serve) -> None:
 
 
 def test_a_call_that_a_stopping_server_refuses(serve: Serve) -> None:
-    """What the protocol has to say is said at once. The connection is closed, so that the stop need not wait for it. The
-    next call connects anew."""
+    """What the protocol has to say is said at once. The connection is closed, so that the stop need not wait for it.
+    The next call connects anew."""
     said: list[tuple[int, int, int, bytes]] = []
 
     def stop(peer: Peer) -> None:
