@@ -11,7 +11,8 @@ from multiprocessing.context import ForkServerProcess
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.cold_run import ColdRun
 from clients.load.run import fleet
-from clients.load.run.forked import run_forked_cold
+from clients.load.run.cold_client import run_cold_client
+from clients.load.run.forked import run_forked
 from stock_service.rpc.errors import Unavailable, UsageError
 
 CALLS_MAX = 1_000_000
@@ -35,7 +36,7 @@ def run(plan: LoadPlan, calls: int) -> ColdRun:
     fleet.warm()
     context = multiprocessing.get_context("forkserver")
     mine, its = context.Pipe()
-    process = context.Process(target=run_forked_cold, args=(plan, calls, its), name="cold-client")
+    process = context.Process(target=run_forked, args=(run_cold_client, plan, calls, its), name="cold-client")
     said: object = None
     try:
         process.start()

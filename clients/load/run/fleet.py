@@ -31,13 +31,16 @@ from clients.load.plan.load_plan import CLIENTS_MAX, CONNECTIONS_MAX, LoadPlan
 from clients.load.record.recorder import ClientReport
 from clients.load.record.records import Window
 from clients.load.record.result import LoadResult, combine
-from clients.load.run.client_process import READY
+from clients.load.run.client_process import READY, run_client
 from clients.load.run.forked import run_forked
 from clients.load.send import lean
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS
 
-PRELOADED = ("clients.load.run.forked", *TRANSPORTS.values())
+PRELOADED = (
+    *(f"clients.load.run.{module}" for module in ("forked", "client_process", "turn_client", "cold_client")),
+    *TRANSPORTS.values(),
+)
 """Modules that the fork server loads before the first client."""
 
 LEAD_NS = 5_000_000
@@ -226,9 +229,8 @@ class _Fleet:
         for client in range(self._plan.clients):
             self._look_for_interrupt()
             mine, its = context.Pipe()
-            process = context.Process(
-                target=run_forked, args=(self._plan, client, its, self._counts), name=f"load-client-{client}"
-            )
+            arguments = (run_client, self._plan, client, its, self._counts)
+            process = context.Process(target=run_forked, args=arguments, name=f"load-client-{client}")
             process.start()
             its.close()
             self._processes.append(process)

@@ -16,8 +16,8 @@ from typing import Self
 from clients.load.plan.turns import Turn, TurnLoad
 from clients.load.record.turn_records import TurnRecords
 from clients.load.run import fleet
-from clients.load.run.forked import run_forked_turns
-from clients.load.run.turn_client import CONNECTED
+from clients.load.run.forked import run_forked
+from clients.load.run.turn_client import CONNECTED, run_turn_client
 from clients.load.run.turn_lines import lines
 from stock_service.rpc.errors import Unavailable
 
@@ -53,8 +53,8 @@ class TurnClients:
         try:
             for client in range(self._clients + with_updater):
                 mine, its = context.Pipe()
-                arguments = (self._loads, client, client == self._clients, its, board)
-                process = context.Process(target=run_forked_turns, args=arguments, name=f"load-client-{client}")
+                arguments = (run_turn_client, self._loads, client, client == self._clients, its, board)
+                process = context.Process(target=run_forked, args=arguments, name=f"load-client-{client}")
                 process.start()
                 its.close()
                 self._processes.append(process)
