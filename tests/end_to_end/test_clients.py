@@ -189,7 +189,7 @@ def test_the_load_client_runs_and_reports(
 ) -> None:
     """Every client sends, nothing fails, and no more trades are counted than the server committed; exit code 0."""
     report = tmp_path / "load.json"
-    window = ("--warm-up-s", "0.1", "--duration-s", "0.3", "--connection", connection, "--client", client, "--no-floor")
+    window = ("--warm-up-s", "0.2", "--duration-s", "0.8", "--connection", connection, "--client", client, "--no-floor")
     plan = ("--clients", "2", "--mix", "lookup=0.5,trade=0.5", *loop)
     ended = run("clients.load", *served.options, *plan, *window, "--json", str(report), "--fail-if", "errors>0")
     assert ended.code == 0, ended.stderr
