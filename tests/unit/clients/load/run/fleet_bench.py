@@ -1,14 +1,30 @@
 """What tests of whole runs have in common: which runs, one that the machine let be, and what must hold of every run."""
 
+import dataclasses
 import itertools
-from collections.abc import Iterable
+import multiprocessing.forkserver
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import psutil
 
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import LoadResult
 from clients.load.run import fleet
+from clients.load.run.fleet import Progress
 from clients.load.send.driver import LATE_NS
+from stock_service.rpc.concurrency.static_pool import StaticPool
+from stock_service.rpc.transports import Address, ServeOptions, load
+from stock_service.rpc.transports.sockets import SocketOptions
+from tests.unit.clients.fakes import service
 
 TRIES = 3
+
+MIX = {"lookup": 2.0, "trade": 1.0, "update": 1.0}
+STOCKS = ("GameStart", "FishCo")
+
+REQUESTS, CONNECTIONS = ServeOptions(), ServeOptions(own=SocketOptions(dispatch="connection"))
+"""What one task of the server's threads is."""
 
 
 def run_in_time(plan: LoadPlan) -> LoadResult:
@@ -41,3 +57,45 @@ def half(*factors: Iterable[object]) -> list[tuple[object, ...]]:
     levels = [list(factor) for factor in factors]
     places = itertools.product(*(range(len(each)) for each in levels))
     return [tuple(each[at] for each, at in zip(levels, place, strict=True)) for place in places if sum(place) % 2 == 0]
+
+
+@contextmanager
+def serving(transport: str, options: ServeOptions = REQUESTS, workers: int = 8) -> Iterator[Address]:
+    """A stock service on a transport, in this process."""
+    pool = StaticPool(workers, 256)
+    server = load(transport).serve(service(), pool, options)
+    try:
+        yield server.address
+    finally:
+        server.stop(1.0)
+        pool.stop(1.0)
+
+
+def plan_on(transport: str, where: Address, **changes: object) -> LoadPlan:
+    plan = LoadPlan(transport, where, 2, MIX, STOCKS, warm_up_s=0.05, duration_s=0.25)
+    return dataclasses.replace(plan, **changes)  # type: ignore[arg-type]
+
+
+def client_pids() -> list[int]:
+    """The client processes that run: what the fork server has forked."""
+    server_pid = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    return [child.pid for child in psutil.Process(server_pid).children()]
+
+
+ANSWERED = 150
+"""More than eight connections answer between two signs of progress: of so many some were sent in the window."""
+
+
+def at_measuring(act: Callable[[], None], often: bool = False) -> fleet.Watch:
+    """Does something once requests of the window are seen to be answered; ``often``: and at every later look."""
+    began: list[int] = []
+    acted: list[bool] = []
+
+    def watch(progress: Progress) -> None:
+        if progress.phase == "measuring":
+            began.append(progress.requests)
+        if (acted and often) or (began and not acted and progress.requests >= began[0] + ANSWERED):
+            acted.append(True)
+            act()
+
+    return watch

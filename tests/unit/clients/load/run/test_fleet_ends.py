@@ -1,0 +1,183 @@
+"""How runs end: by Ctrl-C in every phase, without a client, without a server. Nothing is lost, no process is left."""
+
+import dataclasses
+import itertools
+import multiprocessing.forkserver
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from clients.load.plan.load_plan import CLIENT_KINDS, ClientKind
+from clients.load.record.result import ALL, CLIENT_LOST
+from clients.load.run import fleet
+from clients.load.run.fleet import Progress
+from stock_service.rpc.concurrency.static_pool import StaticPool
+from stock_service.rpc.service import Service
+from stock_service.rpc.transports import TRANSPORTS, sockets
+from stock_service.trading.service import LOOKUP
+from tests.raw_service import raw
+from tests.unit.clients.fakes import service
+from tests.unit.clients.load.run.fleet_bench import (
+    CONNECTIONS,
+    REQUESTS,
+    assert_accounted,
+    at_measuring,
+    client_pids,
+    half,
+    plan_on,
+    serving,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_warmed")]
+
+
+@pytest.fixture(scope="module")
+def _warmed() -> None:
+    """The fork server runs: what it keeps open is no test's doing."""
+    fleet.warm()
+
+
+@pytest.mark.parametrize(
+    ("transport", "client", "connections", "rate_hz"), half(TRANSPORTS, CLIENT_KINDS, (1, 4), (None, 300.0))
+)
+def test_an_interrupt_keeps_what_was_measured(
+    transport: str, client: ClientKind, connections: int, rate_hz: float | None
+) -> None:
+    """Ctrl-C in the middle: the window ends there, nobody and nothing is lost and no process left."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with serving(transport) as where:
+        plan = plan_on(transport, where, duration_s=30.0, connections_per_client=connections, client=client)
+        result = fleet.run(dataclasses.replace(plan, rate_hz=rate_hz), at_measuring(interrupt))
+    assert result.interrupted
+    assert_accounted(result)
+    assert 0 < result.duration_s < 20
+    assert result.requests[ALL].count > 0
+    assert client_pids() == []
+
+
+@pytest.mark.parametrize("phase", ["starting", "warm-up", "measuring", "finishing"])
+def test_ctrl_c_is_kept_in_every_phase_and_as_often_as_it_comes(phase: str) -> None:
+    """The signal itself, again and again: the run ends early, with what was measured; no process is left."""
+    pressed: list[str] = []
+
+    def press() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def press_in_phase(progress: Progress) -> None:
+        if pressed or progress.phase == phase:
+            pressed.append(progress.phase)
+            press()
+
+    watch = at_measuring(press, often=True) if phase == "measuring" else press_in_phase
+    with serving("sockets") as where:
+        duration_s = 0.3 if phase == "finishing" else 30.0
+        result = fleet.run(plan_on("sockets", where, connections_per_client=3, duration_s=duration_s), watch)
+    assert result.interrupted
+    assert result.errors == {}
+    assert result.began == result.recorded
+    assert (result.requests[ALL].count > 0) == (phase in ("measuring", "finishing"))
+    assert client_pids() == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_clients_do_not_get_ctrl_c() -> None:
+    """A terminal sends it to them as well: they and the fork server have it blocked, from the very first on."""
+    blocked: list[int] = []
+
+    def look() -> None:
+        server_pid = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+        for pid in (server_pid, *client_pids()):
+            status = Path(f"/proc/{pid}/status").read_text()
+            (mask,) = [line for line in status.splitlines() if line.startswith("SigBlk")]
+            blocked.append(int(mask.split()[1], 16) >> (signal.SIGINT - 1) & 1)
+
+    with serving("sockets") as where:
+        fleet.run(plan_on("sockets", where, duration_s=1.0), at_measuring(look))
+    assert blocked == [1, 1, 1]
+
+
+def test_ctrl_c_while_the_last_replies_are_waited_for_loses_nothing() -> None:
+    """A server that hangs in the end: the window is kept, though clients would wait for their timeout."""
+    gate = threading.Event()
+
+    def slow(payload: bytes) -> bytes:
+        gate.wait(20)
+        return answer(payload)
+
+    stocks = service()
+    answer = stocks.methods[LOOKUP].answer()
+    calls = itertools.count()
+    lookup = raw(lambda p: answer(p) if next(calls) < 200 else slow(p))
+    hanging = Service(stocks.name, {**stocks.methods, LOOKUP: lookup})
+    pool = StaticPool(8, 256)
+    server = sockets.serve(hanging, pool, REQUESTS)
+
+    def press(progress: Progress) -> None:
+        if progress.phase == "finishing":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    try:
+        plan = plan_on("sockets", server.address, connections_per_client=2, mix={"lookup": 1.0}, timeout_s=15.0)
+        result = fleet.run(plan, press)
+    finally:
+        gate.set()
+        server.stop(1.0)
+        pool.stop(1.0)
+    assert (result.interrupted, result.errors) == (True, {})
+    assert result.recorded >= 190
+    assert result.began == result.recorded
+
+
+def test_an_interrupt_does_not_wait_for_starved_clients() -> None:
+    """They sit in their first call, and are counted as starved."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with serving("sockets", CONNECTIONS, workers=1) as where:
+        result = fleet.run(plan_on("sockets", where, clients=3, duration_s=30.0), at_measuring(interrupt))
+    assert (result.interrupted, result.starved_clients, result.errors) == (True, 2, {})
+
+
+def test_a_client_that_dies_is_counted_as_lost() -> None:
+    """The run goes on without it, and says so among the errors."""
+    with serving("sockets") as where:
+        plan = plan_on("sockets", where, duration_s=1.0)
+        result = fleet.run(plan, at_measuring(lambda: os.kill(client_pids()[0], signal.SIGKILL)))
+    assert result.errors == {CLIENT_LOST: 1}
+    assert (result.started_clients, result.starved_clients) == (2, 1)
+    assert result.requests[ALL].count > 0
+
+
+def test_a_server_that_goes_away_leaves_errors() -> None:
+    """Of those that were under way, and of those that could not connect any more."""
+    pool = StaticPool(4, 64)
+    doomed = sockets.serve(service(), pool, REQUESTS)
+
+    def stop() -> None:
+        doomed.stop(0.0)
+
+    result = fleet.run(plan_on("sockets", doomed.address, duration_s=1.0), at_measuring(stop))
+    pool.stop(1.0)
+    assert result.errors.keys() == {"unavailable"}
+    assert result.requests[ALL].count > 0
+
+
+def test_a_client_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After Ctrl-C nobody is waited for that does not report; it is counted as lost, and gone."""
+    monkeypatch.setattr(fleet, "INTERRUPTED_S", 0.3)
+
+    def interrupt() -> None:
+        os.kill(client_pids()[0], signal.SIGSTOP)
+        raise KeyboardInterrupt
+
+    with serving("sockets") as where:
+        result = fleet.run(plan_on("sockets", where, duration_s=30.0), at_measuring(interrupt))
+    assert (result.interrupted, result.errors) == (True, {CLIENT_LOST: 1})
+    assert client_pids() == []
