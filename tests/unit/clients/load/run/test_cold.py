@@ -13,7 +13,7 @@ from clients.load.run.cold_client import told
 from stock_service.rpc.errors import DeadlineExceeded, Unavailable, UsageError
 from stock_service.rpc.transports import TRANSPORTS
 from stock_service.trading.model import Status
-from tests.unit.clients.load.run.test_fleet import client_pids, serving
+from tests.unit.clients.load.run.fleet_bench import client_pids, serving
 
 PLAN = LoadPlan("sockets", ("127.0.0.1", 9), 1, {"lookup": 1.0}, ("GameStart", "FishCo"), warm_up_s=0, duration_s=20)
 
