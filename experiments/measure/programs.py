@@ -8,6 +8,8 @@ message if the program fails; no thread is needed to read it. It ends with the e
 
 Processor time is read from the process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's own account of the
 process's threads, dead ones included, in nanoseconds, where ``/proc/PID/stat`` counts ticks of 10 ms.
+
+``finished`` runs a program that ends by itself, such as a load client that is none of ours.
 """
 
 import os
@@ -17,10 +19,10 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 import psutil
@@ -229,3 +231,45 @@ def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+def finished(
+    command: Sequence[str],
+    cpus: tuple[int, ...] | None,
+    timeout_s: float,
+    folder: Path | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """What a program printed, run to its end on these cores (None: any). Blocks.
+
+    Killed if Ctrl-C comes, after ``timeout_s``, and with this process (``clients/lifeline.py``). ``variables`` are added
+    to its environment. Raises ProgramFailed where it does not start, takes longer, or ends with another code than 0.
+    """
+    with tempfile.TemporaryFile() as stderr:
+        try:
+            with kept_to(cpus):
+                process = subprocess.Popen(
+                    tied(command),
+                    cwd=folder,
+                    env=os.environ | variables,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise ProgramFailed(command, f"did not start: {error}", "") from error
+        assert process.stdout is not None
+        try:
+            said, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired as expired:
+            raise ProgramFailed(command, f"took over {timeout_s:g} s", "") from expired
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+        if process.returncode:
+            stderr.seek(0)
+            raise ProgramFailed(command, f"exit code {process.returncode}", stderr.read().decode("utf-8", "replace"))
+    return said.decode("utf-8", "replace")

@@ -1,6 +1,6 @@
 """Clients: the load client reads what clients that are none of ours read of the same server.
 
-h2load and ghz on gRPC, the C and the Go client on sockets (``peers.py``), and our own lean client take turns on one
+h2load and ghz on gRPC, the C and the Go client on sockets (``measure/load_programs.py``), and our own lean client take turns on one
 stock server in windows of a second, in reversed order every other time, at one connection and at 64, in a closed loop.
 Ours must read what the C programs read (h2load is one): the median within 5 % and 10 µs, the 99th percentile within
 20 %, either way. What is compared is the median over the turns of the ratio within a turn, as the machine's own speed
@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
+from experiments.measure.load_programs import Absent, Ask, LoadProgram, Reading, load_programs
 from experiments.selfcheck.finding import Finding
-from experiments.selfcheck.load import found, known, lookups, run, stock_server, times
-from experiments.selfcheck.peers import Absent, Ask, Peer, Reading, peers
+from experiments.selfcheck.load import STOCK, LoadFailed, found, known, load_cores, lookups, run, stock_server, times
+from stock_service.trading.service import LOOKUP
+from stock_service.v1 import stock_pb2
 
 Loader = Callable[[Ask], Reading]
 """Any client."""
@@ -26,6 +28,8 @@ THEIRS: Mapping[str, tuple[str, ...]] = {"grpc": ("h2load", "ghz"), "sockets": (
 """Who is read beside our own client, on each transport; the first, in C, is whom ours must agree with."""
 
 CONNECTIONS = (1, 64)
+
+PAYLOAD = stock_pb2.LookupRequest(name=STOCK).SerializeToString()
 
 P50_SHARE, P50_US, P99_SHARE = 0.05, 10.0, 0.20
 
@@ -50,7 +54,7 @@ def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
     """Reads every client at every number of connections. Blocks: minutes' version three minutes; KeyboardInterrupt."""
     scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
     findings = []
-    with peers() as all_peers:
+    with load_programs() as programs:
         for transport, names in THEIRS.items():
             for connections in CONNECTIONS:
                 many = f"{connections} connection{'s' if connections > 1 else ''}"
@@ -62,36 +66,39 @@ def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
                     number: int = connections,
                     name: str = name,
                 ) -> list[Finding]:
-                    return judge(name, names[0], read(transport, number, all_peers, scale), all_peers, scale)
+                    return judge(name, names[0], read(transport, number, programs, scale), programs, scale)
 
                 findings += found(name, f"as {names[0]} reads", look)
     return findings
 
 
 def read(
-    transport: str, connections: int, all_peers: Mapping[str, Peer | Absent], scale: Scale
+    transport: str, connections: int, programs: Mapping[str, LoadProgram | Absent], scale: Scale
 ) -> Mapping[str, list[Reading]]:
     """Every client's readings, by its name, a turn behind another."""
     loaders: dict[str, Loader] = {OURS: partial(_own, transport)}
     for name in THEIRS[transport]:
-        peer = all_peers[name]
-        if not isinstance(peer, Absent):
-            loaders[name] = peer.load
+        program = programs[name]
+        if not isinstance(program, Absent):
+            loaders[name] = program.load
     readings: dict[str, list[Reading]] = {name: [] for name in loaders}
     with stock_server(transport) as (_, address):
-        ask = Ask(address, connections, scale.duration_s, scale.warm_up_s)
+        ask = Ask(address, LOOKUP, PAYLOAD, connections, scale.duration_s, scale.warm_up_s, load_cores())
         for turn in range(scale.turns):
             for name in list(loaders)[:: -1 if turn % 2 else 1]:
-                readings[name].append(loaders[name](ask))
+                reading = loaders[name](ask)
+                if reading.errors:
+                    raise LoadFailed(f"{name}: {reading.errors} of {reading.requests + reading.errors} requests failed")
+                readings[name].append(reading)
     return readings
 
 
 def judge(
-    name: str, than: str, readings: Mapping[str, list[Reading]], all_peers: Mapping[str, Peer | Absent], scale: Scale
+    name: str, than: str, readings: Mapping[str, list[Reading]], programs: Mapping[str, LoadProgram | Absent], scale: Scale
 ) -> list[Finding]:
     """Whether our client agrees with another; skipped where that is absent."""
     if than not in readings:
-        return [Finding(name, str(all_peers[than]), f"as {than} reads", None)]
+        return [Finding(name, str(programs[than]), f"as {than} reads", None)]
     return [
         _judge(
             f"{name}, {percentile}", than, {client: _us(each, percentile) for client, each in readings.items()}, scale

@@ -5,23 +5,17 @@ that are none of ours too. A load that ends in any error is no evidence of anyth
 for it did not pass.
 """
 
-import os
-import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from types import MappingProxyType
 
-from clients.lifeline import tied
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import ALL, LoadResult, RequestResult
 from clients.load.run import fleet, priority
 from experiments.design.sweep import Sweep
 from experiments.measure.bench import CATALOG, bench
 from experiments.measure.block import measure
-from experiments.measure.programs import Program, ProgramFailed, kept_to
+from experiments.measure.programs import Program, ProgramFailed
 from experiments.results.machine import cores
 from experiments.results.observed import Block
 from experiments.selfcheck.finding import Finding
@@ -37,7 +31,7 @@ Cores = tuple[int, ...] | None
 
 
 class LoadFailed(StockServiceError):
-    """A load that ended in errors, or a program beside it that failed: says which, in one line."""
+    """A load that ended in errors, or showed nothing: says which, in one line."""
 
 
 def server_cores() -> Cores:
@@ -130,50 +124,6 @@ def null_server(transport: str) -> Iterator[tuple[Program, Address]]:
         [sys.executable, "-m", "clients.load.run.null_server", "--transport", transport], server_cores()
     ) as server:
         yield server, server.ready()
-
-
-def finished(
-    command: Sequence[str],
-    cpus: Cores,
-    timeout_s: float,
-    folder: Path | None = None,
-    variables: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """What a program printed, run to its end on these cores. Blocks; raises LoadFailed. Killed if Ctrl-C comes, and
-    with this process (``clients/lifeline.py``).
-
-    ``variables`` are added to its environment.
-    """
-    name = Path(command[0]).name
-    with tempfile.TemporaryFile() as stderr:
-        try:
-            with kept_to(cpus):
-                process = subprocess.Popen(
-                    tied(command),
-                    cwd=folder,
-                    env=os.environ | variables,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=stderr,
-                    start_new_session=True,
-                )
-        except OSError as error:
-            raise LoadFailed(f"{name} did not start: {error}") from error
-        assert process.stdout is not None
-        try:
-            said, _ = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired as expired:
-            raise LoadFailed(f"{name} took over {timeout_s:g} s") from expired
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            process.stdout.close()
-        if process.returncode:
-            stderr.seek(0)
-            words = stderr.read().decode("utf-8", "replace").strip().splitlines() or ["nothing"]
-            raise LoadFailed(f"{name}: exit code {process.returncode}; it said: {words[-1]}")
-    return said.decode("utf-8", "replace")
 
 
 def found(name: str, must: str, look: Callable[[], list[Finding]]) -> list[Finding]:

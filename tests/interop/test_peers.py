@@ -15,8 +15,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from experiments.selfcheck.load import LoadFailed, null_server, stock_server
-from experiments.selfcheck.peers import SOURCES, Absent, Ask, CClient, GoClient, Peer, peers
+from experiments.measure.load_programs import SOURCES, Absent, Ask, CClient, GoClient, LoadProgram, load_programs
+from experiments.measure.programs import ProgramFailed
+from experiments.selfcheck.clients import PAYLOAD
+from experiments.selfcheck.load import load_cores, null_server, stock_server
 from stock_service.rpc.transports import Address
 from stock_service.trading.service import LOOKUP
 
@@ -26,21 +28,26 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 SPEAKS = {"ghz": "grpc", "h2load": "grpc", "go": "sockets", "c": "sockets"}
 SERVERS = {"stock": stock_server, "null": null_server}
 
-Peers = Mapping[str, Peer | Absent]
+Peers = Mapping[str, LoadProgram | Absent]
+
+
+def ask(address: Address, connections: int = 1, duration_s: float = 0.1, warm_up_s: float = 0.0) -> Ask:
+    """Lookups."""
+    return Ask(address, LOOKUP, PAYLOAD, connections, duration_s, warm_up_s, load_cores())
 
 
 @pytest.fixture(scope="module")
 def built() -> Iterator[Peers]:
     """All of them."""
-    with peers() as all_peers:
-        yield all_peers
+    with load_programs() as programs:
+        yield programs
 
 
 @pytest.fixture
-def peer(built: Peers) -> Callable[[str], Peer]:
+def peer(built: Peers) -> Callable[[str], LoadProgram]:
     """Gives one of them by its name. Where it is absent the test is skipped, or fails if nothing may be skipped."""
 
-    def find(name: str) -> Peer:
+    def find(name: str) -> LoadProgram:
         found = built[name]
         if not isinstance(found, Absent):
             return found
@@ -54,23 +61,26 @@ def peer(built: Peers) -> Callable[[str], Peer]:
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("connections", [1, 5])
 @pytest.mark.parametrize("name", SPEAKS)
-def test_a_closed_loop(name: str, connections: int, server: str, peer: Callable[[str], Peer]) -> None:
+def test_a_closed_loop(name: str, connections: int, server: str, peer: Callable[[str], LoadProgram]) -> None:
     """Every request is answered by the stock service and by the null server, on one connection and on several."""
     client = peer(name)
     with SERVERS[server](SPEAKS[name]) as (_, address):
-        reading = client.load(Ask(address, connections, duration_s=0.3, warm_up_s=0.1))
+        reading = client.load(ask(address, connections, duration_s=0.3, warm_up_s=0.1))
     assert reading.requests > connections
+    assert reading.errors == 0
+    assert (reading.times is None) == (name == "go")
+    assert reading.times is None or reading.times.count == reading.requests
     assert 0 < reading.p50_us <= reading.p99_us
     assert reading.throughput_hz * reading.p50_us / 1e6 < 3 * connections, "more than Little's law allows"
 
 
 @pytest.mark.parametrize("name", ["go", "c"])
-def test_nobody_there(name: str, peer: Callable[[str], Peer]) -> None:
+def test_nobody_there(name: str, peer: Callable[[str], LoadProgram]) -> None:
     """Without a server there is no reading."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
-    with pytest.raises(LoadFailed, match="exit code 1"):
-        peer(name).load(Ask(address, 1, duration_s=0.1, warm_up_s=0))
+    with pytest.raises(ProgramFailed, match="exit code 1"):
+        peer(name).load(ask(address, duration_s=0.1))
 
 
 @contextmanager
@@ -110,14 +120,14 @@ def one_reply(reply: Callable[[int], bytes]) -> Iterator[Address]:
     ids=["other call", "too short", "too long", "cut off", "closed"],
 )
 @pytest.mark.parametrize("name", ["go", "c"])
-def test_a_wrong_reply(name: str, reply: Callable[[int], bytes], peer: Callable[[str], Peer]) -> None:
+def test_a_wrong_reply(name: str, reply: Callable[[int], bytes], peer: Callable[[str], LoadProgram]) -> None:
     """What belongs to no request, is no frame, or ends early, ends the client with a word on it."""
-    with one_reply(reply) as address, pytest.raises(LoadFailed, match="exit code 1"):
-        peer(name).load(Ask(address, 1, duration_s=1, warm_up_s=0))
+    with one_reply(reply) as address, pytest.raises(ProgramFailed, match="exit code 1"):
+        peer(name).load(ask(address, duration_s=1))
 
 
 @pytest.mark.parametrize("name", ["go", "c"])
-def test_faults_are_errors(name: str, peer: Callable[[str], Peer]) -> None:
+def test_faults_are_errors(name: str, peer: Callable[[str], LoadProgram]) -> None:
     """A reply with a code is counted as an error and is in no time: here, of a method that the server does not have."""
     client = peer(name)
     assert isinstance(client, GoClient | CClient)

@@ -1,13 +1,14 @@
 /* A load client for the sockets protocol, in C: as little between the clock and the wire as a program can have.
  *
- *     load HOST PORT METHOD PAYLOAD_HEX TIMEOUT_MS CONNECTIONS WARM_UP_S DURATION_S RATE_HZ
+ *     load HOST PORT METHOD PAYLOAD_HEX TIMEOUT_MS CONNECTIONS WARM_UP_S DURATION_S RATE_HZ [TIMES_FILE]
  *
  * Many connections in one thread with epoll, each with one request under way at most. With RATE_HZ 0 it is a closed
  * loop. With a rate, requests are due at a constant one, and whichever connection is free sends what is due; the thread
  * never sleeps then. Times are from just before the write to just after the whole reply was read, whatever was due
  * when. The server is told TIMEOUT_MS with every request; 0: none. One line of JSON comes out: requests in the measured
- * window, errors, throughput in 1/s, and times in µs. A lost connection, or bytes that are no reply, end it with exit
- * code 1; there are no retries. HOST is an IPv4 address.
+ * window, errors, throughput in 1/s, and times in µs. TIMES_FILE gets every time in the window, ascending, in ns, as
+ * 32-bit numbers of the machine. A lost connection, or bytes that are no reply, end it with exit code 1; there are no
+ * retries. HOST is an IPv4 address.
  *
  * Built by: cc -O2 -o load load.c
  */
@@ -242,10 +243,18 @@ static void print_report(double duration_s)
            at_us(0.999), times_ns[times_count - 1] / 1e3);
 }
 
+static void write_times(const char *file)
+{
+    FILE *times = fopen(file, "wb");
+    if (times == NULL || fwrite(times_ns, sizeof *times_ns, times_count, times) != times_count || fclose(times) != 0)
+        fail("%s cannot be written", file);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 10)
-        fail("usage: load HOST PORT METHOD PAYLOAD_HEX TIMEOUT_MS CONNECTIONS WARM_UP_S DURATION_S RATE_HZ");
+    if (argc != 10 && argc != 11)
+        fail("usage: load HOST PORT METHOD PAYLOAD_HEX TIMEOUT_MS CONNECTIONS WARM_UP_S DURATION_S RATE_HZ "
+             "[TIMES_FILE]");
     int port = atoi(argv[2]), timeout_ms = atoi(argv[5]), count = atoi(argv[6]);
     double warm_up_s = atof(argv[7]), duration_s = atof(argv[8]), rate_hz = atof(argv[9]);
     if (port < 1 || port > 65535 || count < 1 || count > CONNECTIONS_MAX || warm_up_s < 0 || duration_s <= 0)
@@ -261,6 +270,8 @@ int main(int argc, char **argv)
     int64_t from_ns = clock_ns() + (int64_t)(warm_up_s * 1e9), until_ns = from_ns + (int64_t)(duration_s * 1e9);
     drive(connections, count, from_ns, until_ns, rate_hz);
     print_report(duration_s);
+    if (argc == 11)
+        write_times(argv[10]);
     for (int place = 0; place < count; place++)
         close(connections[place].descriptor);
     free(connections);

@@ -27,7 +27,7 @@ SAY = "print('started', flush=True)"
 STARTED_BY = {
     "tied": f"import subprocess; from clients.lifeline import tied; subprocess.Popen(tied({PROGRAM})); {SAY}",
     "a server's process": f"from experiments.measure.programs import Program; Program({PROGRAM}); {SAY}",
-    "another's client": f"from experiments.selfcheck.load import finished; {SAY}; finished({PROGRAM}, None, 60)",
+    "another's client": f"from experiments.measure.programs import finished; {SAY}; finished({PROGRAM}, None, 60)",
     "the floor": f"from clients.load.run.floor import null_server as null; n = null('sockets'); n.__enter__(); {SAY}",
 }
 """What a parent does to start a program."""

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments.measure.programs import kept_to
-from experiments.selfcheck import peers
-from experiments.selfcheck.load import LoadFailed, finished, lookups
-from experiments.selfcheck.peers import Absent, Ask, CClient, Ghz, GoClient, H2load, Reading
+from experiments.measure import load_programs
+from experiments.measure.load_programs import Absent, Ask, CClient, Ghz, GoClient, H2load, Reading
+from experiments.measure.programs import ProgramFailed, finished, kept_to
+from experiments.selfcheck.load import lookups
+from stock_service.trading.service import LOOKUP
 
-ASK = Ask(("127.0.0.1", 1), connections=2, duration_s=1.0, warm_up_s=0.5)
+ASK = Ask(("127.0.0.1", 1), LOOKUP, b"\x0a\x01A", connections=2, duration_s=1.0, warm_up_s=0.5, cpus=None)
 
 
 def program(folder: Path, body: str) -> Path:
@@ -47,16 +48,17 @@ def test_ghz_is_read_after_its_warm_up(tmp_path: Path) -> None:
     assert reading.p99_us == pytest.approx(9910.0)
 
 
-def test_a_failure_in_ghz_is_no_reading(tmp_path: Path) -> None:
-    """One request that was not OK is enough."""
-    with pytest.raises(LoadFailed, match="1 of 2 requests failed, the first with Unavailable"):
-        ghz(tmp_path, [detail(1, 1), detail(2, 1, "Unavailable")]).load(ASK)
+def test_a_failure_in_ghz_is_counted(tmp_path: Path) -> None:
+    """And its time is in nothing."""
+    reading = ghz(tmp_path, [detail(1, 1), detail(2, 1), detail(2.1, 90, "Unavailable")]).load(ASK)
+    assert (reading.requests, reading.errors) == (1, 1)
+    assert reading.p99_us == pytest.approx(1000.0)
 
 
 @pytest.mark.parametrize("details", [[], None])
 def test_a_ghz_without_requests_is_no_reading(details: list[dict[str, object]] | None, tmp_path: Path) -> None:
     """An empty list, or none at all, is refused in words."""
-    with pytest.raises(LoadFailed, match="ghz made no request"):
+    with pytest.raises(ProgramFailed, match="no request answered after the warm-up, 0 failed"):
         ghz(tmp_path, details).load(ASK)
 
 
@@ -75,40 +77,57 @@ def test_h2load_is_read_from_its_log(tmp_path: Path) -> None:
     assert reading.throughput_hz == pytest.approx(11 / 0.01011)
 
 
-def test_a_failure_in_h2load_is_no_reading(tmp_path: Path) -> None:
-    """Any status but 200."""
-    with pytest.raises(LoadFailed, match="1 of 2 requests failed"):
-        h2load(tmp_path, ["1000000\t200\t77", "1600000\t-1\t5"]).load(ASK)
+def test_a_failure_in_h2load_is_counted(tmp_path: Path) -> None:
+    """Any status but 200; where all failed there is no reading."""
+    lines = ["1000000\t200\t77", "1600000\t-1\t5", "1700000\t200\t9"]
+    reading = h2load(tmp_path, lines).load(ASK)
+    assert (reading.requests, reading.errors) == (1, 1)
+    for failed in (lines[:2], []):
+        with pytest.raises(ProgramFailed, match=f"no request answered after the warm-up, {len(failed[1:])} failed"):
+            h2load(tmp_path, failed).load(ASK)
+
+
+def test_every_time_is_in_the_histogram(tmp_path: Path) -> None:
+    """So that a mean, and percentiles over many windows, can be taken of it."""
+    lines = [f"{1_600_000 + 1000 * place}\t200\t{100 + place}" for place in range(11)]
+    times = h2load(tmp_path, ["1000000\t200\t77", *lines]).load(ASK).times
+    assert times is not None
+    assert (times.count, times.sum_ns) == (11, 11 * 105_000)
 
 
 REPORT = {"requests": 5, "errors": 0, "throughput_hz": 5.0, "p50_us": 7.0, "p99_us": 9.0}
 
 
-@pytest.mark.slow  # four processes
+@pytest.mark.slow  # many processes
 @pytest.mark.parametrize("kind", [GoClient, CClient])
 def test_our_own_programs_say_it_themselves(kind: type[GoClient] | type[CClient], tmp_path: Path) -> None:
-    """One line of JSON; errors in it, no replies, and what is no JSON are no reading."""
+    """One line of JSON, and C each time in a file; no replies, and what is no JSON, are no reading."""
+    import_times = "import array; array.array('I', [5000, 7000, 9000]).tofile(open(arguments[-1], 'wb'))"
 
     def said(report: dict[str, float] | str) -> Reading:
-        return kind(program(tmp_path, f"print({json.dumps(report)!r})")).load(ASK)
+        body = f"print({json.dumps(report)!r})"
+        return kind(program(tmp_path, f"{import_times}\n{body}" if kind is CClient else body)).load(ASK)
 
-    assert said(REPORT) == Reading(5, 5.0, 7.0, 9.0)
-    for report, message in (
-        (REPORT | {"errors": 1}, "1 errors, 5 replies"),
-        (REPORT | {"requests": 0}, "0 errors, 0 replies"),
-        ("rubbish", "no report"),
-    ):
-        with pytest.raises(LoadFailed, match=message):
-            said(report)
+    reading = said(REPORT | {"errors": 1})
+    assert (reading.throughput_hz, reading.p50_us, reading.errors) == (5.0, 7.0, 1)
+    if kind is CClient:
+        assert reading.times is not None
+        assert (reading.requests, reading.times.sum_ns, reading.p99_us) == (3, 21_000, pytest.approx(8.96))
+    else:
+        assert reading == Reading(5, 5.0, 7.0, 9.0, errors=1)
+    with pytest.raises(ProgramFailed, match="no request answered"):
+        said(REPORT | {"requests": 0})
+    with pytest.raises(ProgramFailed, match="no report"):
+        said("rubbish")
 
 
 def test_a_program_that_fails_says_why() -> None:
     """Its exit code and its last line, or that there is no such program, or that it took too long."""
-    with pytest.raises(LoadFailed, match="exit code 3; it said: second"):
+    with pytest.raises(ProgramFailed, match=r"exit code 3; it said: first \| second"):
         finished([sys.executable, "-c", "import sys; print('first\\nsecond', file=sys.stderr); sys.exit(3)"], None, 10)
-    with pytest.raises(LoadFailed, match="no-such-program did not start"):
+    with pytest.raises(ProgramFailed, match="no-such-program: did not start"):
         finished(["/no-such-program"], None, 10)
-    with pytest.raises(LoadFailed, match=r"took over 0\.05 s"):
+    with pytest.raises(ProgramFailed, match=r"took over 0\.05 s"):
         finished([sys.executable, "-c", "import threading; threading.Event().wait()"], None, 0.05)
 
 
@@ -146,9 +165,9 @@ def test_what_is_started_stays_on_its_cores() -> None:
 def test_what_is_absent_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without compilers and tools there is one line for each."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(peers, "TOOLS", tmp_path)
-    with peers.peers() as found:
-        lines = {name: str(peer) for name, peer in found.items() if isinstance(peer, Absent)}
+    monkeypatch.setattr(load_programs, "TOOLS", tmp_path)
+    with load_programs.load_programs() as found:
+        lines = {name: str(each) for name, each in found.items() if isinstance(each, Absent)}
     assert lines["ghz"] == "ghz is absent: run make go-tools, which needs Go"
     assert lines["h2load"] == "h2load is absent: install nghttp2-client"
     assert lines["go"] == "the Go client cannot be built: install Go, see https://go.dev/doc/install"
@@ -157,4 +176,4 @@ def test_what_is_absent_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.M
 
 def test_every_client_tells_the_server_our_own_timeout() -> None:
     """Or servers would have other work to do for us."""
-    assert lookups("grpc", ASK.address).timeout_s * 1000 == peers.TIMEOUT_MS
+    assert lookups("grpc", ASK.address).timeout_s * 1000 == load_programs.TIMEOUT_MS

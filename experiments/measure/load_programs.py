@@ -1,0 +1,269 @@
+"""Load programs that are none of our own client: what they are, how they are built, what they say.
+
+=========  ========  ==================================================================================
+name       speaks    what it is
+=========  ========  ==================================================================================
+``ghz``    gRPC      ghz 0.121.0, on grpc-go, with a worker for each connection
+``h2load`` gRPC      nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
+``go``     sockets   ``experiments/peers/go``, built here; as ghz, a worker for each connection
+``c``      sockets   ``experiments/peers/c``, built here; one thread with epoll
+=========  ========  ==================================================================================
+
+All load in a closed loop with one request, sent again and again. They time a request from when they send it, and tell
+the server the timeout that our own client does. What is absent is ``Absent``, with one line on how to get it. Every
+request's time is read where a program gives it; those of the warm-up are left out. No program is given a network: Go
+builds from what it has. Used by ``compare --load`` and by ``selfcheck``.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from clients.load.record.times import Times
+from experiments.measure.programs import ProgramFailed, finished
+from stock_service.rpc.errors import StockServiceError
+from stock_service.rpc.transports import Address
+from stock_service.v1 import stock_pb2
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = ROOT / ".tools" / "bin"
+PROTO = Path("stock_service/v1/stock.proto")
+SOURCES = Path(__file__).resolve().parents[1] / "peers"
+
+TIMEOUT_MS = 5000
+"""The load plan's own, so that a server has the same to do for every client."""
+
+BUILD_S = 120.0
+"""How long a program may take to build; Go's own library takes 20 s the first time."""
+
+EXTRA_S = 30.0
+"""How much longer than its load a program may take to start, report and end."""
+
+_OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
+
+
+class Absent(StockServiceError):
+    """A program is not here: says so, and how to get it, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A closed loop."""
+
+    address: Address
+    path: str
+    """The method, as ``/package.Service/Method``."""
+    payload: bytes
+    """The request that every connection sends again and again."""
+    connections: int
+    duration_s: float
+    warm_up_s: float
+    cpus: tuple[int, ...] | None
+    """The cores that the program may use; None: any."""
+
+    @property
+    def at(self) -> str:
+        """HOST:PORT."""
+        return f"{self.address[0]}:{self.address[1]}"
+
+    @property
+    def timeout_s(self) -> float:
+        """How long the program may take in all."""
+        return self.warm_up_s + self.duration_s + EXTRA_S
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a program saw of the requests after its warm-up. Times are service times."""
+
+    requests: int
+    """That were answered."""
+    throughput_hz: float
+    p50_us: float
+    p99_us: float
+    errors: int = 0
+    times: Times | None = None
+    """Of every answered request; None where the program does not give them."""
+
+
+class LoadProgram(Protocol):
+    """One of the programs."""
+
+    def load(self, ask: Ask) -> Reading:
+        """Runs it to its end. Blocks; raises ProgramFailed, also where no request was answered."""
+
+
+@contextmanager
+def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterator[Mapping[str, LoadProgram | Absent]]:
+    """The programs of these names, built where they must be; or why one is absent. What was built is gone afterwards."""
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="load-programs-")))
+        yield {name: _found(name, scratch) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Ghz:
+    """See the table. It sends Lookups alone."""
+
+    program: Path
+
+    def load(self, ask: Ask) -> Reading:
+        """See ``LoadProgram``."""
+        name = stock_pb2.LookupRequest.FromString(ask.payload).name
+        command = [str(self.program), "--insecure", "--proto", str(PROTO), "--import-paths", str(ROOT / "protos")]
+        command += ["--call", ask.path.removeprefix("/"), "--data", json.dumps({"name": name})]
+        command += ["--concurrency", str(ask.connections), "--connections", str(ask.connections)]
+        command += ["--duration", f"{ask.warm_up_s + ask.duration_s:g}s", "--duration-stop", "ignore"]
+        command += ["--timeout", f"{TIMEOUT_MS}ms", "--format", "json", ask.at]
+        said = finished(command, ask.cpus, ask.timeout_s, ROOT / "protos")
+        details = _json(command, said)["details"] or []
+        began_ns = np.array([_moment_ns(detail["timestamp"]) for detail in details], dtype=np.int64)
+        took_ns = np.array([detail["latency"] for detail in details], dtype=np.int64)
+        is_ok = np.array([detail["status"] == "OK" for detail in details], dtype=np.bool_)
+        return _reading(command, began_ns, took_ns, is_ok, ask)
+
+
+@dataclass(frozen=True, slots=True)
+class H2load:
+    """See the table. It sees HTTP's status, and not gRPC's, which comes behind the reply."""
+
+    program: Path
+
+    def load(self, ask: Ask) -> Reading:
+        """See ``LoadProgram``."""
+        with tempfile.TemporaryDirectory() as scratch:
+            body, log = Path(scratch) / "body", Path(scratch) / "log"
+            body.write_bytes(b"\0" + len(ask.payload).to_bytes(4, "big") + ask.payload)
+            command = [str(self.program), "--clients", str(ask.connections), "--max-concurrent-streams", "1"]
+            command += ["--threads", "1", "--duration", f"{1000 * (ask.warm_up_s + ask.duration_s):.0f}ms"]
+            command += ["--data", str(body), "--log-file", str(log)]
+            command += ["--header", "content-type: application/grpc", "--header", "te: trailers"]
+            command += ["--header", f"grpc-timeout: {TIMEOUT_MS}m", f"http://{ask.at}{ask.path}"]
+            finished(command, ask.cpus, ask.timeout_s)
+            table = np.array(log.read_text().split(), dtype=np.int64).reshape(-1, 3)
+        # a line: moment in µs, HTTP status, µs until the end
+        return _reading(command, 1000 * table[:, 0], 1000 * table[:, 2], table[:, 1] == 200, ask)
+
+
+@dataclass(frozen=True, slots=True)
+class GoClient:
+    """See the table."""
+
+    program: Path
+
+    def load(self, ask: Ask) -> Reading:
+        """See ``LoadProgram``."""
+        command = [str(self.program), "-address", ask.at, "-method", ask.path]
+        command += ["-payload", ask.payload.hex(), "-connections", str(ask.connections), "-rate", "0"]
+        command += ["-timeout", f"{TIMEOUT_MS}ms", "-warm-up", f"{ask.warm_up_s:g}s"]
+        command += ["-duration", f"{ask.duration_s:g}s"]
+        return _own_reading(command, finished(command, ask.cpus, ask.timeout_s))
+
+
+@dataclass(frozen=True, slots=True)
+class CClient:
+    """See the table."""
+
+    program: Path
+
+    def load(self, ask: Ask) -> Reading:
+        """See ``LoadProgram``."""
+        command = [str(self.program), ask.address[0], str(ask.address[1]), ask.path, ask.payload.hex()]
+        command += [str(TIMEOUT_MS), str(ask.connections), f"{ask.warm_up_s:g}", f"{ask.duration_s:g}", "0"]
+        with tempfile.TemporaryDirectory() as scratch:
+            file = Path(scratch) / "times"
+            said = finished([*command, str(file)], ask.cpus, ask.timeout_s)
+            return _own_reading(command, said, np.fromfile(file, dtype=np.uint32).astype(np.int64))
+
+
+def _found(name: str, scratch: Path) -> LoadProgram | Absent:
+    match name:
+        case "ghz":
+            return _there(TOOLS / "ghz", Ghz, "run make go-tools, which needs Go")
+        case "h2load":
+            return _there(shutil.which("h2load"), H2load, "install nghttp2-client")
+        case _:
+            return _built(name, scratch)
+
+
+def _there(program: Path | str | None, kind: type[Ghz] | type[H2load], how: str) -> LoadProgram | Absent:
+    """A program that is installed."""
+    if program is None or not os.access(program, os.X_OK):
+        return Absent(f"{kind.__name__.lower()} is absent: {how}")
+    return kind(Path(program))
+
+
+def _built(language: str, scratch: Path) -> LoadProgram | Absent:
+    """A program of ours in another language, compiled into a folder."""
+    program = scratch / f"{language}-client"
+    if language == "go":
+        compiler, command = shutil.which("go"), ["build", "-o", str(program), "."]
+        how = "install Go, see https://go.dev/doc/install"
+    else:
+        compiler, command = shutil.which("cc"), ["-O2", "-o", str(program), "load.c"]
+        how = "install a C compiler as cc"
+    if compiler is None:
+        return Absent(f"the {language.capitalize()} client cannot be built: {how}")
+    try:
+        finished([compiler, *command], None, BUILD_S, SOURCES / language, _OFFLINE)
+    except ProgramFailed as failed:
+        return Absent(f"the {language.capitalize()} client cannot be built: {failed}")
+    return GoClient(program) if language == "go" else CClient(program)
+
+
+def _moment_ns(stamp: str) -> int:
+    return round(datetime.fromisoformat(stamp).timestamp() * 1e6) * 1000
+
+
+def _reading(
+    command: Sequence[str],
+    began_ns: npt.NDArray[np.int64],
+    took_ns: npt.NDArray[np.int64],
+    is_ok: npt.NDArray[np.bool_],
+    ask: Ask,
+) -> Reading:
+    """What a program saw after its warm-up, from every request's beginning, time and end."""
+    counted = began_ns - (began_ns.min() if len(began_ns) else 0) >= round(ask.warm_up_s * 1e9)
+    answered = counted & is_ok
+    if not answered.any():
+        failed = int((~is_ok).sum())
+        raise ProgramFailed(command, f"no request answered after the warm-up, {failed} failed", "")
+    window_s = float((began_ns + took_ns)[answered].max() - began_ns[answered].min()) / 1e9
+    return _of_times(took_ns[answered], int(answered.sum()) / window_s, int((counted & ~is_ok).sum()))
+
+
+def _own_reading(command: Sequence[str], said: str, times_ns: npt.NDArray[np.int64] | None = None) -> Reading:
+    """What one of our programs in another language says."""
+    document = _json(command, said)
+    requests, throughput_hz, errors = document["requests"], document["throughput_hz"], document["errors"]
+    if not requests:
+        raise ProgramFailed(command, f"no request answered after the warm-up, {errors} failed", "")
+    if times_ns is not None:
+        return _of_times(times_ns, throughput_hz, errors)
+    return Reading(requests, throughput_hz, document["p50_us"], document["p99_us"], errors)
+
+
+def _of_times(took_ns: npt.NDArray[np.int64], throughput_hz: float, errors: int) -> Reading:
+    times = Times()
+    times.record(took_ns)
+    p50_us, p99_us = (float(value) / 1000 for value in np.percentile(took_ns, [50, 99]))
+    return Reading(len(took_ns), throughput_hz, p50_us, p99_us, errors, times)
+
+
+def _json(command: Sequence[str], said: str) -> dict[str, Any]:
+    with contextlib.suppress(ValueError):
+        document = json.loads(said)
+        if isinstance(document, dict):
+            return document
+    raise ProgramFailed(command, f"{said[:80]!r}, which is no report", "")
