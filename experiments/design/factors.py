@@ -19,6 +19,9 @@ from stock_service.trading.locking import LOCKINGS
 
 Level = str | int | float | bool | None
 
+LOAD_PROGRAMS: Mapping[str, str] = {"c": "sockets", "h2load": "grpc"}
+"""Load programs that are none of our client, and the transport that each speaks."""
+
 Levels = Mapping[str, Level]
 """A level of every factor, by the factor's name."""
 
@@ -33,6 +36,8 @@ class Kind:
     parse: Callable[[str], Level]
     """The level that a text stands for. Raises ValueError."""
     allowed: str
+    levels: str
+    """The same in short: ``1..64``, ``mutex|per-stock``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,7 @@ def one_of(*names: str) -> Kind:
             raise ValueError(text)
         return text
 
-    return Kind(parse, ", ".join(names))
+    return Kind(parse, ", ".join(names), "|".join(names))
 
 
 def whole(low: int, high: int) -> Kind:
@@ -124,7 +129,7 @@ def whole(low: int, high: int) -> Kind:
             raise ValueError(text)
         return value
 
-    return Kind(parse, f"a whole number from {low} to {high}")
+    return Kind(parse, f"a whole number from {low} to {high}", f"{low}..{high}")
 
 
 def number(low: float, high: float, none: bool = False) -> Kind:
@@ -137,7 +142,8 @@ def number(low: float, high: float, none: bool = False) -> Kind:
             raise ValueError(text)
         return value
 
-    return Kind(parse, f"a number from {low:g} to {high:g}" + (", or none" if none else ""))
+    allowed = f"a number from {low:g} to {high:g}" + (", or none" if none else "")
+    return Kind(parse, allowed, f"{low:,g}..{high:,.0f}".replace(",", "") + "|none" * none)
 
 
 def _parse_yes_no(text: str) -> Level:
@@ -151,7 +157,7 @@ def _parse_mix(text: str) -> Level:
     return text
 
 
-YES_NO = Kind(_parse_yes_no, "yes, no")
+YES_NO = Kind(_parse_yes_no, "yes, no", "yes|no")
 
 
 def _parse_served(text: str) -> Level:
@@ -160,8 +166,12 @@ def _parse_served(text: str) -> Level:
     return text
 
 
-SERVED = Kind(_parse_served, "stock, echo, a command that prints ready HOST:PORT, or the HOST:PORT of a running server")
-MIX = Kind(_parse_mix, "request types with weights, such as lookup or lookup=0.5,trade=0.5")
+SERVED = Kind(
+    _parse_served,
+    "stock, echo, a command that prints ready HOST:PORT, or the HOST:PORT of a running server",
+    "stock|echo|COMMAND|HOST:PORT",
+)
+MIX = Kind(_parse_mix, "request types with weights, such as lookup or lookup=0.5,trade=0.5", "TYPE[=WEIGHT],...")
 
 
 def _option(name: str) -> Callable[[Level], Sequence[str]]:
@@ -275,11 +285,12 @@ FACTORS: Mapping[str, Factor] = {
         Factor(
             "client",
             "load",
-            one_of(*CLIENT_KINDS),
+            one_of(*CLIENT_KINDS, *LOAD_PROGRAMS),
             "library",
-            "the transport's own client, or the lean one",
+            "what sends: our lean client, the transport's own, or a load program in C",
             plan=_field("client"),
             wire=True,
+            windows=lambda level: level in LOAD_PROGRAMS,
         ),
         Factor(
             "rate_hz",

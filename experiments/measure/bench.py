@@ -10,13 +10,15 @@ import shlex
 import shutil
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from clients.load.plan.load_plan import RequestType
 from experiments.design.arms import ServerKey
 from experiments.design.factors import FACTORS
+from experiments.measure.load_programs import LoadProgram
 from experiments.results.machine import cores
 from experiments.services import SERVICES, STOCK
 from stock_service.rpc.errors import UsageError
@@ -25,6 +27,8 @@ from stock_service.rpc.transports import Address
 
 CATALOG = Path(__file__).with_name("catalog.toml")
 """The default stocks, with limits that no run reaches."""
+
+_NONE: Mapping[str, LoadProgram] = MappingProxyType({})
 
 _ADDRESS = re.compile(r"\S+:\d+")
 
@@ -40,13 +44,17 @@ class Bench:
     load_cores: tuple[int, ...] | None
     request_types: tuple[RequestType, ...] = ()
     """Requests that a mix may name beside those of our services."""
+    load_programs: Mapping[str, LoadProgram] = _NONE
+    """Those that arms ask for, by name; none of them is our own client."""
 
 
-def bench(catalog: Path, request_types: tuple[RequestType, ...] = ()) -> Bench:
+def bench(
+    catalog: Path, request_types: tuple[RequestType, ...] = (), load_programs: Mapping[str, LoadProgram] = _NONE
+) -> Bench:
     """A bench on this machine."""
     own = cores()
     server_cores, load_cores = (own[:1], own[1:2]) if len(own) > 1 else (None, None)
-    return Bench(catalog, server_cores, load_cores, request_types)
+    return Bench(catalog, server_cores, load_cores, request_types, load_programs)
 
 
 def running_at(server: ServerKey) -> Address | None:

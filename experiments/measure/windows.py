@@ -1,13 +1,14 @@
 """One block in windows by turns: for loads that a slice cannot serve.
 
 Open loops, whose queues must settle; connections made anew for each request; a worker for each connection; over 64
-connections. A window's clients and connections are made before it and end with it, the load client's own way, while
-every server of the block stays up. The order is drawn as that of slices is, and the block that comes out is the same.
+connections; load programs that are none of our client. A window's clients and connections are made before it and end
+with it, the load client's own way, while every server of the block stays up. The order is drawn as that of slices is,
+and the block that comes out is the same.
 """
 
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,17 +17,18 @@ from pathlib import Path
 import numpy as np
 
 from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.workload import Workload
 from clients.load.record.dependence import cluster_effect
 from clients.load.record.result import ALL as ALL_REQUESTS
 from clients.load.record.result import LoadResult
 from clients.load.record.times import Times
 from clients.load.run import fleet
 from clients.load.run.turn_client import loopback_bytes, process_cpu_ns
-from experiments.design.arms import Arm
 from experiments.design.slots import order
 from experiments.design.sweep import Sweep, Windows
 from experiments.measure.bench import Bench
 from experiments.measure.block import Servers, Watch, load_plan, look, robbed_rounds, started
+from experiments.measure.load_programs import Ask, LoadProgram
 from experiments.measure.programs import kept_to
 from experiments.results.machine import calibrated_us, cores, stolen_ticks
 from experiments.results.observed import (
@@ -45,6 +47,15 @@ from stock_service.rpc.errors import Fault
 from stock_service.trading.catalog_file import load as load_catalog
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One request type in a window."""
+
+    response: Times
+    outcomes: Mapping[str, int]
+    errors: Mapping[str, int]
+
+
 @dataclass(slots=True)
 class _Columns:
     """The block's columns, filled window by window."""
@@ -59,12 +70,14 @@ class _Columns:
     server_cpu_ns: list[int] = field(default_factory=list)
     client_cpu_ns: list[int] = field(default_factory=list)
     wire_bytes: list[int] = field(default_factory=list)
-    results: list[LoadResult | None] = field(default_factory=list)
+    parts: list[Mapping[str, Part]] = field(default_factory=list)
+    """By request type; none in a window that failed."""
+    windows: list[Window | None] = field(default_factory=list)
 
     def columns(self, requests: Sequence[str]) -> SliceColumns:
         """As a block keeps them."""
-        counts = {name: [_times(result, name).count for result in self.results] for name in requests}
-        sums = {name: [_times(result, name).sum_ns for result in self.results] for name in requests}
+        counts = {name: [_times(parts, name).count for parts in self.parts] for name in requests}
+        sums = {name: [_times(parts, name).sum_ns for parts in self.parts] for name in requests}
         return SliceColumns(
             self.round,
             self.appearance,
@@ -97,7 +110,7 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
             rounds.append(seen)
             watch(len(rounds) / sweep.rounds)
         after = [look(servers, key) for key in sweep.servers]
-    requests = sorted({name for result in columns.results if result for name in result.parts})
+    requests = sorted({name for parts in columns.parts for name in parts})
     return Block(
         number=number,
         attempt=attempt,
@@ -106,7 +119,7 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         pinned=bench.server_cores is not None,
         calibration_us=calibration_us,
         slices=columns.columns([*requests, ALL]),
-        arms=[_arm(arm, place, columns, robbed_rounds(sweep, rounds)) for place, arm in enumerate(sweep.arms)],
+        arms=[_arm(place, columns, robbed_rounds(sweep, rounds)) for place in range(len(sweep.arms))],
         servers=after,
         rounds=rounds,
         cores=len(cores()),
@@ -126,18 +139,26 @@ def _rounds(
             yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
             began_s, before, current = time.monotonic(), stolen_ticks(own), round_
         seed = ((sweep.seed * 100 + number) * 10 + attempt) * 10_000 + place
-        plan = load_plan(sweep.arms[arm], servers.addresses[sweep.arms[arm].server], bench, stocks, seed)
+        asked = sweep.arms[arm]
+        foreign = bench.load_programs.get(asked.setting.text("client"))
+        asked = asked if foreign is None else replace(asked, setting=asked.setting.but(client="lean"))
+        plan = load_plan(asked, servers.addresses[asked.server], bench, stocks, seed)
         plan = replace(plan, warm_up_s=sweep.turns.warm_up_s, duration_s=sweep.turns.duration_s)
         columns.round.append(round_)
         columns.appearance.append(appearance)
         columns.arm.append(arm)
-        program = servers.programs.get(sweep.arms[arm].server)
-        _window(plan, None if program is None else program.pid, columns)
+        columns.counted_ns.append(round(plan.duration_s * 1e9))
+        columns.active_ns.append(round(plan.duration_s * 1e9))
+        program = servers.programs.get(asked.server)
+        if foreign is None:
+            _window(plan, None if program is None else program.pid, columns)
+        else:
+            _foreign_window(foreign, plan, columns)
     yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
 
 
 def _window(plan: LoadPlan, pid: int | None, columns: _Columns) -> None:
-    """Runs one window, and fills its place in the columns."""
+    """Runs one window with our own client, and fills its place in the columns."""
     cpu_ns, carried = 0 if pid is None else process_cpu_ns(pid), loopback_bytes()
     try:
         result: LoadResult | None = fleet.run(plan)
@@ -145,47 +166,69 @@ def _window(plan: LoadPlan, pid: int | None, columns: _Columns) -> None:
         result = None
     if result is not None and result.interrupted:
         raise KeyboardInterrupt
-    answered = 0 if result is None else result.recorded
-    columns.results.append(result)
-    columns.fate.append(FAILED if result is None else KEPT if _times(result, ALL).count else SILENT)
-    columns.counted_ns.append(round(plan.duration_s * 1e9))
-    columns.requests.append(answered)
-    columns.active_ns.append(round(plan.duration_s * 1e9))
+    parts = {} if result is None else result.parts
+    columns.parts.append({name: Part(each.response, each.outcomes, each.errors) for name, each in parts.items()})
+    columns.windows.append(None if result is None else _seen(plan, result))
+    columns.fate.append(FAILED if result is None else KEPT if _times(columns.parts[-1], ALL).count else SILENT)
+    columns.requests.append(0 if result is None else result.recorded)
     columns.server_cpu_ns.append(0 if pid is None else process_cpu_ns(pid) - cpu_ns)
     columns.client_cpu_ns.append(0 if result is None else round(result.client_cpu_s * 1e9))
     columns.wire_bytes.append(loopback_bytes() - carried)
 
 
-def _times(result: LoadResult | None, request: str) -> Times:
+def _foreign_window(program: LoadProgram, plan: LoadPlan, columns: _Columns) -> None:
+    """Runs one window with a program that is not our client, and fills its place in the columns.
+
+    Processor time and bytes are as if they could not be read: they are of the warm-up too, whose requests such a
+    program does not count. Raises ProgramFailed.
+    """
+    (request,) = plan.mix
+    sent = Workload(plan).population[0]
+    reading = program.load(
+        Ask(plan.address, sent.path, sent.payload, plan.connections, plan.duration_s, plan.warm_up_s, plan.cpus)
+    )
+    assert reading.times is not None, "a program that says no single time"
+    errors = {"failed": reading.errors} if reading.errors else {}
+    columns.parts.append({request: Part(reading.times, {}, errors)})
+    sent_hz = (reading.requests + reading.errors) / plan.duration_s
+    columns.windows.append(Window(None, sent_hz, reading.throughput_hz, 0, 0, None, plan.duration_s))
+    columns.fate.append(KEPT)
+    columns.requests.append(reading.requests)
+    columns.server_cpu_ns.append(0)
+    columns.client_cpu_ns.append(0)
+    columns.wire_bytes.append(0)
+
+
+def _times(parts: Mapping[str, Part], request: str) -> Times:
     """Response times of a window, of one request type or of all."""
     merged = Times()
-    for name, part in ({} if result is None else result.parts).items():
+    for name, part in parts.items():
         if request in (name, ALL):
             merged.merge(part.response)
     return merged
 
 
-def _arm(arm: Arm, place: int, columns: _Columns, robbed: Collection[int]) -> ArmSeen:
+def _arm(place: int, columns: _Columns, robbed: Collection[int]) -> ArmSeen:
     """One arm, of its windows in rounds that were not robbed of time."""
-    rows = zip(columns.round, columns.arm, columns.results, strict=True)
-    own = [result for round_, each, result in rows if each == place and round_ not in robbed]
-    seen = [result for result in own if result is not None]
-    names = dict.fromkeys(name for result in seen for name in result.parts)
+    rows = enumerate(zip(columns.round, columns.arm, strict=True))
+    own = [number for number, (round_, each) in rows if each == place and round_ not in robbed]
+    seen = [columns.parts[number] for number in own if columns.parts[number]]
+    windows = [window for window in (columns.windows[number] for number in own) if window is not None]
+    names = dict.fromkeys(name for parts in seen for name in parts)
     answered = {name: _answered(seen, (name,)) for name in names}
-    windows = [_seen(arm, result) for result in seen]
     return ArmSeen(answered | {ALL: _answered(seen, tuple(names))}, windows=windows)
 
 
-def _answered(results: Sequence[LoadResult], requests: Sequence[str]) -> Answered:
+def _answered(seen: Sequence[Mapping[str, Part]], requests: Sequence[str]) -> Answered:
     windows: list[Times] = []
     outcomes: dict[str, int] = {}
     errors: dict[str, int] = {}
-    for result in results:
+    for parts in seen:
         windows.append(Times())
         for name in requests:
-            if name not in result.parts:
+            if name not in parts:
                 continue
-            part = result.parts[name]
+            part = parts[name]
             windows[-1].merge(part.response)
             for total, counts in ((outcomes, part.outcomes), (errors, part.errors)):
                 for kind, count in counts.items():
@@ -208,13 +251,12 @@ def effective(times: Times, windows: Sequence[Times], percent: float = 99.0) -> 
     return times.count / cluster_effect(sizes, beyond, float(share * (1 - share)))
 
 
-def _seen(arm: Arm, result: LoadResult) -> Window:
+def _seen(plan: LoadPlan, result: LoadResult) -> Window:
     count = result.requests[ALL_REQUESTS].count
     errors = result.requests[ALL_REQUESTS].errors
     late, never_sent = result.late_us, errors.get("never_sent", 0)
-    rate_hz = arm.setting["rate_hz"]
     return Window(
-        rate_hz=float(rate_hz) if isinstance(rate_hz, float) else None,
+        rate_hz=plan.rate_hz,
         sent_hz=(count + sum(errors.values()) - never_sent) / result.duration_s,
         duration_s=result.duration_s,
         answered_hz=result.throughput_hz,
