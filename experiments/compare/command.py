@@ -6,16 +6,27 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from clients.load.plan.calls import called
 from clients.load.plan.load_plan import RequestType
-from experiments.compare.outcome import exit_code, outcome, parsed_limit, save, table
+from experiments.compare.load import check, mean_response_s, option, programs
+from experiments.compare.outcome import (
+    BEYOND_EXIT,
+    UNDECIDED_EXIT,
+    Limit,
+    exit_code,
+    outcome,
+    parsed_limit,
+    save,
+    table,
+)
 from experiments.compare.sweep import LOOKS, side, sweep
 from experiments.design.arms import Arm
-from experiments.design.factors import FACTORS, Level
+from experiments.design.factors import FACTORS, Factor, Level, shown
 from experiments.design.setting import Setting
 from experiments.design.sweep import BLOCKS_MAX
-from experiments.measure.bench import CATALOG, bench, running_at, server_command
+from experiments.measure.bench import CATALOG, Bench, bench, running_at, server_command
 from experiments.measure.programs import Program
 from experiments.measure.progress import Progress
 from experiments.results import environment
@@ -23,37 +34,54 @@ from experiments.results.files import SWEEP_FILE
 from experiments.show.sentences import ratio_so_far
 from experiments.sweeping import kept, measured
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.process.command_line import Parser, check_writable, integer
+from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer
 from stock_service.rpc.transports import TRANSPORTS
-
-PROGRAM = "python -m experiments compare"
 
 INTERRUPTED_EXIT = 130
 
-_LOAD = ("clients", "connections", "connection", "mix", "choice", "rate_hz", "arrivals", "client")
+DEFAULT_LOAD = "lean"
 
-_EPILOG = """
-Factors of a setting: {factors}. Examples:
-compare 'sockets' 'grpc'; compare 'sockets workers=1' 'sockets workers=16' --clients 8;
-compare 'python old_server.py' 'python new_server.py' --call shop.v1.Shop/Price --data '{"name": "pear"}';
-compare 127.0.0.1:5001 127.0.0.1:5002 --call shop.v1.Shop/Price --fail-if 'slower>5%'.
-"""
+EXITS = {
+    0: "compared; with --fail-if: B is within the limit",
+    1: "a server or a load failed",
+    USAGE_EXIT: "bad usage, or something that is not here",
+    BEYOND_EXIT: "--fail-if: B is beyond the limit",
+    UNDECIDED_EXIT: "--fail-if: it is not known whether B is beyond it",
+    INTERRUPTED_EXIT: "Ctrl-C; what was measured is shown",
+}
+"""What each exit code is for."""
+
+_LOAD = tuple(factor for factor in FACTORS.values() if factor.of == "load")
+
+_EPILOG = """\
+Words of a setting: a transport, then FACTOR=LEVEL. What is not said is at its default.
+{factors}
+
+Loads:
+  lean, library    our own client and the transport's, in slices of 20 ms
+  c, h2load        programs in C, for sockets and for gRPC, in windows of 0.5 s:
+                   take them for servers so fast that our client would be the limit
+
+Examples:
+  compare sockets grpc
+  compare 'sockets workers=1' 'sockets workers=16' --connections 16 --load c
+  compare 127.0.0.1:5001 'python new_server.py' --call shop.v1.Shop/Price --fail-if 'slower>5%'
+
+Exit codes:
+{exits}"""
 
 
 def add_options(parser: Parser) -> None:
     """What ``compare`` takes."""
     add = parser.add_argument
-    text = " ".join(_EPILOG.split()).replace("{factors}", ", ".join(FACTORS))
-    parser.epilog = f"{text} {parser.epilog or ''}"
+    parser.epilog = _epilog()
     add("a", metavar="A", help="a setting ('sockets workers=8'), a command that prints 'ready HOST:PORT', or HOST:PORT")
     add("b", metavar="B", help="what it is compared with, likewise")
     add("--transport", choices=TRANSPORTS, default="grpc", help="what commands and addresses speak")
-    for name in _LOAD:
-        factor = FACTORS[name]
-        default = "lean" if name == "client" else factor.default
-        shown_default = "none" if default is None else default
-        help_text = f"{factor.help}: {factor.kind.allowed} (default: {shown_default})"
-        add(f"--{name.replace('_', '-')}", dest=name, metavar="LEVEL", help=help_text)
+    for factor in _LOAD:
+        default = DEFAULT_LOAD if factor.name == "client" else factor.default
+        help_text = f"{factor.help}: {factor.kind.levels} (default: {shown(cast(Level, default))})"
+        add(option(factor.name), dest=factor.name, metavar="LEVEL", help=help_text)
     add("--call", metavar="METHOD", help="any unary gRPC method, as package.Service/Method, instead of --mix")
     add("--data", default="{}", metavar="JSON", help="the request of --call, as protobuf has it in JSON")
     add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
@@ -78,20 +106,29 @@ def run(options: argparse.Namespace) -> int:
     """Compares; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
     limit = None if options.fail_if is None else parsed_limit(options.fail_if)
     check_writable("--json", options.json)
-    load: dict[str, Level] = {"client": "lean"}
-    load |= {name: FACTORS[name].read(given) for name in _LOAD if (given := getattr(options, name)) is not None}
+    load: dict[str, Level] = {"client": DEFAULT_LOAD}
+    for factor in _LOAD:
+        if (given := getattr(options, factor.name)) is not None:
+            load[factor.name] = _read(factor, given)
     sides = [side(words, options.transport, load) for words in (options.a, options.b)]
     _check(options, sides)
     requests: tuple[RequestType, ...] = ()
     if options.call is not None:
         requests = (_asked(sides[0], options),)
         sides = [each.but(mix=requests[0].name) for each in sides]
+    with programs(sides[0]) as load_programs:
+        return _compared(options, sides, bench(options.catalog, requests, load_programs), limit)
+
+
+def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, limit: Limit | None) -> int:
+    """Measures, prints and writes; gives the exit code."""
     looks = LOOKS if options.blocks is None else (options.blocks,)
-    planned = sweep(sides[0], sides[1], looks, options.seed, None if limit is None else limit.ratio)
+    ratio = None if limit is None else limit.ratio
+    planned = sweep(sides[0], sides[1], looks, options.seed, ratio, mean_response_s(sides, on))
     with tempfile.TemporaryDirectory() as scratch:
         folder, code = options.out or Path(scratch), 0
         try:
-            measured(planned, bench(options.catalog, requests), folder, Progress(planned, sys.stderr), ratio_so_far)
+            measured(planned, on, folder, Progress(planned, sys.stderr), ratio_so_far)
         except KeyboardInterrupt:
             code = INTERRUPTED_EXIT
             if not (folder / SWEEP_FILE).exists():
@@ -106,10 +143,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
     """Refuses what does not go together. Raises UsageError."""
-    other = [name for name, level in sides[0].of("load") if sides[1][name] != level and name != "client"]
-    if other:
-        shown = ", ".join(f"{name}={each.text(name)}" for name in other for each in sides)
-        raise UsageError("B", shown, f"the same load on both sides, as --{other[0].replace('_', '-')}")
+    check(*sides)
     if options.proto is not None and options.call is None:
         raise UsageError("--proto", str(options.proto), "with --call")
     if options.arrivals is not None and sides[0]["rate_hz"] is None:
@@ -132,3 +166,23 @@ def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
         return called(at or ("", 0), options.call, options.data, options.proto)
     with Program(server_command(server, options.catalog)) as program:
         return called(program.ready(), options.call, options.data)
+
+
+def _read(factor: Factor, given: str) -> Level:
+    """A level of the load, as its option gives it. Raises UsageError, which names the option."""
+    try:
+        return factor.read(given)
+    except UsageError as error:
+        raise UsageError(option(factor.name), given, factor.kind.allowed) from error
+
+
+def _epilog() -> str:
+    factors = [factor for factor in FACTORS.values() if factor.of == "server"]
+    lines = "\n".join(f"  {each.name}={each.kind.levels}{_default(each)}" for each in factors)
+    exits = "\n".join(f"  {code:<4} {meaning}" for code, meaning in EXITS.items())
+    return _EPILOG.format(factors=lines, exits=exits)
+
+
+def _default(of: Factor) -> str:
+    """Where it is one, and not the transport's own."""
+    return "" if callable(of.default) else f" (default: {shown(of.default)})"

@@ -1,4 +1,7 @@
-"""What a comparison came to: one sentence, a small table, JSON, and the exit code for somebody's CI."""
+"""What a comparison came to: one sentence, a small table, JSON, and the exit code for somebody's CI.
+
+The sentence is ``show.sentences``' own. Table and verdict are of the same blocks: what a gate left out is in neither.
+"""
 
 import math
 import re
@@ -8,17 +11,21 @@ from pathlib import Path
 
 import msgspec
 
+from experiments.compare.load import NOT_RECORDED
 from experiments.compare.sweep import COMPARED, is_running
+from experiments.design.arms import Comparison
+from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge import points
 from experiments.judge.gates import block_refusals
 from experiments.judge.stats import Estimate
-from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.judge.verdicts import Judgement
 from experiments.results.environment import Environment
 from experiments.results.files import write_at_once
 from experiments.results.observed import ALL
 from experiments.services import SERVICES
-from experiments.show.numbers import has_interval, ratio_words
+from experiments.show.numbers import NOTHING, counted, number, percent, time_unit
+from experiments.show.sentences import ratio_sentence
 from stock_service.rpc.errors import UsageError
 
 _LIMIT = re.compile(r"(slower|faster)\s*>\s*(\d+(?:\.\d+)?)\s*%")
@@ -61,17 +68,23 @@ class Side:
     errors: int
     lost_share: float
     """Of its slices, those in which a pause outlasted the slice; they are in no pair."""
-    load_limited: bool
-    """Its latency is that of client and server together."""
+    load_limited: bool | None
+    """Its latency is that of client and server together; None where the load's processor time is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What ``--json`` writes. Ratios are B ÷ A of mean response times."""
 
+    load: str
+    """What both were sent: ``lean``, ``c connections=16``."""
     a: Side
     b: Side
     blocks: int
+    left_out: tuple[str, ...]
+    """Blocks that are in no number here, each with why."""
+    not_checked: tuple[str, ...]
+    """What the load does not record, by the gate that needs it."""
     confidence: float
     ratio: float | None
     low: float | None
@@ -101,19 +114,21 @@ def parsed_limit(text: str) -> Limit:
 def outcome(judgement: Judgement, environment: Environment) -> Outcome:
     """What the blocks so far say."""
     judged = judgement.judged.get(COMPARED)
-    comparison = next(each for each in judgement.sweep.comparisons if each.name == COMPARED)
-    sides = points.points(judgement.sweep, judgement.blocks)
-    a, b = (
-        _side(sides.get((arm, ALL)), arm.setting.text("service"), str(arm.setting))
-        for arm in (comparison.below, comparison.above)
-    )
+    comparison = _comparison(judgement)
+    used = [block for block in judgement.blocks if judged is not None and block.number in judged.log_ratios]
+    sides = points.points(judgement.sweep, used)
+    a, b = (_side(sides.get((arm, ALL)), arm.setting) for arm in (comparison.below, comparison.above))
     has_verdict = judged is not None and bool(judged.rulings)
     ratio, low, high = _numbers(None if judged is None else judged.typical)
     whole_ratio, whole_low, whole_high = _numbers(None if judged is None else judged.whole)
+    lacking = NOT_RECORDED.get(comparison.below.setting.text("client"), {})
     return Outcome(
+        load=_load(comparison.below.setting),
         a=a,
         b=b,
         blocks=len(judgement.blocks),
+        left_out=tuple(_left_out(judgement)),
+        not_checked=tuple(f"gate {gate}: {lacks}" for gate, lacks in lacking.items()),
         confidence=judgement.confidence,
         ratio=ratio,
         low=low,
@@ -130,42 +145,37 @@ def outcome(judgement: Judgement, environment: Environment) -> Outcome:
 
 
 def sentence(judgement: Judgement) -> str:
-    """The answer in one sentence; without verdict words where it stands at no declared look."""
-    judged = judgement.judged.get(COMPARED)
+    """The answer in a sentence or two; without verdict words where it stands at no declared look."""
+    judged, blocks = judgement.judged.get(COMPARED), counted(len(judgement.blocks), "block")
     if judged is None:
-        return _nothing(judgement)
+        return " ".join((f"Nothing to compare after {blocks}.", *_left_out(judgement)[:1]))
     comparison = judged.comparison
-    processes = any(is_running(arm.setting) for arm in (comparison.above, comparison.below))
-    these = "Of these two processes, B" if processes else "B"
-    shown = _shown(judged.typical)
+    names = ("B", "A") if comparison.kind == "ratio" else (str(comparison.above.setting), str(comparison.below.setting))
+    text = ratio_sentence(judged, *names)
+    if any(is_running(arm.setting) for arm in (comparison.above, comparison.below)):
+        text = f"Of these two processes: {text}"
     if not judged.rulings:
         needed = max(judgement.sweep.looks[0], BLOCKS_MIN)
-        return f"No verdict: {len(judgement.blocks)} of at least {needed} blocks. So far B {shown}."
-    match judged.verdict:
-        case Verdict.FASTER | Verdict.SLOWER:
-            less = f", {judged.verdict.value.lower()} by less than 5 %" if judged.by_less_than_5 else ""
-            text = f"{these} {shown}{less}."
-        case Verdict.EQUIVALENT:
-            text = f"{these} answers in the same time as A, to within 5 %: it {shown}."
-        case _:
-            text = f"Undecided: {'of these two processes, ' if processes else ''}B {shown}. {_why(judged)}"
-    if judged.typical_is_not_whole:
-        text += f" With every pause counted, B {_shown(judged.whole)}."
+        text += f" A verdict needs at least {needed} blocks; this is {blocks}."
     return text
 
 
 def table(of: Outcome) -> Iterator[str]:
-    """Both sides, a line each, under a heading."""
+    """Both sides, a line each, under a heading; then what has to be known beside them."""
     yield f"{'':2}{'mean':>10}{'p50':>10}{'p99':>10}{'server CPU':>13}   server"
     for name, side in (("A", of.a), ("B", of.b)):
-        numbers = (f"{_us(each):>10}" for each in (side.mean_us, side.p50_us, side.p99_us))
+        numbers = (f"{_time(each):>10}" for each in (side.mean_us, side.p50_us, side.p99_us))
         mark = " †" if side.load_limited else ""
-        yield f"{name:2}{''.join(numbers)}{_us(side.server_cpu_us):>13}   {side.server}{mark}"
+        yield f"{name:2}{''.join(numbers)}{_time(side.server_cpu_us):>13}   {side.server}{mark}"
+    yield f"Load: {of.load}. Times are for each request. The verdict is on the mean alone."
     if of.a.load_limited or of.b.load_limited:
         yield "† The load side was at its limit, or late: this is the time of client and server together."
     if of.a.lost_share > LOST_SAID or of.b.lost_share > LOST_SAID:
-        yield f"Slices lost to long pauses: {of.a.lost_share:.0%} of A's, {of.b.lost_share:.0%} of B's."
-    yield "Times are for each request. The verdict is on the mean alone."
+        yield f"Slices lost to long pauses: {percent(of.a.lost_share)} of A's, {percent(of.b.lost_share)} of B's."
+    if of.left_out:
+        yield f"{counted(len(of.left_out), 'block')} of {of.blocks} left out. {of.left_out[0]}"
+    if of.not_checked:
+        yield f"Not checked: {of.load.split()[0]} does not record it. {'; '.join(of.not_checked)}."
 
 
 def exit_code(judgement: Judgement, limit: Limit | None) -> int:
@@ -183,10 +193,11 @@ def save(of: Outcome, file: Path) -> None:
     write_at_once(file, msgspec.json.format(msgspec.json.encode(of), indent=2) + b"\n")
 
 
-def _side(point: points.Point | None, service: str, server: str) -> Side:
-    name = server if service in ("stock", *SERVICES) else service
+def _side(point: points.Point | None, of: Setting) -> Side:
+    service = of.text("service")
+    name = str(setting(**dict(of.of("server")))) if service in ("stock", *SERVICES) else service
     if point is None:
-        return Side(name, None, None, None, None, 0, 0, 1.0, False)
+        return Side(name, None, None, None, None, 0, 0, 1.0, None)
     return Side(
         server=name,
         mean_us=None if point.mean_us is None else point.mean_us.value,
@@ -196,41 +207,40 @@ def _side(point: points.Point | None, service: str, server: str) -> Side:
         requests=point.times.count,
         errors=point.errors,
         lost_share=point.lost_share,
-        load_limited=point.load_limited,
+        load_limited=None if of.text("client") in NOT_RECORDED else point.load_limited,
     )
 
 
-def _shown(of: Estimate) -> str:
-    """``answers in 0.29 of A's time, 0.28 to 0.30``, or ``takes 2.40 times as long as A, 2.17 to 2.65``."""
-    value, ends = ratio_words(of)
-    around = f", {ends}" if has_interval(of) else ""
-    return f"answers in {value} of A's time{around}" if of.value < 1 else f"takes {value} times as long as A{around}"
+def _load(of: Setting) -> str:
+    """Which client sends, and what of its load is not at its default."""
+    own = dict(of.of("load"))
+    words = (f"{name}={of.text(name)}" for name, _ in of.said() if name in own and name != "client")
+    return " ".join((of.text("client"), *words))
 
 
-def _nothing(judgement: Judgement) -> str:
-    """Why no block has a value."""
-    comparison = next(each for each in judgement.sweep.comparisons if each.name == COMPARED)
-    refused = [each for block in judgement.blocks for each in block_refusals(judgement.sweep, block, comparison)]
-    number = len(judgement.blocks)
-    blocks = "1 block" if number == 1 else f"{number} blocks"
-    if not refused:
-        return f"Nothing to compare after {blocks}: no request was answered in both."
-    return f"Nothing to compare after {blocks}. Gate {refused[0].gate} left them out: {refused[0].said}."
+def _comparison(judgement: Judgement) -> Comparison:
+    return next(each for each in judgement.sweep.comparisons if each.name == COMPARED)
 
 
-def _why(judged: Judged) -> str:
-    if judged.refusals:
-        return f"Gate {judged.refusals[0].gate} keeps the verdict back: {judged.refusals[0].said}."
-    needed = judged.rulings[0].blocks_needed
-    return (
-        "No number of blocks up to 1000 would decide." if needed is None else f"{needed} blocks decide with 80 % power."
-    )
+def _left_out(judgement: Judgement) -> list[str]:
+    """A sentence for each block that is in no number, and why."""
+    judged, comparison = judgement.judged.get(COMPARED), _comparison(judgement)
+    found = []
+    for block in judgement.blocks:
+        if judged is not None and block.number in judged.log_ratios:
+            continue
+        refused = next(block_refusals(judgement.sweep, block, comparison), None)
+        why = "no request was answered in both" if refused is None else f"gate {refused.gate}: {refused.said}"
+        found.append(f"Block {block.number}: {why}.")
+    return found
 
 
-def _us(value: float | None) -> str:
-    if value is None:
-        return "—"
-    return f"{value:.1f} µs" if value < 100 else f"{value:.0f} µs" if value < 10_000 else f"{value / 1000:.1f} ms"
+def _time(value_us: float | None) -> str:
+    """``72.4 µs``."""
+    if value_us is None:
+        return NOTHING
+    unit, factor = time_unit((value_us,))
+    return f"{number(value_us / factor)} {unit}"
 
 
 def _numbers(of: Estimate | None) -> tuple[float | None, float | None, float | None]:

@@ -3,12 +3,15 @@
 The pair A and B stands in every round; where both have one transport, twice, since their ratio may be near 1. Beside
 them, in every second round, stands an A/A pair of each transport: the same setting as two processes. Where somebody's
 process is given by its address, the pair is two loads on it.
+
+Slices serve both, or windows where either needs them: by its load, or as it takes 5 ms or more to answer. A window has
+twenty mean responses, and lasts half a second at least.
 """
 
 import re
 
 from experiments.design.arms import Arm, Comparison, Group, Kind
-from experiments.design.factors import Level
+from experiments.design.factors import SLICED_US_MAX, Level
 from experiments.design.setting import Setting, read, setting
 from experiments.design.sweep import Slices, Sweep, Turns, Windows, needs_windows
 from stock_service.rpc.errors import UsageError
@@ -19,6 +22,9 @@ COMPARED = "headline"
 
 ROUNDS, WINDOW_ROUNDS = 30, 4
 """Of a block."""
+
+WINDOW_RESPONSES, WINDOW_S_MAX = 20, 3.0
+"""A window has so many mean responses, up to so many seconds."""
 
 LOOKS = (10, 14, 20)
 
@@ -44,8 +50,13 @@ def is_running(of: Setting) -> bool:
     return bool(_ADDRESS.fullmatch(of.text("service")))
 
 
-def sweep(a: Setting, b: Setting, looks: tuple[int, ...], seed: int, limit: float | None = None) -> Sweep:
-    """The sweep that compares them. It goes on while the interval holds ``limit``. UsageError for one process twice."""
+def sweep(
+    a: Setting, b: Setting, looks: tuple[int, ...], seed: int, limit: float | None = None, response_s: float = 0.0
+) -> Sweep:
+    """The sweep that compares them. It goes on while the interval holds ``limit``.
+
+    ``response_s``: the slower side's mean response, where it was measured. UsageError for one process twice.
+    """
     if a == b and is_running(a):
         raise UsageError("a server", b.text("service"), "another address than A's")
     first, second = Arm(a), Arm(b, 1 if a == b else 0)
@@ -58,7 +69,12 @@ def sweep(a: Setting, b: Setting, looks: tuple[int, ...], seed: int, limit: floa
         again = Arm(arm.setting, 2)
         groups.append(Group((arm, again), every=2))
         comparisons.append(Comparison(f"same {arm.name}", f"A/A: {arm.name}", again, arm, (), "same", family="same"))
-    in_windows = needs_windows(a) or needs_windows(b)
-    turns: Turns = Windows() if in_windows else Slices()
+    in_windows = needs_windows(a) or needs_windows(b) or response_s * 1e6 >= SLICED_US_MAX
+    turns: Turns = _windows(response_s) if in_windows else Slices()
     rounds = WINDOW_ROUNDS if in_windows else ROUNDS
     return Sweep("compare", "compare", tuple(groups), tuple(comparisons), rounds, looks, seed, turns, apart_from=limit)
+
+
+def _windows(response_s: float) -> Windows:
+    usual = Windows()
+    return Windows(usual.warm_up_s, min(WINDOW_S_MAX, max(usual.duration_s, WINDOW_RESPONSES * response_s)))

@@ -171,7 +171,9 @@ SERVED = Kind(
     "stock, echo, a command that prints ready HOST:PORT, or the HOST:PORT of a running server",
     "stock|echo|COMMAND|HOST:PORT",
 )
-MIX = Kind(_parse_mix, "request types with weights, such as lookup or lookup=0.5,trade=0.5", "TYPE[=WEIGHT],...")
+MIX = Kind(
+    _parse_mix, "request types with weights, such as lookup or lookup=0.5,trade=0.5", "lookup|trade|update[=WEIGHT],..."
+)
 
 
 def _option(name: str) -> Callable[[Level], Sequence[str]]:

@@ -1,9 +1,10 @@
-"""Settings: a level of every factor. Written as words, such as ``grpc workers=8 clients=5``.
+"""Settings: a level of every factor. Written as words, such as ``grpc workers=8 clients=5``, quoted as in a shell.
 
 The transport may stand alone as the first word; every other word is ``FACTOR=LEVEL``. What is not said is at its
 default. A setting's text says the transport and what is not at its default, and reads back as the same setting.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -47,7 +48,7 @@ class Setting:
         return tuple((name, level) for name, level in self.levels if FACTORS[name].of == whose)
 
     def __str__(self) -> str:
-        words = (f"{name}={shown(level)}" for name, level in self.said() if name != "transport")
+        words = (f"{name}={shlex.quote(shown(level))}" for name, level in self.said() if name != "transport")
         return " ".join((shown(self["transport"]), *words))
 
 
@@ -68,7 +69,11 @@ def read(text: str, base: Mapping[str, Level] | None = None) -> Setting:
     """The setting that words stand for; what they do not say is as in ``base``. Raises UsageError."""
     levels: dict[str, Level] = dict(base or {})
     said: set[str] = set()
-    for place, word in enumerate(text.split()):
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError("a setting", text, f"words quoted as in a shell: {error}") from error
+    for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         if not equals and place == 0:
             name, value = "transport", word

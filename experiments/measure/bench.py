@@ -11,7 +11,7 @@ import shutil
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -44,7 +44,7 @@ class Bench:
     load_cores: tuple[int, ...] | None
     request_types: tuple[RequestType, ...] = ()
     """Requests that a mix may name beside those of our services."""
-    load_programs: Mapping[str, LoadProgram] = _NONE
+    load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
     """Those that arms ask for, by name; none of them is our own client."""
 
 

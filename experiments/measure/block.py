@@ -164,13 +164,27 @@ def _drawn(
 ) -> tuple[Slot, ...]:
     """The block's slices, on the clock, once every arm has been loaded for a moment."""
     assert isinstance(sweep.turns, Slices)
-    warm_ns = _soon_ns()
-    warming = [slot.turn.after(warm_ns) for slot in warm_up(sweep)]
-    clients.begin(warming)
-    seen, _ = fold([(0, place) for place in range(len(warming))], warming, loads, clients.gather())
-    slots = draw(sweep, sweep.turns, mean_responses_s(seen), seed=f"{sweep.seed}/{number}/{attempt}")
+    slots = draw(sweep, sweep.turns, _responses_s(sweep, loads, clients), seed=f"{sweep.seed}/{number}/{attempt}")
     start_ns = _soon_ns()
     return tuple(replace(slot, turn=slot.turn.after(start_ns)) for slot in slots)
+
+
+def _responses_s(sweep: Sweep, loads: Sequence[TurnLoad], clients: TurnClients) -> list[float]:
+    """Each arm's mean response in s, once it has been loaded for a moment; 0 for one that answers nothing.
+
+    A call that outlasts its slice takes the time of those behind it: they are loaded again.
+    """
+    responses_s = [0.0] * len(loads)
+    waiting, before = warm_up(sweep), len(loads) + 1
+    while 0 < len(waiting) < before:
+        before, start_ns = len(waiting), _soon_ns()
+        turns = [slot.turn.after(start_ns) for slot in waiting]
+        clients.begin(turns)
+        seen, _ = fold([(0, place) for place in range(len(turns))], turns, loads, clients.gather())
+        for turn, response_s in zip(turns, mean_responses_s(seen), strict=True):
+            responses_s[turn.load] = response_s
+        waiting = tuple(slot for slot in waiting if not responses_s[slot.turn.load])
+    return responses_s
 
 
 def _soon_ns() -> int:

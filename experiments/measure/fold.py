@@ -105,9 +105,13 @@ def fold(
 
 
 def mean_responses_s(slices: SliceColumns) -> list[float]:
-    """Each slice's mean response in s, 0 for a silent one; of lost slices too, which are those of slow arms."""
-    totals = zip(slices.sums_ns[ALL], slices.counts[ALL], strict=True)
-    return [total_ns / count / 1e9 if count else 0.0 for total_ns, count in totals]
+    """Each slice's mean response in s; of lost slices too, which are those of slow arms.
+
+    In a silent one it is until the last reply: to a request that was sent before the counted part, and outlasted it. 0
+    where no request was sent.
+    """
+    columns = zip(slices.sums_ns[ALL], slices.counts[ALL], slices.active_ns, strict=True)
+    return [(total_ns / count if count else active_ns) / 1e9 for total_ns, count, active_ns in columns]
 
 
 def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> Sent:

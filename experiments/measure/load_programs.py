@@ -106,7 +106,7 @@ class LoadProgram(Protocol):
 
 @contextmanager
 def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterator[Mapping[str, LoadProgram | Absent]]:
-    """The programs of these names, built where they must be; or why one is absent. What was built is gone afterwards."""
+    """These programs, built where they must be; or why one is absent. What was built is gone afterwards."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="load-programs-")))
         yield {name: _found(name, scratch) for name in names}

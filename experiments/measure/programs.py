@@ -242,8 +242,8 @@ def finished(
 ) -> str:
     """What a program printed, run to its end on these cores (None: any). Blocks.
 
-    Killed if Ctrl-C comes, after ``timeout_s``, and with this process (``clients/lifeline.py``). ``variables`` are added
-    to its environment. Raises ProgramFailed where it does not start, takes longer, or ends with another code than 0.
+    Killed if Ctrl-C comes, after ``timeout_s``, and with this process (``clients/lifeline.py``). ``variables`` are
+    added to its environment. Raises ProgramFailed where it does not start, takes longer, or does not exit with 0.
     """
     with tempfile.TemporaryFile() as stderr:
         try:

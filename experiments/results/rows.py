@@ -126,15 +126,19 @@ def _of_arm(block: Block, arm: int, seen: ArmSeen) -> dict[str, Cell]:
     def total(column: Sequence[int]) -> int:
         return sum(column[place] for place in own)
 
+    def each(column: Sequence[int], of: float) -> float | None:
+        """None also for a sum of 0, which stands for what could not be read."""
+        return _rounded(total(column) / of) if of and total(column) else None
+
     requests, active_ns = total(block.slices.requests), total(block.slices.active_ns)
     count = seen.answered[ALL].times.count
     lost = [FATES[block.slices.fate[place]] for place in own if block.slices.fate[place] != KEPT]
     late = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
     return {
         "think_us_mean": _rounded(seen.think_ns / count / 1000) if count and seen.span_ns else None,
-        "server_cpu_us": _rounded(total(block.slices.server_cpu_ns) / requests / 1000) if requests else None,
-        "client_cpu_share": _rounded(total(block.slices.client_cpu_ns) / active_ns) if active_ns else None,
-        "wire_bytes": _rounded(total(block.slices.wire_bytes) / requests) if requests else None,
+        "server_cpu_us": each(block.slices.server_cpu_ns, 1000 * requests),
+        "client_cpu_share": each(block.slices.client_cpu_ns, active_ns),
+        "wire_bytes": each(block.slices.wire_bytes, requests),
         "updates": seen.updates,
         "starved_clients": sum(window.starved_clients for window in seen.windows),
         "late_us_p99": _rounded(max(late)) if late else None,

@@ -1,11 +1,11 @@
 """Clients: the load client reads what clients that are none of ours read of the same server.
 
-h2load and ghz on gRPC, the C and the Go client on sockets (``measure/load_programs.py``), and our own lean client take turns on one
-stock server in windows of a second, in reversed order every other time, at one connection and at 64, in a closed loop.
-Ours must read what the C programs read (h2load is one): the median within 5 % and 10 µs, the 99th percentile within
-20 %, either way. What is compared is the median over the turns of the ratio within a turn, as the machine's own speed
-changes from one turn to the next. ghz and the Go client are shown beside: at 64 connections their own work is in what
-they read.
+h2load and ghz on gRPC, the C and the Go client on sockets (``measure/load_programs.py``), and our own lean client take
+turns on one stock server in windows of a second, in reversed order every other time, at one connection and at 64, in a
+closed loop. Ours must read what the C programs read (h2load is one): the median within 5 % and 10 µs, the 99th
+percentile within 20 %, either way. What is compared is the median over the turns of the ratio within a turn, as the
+machine's own speed changes from one turn to the next. ghz and the Go client are shown beside: at 64 connections their
+own work is in what they read.
 """
 
 from collections.abc import Callable, Mapping
@@ -94,7 +94,11 @@ def read(
 
 
 def judge(
-    name: str, than: str, readings: Mapping[str, list[Reading]], programs: Mapping[str, LoadProgram | Absent], scale: Scale
+    name: str,
+    than: str,
+    readings: Mapping[str, list[Reading]],
+    programs: Mapping[str, LoadProgram | Absent],
+    scale: Scale,
 ) -> list[Finding]:
     """Whether our client agrees with another; skipped where that is absent."""
     if than not in readings:

@@ -54,7 +54,11 @@ class Parser(argparse.ArgumentParser):
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Says an option's default where it has one to say."""
+    """Says an option's default where it has one to say. Keeps a text's lines; those that are set in stay as written."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        return "\n".join(line if line[:1] in ("", " ") else fill(line, width, indent) for line in text.splitlines())
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         if action.default is None or action.default is False or action.default == "":

@@ -6,11 +6,14 @@ import pytest
 
 from experiments.design.arms import Arm, Group
 from experiments.design.factors import FACTORS
-from experiments.design.setting import read
-from experiments.design.sweep import Slices, Sweep
+from experiments.design.setting import read, setting
+from experiments.design.slots import COUNTED_S_MAX
+from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.judge import gates
+from experiments.measure import windows
 from experiments.measure.bench import CATALOG, bench, server_command
 from experiments.measure.block import load_plan, measure
+from experiments.measure.load_programs import Ask, Reading, load_programs
 from experiments.results import rows
 from experiments.results.observed import KEPT
 
@@ -84,3 +87,47 @@ def test_a_block_is_measured_on_real_servers() -> None:
         assert [refusal for refusal in gates.arm_refusals(sweep, block, arm) if refusal.gate != 3] == []
     assert block.arms[3].answered["echo"].outcomes
     assert len(list(rows.rows(sweep, block))) == 8
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_slices_are_as_long_as_servers_of_others_answer_slowly() -> None:
+    """Calls that outlast the whole warm-up make slices longer; those of the arms behind them are heard all the same."""
+    server = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0 --extra-us 70000"
+    slow = setting(service=server, transport="sockets", client="lean", mix="echo")
+    arms = (Arm(slow), Arm(slow, 1), Arm(read("sockets service=echo mix=echo client=lean")))
+    sweep = Sweep("try", "try", (Group(arms),), (), rounds=1, looks=(1,))
+    columns = measure(sweep, 1, 1, bench(CATALOG), lambda _: None).slices
+    lengths = dict(zip(columns.arm, columns.counted_ns, strict=True))
+    assert lengths == {0: COUNTED_S_MAX * 1e9, 1: COUNTED_S_MAX * 1e9, 2: 20_000_000}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("name", "transport", "path"), [("c", "sockets", "Trade"), ("h2load", "grpc", "Lookup")])
+def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -> None:
+    """What it says of single requests is in the block; what it does not record is as if it could not be read."""
+    with load_programs((name,)) as found:
+        program = found[name]
+        if isinstance(program, Exception):
+            pytest.skip(str(program))
+        asked: list[Ask] = []
+
+        class Noted:
+            def load(self, ask: Ask) -> Reading:
+                asked.append(ask)
+                return program.load(ask)
+
+        arms = (Arm(read(f"{transport} client={name} connections=3 mix={path.lower()}")),)
+        sweep = Sweep("try", "try", (Group(arms),), (), rounds=2, looks=(1,), turns=Windows(0.05, 0.1))
+        on = bench(CATALOG, load_programs={name: Noted()})
+        block = windows.measure(sweep, 1, 1, on, lambda _: None)
+    assert [(ask.connections, ask.path.rpartition("/")[2], ask.duration_s) for ask in asked] == [(3, path, 0.1)] * 2
+    assert block.slices.fate == [KEPT, KEPT]
+    assert min(block.slices.counts["all"]) > 3
+    assert block.slices.counts["all"] == block.slices.counts[path.lower()]
+    assert block.slices.server_cpu_ns == block.slices.client_cpu_ns == block.slices.wire_bytes == [0, 0]
+    seen = block.arms[0].answered["all"]
+    assert (seen.times.count, seen.errors) == (sum(block.slices.counts["all"]), {})
+    row = next(rows.rows(sweep, block))
+    assert (row["server_cpu_us"], row["client_cpu_share"], row["wire_bytes"]) == (None, None, None)

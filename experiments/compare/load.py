@@ -1,0 +1,110 @@
+"""What both sides are sent: whether the load can speak to them, and how soon they answer it.
+
+Both sides always get the same load. ``lean`` and ``library`` are kinds of our own client. ``c`` and ``h2load`` are load
+programs in C: where our client would be the limit, they drive both sides. They send one request again and again, in a
+closed loop, on connections that they keep; so loads that are anything else are refused by name.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from clients.load.record.result import ALL
+from clients.load.run import fleet
+from experiments.design.arms import Arm
+from experiments.design.factors import FACTORS, LOAD_PROGRAMS, parsed_mix
+from experiments.design.setting import Setting
+from experiments.measure.bench import Bench, running_at, server_command
+from experiments.measure.block import load_plan
+from experiments.measure.load_programs import Absent, LoadProgram, load_programs
+from experiments.measure.programs import Program
+from experiments.services import SERVICES, STOCK
+from stock_service.rpc.errors import Unavailable, UsageError
+from stock_service.trading.catalog_file import load as load_catalog
+
+NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
+    "c": {2: "bytes on the wire", 6: "think times", 7: "its processor time"},
+    "h2load": {2: "bytes on the wire", 4: "gRPC's status", 6: "think times", 7: "its processor time"},
+}
+"""Of each load program: the gates that it gives nothing to, and what they lack."""
+
+_PLAIN = ("clients", "connection", "choice", "updater", "rate_hz")
+"""Factors of the load that such a program has at their defaults alone."""
+
+LOOK_S, LOOK_S_MAX = 0.2, 3.0
+"""How long a server is asked beforehand; the second where nothing was answered within the first."""
+
+
+def option(factor: str) -> str:
+    """The option of a factor of the load: ``--rate-hz``; ``--load`` says which client."""
+    return "--load" if factor == "client" else f"--{factor.replace('_', '-')}"
+
+
+def check(a: Setting, b: Setting) -> None:
+    """Refuses loads that differ, and those that a load program does not send. Raises UsageError."""
+    for name, level in a.of("load"):
+        if b[name] != level:
+            given = f"{name}={a.text(name)} for A, {name}={b.text(name)} for B"
+            raise UsageError("a load", given, f"the same load on both sides, as {option(name)}")
+    program = a.text("client")
+    if program not in LOAD_PROGRAMS:
+        return
+    for side, of in (("A", a), ("B", b)):
+        if of["transport"] != LOAD_PROGRAMS[program]:
+            others = [name for name, spoken in LOAD_PROGRAMS.items() if spoken == of["transport"]]
+            allowed = f"{', '.join(('lean', 'library', *others))} for {side}, which is {of.text('transport')}"
+            raise UsageError("--load", program, f"{allowed} ({program} speaks {LOAD_PROGRAMS[program]} alone)")
+    for name in _PLAIN:
+        if a[name] != FACTORS[name].default:
+            more = ", and --connections for more" if name == "clients" else ""
+            raise UsageError(option(name), a.text(name), f"none with --load {program}{more}")
+    if len(parsed_mix(a.text("mix"))) > 1:
+        raise UsageError("--mix", a.text("mix"), f"one request type with --load {program}")
+
+
+@contextmanager
+def programs(of: Setting) -> Iterator[Mapping[str, LoadProgram]]:
+    """The load program of a setting, built if it must be; none for our own client. UsageError where it is absent."""
+    name = of.text("client")
+    if name not in LOAD_PROGRAMS:
+        yield {}
+        return
+    with load_programs((name,)) as found:
+        program = found[name]
+        if isinstance(program, Absent):
+            raise UsageError("--load", name, f"a program that is here ({program})")
+        yield {name: program}
+
+
+def mean_response_s(sides: Sequence[Setting], on: Bench) -> float:
+    """The mean response of the slower side under this load, in s; 0 where nothing needs to be known beforehand.
+
+    Asked are servers that are not ours, and all that a load program is to load: our own client checks every reply.
+    Blocks for some 0.5 s a server. Raises ProgramFailed or a Fault where a server does not answer.
+    """
+    asked = [each for each in sides if each["rate_hz"] is None and _is_unknown(each)]
+    return max((_mean_response_s(each, on) for each in asked), default=0.0)
+
+
+def _is_unknown(of: Setting) -> bool:
+    return of["service"] not in (STOCK, *SERVICES) or of["client"] in LOAD_PROGRAMS
+
+
+def _mean_response_s(of: Setting, on: Bench) -> float:
+    own = of.but(client="lean") if of["client"] in LOAD_PROGRAMS else of
+    stocks = tuple(stock.name for stock in load_catalog(on.catalog))
+    server = Arm(own).server
+    with ExitStack() as running:
+        at = running_at(server)
+        if at is None:
+            at = running.enter_context(Program(server_command(server, on.catalog), on.server_cores)).ready()
+        plan = load_plan(Arm(own), at, on, stocks, seed=1)
+        for duration_s in (LOOK_S, LOOK_S_MAX):
+            result = fleet.run(replace(plan, duration_s=duration_s))
+            if result.interrupted:
+                raise KeyboardInterrupt
+            mean_us = result.requests[ALL].mean_us
+            if result.requests[ALL].count and mean_us is not None:
+                return mean_us / 1e6
+    errors = ", ".join(f"{count} {kind}" for kind, count in result.errors.items()) or "none"
+    raise Unavailable(f"{of}: no valid reply within {LOOK_S_MAX:g} s; errors: {errors}")
