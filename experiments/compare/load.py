@@ -12,7 +12,7 @@ from dataclasses import replace
 from clients.load.record.result import ALL
 from clients.load.run import fleet
 from experiments.design.arms import Arm
-from experiments.design.factors import FACTORS, LOAD_PROGRAMS, parsed_mix
+from experiments.design.factors import FACTORS, LOAD_PROGRAMS, parsed_mix, shown
 from experiments.design.setting import Setting
 from experiments.measure.bench import Bench, running_at, server_command
 from experiments.measure.block import load_plan
@@ -57,7 +57,8 @@ def check(a: Setting, b: Setting) -> None:
     for name in _PLAIN:
         if a[name] != FACTORS[name].default:
             more = ", and --connections for more" if name == "clients" else ""
-            raise UsageError(option(name), a.text(name), f"none with --load {program}{more}")
+            usual = shown(FACTORS[name].default_among({}))
+            raise UsageError(option(name), a.text(name), f"{usual} with --load {program}{more}")
     if len(parsed_mix(a.text("mix"))) > 1:
         raise UsageError("--mix", a.text("mix"), f"one request type with --load {program}")
 

@@ -23,8 +23,8 @@ from experiments.judge.verdicts import Judgement
 from experiments.results.environment import Environment
 from experiments.results.files import write_at_once
 from experiments.results.observed import ALL
-from experiments.services import SERVICES
-from experiments.show.numbers import NOTHING, counted, number, percent, time_unit
+from experiments.services import SERVICES, STOCK
+from experiments.show.numbers import NOTHING, counted, has_interval, number, percent, time_unit
 from experiments.show.sentences import ratio_sentence
 from stock_service.rpc.errors import UsageError
 
@@ -150,7 +150,7 @@ def sentence(judgement: Judgement) -> str:
     if judged is None:
         return " ".join((f"Nothing to compare after {blocks}.", *_left_out(judgement)[:1]))
     comparison = judged.comparison
-    names = ("B", "A") if comparison.kind == "ratio" else (str(comparison.above.setting), str(comparison.below.setting))
+    names = ("B", "A") if comparison.kind == "ratio" else (_served(comparison.above.setting),) * 2
     text = ratio_sentence(judged, *names)
     if any(is_running(arm.setting) for arm in (comparison.above, comparison.below)):
         text = f"Of these two processes: {text}"
@@ -194,12 +194,10 @@ def save(of: Outcome, file: Path) -> None:
 
 
 def _side(point: points.Point | None, of: Setting) -> Side:
-    service = of.text("service")
-    name = str(setting(**dict(of.of("server")))) if service in ("stock", *SERVICES) else service
     if point is None:
-        return Side(name, None, None, None, None, 0, 0, 1.0, None)
+        return Side(_served(of), None, None, None, None, 0, 0, 1.0, None)
     return Side(
-        server=name,
+        server=_served(of),
         mean_us=None if point.mean_us is None else point.mean_us.value,
         p50_us=point.percentile_us(50),
         p99_us=point.percentile_us(99),
@@ -209,6 +207,12 @@ def _side(point: points.Point | None, of: Setting) -> Side:
         lost_share=point.lost_share,
         load_limited=None if of.text("client") in NOT_RECORDED else point.load_limited,
     )
+
+
+def _served(of: Setting) -> str:
+    """The server: a command or address as it was given; else the words of its setting."""
+    service = of.text("service")
+    return str(setting(**dict(of.of("server")))) if service in (STOCK, *SERVICES) else service
 
 
 def _load(of: Setting) -> str:
@@ -244,8 +248,7 @@ def _time(value_us: float | None) -> str:
 
 
 def _numbers(of: Estimate | None) -> tuple[float | None, float | None, float | None]:
-    """Its value and ends; None for what is not there, or not finite, which JSON does not have."""
+    """Its value and ends; None for what is not there."""
     if of is None:
         return None, None, None
-    low, high = (end if math.isfinite(end) else None for end in (of.low, of.high))
-    return of.value, low, high
+    return (of.value, of.low, of.high) if has_interval(of) else (of.value, None, None)

@@ -89,7 +89,7 @@ def test_a_comparison_takes_all_of_them(project: Path) -> None:
     one, other = "sockets executor=single-thread locking=striped", "sockets queue_limit=8"
     done = ran(project, "experiments", "compare", one, other, "--blocks", "1")
     assert done.returncode == 0, done.stderr
-    assert "No verdict: 1 of at least 6 blocks" in done.stdout
+    assert "This is no verdict. A verdict needs at least 6 blocks; this is 1 block." in done.stdout
     assert "queue_limit=8" in done.stdout
 
 

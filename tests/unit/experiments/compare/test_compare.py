@@ -5,13 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from experiments.compare.outcome import BEYOND_EXIT, UNDECIDED_EXIT, exit_code, outcome, parsed_limit, save, sentence
+from experiments.compare.outcome import (
+    BEYOND_EXIT,
+    UNDECIDED_EXIT,
+    exit_code,
+    outcome,
+    parsed_limit,
+    save,
+    sentence,
+    table,
+)
 from experiments.compare.sweep import LOOKS, side, sweep
-from experiments.design.sweep import Sweep, Windows
+from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.judge.verdicts import Judgement, judge
 from experiments.results import environment
+from experiments.results.observed import ALL
 from stock_service.rpc.errors import UsageError
-from tests.unit.experiments.judge.synthetic_blocks import block
+from tests.unit.experiments.judge.synthetic_blocks import answered, block, with_arm, with_slices
 
 A, B = side("sockets", "grpc", {}), side("sockets workers=4", "grpc", {})
 
@@ -55,17 +65,27 @@ def test_one_process_is_not_compared_with_itself() -> None:
 
 def test_loads_that_slices_cannot_serve_take_windows() -> None:
     """By themselves."""
-    open_loop = [each.but(rate_hz=100.0) for each in (A, B)]
-    assert isinstance(sweep(open_loop[0], open_loop[1], LOOKS, 1).turns, Windows)
+    for load in ({"rate_hz": 100.0}, {"client": "c"}, {"connections": 65}):
+        loaded = [each.but(**load) for each in (A, B)]
+        assert sweep(loaded[0], loaded[1], LOOKS, 1).turns == Windows()
+
+
+@pytest.mark.parametrize(
+    ("response_s", "turns"),
+    [(0.0, Slices()), (0.004, Slices()), (0.005, Windows()), (0.05, Windows(duration_s=1.0)), (9, Windows(0.1, 3.0))],
+)
+def test_servers_that_answer_slowly_take_windows(response_s: float, turns: Slices | Windows) -> None:
+    """From 5 ms on; a window has twenty mean responses, up to three seconds."""
+    assert sweep(A, B, LOOKS, 1, response_s=response_s).turns == turns
 
 
 @pytest.mark.parametrize(
     ("ratio", "said"),
     [
-        (0.5, "B answers in 0.50"),
-        (1.5, "B takes 1.50"),
-        (1.0, "in the same time as A, to within 5 %"),
-        (1.03, "slower by less than 5 %"),
+        (0.5, "B takes 0.500 of the time of A"),
+        (1.5, "B takes 1.500 times the time of A"),
+        (1.0, "B and A take the same time, to within 5 %"),
+        (1.03, "more time, but by less than 5 %"),
     ],
 )
 def test_the_sentence_has_the_verdicts_words(ratio: float, said: str) -> None:
@@ -76,14 +96,14 @@ def test_the_sentence_has_the_verdicts_words(ratio: float, said: str) -> None:
 def test_what_is_undecided_says_what_decides_it() -> None:
     """With 80 % power, and never as if it were decided."""
     told = sentence(judged(1.05, noise=0.8))
-    assert told.startswith("Undecided: B ")
+    assert told.startswith("Whether B or A takes less time is not decided")
     assert "80 % power" in told
 
 
 def test_between_looks_there_is_no_verdict() -> None:
     """Ctrl-C leaves numbers, in words and in JSON."""
     stopped = judged(0.5, number=7)
-    assert sentence(stopped).startswith("No verdict: 7 of at least 10 blocks.")
+    assert "This is no verdict. A verdict needs at least 10 blocks; this is 7 blocks." in sentence(stopped)
     assert outcome(stopped, environment.look()).verdict is None
 
 
@@ -116,6 +136,65 @@ def test_a_limit_inside_the_interval_asks_for_more_blocks() -> None:
     asked = sweep(A, B, LOOKS, 1, limit=1.2)
     assert judged(1.2, of=asked).decided is False
     assert judged(1.5, of=asked).decided is True
+
+
+def test_equal_servers_are_told_of_by_their_setting() -> None:
+    """Their sentence is that of an A/A pair."""
+    equal = sweep(A, A, LOOKS, 1)
+    assert sentence(judged(1.0, of=equal)).startswith("Two equal servers (sockets) take the same time")
+
+
+def test_processes_that_run_are_called_so() -> None:
+    """One process of each is no sample of its kind."""
+    one, other = (side(f"127.0.0.1:{port}", "sockets", {}) for port in (1, 2))
+    running = sweep(one, other, LOOKS, 1)
+    assert sentence(judged(1.0, of=running)).startswith("Of these two processes: B and A take")
+
+
+def test_table_and_verdict_are_of_the_same_blocks() -> None:
+    """What a gate leaves out is in neither, and is told of with its reason."""
+    asked = sweep(A, B, LOOKS, 1)
+    measured = [block(asked, dict.fromkeys(asked.arms, 100.0), each) for each in range(1, 11)]
+    slow = block(asked, dict.fromkeys(asked.arms, 9000.0), 4)
+    measured[3] = with_arm(slow, 0, answered={ALL: answered(900, 9e6, {"timeout": 100})})
+    found = outcome(judge(asked, measured), environment.look())
+    assert found.ratio == pytest.approx(1.0)
+    assert found.a.mean_us == pytest.approx(100, rel=0.01)
+    assert found.a.errors == 0
+    assert found.a.requests == sum(each.arms[0].answered[ALL].times.count for each in measured if each.number != 4)
+    (said,) = found.left_out
+    assert said.startswith("Block 4: gate 4: ")
+    assert f"1 block of 10 left out. {said}" in "\n".join(table(found))
+
+
+def test_blocks_that_are_all_left_out_show_nothing() -> None:
+    """Not the numbers that a gate refuses."""
+    asked = sweep(A, B, LOOKS, 1)
+    failing = answered(900, 1e6, {"timeout": 100})
+    measured = [
+        with_arm(block(asked, dict.fromkeys(asked.arms, 100.0), each), 0, answered={ALL: failing})
+        for each in range(1, 11)
+    ]
+    found = outcome(judge(asked, measured), environment.look())
+    assert found.sentence.startswith("Nothing to compare after 10 blocks. Block 1: gate 4: ")
+    assert found.a.mean_us is found.b.mean_us is found.ratio is None
+
+
+def test_what_a_load_does_not_record_is_absent_and_said() -> None:
+    """It is not zero, and the gates that need it are not passed in silence."""
+    settings = [each.but(client="c", connections=16) for each in (A, B)]
+    asked = sweep(settings[0], settings[1], LOOKS, 1)
+    measured = [block(asked, dict.fromkeys(asked.arms, 100.0), each) for each in range(1, 11)]
+    unread = [0] * len(measured[0].slices.arm)
+    measured = [with_slices(each, server_cpu_ns=unread, client_cpu_ns=unread, wire_bytes=unread) for each in measured]
+    found = outcome(judge(asked, measured), environment.look())
+    assert found.load == "c connections=16"
+    assert found.a.server_cpu_us is found.a.load_limited is None
+    assert found.not_checked == ("gate 2: bytes on the wire", "gate 6: think times", "gate 7: its processor time")
+    said = "\n".join(table(found))
+    assert "Not checked: c does not record it. gate 2: bytes on the wire" in said
+    assert "–   sockets workers=4" in said
+    assert outcome(judged(1.0), environment.look()).not_checked == ()
 
 
 def test_json_has_the_numbers_of_both_sides(tmp_path: Path) -> None:

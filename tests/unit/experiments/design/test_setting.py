@@ -10,7 +10,7 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS, load
 
 LEVELS: dict[str, st.SearchStrategy[Level]] = {
-    "service": st.sampled_from(("stock", "echo")),
+    "service": st.sampled_from(("stock", "echo", "./server --port 0", "python -c 'print(\"ready h:1\")'", "a=b  c")),
     "transport": st.sampled_from(tuple(TRANSPORTS)),
     "executor": st.sampled_from(("static-pool", "thread-pool")),
     "workers": st.integers(1, 1024),
@@ -23,7 +23,7 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "mix": st.sampled_from(("lookup", "trade", "lookup=0.5,trade=0.5", "echo")),
     "choice": st.sampled_from(("uniform", "zipf")),
     "updater": st.booleans(),
-    "client": st.sampled_from(("library", "lean")),
+    "client": st.sampled_from(("library", "lean", "c", "h2load")),
     "rate_hz": st.none() | st.floats(0.1, 1e6),
     "arrivals": st.sampled_from(("constant", "poisson")),
 }
@@ -64,6 +64,7 @@ def test_a_text_says_the_transport_and_what_is_not_at_its_default() -> None:
     """In the table's order, not the one in which it was said."""
     assert str(read("clients=5 workers=4 transport=grpc locking=mutex")) == "grpc workers=4 clients=5"
     assert str(read("")) == "sockets"
+    assert str(setting(service="./server --port 0")) == "sockets service='./server --port 0'"
 
 
 def test_a_level_that_equals_the_default_is_the_default() -> None:
@@ -87,6 +88,7 @@ def test_a_level_that_equals_the_default_is_the_default() -> None:
         ("grpc mix=lookup,lookup", "mix: got 'lookup,lookup'"),
         ("grpc mix=lookup=often", "mix: got 'lookup=often'"),
         ("grpc clients=5\nworkers=7x", "workers: got '7x'"),
+        ("grpc service='a b", 'a setting: got "grpc service=\'a b", allowed: words quoted as in a shell'),
     ],
 )
 def test_bad_words_are_refused_in_one_line(text: str, said: str) -> None:

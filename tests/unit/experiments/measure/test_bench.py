@@ -13,7 +13,7 @@ from experiments.judge import gates
 from experiments.measure import windows
 from experiments.measure.bench import CATALOG, bench, server_command
 from experiments.measure.block import load_plan, measure
-from experiments.measure.load_programs import Ask, Reading, load_programs
+from experiments.measure.load_programs import Absent, Ask, Reading, load_programs
 from experiments.results import rows
 from experiments.results.observed import KEPT
 
@@ -93,7 +93,7 @@ def test_a_block_is_measured_on_real_servers() -> None:
 @pytest.mark.timeout(120)
 def test_slices_are_as_long_as_servers_of_others_answer_slowly() -> None:
     """Calls that outlast the whole warm-up make slices longer; those of the arms behind them are heard all the same."""
-    server = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0 --extra-us 70000"
+    server = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0 --extra-us 100000"
     slow = setting(service=server, transport="sockets", client="lean", mix="echo")
     arms = (Arm(slow), Arm(slow, 1), Arm(read("sockets service=echo mix=echo client=lean")))
     sweep = Sweep("try", "try", (Group(arms),), (), rounds=1, looks=(1,))
@@ -109,14 +109,15 @@ def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -
     """What it says of single requests is in the block; what it does not record is as if it could not be read."""
     with load_programs((name,)) as found:
         program = found[name]
-        if isinstance(program, Exception):
+        if isinstance(program, Absent):
             pytest.skip(str(program))
+        load = program.load
         asked: list[Ask] = []
 
         class Noted:
             def load(self, ask: Ask) -> Reading:
                 asked.append(ask)
-                return program.load(ask)
+                return load(ask)
 
         arms = (Arm(read(f"{transport} client={name} connections=3 mix={path.lower()}")),)
         sweep = Sweep("try", "try", (Group(arms),), (), rounds=2, looks=(1,), turns=Windows(0.05, 0.1))

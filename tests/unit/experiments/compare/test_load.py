@@ -1,0 +1,93 @@
+"""What both sides of a comparison are sent: what a load program speaks, and how soon servers answer it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.compare import load
+from experiments.compare.load import NOT_RECORDED, check, mean_response_s, option, programs
+from experiments.compare.sweep import side
+from experiments.design.factors import FACTORS, LOAD_PROGRAMS, Level
+from experiments.judge import gates
+from experiments.measure.bench import CATALOG, bench
+from stock_service.rpc.errors import Unavailable, UsageError
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "levels", "said"),
+    [
+        ("sockets", "grpc", {"client": "c"}, "--load: got 'c', allowed: lean, library, h2load for B, which is grpc"),
+        ("sockets", "sockets", {"client": "h2load"}, "--load: got 'h2load', allowed: lean, library, c for A"),
+        (
+            "sockets",
+            "sockets",
+            {"client": "c", "clients": 2},
+            "--clients: got '2', allowed: 1 with --load c, and --conn",
+        ),
+        ("grpc", "grpc", {"client": "h2load", "rate_hz": 9.0}, "--rate-hz: got '9', allowed: none with --load h2load"),
+        ("grpc", "grpc", {"client": "h2load", "choice": "zipf"}, "--choice: got 'zipf', allowed: uniform with"),
+        ("sockets", "sockets", {"client": "c", "connection": "per-request"}, "--connection: got 'per-request'"),
+        ("sockets", "sockets", {"client": "c", "updater": True}, "--updater: got 'yes', allowed: no with --load c"),
+        ("sockets", "sockets", {"client": "c", "mix": "lookup,trade"}, "--mix: got 'lookup,trade', allowed: one"),
+        (
+            "sockets client=c",
+            "sockets client=lean",
+            {},
+            "a load: got 'client=c for A, client=lean for B', allowed: the",
+        ),
+        ("sockets", "sockets clients=2", {}, "a load: got 'clients=1 for A, clients=2 for B'"),
+    ],
+)
+def test_a_load_that_cannot_be_is_refused_by_name(one: str, other: str, levels: dict[str, Level], said: str) -> None:
+    """In one line that says what was given and what is allowed."""
+    with pytest.raises(UsageError) as refused:
+        check(side(one, "grpc", levels), side(other, "grpc", levels))
+    assert str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize("program", LOAD_PROGRAMS)
+def test_a_load_program_sends_one_request_on_many_connections(program: str) -> None:
+    """To two servers that speak its transport, whatever they are."""
+    levels: dict[str, Level] = {"client": program, "connections": 64, "mix": "trade"}
+    check(side(LOAD_PROGRAMS[program], "grpc", levels), side("./server", LOAD_PROGRAMS[program], levels))
+
+
+def test_every_load_program_says_what_it_does_not_record() -> None:
+    """By gates that there are; and its option is one of the load's factor."""
+    assert set(NOT_RECORDED) == set(LOAD_PROGRAMS)
+    assert all(lacking.keys() <= gates.NAMES.keys() for lacking in NOT_RECORDED.values())
+    assert (option("client"), option("rate_hz")) == ("--load", "--rate-hz")
+    assert all(name in FACTORS["client"].kind.levels for name in LOAD_PROGRAMS)
+
+
+def test_an_absent_load_program_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which says how to get it; our own client needs none."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with (
+        pytest.raises(UsageError, match="h2load is absent: install nghttp2-client"),
+        programs(side("grpc", "grpc", {"client": "h2load"})),
+    ):
+        pass
+    with programs(side("grpc", "grpc", {})) as found:
+        assert found == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_servers_of_others_are_asked_beforehand() -> None:
+    """A slowed one shows how slow it is, though its first call outlasts the first look; ours need not be asked."""
+    command = f"{sys.executable} -m experiments.services serve stock --transport sockets --port 0 --extra-us 99000"
+    slow = side(command, "sockets", {"client": "lean"})
+    on = bench(CATALOG)
+    assert 0.099 < mean_response_s([slow, side("sockets", "grpc", {})], on) < 1.0
+    assert mean_response_s([side("sockets", "grpc", {})], on) == 0
+
+
+@pytest.mark.slow
+def test_a_server_that_answers_nothing_valid_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is measured."""
+    monkeypatch.setattr(load, "LOOK_S_MAX", 0.2)
+    command = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0"
+    with pytest.raises(Unavailable, match=r"no valid reply within 0\.2 s; errors: \d+ \w+"):
+        mean_response_s([side(command, "sockets", {"client": "lean"})], bench(CATALOG))
