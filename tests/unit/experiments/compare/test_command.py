@@ -1,0 +1,69 @@
+"""The command ``compare``: what its help names, and a whole comparison by a load program."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from experiments.__main__ import main
+from experiments.compare import sweep
+from experiments.compare.command import EXITS, add_options
+from experiments.design.factors import FACTORS
+from stock_service.rpc.process.command_line import Parser
+
+
+@pytest.fixture
+def help_lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What ``--help`` prints, in a terminal of usual width."""
+    monkeypatch.setenv("COLUMNS", "80")
+    parser = Parser("compare", "Compares.")
+    add_options(parser)
+    return parser.format_help().splitlines()
+
+
+def test_the_help_names_every_level_of_every_factor(help_lines: list[str]) -> None:
+    """A line for each factor of a server; the load's are options."""
+    told = " ".join(" ".join(help_lines).split()).replace("- ", "-")
+    for name, factor in FACTORS.items():
+        if factor.of == "server":
+            assert sum(line.startswith(f"  {name}={factor.kind.levels}") for line in help_lines) == 1, name
+        else:
+            assert factor.kind.levels in told, name
+    assert "  workers=1..1024 (default: 8)" in help_lines
+    assert "  locking=mutex|per-stock|read-write|two-level|snapshot (default: mutex)" in help_lines
+
+
+def test_the_help_has_examples_and_exit_codes(help_lines: list[str]) -> None:
+    """Three examples; every code on a line of its own."""
+    examples = help_lines.index("Examples:")
+    assert [line.split()[0] for line in help_lines[examples + 1 : examples + 4]] == ["compare"] * 3
+    codes = help_lines[help_lines.index("Exit codes:") + 1 :]
+    assert [int(line.split()[0]) for line in codes] == list(EXITS)
+    assert not [line for line in help_lines if len(line) > 100]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler as cc")
+def test_a_load_program_drives_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the command to its files, which say which load it was and what that does not record."""
+    monkeypatch.setattr(sweep, "WINDOW_ROUNDS", 1)
+    command = ["compare", "sockets", "sockets workers=1", "--load", "c", "--connections", "4", "--blocks", "1"]
+    code = main(
+        [*command, "--out", str(tmp_path / "seen"), "--json", str(tmp_path / "o.json"), "--fail-if", "slower>5%"]
+    )
+    assert code == 5, "one block decides nothing"
+    found = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
+    assert found["load"] == "c connections=4"
+    assert found["b"]["mean_us"] > 0
+    assert found["b"]["p50_us"] > 0
+    assert found["b"]["server_cpu_us"] is None
+    assert {arm["levels"]["client"] for arm in json.loads((tmp_path / "seen" / "sweep.json").read_text())["arms"]} == {
+        "c"
+    }
+    said = capsys.readouterr().out
+    assert "Load: c connections=4." in said
+    assert "Not checked: c does not record it." in said
