@@ -1,0 +1,82 @@
+"""``python -m experiments.compare.recorded FILE.svg A B …``: runs ``compare`` in a terminal, and keeps what is seen.
+
+Kept are the line that is rewritten, as it stood at the end of the second block and of the last, and what is printed in
+the end. It goes to standard output, and into the file as a picture; ``README.md`` shows both. Left out: colours, of
+which ``compare`` has none; what stands on the screen between these moments.
+"""
+
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+import termios
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from stock_service.rpc.process.command_line import Parser
+
+COLUMNS = 118
+"""Of the terminal: as many as the longest line that is rewritten."""
+
+REWRITTEN = "\r\x1b[K"
+"""Before every state of the line that ``Progress`` rewrites."""
+
+_BLOCK = re.compile(r"block (\d+) of")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs it; gives the exit code of ``compare``. Blocks for as long as that takes."""
+    parser = Parser("python -m experiments.compare.recorded", "Runs compare in a terminal, and keeps what is seen.")
+    parser.add_argument("file", type=Path, metavar="FILE.svg", help="the picture")
+    parser.add_argument("words", nargs="+", metavar="A B", help="what compare is given")
+    options, rest = parser.parse_known_args(arguments)
+    words = ["compare", *options.words, *rest]
+    said, code = in_terminal([sys.executable, "-m", "experiments", *words])
+    lines = [f"$ python -m experiments {shlex.join(words)}", *screen(said)]
+    print("\n".join(lines))
+    options.file.write_text(picture(lines), encoding="utf-8")
+    return code
+
+
+def in_terminal(command: Sequence[str]) -> tuple[str, int]:
+    """What a program writes to a terminal, and its exit code. Blocks until it has ended."""
+    ours, its = pty.openpty()
+    try:
+        termios.tcsetwinsize(its, (40, COLUMNS))
+        process = subprocess.Popen(command, stdin=its, stdout=its, stderr=its)
+    finally:
+        os.close(its)
+    parts = []
+    try:
+        while part := os.read(ours, 65536):
+            parts.append(part)
+    except OSError:  # EIO: nobody has the terminal's other end any more
+        pass
+    finally:
+        os.close(ours)
+    return b"".join(parts).decode(), process.wait()
+
+
+def screen(said: str) -> list[str]:
+    """The rewritten line at the ends of two blocks, and what was printed behind it."""
+    *states, end = said.replace("\r\n", "\n").split(REWRITTEN)
+    last_of = {match[1]: state.strip() for state in states if (match := _BLOCK.match(state))}
+    seen = list(last_of.values())
+    return [*dict.fromkeys((*seen[1:2], *seen[-1:])), *end.rstrip("\n").split("\n")]
+
+
+def picture(lines: Sequence[str]) -> str:
+    """The lines as they stand in a terminal, as SVG."""
+    console = Console(record=True, width=COLUMNS, file=StringIO(), highlight=False, markup=False, emoji=False)
+    for line in lines:
+        console.print(line, soft_wrap=False)
+    return console.export_svg(title="compare")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
