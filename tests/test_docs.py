@@ -28,7 +28,13 @@ from stock_service.rpc.transports import TRANSPORTS
 from stock_service.trading.locking import LOCKINGS
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "stock_service/README.md", "experiments/README.md", ".github/CONTRIBUTING.md")
+DOCUMENTS = (
+    "README.md",
+    "stock_service/README.md",
+    "experiments/README.md",
+    "experiments/compare/README.md",
+    ".github/CONTRIBUTING.md",
+)
 
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "stock_service": ("list", *(f"serve --transport {name}" for name in TRANSPORTS)),
@@ -37,6 +43,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "clients.trader": ("", "lookup", "trade", "update"),
     "clients.price_updater": ("",),
     "clients.load": ("",),
+    "experiments.compare.recorded": ("",),
     "experiments": ("compare", "list", "run", "plot", "report", "verify", "agree", "selfcheck"),
 }
 """The programs by module, with the commands of each; an empty one where it runs without."""

@@ -1,4 +1,4 @@
-"""``python -m experiments.compare.recorded FILE.svg A B …``: runs ``compare`` in a terminal, and keeps what is seen.
+"""``python -m experiments.compare.recorded --picture FILE A B …``: runs ``compare`` in a terminal, keeps what is seen.
 
 Kept are the line that is rewritten, as it stood at the end of the second block and of the last, and what is printed in
 the end. It goes to standard output, and into the file as a picture; ``README.md`` shows both. Left out: colours, of
@@ -32,14 +32,14 @@ _BLOCK = re.compile(r"block (\d+) of")
 def main(arguments: Sequence[str]) -> int:
     """Runs it; gives the exit code of ``compare``. Blocks for as long as that takes."""
     parser = Parser("python -m experiments.compare.recorded", "Runs compare in a terminal, and keeps what is seen.")
-    parser.add_argument("file", type=Path, metavar="FILE.svg", help="the picture")
+    parser.add_argument("--picture", type=Path, required=True, metavar="FILE", help="where it goes, as SVG")
     parser.add_argument("words", nargs="+", metavar="A B", help="what compare is given")
     options, rest = parser.parse_known_args(arguments)
     words = ["compare", *options.words, *rest]
     said, code = in_terminal([sys.executable, "-m", "experiments", *words])
     lines = [f"$ python -m experiments {shlex.join(words)}", *screen(said)]
     print("\n".join(lines))
-    options.file.write_text(picture(lines), encoding="utf-8")
+    options.picture.write_text(picture(lines), encoding="utf-8")
     return code
 
 
