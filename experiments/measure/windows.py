@@ -192,7 +192,7 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, columns: _Columns) -> 
     columns.parts.append({request: Part(reading.times, {}, errors)})
     sent_hz = (reading.requests + reading.errors) / plan.duration_s
     columns.windows.append(Window(None, sent_hz, reading.throughput_hz, 0, 0, None, plan.duration_s))
-    columns.fate.append(KEPT)
+    columns.fate.append(KEPT if reading.requests else SILENT)
     columns.requests.append(reading.requests)
     columns.server_cpu_ns.append(0)
     columns.client_cpu_ns.append(0)

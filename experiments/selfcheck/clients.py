@@ -87,7 +87,7 @@ def read(
         for turn in range(scale.turns):
             for name in list(loaders)[:: -1 if turn % 2 else 1]:
                 reading = loaders[name](ask)
-                if reading.errors:
+                if reading.errors or not reading.requests:
                     raise LoadFailed(f"{name}: {reading.errors} of {reading.requests + reading.errors} requests failed")
                 readings[name].append(reading)
     return readings

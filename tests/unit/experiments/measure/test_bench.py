@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from clients.load.record.times import Times
 from experiments.design.arms import Arm, Group
 from experiments.design.factors import FACTORS
 from experiments.design.setting import read, setting
@@ -15,7 +16,7 @@ from experiments.measure.bench import CATALOG, bench, server_command
 from experiments.measure.block import load_plan, measure
 from experiments.measure.load_programs import Absent, Ask, Reading, load_programs
 from experiments.results import rows
-from experiments.results.observed import KEPT
+from experiments.results.observed import KEPT, SILENT
 
 
 def words(text: str) -> list[str]:
@@ -120,10 +121,10 @@ def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -
                 return load(ask)
 
         arms = (Arm(read(f"{transport} client={name} connections=3 mix={path.lower()}")),)
-        sweep = Sweep("try", "try", (Group(arms),), (), rounds=2, looks=(1,), turns=Windows(0.05, 0.1))
+        sweep = Sweep("try", "try", (Group(arms),), (), rounds=2, looks=(1,), turns=Windows(0.05, 0.5))
         on = bench(CATALOG, load_programs={name: Noted()})
         block = windows.measure(sweep, 1, 1, on, lambda _: None)
-    assert [(ask.connections, ask.path.rpartition("/")[2], ask.duration_s) for ask in asked] == [(3, path, 0.1)] * 2
+    assert [(ask.connections, ask.path.rpartition("/")[2], ask.duration_s) for ask in asked] == [(3, path, 0.5)] * 2
     assert block.slices.fate == [KEPT, KEPT]
     assert min(block.slices.counts["all"]) > 3
     assert block.slices.counts["all"] == block.slices.counts[path.lower()]
@@ -132,3 +133,19 @@ def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -
     assert (seen.times.count, seen.errors) == (sum(block.slices.counts["all"]), {})
     row = next(rows.rows(sweep, block))
     assert (row["server_cpu_us"], row["client_cpu_share"], row["wire_bytes"]) == (None, None, None)
+
+
+@pytest.mark.slow
+def test_a_window_without_a_reply_is_lost_and_counted() -> None:
+    """The machine stood still, or every request failed: the block goes on, and has the errors."""
+
+    class Nothing:
+        def load(self, ask: Ask) -> Reading:
+            return Reading(0, 0.0, 0.0, 0.0, errors=3, times=Times())
+
+    arms = (Arm(read("sockets client=c")),)
+    sweep = Sweep("try", "try", (Group(arms),), (), rounds=2, looks=(1,), turns=Windows(0.05, 0.1))
+    block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"c": Nothing()}), lambda _: None)
+    assert block.slices.fate == [SILENT, SILENT]
+    assert block.arms[0].answered["all"].errors == {"failed": 6}
+    assert [refusal.gate for refusal in gates.errors(sweep.limits, arms[0], block.arms[0])] == [4]

@@ -56,10 +56,9 @@ def test_a_failure_in_ghz_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("details", [[], None])
-def test_a_ghz_without_requests_is_no_reading(details: list[dict[str, object]] | None, tmp_path: Path) -> None:
-    """An empty list, or none at all, is refused in words."""
-    with pytest.raises(ProgramFailed, match="no request answered after the warm-up, 0 failed"):
-        ghz(tmp_path, details).load(ASK)
+def test_a_ghz_without_requests_read_none(details: list[dict[str, object]] | None, tmp_path: Path) -> None:
+    """An empty list, or none at all."""
+    assert ghz(tmp_path, details).load(ASK).requests == 0
 
 
 def h2load(folder: Path, lines: list[str]) -> H2load:
@@ -78,13 +77,13 @@ def test_h2load_is_read_from_its_log(tmp_path: Path) -> None:
 
 
 def test_a_failure_in_h2load_is_counted(tmp_path: Path) -> None:
-    """Any status but 200; where all failed there is no reading."""
+    """Any status but 200; all may have failed."""
     lines = ["1000000\t200\t77", "1600000\t-1\t5", "1700000\t200\t9"]
     reading = h2load(tmp_path, lines).load(ASK)
     assert (reading.requests, reading.errors) == (1, 1)
-    for failed in (lines[:2], []):
-        with pytest.raises(ProgramFailed, match=f"no request answered after the warm-up, {len(failed[1:])} failed"):
-            h2load(tmp_path, failed).load(ASK)
+    none = h2load(tmp_path, lines[:2]).load(ASK)
+    assert (none.requests, none.errors, none.throughput_hz) == (0, 1, 0)
+    assert h2load(tmp_path, []).load(ASK).requests == 0
 
 
 def test_every_time_is_in_the_histogram(tmp_path: Path) -> None:
@@ -101,7 +100,7 @@ REPORT = {"requests": 5, "errors": 0, "throughput_hz": 5.0, "p50_us": 7.0, "p99_
 @pytest.mark.slow  # many processes
 @pytest.mark.parametrize("kind", [GoClient, CClient])
 def test_our_own_programs_say_it_themselves(kind: type[GoClient] | type[CClient], tmp_path: Path) -> None:
-    """One line of JSON, and C each time in a file; no replies, and what is no JSON, are no reading."""
+    """One line of JSON, and C each time in a file; what is no JSON is no reading."""
     import_times = "import array; array.array('I', [5000, 7000, 9000]).tofile(open(arguments[-1], 'wb'))"
 
     def said(report: dict[str, float] | str) -> Reading:
@@ -116,8 +115,6 @@ def test_our_own_programs_say_it_themselves(kind: type[GoClient] | type[CClient]
         assert reading.p99_us == pytest.approx(8.96)
     else:
         assert reading == Reading(5, 5.0, 7.0, 9.0, errors=1)
-    with pytest.raises(ProgramFailed, match="no request answered"):
-        said(REPORT | {"requests": 0})
     with pytest.raises(ProgramFailed, match="no report"):
         said("rubbish")
 
