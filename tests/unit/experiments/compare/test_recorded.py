@@ -35,3 +35,4 @@ def test_the_picture_is_small_and_says_the_same() -> None:
     assert drawn.startswith("<svg")
     assert "[a]" in drawn.replace("&#160;", " ")
     assert len(drawn) < 60_000
+    assert "url(http" not in drawn, "it loads nothing"
