@@ -99,7 +99,7 @@ def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
     done = ran(project, "experiments", "run", "workers", "--profile", "smoke", "--out", "seen")
     assert done.returncode == 0, done.stderr
     assert "Do more workers answer a Lookup sooner?" in done.stdout
-    assert (project / "seen" / "figures" / "workers.svg").exists()
+    assert (project / "seen" / "figures" / "question_1.svg").exists()
     assert "queue_limit" in (project / "seen" / "results.csv").read_text().splitlines()[0]
     assert "4 workers" in (project / "seen" / "report.md").read_text()
     said = ran(project, "experiments", "verify", "seen").stdout
