@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 from experiments.services.echo import echo
+from experiments.services.entity import entity
 from experiments.services.greeter import greeter
+from experiments.services.sort import sort
 from stock_service.rpc.service import Service
 
 STOCK = "stock"
@@ -11,6 +13,8 @@ STOCK = "stock"
 
 SERVICES: dict[str, Callable[[], Service]] = {
     "echo": echo,
+    "entity": entity,
     "greeter": greeter,
+    "sort": sort,
 }
 """Every service by the name that ``python -m experiments.services serve`` takes."""

@@ -1,10 +1,22 @@
-"""What the load client sends to the studies' services, and how it checks their replies."""
+"""What the load client sends to the studies' services, and how it checks their replies.
 
-from google.protobuf.message import DecodeError
+A load client repeats what it has drawn. So of ``entity-put-new`` the first use of an id is new, and a later use is not:
+the reply says which, and both are OK. A server that starts afresh has none of those ids.
+"""
+
+import math
+import random
+from collections.abc import Iterable
+from functools import partial
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
 
 from clients.load.plan.load_plan import RequestType
 from experiments.services.echo import ECHO
-from experiments.v1 import echo_pb2
+from experiments.services.entity import GET_ENTITY, KNOWN_IDS, PUT_ENTITY
+from experiments.services.sort import MERGE_SORT, QUICK_SORT
+from experiments.v1 import echo_pb2, entity_pb2, sort_pb2
 from stock_service.rpc.errors import InternalFault
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import Status
@@ -13,18 +25,112 @@ _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
 """What a Lookup carries, so that an echo's request is as long as one."""
 
 
+ARRAY = (38, 27, 43, 3, 9, 82, 10)
+"""The array that textbooks sort."""
+
+ARRAYS = 16
+"""Different arrays of one length that are sent."""
+
+VALUE_MAX = 10**6
+"""The largest number in a seeded array."""
+
+ENTITIES = 100
+"""Known ids that are asked for and put."""
+
+NEW_IDS = range(10**6, 10**6 + 4096)
+"""Ids that a new server does not have."""
+
+Reply = TypeVar("Reply", bound=Message)
+
+
+def decoded(kind: type[Reply], reply: bytes) -> Reply:
+    """A reply as its message. Raises InternalFault for bytes that are none."""
+    try:
+        return kind.FromString(reply)
+    except DecodeError as error:
+        raise InternalFault(f"{len(reply)} bytes that are no {kind.DESCRIPTOR.name}") from error
+
+
 def echoed(reply: bytes) -> int:
     """OK for one of the texts that are sent. Raises InternalFault for anything else."""
-    try:
-        text = echo_pb2.EchoResponse.FromString(reply).text
-    except DecodeError as error:
-        raise InternalFault(f"{len(reply)} bytes that are no EchoResponse") from error
+    text = decoded(echo_pb2.EchoResponse, reply).text
     if text not in _TEXTS:
         raise InternalFault(f"an echo of {text!r}, which was not sent")
     return Status.OK
 
 
-REQUEST_TYPES = (
-    RequestType("echo", ECHO, tuple(echo_pb2.EchoRequest(text=text).SerializeToString() for text in _TEXTS), echoed),
-)
-"""Requests of other services than the stock service, for ``LoadPlan.request_types``."""
+def arrays(length: int, seed: int = 0) -> list[list[int]]:
+    """``ARRAYS`` arrays of so many numbers, drawn by the seed."""
+    rng = random.Random(f"{seed}/{length}")
+    return [[rng.randint(-VALUE_MAX, VALUE_MAX) for _ in range(length)] for _ in range(ARRAYS)]
+
+
+def sort_requests(name: str, given: Iterable[Iterable[int]]) -> tuple[RequestType, RequestType]:
+    """``merge-NAME`` and ``quick-NAME``: sort these arrays, by either algorithm."""
+    sent = [list(values) for values in given]
+    expected = frozenset(tuple(sorted(values)) for values in sent)
+    merge = tuple(sort_pb2.MergeSortRequest(values=values).SerializeToString() for values in sent)
+    quick = tuple(sort_pb2.QuickSortRequest(values=values).SerializeToString() for values in sent)
+    return (
+        RequestType(f"merge-{name}", MERGE_SORT, merge, partial(_sorted, sort_pb2.MergeSortResponse, expected)),
+        RequestType(f"quick-{name}", QUICK_SORT, quick, partial(_sorted, sort_pb2.QuickSortResponse, expected)),
+    )
+
+
+def _sorted(
+    kind: type[sort_pb2.MergeSortResponse] | type[sort_pb2.QuickSortResponse],
+    expected: frozenset[tuple[int, ...]],
+    reply: bytes,
+) -> int:
+    """OK for one of the arrays that are sent, in order. Raises InternalFault for anything else."""
+    values = tuple(decoded(kind, reply).values)
+    if values not in expected:
+        raise InternalFault(f"{len(values)} values that are none of the arrays that were sent, in order")
+    return Status.OK
+
+
+def _got(reply: bytes) -> int:
+    """OK for an entity that a load asks for, as it is stored or put. Raises InternalFault for anything else."""
+    entity = decoded(entity_pb2.GetEntityResponse, reply)
+    if entity.id not in KNOWN_IDS or not math.isfinite(entity.value) or entity.description != f"entity {entity.id}":
+        raise InternalFault(f"an entity that was not asked for: {entity.id} {entity.description!r}")
+    return Status.OK
+
+
+def _put(reply: bytes) -> int:
+    """OK for any reply to a put; whether the id is new depends on what came before."""
+    decoded(entity_pb2.PutEntityResponse, reply)
+    return Status.OK
+
+
+def _put_known(reply: bytes) -> int:
+    """OK for a put of an id that was there. Raises InternalFault for anything else."""
+    if decoded(entity_pb2.PutEntityResponse, reply).created:
+        raise InternalFault("an id that the store begins with was new to it")
+    return Status.OK
+
+
+def _puts(ids: Iterable[int]) -> tuple[bytes, ...]:
+    requests = (entity_pb2.PutEntityRequest(id=each, description=f"entity {each}", value=each / 2) for each in ids)
+    return tuple(request.SerializeToString() for request in requests)
+
+
+def _entity_requests() -> tuple[RequestType, ...]:
+    """Reads of known ids, and puts of known and of new ones."""
+    ids = KNOWN_IDS[:ENTITIES]
+    gets = tuple(entity_pb2.GetEntityRequest(id=each).SerializeToString() for each in ids)
+    return (
+        RequestType("entity-get", GET_ENTITY, gets, _got),
+        RequestType("entity-put", PUT_ENTITY, _puts(ids), _put_known),
+        RequestType("entity-put-new", PUT_ENTITY, _puts(NEW_IDS), _put),
+    )
+
+
+def _echo_request() -> RequestType:
+    payloads = tuple(echo_pb2.EchoRequest(text=text).SerializeToString() for text in _TEXTS)
+    return RequestType("echo", ECHO, payloads, echoed)
+
+
+REQUEST_TYPES = (_echo_request(), *sort_requests("textbook", [ARRAY]), *_entity_requests())
+"""Requests of other services than the stock service, for ``LoadPlan.request_types``. Seeded arrays of a length:
+``sort_requests(name, arrays(length))``."""

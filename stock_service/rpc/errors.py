@@ -5,6 +5,7 @@
     └── Fault                 a request that got no outcome: code, detail         → the transport's own error
         ├── InvalidRequest        INVALID_ARGUMENT      undecodable bytes; a request_id used for other content
         ├── DeadlineExceeded      DEADLINE_EXCEEDED     no reply in time
+        ├── NotFound              NOT_FOUND             the request names what is not there
         ├── Overloaded            RESOURCE_EXHAUSTED    a limit of the server is reached
         ├── UnknownMethod         UNIMPLEMENTED         the service has no such method
         ├── InternalFault         INTERNAL              a bug: the handler raised
@@ -61,6 +62,7 @@ class FaultCode(IntEnum):
 
     INVALID_ARGUMENT = 3
     DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
     RESOURCE_EXHAUSTED = 8
     UNIMPLEMENTED = 12
     INTERNAL = 13
@@ -92,6 +94,12 @@ class DeadlineExceeded(Fault):
     code = FaultCode.DEADLINE_EXCEEDED
 
 
+class NotFound(Fault):
+    """The request names something that is not there; an unknown stock is an outcome instead."""
+
+    code = FaultCode.NOT_FOUND
+
+
 class Overloaded(Fault):
     """A limit of the server is reached; the request had no effect."""
 
@@ -118,7 +126,7 @@ class Unavailable(Fault):
 
 FAULTS: dict[int, type[Fault]] = {
     fault.code: fault
-    for fault in (InvalidRequest, DeadlineExceeded, Overloaded, UnknownMethod, InternalFault, Unavailable)
+    for fault in (InvalidRequest, DeadlineExceeded, NotFound, Overloaded, UnknownMethod, InternalFault, Unavailable)
 }
 """The class of each code."""
 

@@ -26,16 +26,30 @@ CallAnswer = Callable[[Call], bytes]
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """A method's address on transports that have routes: an HTTP verb and a path, ``Route("PUT", "/entities/{id}")``.
+
+    A part of the path in braces is a variable: it fills the request's field of that name. Fields that no variable
+    fills come from the body, in JSON.
+    """
+
+    verb: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Method(Generic[Request, Response]):
     """One method: its messages, and the function from one to the other, which may raise a Fault.
 
-    ``wants_call``: the function takes the ``Call`` as well, after the request. Called from any thread, several at once.
+    ``wants_call``: the function takes the ``Call`` as well, after the request. ``route``: where transports with routes
+    serve it besides, in JSON. Called from any thread, several at once.
     """
 
     request_type: type[Request]
     response_type: type[Response]
     function: Callable[[Request], Response] | Callable[[Request, Call], Response]
     wants_call: bool = False
+    route: Route | None = None
 
     def answer(self) -> Answer:
         """The method in bytes, of one that wants no call; to be asked once, before serving.

@@ -24,7 +24,6 @@ from stock_service.rpc.wire.http2 import ErrorCode, error_name
 
 _OTHER_STATUSES = {
     2: "UNKNOWN",
-    5: "NOT_FOUND",
     6: "ALREADY_EXISTS",
     7: "PERMISSION_DENIED",
     9: "FAILED_PRECONDITION",

@@ -1,0 +1,141 @@
+"""A store of entities with two levels of locks: one on the map of ids, one on each entry.
+
+| request | the map's lock | the entry's lock |
+|---|---|---|
+| get | shared | shared |
+| put of a known id | shared | alone |
+| put of a new id | alone | none: nobody else is in the map |
+
+So a new id waits for all others, and requests for different known ids wait for none. The map's lock is always taken
+first. Left out: removing an entity.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from experiments.v1 import entity_pb2
+from stock_service.rpc.errors import InvalidRequest, NotFound, Overloaded
+from stock_service.rpc.service import Method, Route, Service
+from stock_service.trading.locking import ReadWriteLock
+
+ENTITY_SERVICE = entity_pb2.DESCRIPTOR.services_by_name["EntityService"].full_name
+GET_ENTITY = f"/{ENTITY_SERVICE}/GetEntity"
+PUT_ENTITY = f"/{ENTITY_SERVICE}/PutEntity"
+
+KNOWN_IDS = range(1, 1001)
+"""The ids that a new store has, so that a load can read at once."""
+
+ENTITIES_MAX = 1_000_000
+"""Entities that a store keeps, at most: some 500 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """An entity's value. ``value`` is finite."""
+
+    id: int
+    description: str
+    value: float
+
+
+@dataclass(slots=True)
+class Entry:
+    """An entity as the store keeps it. Its lock guards the two fields, which are written one after the other."""
+
+    description: str
+    value: float
+    lock: ReadWriteLock = field(default_factory=ReadWriteLock)
+
+
+class EntityStore:
+    """Entities by id. Every method may be called from any thread, and waits only for others that are at work."""
+
+    def __init__(
+        self,
+        entities: Iterable[Entity] = (),
+        new_lock: Callable[[], ReadWriteLock] = ReadWriteLock,
+        new_entry: Callable[[str, float, ReadWriteLock], Entry] = Entry,
+    ) -> None:
+        """``new_lock`` and ``new_entry`` make the parts; the tests give some that are wrong or slow."""
+        self._new_lock = new_lock
+        self._new_entry = new_entry
+        self._map_lock = new_lock()  # guards which ids are in _entries
+        self._entries: dict[int, Entry] = {}
+        for entity in entities:
+            self.put(entity)
+
+    def get(self, id: int) -> Entity | None:  # noqa: A002  # the field's name
+        """The entity as it was last put; None: no entity has the id."""
+        with self._map_lock.reader:
+            entry = self._entries.get(id)
+            if entry is None:
+                return None
+            with entry.lock.reader:
+                return Entity(id, entry.description, entry.value)
+
+    def put(self, entity: Entity) -> bool:
+        """Stores an entity; says whether its id is new. Raises Overloaded where the store is full."""
+        with self._map_lock.reader:
+            entry = self._entries.get(entity.id)
+            if entry is not None:
+                with entry.lock.writer:
+                    _write(entry, entity)
+                return False
+        with self._map_lock.writer:
+            return self._add(entity)
+
+    def _add(self, entity: Entity) -> bool:
+        """Puts an entity that was not there a moment ago; the map's lock is held alone."""
+        entry = self._entries.get(entity.id)
+        if entry is not None:  # another put of the same id came first
+            _write(entry, entity)
+            return False
+        if len(self._entries) >= ENTITIES_MAX:
+            raise Overloaded(f"{ENTITIES_MAX} entities are stored, the limit")
+        self._entries[entity.id] = self._new_entry(entity.description, entity.value, self._new_lock())
+        return True
+
+
+def _write(entry: Entry, entity: Entity) -> None:
+    """Replaces an entry's fields; whoever calls has excluded all others from it."""
+    entry.description = entity.description
+    entry.value = entity.value
+
+
+def entity() -> Service:
+    """A store that has the ``KNOWN_IDS``. Raises NotFound for other ids, InvalidRequest for a value that is no number.
+
+    Its routes are ``GET /entities/{id}`` and ``PUT /entities/{id}``.
+    """
+    store = EntityStore(Entity(each, f"entity {each}", float(each)) for each in KNOWN_IDS)
+
+    def get(request: entity_pb2.GetEntityRequest) -> entity_pb2.GetEntityResponse:
+        found = store.get(request.id)
+        if found is None:
+            raise NotFound(f"no entity has the id {request.id}")
+        return entity_pb2.GetEntityResponse(id=found.id, description=found.description, value=found.value)
+
+    def put(request: entity_pb2.PutEntityRequest) -> entity_pb2.PutEntityResponse:
+        if not math.isfinite(request.value):
+            raise InvalidRequest(f"value: got {request.value}, allowed: a finite number")
+        created = store.put(Entity(request.id, request.description, request.value))
+        return entity_pb2.PutEntityResponse(created=created)
+
+    return Service(
+        ENTITY_SERVICE,
+        {
+            GET_ENTITY: Method(
+                entity_pb2.GetEntityRequest,
+                entity_pb2.GetEntityResponse,
+                get,
+                route=Route("GET", "/entities/{id}"),
+            ),
+            PUT_ENTITY: Method(
+                entity_pb2.PutEntityRequest,
+                entity_pb2.PutEntityResponse,
+                put,
+                route=Route("PUT", "/entities/{id}"),
+            ),
+        },
+    )

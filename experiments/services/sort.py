@@ -1,0 +1,98 @@
+"""Sorting as a remote procedure: work inside a request, by merge sort and by quicksort, as textbooks have them.
+
+Both are written in plain Python and not with ``sorted``: what they cost is the point. Sources: Knuth, *The Art of
+Computer Programming* 3, 5.2.4 (merging); Hoare, "Quicksort", *The Computer Journal* 5 (1962). Quicksort takes the
+middle value as pivot, so that a sorted list is no bad case; there are bad ones, where its time is quadratic.
+"""
+
+from experiments.v1 import sort_pb2
+from stock_service.rpc.errors import InvalidRequest
+from stock_service.rpc.service import Method, Service
+
+SORT_SERVICE = sort_pb2.DESCRIPTOR.services_by_name["SortService"].full_name
+MERGE_SORT = f"/{SORT_SERVICE}/MergeSort"
+QUICK_SORT = f"/{SORT_SERVICE}/QuickSort"
+
+VALUES_MAX = 100_000
+"""Numbers in a request, at most: a third of a second of work."""
+
+
+def merge_sort(values: list[int]) -> list[int]:
+    """The values in ascending order, in a new list. O(n log n)."""
+    if len(values) <= 1:
+        return values[:]
+    middle = len(values) // 2
+    return _merge(merge_sort(values[:middle]), merge_sort(values[middle:]))
+
+
+def _merge(left: list[int], right: list[int]) -> list[int]:
+    """Two sorted lists as one."""
+    merged = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if left[i] <= right[j]:
+            merged.append(left[i])
+            i += 1
+        else:
+            merged.append(right[j])
+            j += 1
+    return merged + left[i:] + right[j:]
+
+
+def quick_sort(values: list[int]) -> list[int]:
+    """The values in ascending order, in a new list. O(n log n) on average, O(n²) at worst; never deep."""
+    ordered = values[:]
+    _quick_sort(ordered, 0, len(ordered) - 1)
+    return ordered
+
+
+def _quick_sort(values: list[int], low: int, high: int) -> None:
+    """Sorts ``values[low : high + 1]`` in place. Recursion takes the shorter part, so that it is log n deep."""
+    while low < high:
+        middle = _partition(values, low, high)
+        if middle - low < high - middle:
+            _quick_sort(values, low, middle)
+            low = middle + 1
+        else:
+            _quick_sort(values, middle + 1, high)
+            high = middle
+
+
+def _partition(values: list[int], low: int, high: int) -> int:
+    """Hoare's partition: gives a place, below ``high``, up to which no value is over one behind it."""
+    pivot = values[(low + high) // 2]
+    i, j = low - 1, high + 1
+    while True:
+        i += 1
+        while values[i] < pivot:
+            i += 1
+        j -= 1
+        while values[j] > pivot:
+            j -= 1
+        if i >= j:
+            return j
+        values[i], values[j] = values[j], values[i]
+
+
+def sort() -> Service:
+    """Sorts by either algorithm. Raises InvalidRequest for more than ``VALUES_MAX`` values."""
+
+    def by_merging(request: sort_pb2.MergeSortRequest) -> sort_pb2.MergeSortResponse:
+        return sort_pb2.MergeSortResponse(values=merge_sort(_bounded(list(request.values))))
+
+    def by_partitioning(request: sort_pb2.QuickSortRequest) -> sort_pb2.QuickSortResponse:
+        return sort_pb2.QuickSortResponse(values=quick_sort(_bounded(list(request.values))))
+
+    return Service(
+        SORT_SERVICE,
+        {
+            MERGE_SORT: Method(sort_pb2.MergeSortRequest, sort_pb2.MergeSortResponse, by_merging),
+            QUICK_SORT: Method(sort_pb2.QuickSortRequest, sort_pb2.QuickSortResponse, by_partitioning),
+        },
+    )
+
+
+def _bounded(values: list[int]) -> list[int]:
+    if len(values) > VALUES_MAX:
+        raise InvalidRequest(f"{len(values)} values to sort, allowed: {VALUES_MAX}")
+    return values
