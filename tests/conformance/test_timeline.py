@@ -15,10 +15,10 @@ import pytest
 from experiments.results.stages import ALL, Stages, load, summary
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.server_core.request_server import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import NO_METHOD, Timeline
 from stock_service.rpc.transports import Connection, ServeOptions
-from stock_service.rpc.transports.sockets.request_server import RequestServer
 from stock_service.rpc.wire.framing import ReplyFrame
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.catalog_file import DEFAULT_STOCKS

@@ -7,41 +7,14 @@ for, so that a socket server never loads gRPC.
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol, cast
 
 from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.server_core.options import Address as Address
+from stock_service.rpc.server_core.options import ServeOptions as ServeOptions
 from stock_service.rpc.service import Service
-from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.wire.codec import Codec, NullAnswers
-from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
-
-Address = tuple[str, int]
-"""A host (name or IPv4) and a port, 0 to 65535."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """Where a server listens, and its limits. Each transport's module says how it keeps them."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    """0 takes a free one."""
-    requests_max: int = 1032
-    """Requests accepted and not answered yet, at most: the executor's workers and its queue."""
-    connections_max: int = 4096
-    """Connections at a time, at most."""
-    frame_bytes_max: int = FRAME_BYTES_MAX
-    """Bytes of one request, at most."""
-    idle_s: float = 300.0
-    """A connection on which nothing happens for so long is closed."""
-    pipeline_max: int = 64
-    """Requests under way on one connection, at most; the server reads no more until one is answered."""
-    timeline: Timeline | None = None
-    """Where to note when each request was where; None: nowhere, which costs nothing."""
-    own: object = None
-    """What the transport's ``own_options`` gave; None: its defaults."""
 
 
 class Server(Protocol):

@@ -85,6 +85,9 @@ class FrameDecoder(Generic[Frame]):
 
     __slots__ = ("_buffer", "_cut", "_frame_bytes_max", "_length_min", "_needed", "pending_bytes")
 
+    ended = False
+    """No frame says that it is the last one."""
+
     def __init__(self, cut: Callable[[bytes, int, int], Frame], length_min: int, frame_bytes_max: int) -> None:
         self._cut: Callable[[bytes, int, int], Frame] = cut
         self._length_min = length_min
@@ -93,6 +96,10 @@ class FrameDecoder(Generic[Frame]):
         self._needed = 0
         self.pending_bytes = 0
         """Bytes held of a frame that is not whole yet."""
+
+    def take_interim(self) -> bytes:
+        """Nor asks for a word before it is whole."""
+        return b""
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that ``data`` completes, in order. Raises FramingError, after which the stream is lost."""
@@ -143,6 +150,8 @@ def _cut_request(data: bytes, start: int, stop: int) -> RequestFrame:
     payload_start = start + _REQUEST.size + method_length
     if payload_start > stop:
         raise FramingError(f"a method of {method_length} bytes in a frame of {stop - start - 4}")
+    if not call:
+        raise FramingError(f"call number 0, allowed: 1 to {CALL_MAX}")
     return RequestFrame(call, timeout_ms, data[start + _REQUEST.size : payload_start], data[payload_start:stop])
 
 

@@ -5,7 +5,9 @@
 | READING | requests that the pipeline has room for | READING | dispatches them |
 | READING | more requests than that | PAUSED | reads no more; dispatches the rest as others are answered |
 | READING | a reply that the client does not take | PAUSED | reads no more; sends on when the client takes more |
-| READING | what is no frame, or has the call number 0 | ENDING | answers what came before it, then says the fault |
+| READING | what is no request | ENDING | answers what came before it, then says the fault |
+| READING | a request that says it is the last | ENDING | answers it |
+| READING | half a request that asks whether to go on | READING | says so, once all before it is answered |
 | READING | a request that stays half there for ``read_s`` | ENDING | says the fault at once |
 | READING | nothing, for ``idle_s`` | CLOSED | closes |
 | PAUSED | room, and nothing unsent | READING | reads on |
@@ -24,10 +26,32 @@ Left out: the bytes of replies, which their sender keeps; who wakes whom.
 """
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
+from typing import Generic, Protocol, TypeVar
 
-from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.wire.framing import FramingError, RequestFrame, encode_reply, request_decoder
+from stock_service.rpc.wire.framing import FramingError
+
+Request = TypeVar("Request")
+Request_co = TypeVar("Request_co", covariant=True)
+
+
+class RequestDecoder(Protocol[Request_co]):
+    """Cuts one connection's bytes into requests. One thread's."""
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes held of a request that is not whole yet."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether a request said that it is the last of its connection; what follows it is not read."""
+
+    def take_interim(self) -> bytes:
+        """What the half request wants to be told before it sends on, once; nearly always nothing."""
+
+    def feed(self, data: bytes) -> Sequence[Request_co]:
+        """The requests that these bytes complete. Raises FramingError, with those before it, for what is none."""
 
 
 class State(Enum):
@@ -54,7 +78,7 @@ class Overdue(Enum):
     IDLE = auto()
 
 
-class ServedStream:
+class ServedStream(Generic[Request]):
     """See the module. All is the reading thread's but ``replied``, and what it reads."""
 
     __slots__ = (
@@ -62,6 +86,7 @@ class ServedStream:
         "_blocked_ns",
         "_decoder",
         "_last_words",
+        "_objection",
         "_partial_ns",
         "_pipeline_max",
         "_waiting",
@@ -72,7 +97,14 @@ class ServedStream:
         "unsent",
     )
 
-    def __init__(self, frame_bytes_max: int, pipeline_max: int, now_ns: int) -> None:
+    def __init__(
+        self,
+        decoder: RequestDecoder[Request],
+        objection: Callable[[FramingError], bytes],
+        pipeline_max: int,
+        now_ns: int,
+    ) -> None:
+        """``objection`` gives the words about what is no request."""
         self.state = READING
         self.received = 0
         """Requests dispatched, and faults that were said besides."""
@@ -82,9 +114,10 @@ class ServedStream:
         self.left = -1
         """When stopping: bytes that had arrived by then and are still to be read; -1: not stopping."""
         self._pipeline_max = pipeline_max
-        self._decoder = request_decoder(frame_bytes_max)
-        self._waiting: deque[tuple[RequestFrame, int]] = deque()  # read when, held back by the pipeline's limit
-        self._last_words = b""  # the frame of the fault to end with, once all before it is answered
+        self._decoder = decoder
+        self._objection = objection
+        self._waiting: deque[tuple[Request, int]] = deque()  # read when, held back by the pipeline's limit
+        self._last_words = b""  # the words to end with, once all before it is answered
         self._active_ns = now_ns  # when something last happened, to within a sweep
         self._partial_ns = 0  # since when a request is half there; 0: none is
         self._blocked_ns = 0  # since when the client takes no bytes; 0: it does
@@ -117,7 +150,7 @@ class ServedStream:
 
     # ---- the reading thread
 
-    def take(self, data: bytes, now_ns: int) -> RequestFrame | None:
+    def take(self, data: bytes, now_ns: int) -> Request | None:
         """Bytes that were read. The request to dispatch, which nearly always is what they are; None: ``release``.
 
         To be given while READING, where nothing waits.
@@ -130,40 +163,39 @@ class ServedStream:
             frames = decoder.feed(data)
         except FramingError as error:
             self._waiting.extend((frame, now_ns) for frame in error.frames)
-            self._end_with(str(error))
+            self._last_words = self._objection(error)
+            self.state = ENDING
             return None
         if self._partial_ns or decoder.pending_bytes:
             self._note_partial(bool(frames), now_ns)
-        if len(frames) == 1 and self.received - self.answered < self._pipeline_max:
-            frame = frames[0]
-            if frame.call:
-                self.received += 1
-                return frame
+        if decoder.ended:
+            self.state = ENDING
+        elif len(frames) == 1 and self.received - self.answered < self._pipeline_max:
+            self.received += 1
+            return frames[0]
         self._waiting.extend((frame, now_ns) for frame in frames)
         return None
 
-    def release(self) -> list[tuple[RequestFrame, int]]:
+    def release(self) -> list[tuple[Request, int]]:
         """The requests that the pipeline's limit lets through now, and when each was read; ``settle`` comes after."""
         if self.state is READING:
             self.state = PAUSED  # before ``answered`` is read: whoever answers from here on has us look again
-        released: list[tuple[RequestFrame, int]] = []
+        released: list[tuple[Request, int]] = []
         waiting = self._waiting
         while waiting and not self.unsent and self.in_flight < self._pipeline_max:
-            request = waiting.popleft()
-            if request[0].call == 0:
-                waiting.clear()
-                self._end_with("call number 0, allowed: 1 to 4294967295")
-            else:
-                self.received += 1
-                released.append(request)
+            self.received += 1
+            released.append(waiting.popleft())
         return released
 
-    def last_words(self) -> bytes:
-        """The frame of the fault to say now, which counts as one reply more; nearly always none."""
-        if not self._last_words or self._waiting or self.in_flight:
+    def words(self) -> bytes:
+        """What to say now, which counts as one reply more: to half a request, or to end with. Nearly always nothing."""
+        if self._waiting or self.in_flight:
             return b""
         words, self._last_words = self._last_words, b""
-        self.received += 1
+        if self.state is PAUSED:
+            words = words or self._decoder.take_interim()
+        if words:
+            self.received += 1
         return words
 
     def settle(self, now_ns: int) -> None:
@@ -201,11 +233,6 @@ class ServedStream:
         if now_ns - self._active_ns > idle_ns and not self.in_flight:
             return Overdue.IDLE
         return Overdue.NOTHING
-
-    def _end_with(self, detail: str) -> None:
-        """Stops reading, and keeps this fault to be said once all before it is answered."""
-        self._last_words = encode_reply(0, FaultCode.INVALID_ARGUMENT, detail.encode())
-        self.state = ENDING
 
     def _note_partial(self, whole: bool, now_ns: int) -> None:
         """Keeps since when a request is half there; ``whole``: at least one has just become whole."""

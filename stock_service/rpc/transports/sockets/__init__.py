@@ -10,14 +10,16 @@ Limits, besides the executor's: ``connections_max`` (one more is told RESOURCE_E
 from typing import assert_never
 
 from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.server_core.answering import methods_of
+from stock_service.rpc.server_core.request_server import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, ServeOptions, Server
 from stock_service.rpc.transports.sockets.client import connect
 from stock_service.rpc.transports.sockets.codec import SocketCodec
 from stock_service.rpc.transports.sockets.connection_server import ConnectionServer
+from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.transports.sockets.null import null_answers
 from stock_service.rpc.transports.sockets.options import SocketOptions, add_options, own_options
-from stock_service.rpc.transports.sockets.request_server import RequestServer
 from stock_service.rpc.wire.codec import Codec
 
 __all__ = [
@@ -42,11 +44,12 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     """A server that listens when this returns. Raises OSError where it cannot."""
     own = options.own or SocketOptions()
     assert isinstance(own, SocketOptions), f"the options of another transport: {own}"
+    methods = methods_of(service)
     match own.dispatch:
         case "request":
-            return RequestServer(service, executor, options, own.read_s)
+            return RequestServer(methods, Frames(methods, options.frame_bytes_max), executor, options, own.read_s)
         case "connection":
-            return ConnectionServer(service, executor, options, own.read_s)
+            return ConnectionServer(methods, executor, options, own.read_s)
         case unknown:
             assert_never(unknown)
 

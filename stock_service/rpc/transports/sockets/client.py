@@ -7,8 +7,8 @@ import socket
 import time
 
 from stock_service.rpc.errors import DeadlineExceeded, Fault, InvalidRequest, Unavailable, coded
+from stock_service.rpc.server_core.listening import READ_BYTES
 from stock_service.rpc.transports import Address
-from stock_service.rpc.transports.sockets.answering import READ_BYTES
 from stock_service.rpc.wire.framing import (
     CALL_MAX,
     METHOD_BYTES_MAX,

@@ -20,21 +20,12 @@ from threading import Condition, Event, Thread
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
-from stock_service.rpc.service import Service
+from stock_service.rpc.server_core.answering import Answering, Methods, stamping
+from stock_service.rpc.server_core.listening import READ_BYTES, arrived_bytes, listen, refuse_connection
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
-from stock_service.rpc.transports.sockets.answering import (
-    READ_BYTES,
-    Answering,
-    answer,
-    arrived_bytes,
-    listen,
-    methods_of,
-    refusal,
-    refuse_connection,
-    stamping,
-)
-from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame, request_decoder
+from stock_service.rpc.transports.sockets.frames import Frames
+from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame
 from stock_service.rpc.wire.timeval import timeval
 
 _log = logging.getLogger(__name__)
@@ -46,10 +37,12 @@ _ACCEPT_PAUSE_S = 0.1
 class ConnectionServer:
     """A server that is listening; see the module, and ``transports.Server``."""
 
-    def __init__(self, service: Service, executor: Executor, options: ServeOptions, read_s: float) -> None:
-        self._methods = methods_of(service)
+    def __init__(self, methods: Methods, executor: Executor, options: ServeOptions, read_s: float) -> None:
+        self._frames = Frames(methods, options.frame_bytes_max)
         self._timeline = options.timeline
-        self._answer: Answering = answer if self._timeline is None else stamping(self._timeline, self._methods)
+        self._answer: Answering[RequestFrame] = self._frames.answer
+        if self._timeline is not None:
+            self._answer = stamping(self._timeline, methods, self._frames)
         self._executor = executor
         self._options = options
         self._read_s = read_s
@@ -124,21 +117,22 @@ class ConnectionServer:
             if not full:
                 self._open.add(accepted)
         if full:
-            refuse_connection(accepted, FaultCode.RESOURCE_EXHAUSTED, f"{limit} connections are open, the limit")
+            detail = f"{limit} connections are open, the limit"
+            refuse_connection(accepted, self._frames.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
             return
         try:
             self._executor.execute(partial(self._serve, accepted, peer))
         except Fault as fault:
             with self._changed:
                 self._open.discard(accepted)
-                refuse_connection(accepted, fault.code, fault.detail)
+                refuse_connection(accepted, self._frames.farewell(fault.code, fault.detail))
 
     def _serve(self, connection: socket.socket, peer: Address) -> None:
         """One task: a connection from its first request to its last."""
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_s))
-            self._answer_all(connection, peer, request_decoder(self._options.frame_bytes_max))
+            self._answer_all(connection, peer, self._frames.decoder())
         except OSError:
             pass  # the client has gone, or took no bytes within read_s: nobody is left to tell
         finally:
@@ -149,7 +143,7 @@ class ConnectionServer:
 
     def _answer_all(self, connection: socket.socket, peer: Address, decoder: FrameDecoder[RequestFrame]) -> None:
         """Reads, answers and replies until the client leaves, errs or is out of time. Raises OSError."""
-        options, read_s, methods, answer_frame = self._options, self._read_s, self._methods, self._answer
+        options, read_s, farewell, answer_frame = self._options, self._read_s, self._frames.farewell, self._answer
         send: Callable[[bytes], None] = connection.sendall
         if self._timeline is not None:
             send = _stamping_send(connection, self._timeline)
@@ -162,7 +156,7 @@ class ConnectionServer:
                 data = connection.recv(READ_BYTES)
             except BlockingIOError:  # the kernel's word for a timeout
                 if partial_since_s:
-                    connection.sendall(refusal(0, FaultCode.DEADLINE_EXCEEDED, late))
+                    connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late))
                 return
             if not data:
                 return
@@ -173,12 +167,9 @@ class ConnectionServer:
             except FramingError as error:
                 frames, fault = error.frames, str(error)
             for frame in frames:
-                if frame.call == 0:
-                    fault = "call number 0, allowed: 1 to 4294967295"
-                    break
-                send(answer_frame(methods, frame, arrived_ns, peer))
+                send(answer_frame(frame, arrived_ns, peer))
             if fault:
-                connection.sendall(refusal(0, FaultCode.INVALID_ARGUMENT, fault))
+                connection.sendall(farewell(FaultCode.INVALID_ARGUMENT, fault))
                 return
             if self._stopping.is_set():
                 left = arrived_bytes(connection) if left < 0 else left - len(data)
@@ -190,7 +181,7 @@ class ConnectionServer:
                     partial_since_s = now_s
                 left_s = partial_since_s + read_s - now_s
                 if left_s <= 0:
-                    connection.sendall(refusal(0, FaultCode.DEADLINE_EXCEEDED, late))
+                    connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late))
                     return
                 _set_read_timeout(connection, left_s)
             elif partial_since_s:

@@ -20,7 +20,14 @@ from hypothesis.stateful import (
 
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire import served_stream
-from stock_service.rpc.wire.framing import RequestFrame, encode_request, reply_decoder
+from stock_service.rpc.wire.framing import (
+    FramingError,
+    RequestFrame,
+    encode_reply,
+    encode_request,
+    reply_decoder,
+    request_decoder,
+)
 from stock_service.rpc.wire.served_stream import BROKEN, CLOSED, ENDING, PAUSED, READING, Overdue, ServedStream
 
 IDLE_NS, READ_NS = 1000, 100
@@ -30,6 +37,11 @@ FRAME_BYTES_MAX = 1000
 def request(call: int) -> bytes:
     """A request's frame."""
     return encode_request(call, 0, b"/a.B/C", b"x" * (call % 5))
+
+
+def objection(error: FramingError) -> bytes:
+    """What is said about bytes that are no frame."""
+    return encode_reply(0, FaultCode.INVALID_ARGUMENT, str(error).encode())
 
 
 class ServedStreamMachine(RuleBasedStateMachine):
@@ -43,7 +55,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
         """A new connection."""
         self.pipeline_max = pipeline_max
         self.now_ns = 1
-        self.stream = ServedStream(FRAME_BYTES_MAX, pipeline_max, self.now_ns)
+        self.stream = ServedStream(request_decoder(FRAME_BYTES_MAX), objection, pipeline_max, self.now_ns)
         self.next_call = 1
         self.half = 0  # the call of the frame whose beginning was sent
         self.unread = b""  # of the frame whose beginning was sent
@@ -67,7 +79,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
             return []
         begun = [self.dispatched(frame) for frame, _ in stream.release()]
         in_flight = stream.in_flight
-        words = stream.last_words()
+        words = stream.words()
         if answered_meanwhile:
             self.flying -= 1
             self.asked = stream.replied(stream.unsent)

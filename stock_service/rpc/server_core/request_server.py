@@ -1,7 +1,8 @@
-"""The socket server that dispatches requests: one thread reads every connection, each request is a task.
+"""The server that dispatches requests: one thread reads every connection, each request is a task.
 
-The reading thread sleeps in epoll, cuts what arrives into frames and gives each to the executor; the thread that ran a
-request sends its reply itself. Replies to pipelined requests leave in the order in which they are ready.
+The reading thread sleeps in epoll, has the protocol cut what arrives into requests and gives each to the executor; the
+thread that ran a request sends its reply itself. Replies to pipelined requests leave in the order in which they are
+ready; with a ``pipeline_max`` of 1, in the order of their requests.
 
 Who may touch what: only the reading thread accepts, reads, registers and closes, so that no descriptor can be closed,
 and its number reused, under another thread's hands. A worker only sends, under the connection's lock; where more is to
@@ -19,24 +20,16 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from threading import Lock, Thread
+from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
-from stock_service.rpc.service import Service
+from stock_service.rpc.server_core.answering import Methods, stamping
+from stock_service.rpc.server_core.listening import READ_BYTES, arrived_bytes, listen, refuse_connection
+from stock_service.rpc.server_core.options import Address, ServeOptions
+from stock_service.rpc.server_core.protocol import Request, WireProtocol
+from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.timeline import Timeline
-from stock_service.rpc.transports import Address, ServeOptions
-from stock_service.rpc.transports.sockets.answering import (
-    READ_BYTES,
-    answer,
-    arrived_bytes,
-    listen,
-    methods_of,
-    refusal,
-    refuse_connection,
-    stamping,
-)
-from stock_service.rpc.transports.sockets.served_connection import ServedConnection
-from stock_service.rpc.wire.framing import RequestFrame
 from stock_service.rpc.wire.served_stream import CLOSED, READING, Overdue, ServedStream
 
 _log = logging.getLogger(__name__)
@@ -45,16 +38,25 @@ _EVENTS_MAX = 256
 """Events taken from epoll at a time: bounds how long an accept or a stop waits for its turn."""
 
 
-class RequestServer:
+class RequestServer(Generic[Request]):
     """A server that is listening; see the module, and ``transports.Server``."""
 
-    def __init__(self, service: Service, executor: Executor, options: ServeOptions, read_s: float) -> None:
-        self._methods = methods_of(service)
+    def __init__(
+        self,
+        methods: Methods,
+        protocol: WireProtocol[Request],
+        executor: Executor,
+        options: ServeOptions,
+        read_s: float,
+    ) -> None:
+        """``read_s``: a request that has begun to arrive must be whole, and a reply be taken, within this."""
+        self._protocol = protocol
+        self._answer = protocol.answer
         self._executor = executor
-        self._task: Callable[[ServedConnection, RequestFrame, int], None] = self._serve
-        self._take: Callable[[ServedConnection, bytes, int], None] = self._cut
+        self._task: Callable[[ServedConnection[Request], Request, int], None] = self._serve
+        self._take: Callable[[ServedConnection[Request], bytes, int], None] = self._cut
         if options.timeline is not None:
-            self._task, self._take = self._stamped_task(options.timeline), self._cut_now
+            self._task, self._take = self._stamped_task(options.timeline, methods), self._cut_now
         self._batch: list[partial[None]] = []
         self._options = options
         self._read_s = read_s
@@ -71,12 +73,12 @@ class RequestServer:
         self._epoll = select.epoll()
         self._epoll.register(self._listener_fd, select.EPOLLIN)
         self._epoll.register(self._wake_fd, select.EPOLLIN)
-        self._connections: dict[int, ServedConnection] = {}
-        self._attention: deque[ServedConnection] = deque()  # appended to by any thread
+        self._connections: dict[int, ServedConnection[Request]] = {}
+        self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
         self._stopping = False
         self._draining = False
         self._abandon = False
-        self._thread = Thread(target=self._run, name="sockets-reader")
+        self._thread = Thread(target=self._run, name="server-reader")
         self._thread.start()
 
     def stop(self, grace_s: float) -> bool:
@@ -97,18 +99,20 @@ class RequestServer:
 
     # ---- any thread
 
-    def _serve(self, connection: ServedConnection, frame: RequestFrame, arrived_ns: int) -> None:
+    def _serve(self, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
         """One task: answers a request and sends the reply."""
-        if connection.reply(answer(self._methods, frame, arrived_ns, connection.peer)):
+        if connection.reply(self._answer(request, arrived_ns, connection.peer)):
             self._attention.append(connection)
             self._wake()
 
-    def _stamped_task(self, timeline: Timeline) -> Callable[[ServedConnection, RequestFrame, int], None]:
+    def _stamped_task(
+        self, timeline: Timeline, methods: Methods
+    ) -> Callable[[ServedConnection[Request], Request, int], None]:
         """``_serve``, noting in a timeline when the request was where."""
-        local, methods, answer_stamped = timeline.local, self._methods, stamping(timeline, self._methods)
+        local, answer_stamped = timeline.local, stamping(timeline, methods, self._protocol)
 
-        def serve(connection: ServedConnection, frame: RequestFrame, arrived_ns: int) -> None:
-            ask = connection.reply(answer_stamped(methods, frame, arrived_ns, connection.peer))
+        def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
+            ask = connection.reply(answer_stamped(request, arrived_ns, connection.peer))
             local.stamper.end()
             if ask:
                 self._attention.append(connection)
@@ -151,7 +155,7 @@ class RequestServer:
             self._listener.close()
             self._epoll.close()
 
-    def _turn(self, connection: ServedConnection, event: int, now_ns: int) -> None:
+    def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for."""
         if event & select.EPOLLIN:
             self._read(connection, now_ns)
@@ -161,7 +165,7 @@ class RequestServer:
             connection.flush()
             self._attend(connection, now_ns)
 
-    def _read(self, connection: ServedConnection, now_ns: int) -> None:
+    def _read(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Reads once."""
         stream = connection.stream
         try:
@@ -178,15 +182,15 @@ class RequestServer:
             return
         self._take(connection, data, now_ns)
 
-    def _cut_now(self, connection: ServedConnection, data: bytes, _: int) -> None:
+    def _cut_now(self, connection: ServedConnection[Request], data: bytes, _: int) -> None:
         """``_cut``, with the time at which these very bytes were read, not all that were ready with them."""
         self._cut(connection, data, time.monotonic_ns())
 
-    def _cut(self, connection: ServedConnection, data: bytes, now_ns: int) -> None:
+    def _cut(self, connection: ServedConnection[Request], data: bytes, now_ns: int) -> None:
         """Dispatches the requests in what was read."""
-        frame = connection.stream.take(data, now_ns)
-        if frame is not None:
-            self._batch.append(partial(self._task, connection, frame, now_ns))
+        request = connection.stream.take(data, now_ns)
+        if request is not None:
+            self._batch.append(partial(self._task, connection, request, now_ns))
         else:
             self._look_after(connection, now_ns)
 
@@ -199,18 +203,18 @@ class RequestServer:
         except Fault as fault:
             accepted, code, detail = 0, fault.code, fault.detail
         for task in batch[accepted:]:
-            connection, frame, _ = task.args
-            if connection.reply(refusal(frame.call, code, detail)):
+            connection, request, _ = task.args
+            if connection.reply(self._protocol.refusal(request, code, detail)):
                 self._attention.append(connection)
                 self._wake()
 
-    def _attend(self, connection: ServedConnection, now_ns: int) -> None:
+    def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""
         self._look_after(connection, now_ns)
         if self._draining:
             self._read_last(connection, now_ns)
 
-    def _read_last(self, connection: ServedConnection, now_ns: int) -> None:
+    def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Reads what has arrived, as far as the pipeline's limit lets it, and then never again."""
         stream = connection.stream
         if stream.left < 0:
@@ -221,14 +225,14 @@ class RequestServer:
             stream.end()
         self._look_after(connection, now_ns)
 
-    def _look_after(self, connection: ServedConnection, now_ns: int) -> None:
+    def _look_after(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Dispatches what the pipeline's limit lets through, then reads on, waits to write, or closes."""
         stream = connection.stream
         if stream.state is CLOSED:
             return
-        for frame, arrived_ns in stream.release():
-            self._batch.append(partial(self._task, connection, frame, arrived_ns))
-        words = stream.last_words()
+        for request, arrived_ns in stream.release():
+            self._batch.append(partial(self._task, connection, request, arrived_ns))
+        words = stream.words()
         if words:
             connection.reply(words)
         if stream.done:
@@ -242,7 +246,7 @@ class RequestServer:
             connection.events = events
             self._epoll.modify(connection.fd, events)
 
-    def _break(self, connection: ServedConnection) -> None:
+    def _break(self, connection: ServedConnection[Request]) -> None:
         """A connection that the client cut: closed as soon as no worker holds it."""
         connection.stream.cut()
         if connection.stream.done:
@@ -265,15 +269,16 @@ class RequestServer:
                 return
             if len(self._connections) >= self._options.connections_max:
                 limit = self._options.connections_max
-                refuse_connection(accepted, FaultCode.RESOURCE_EXHAUSTED, f"{limit} connections are open, the limit")
+                detail = f"{limit} connections are open, the limit"
+                refuse_connection(accepted, self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
                 continue
             self._open(accepted, peer, now_ns)
 
     def _open(self, accepted: socket.socket, peer: Address, now_ns: int) -> None:
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        options = self._options
-        stream = ServedStream(options.frame_bytes_max, options.pipeline_max, now_ns)
+        protocol = self._protocol
+        stream = ServedStream(protocol.decoder(), protocol.objection, self._options.pipeline_max, now_ns)
         connection = ServedConnection(accepted, peer, stream)
         self._connections[connection.fd] = connection
         connection.events = select.EPOLLIN
@@ -284,7 +289,7 @@ class RequestServer:
             self._accepting = accepting
             self._epoll.modify(self._listener_fd, select.EPOLLIN if accepting else 0)
 
-    def _close(self, connection: ServedConnection) -> None:
+    def _close(self, connection: ServedConnection[Request]) -> None:
         del self._connections[connection.fd]
         if connection.events >= 0:  # closing alone would not, while a process forked just now still has it open
             self._epoll.unregister(connection.fd)
@@ -302,7 +307,7 @@ class RequestServer:
                     self._break(connection)
                 case Overdue.REQUEST:
                     detail = f"a request was not whole within {self._read_s:g} s"
-                    connection.reply(refusal(0, FaultCode.DEADLINE_EXCEEDED, detail))
+                    connection.reply(self._protocol.farewell(FaultCode.DEADLINE_EXCEEDED, detail))
                     self._look_after(connection, now_ns)
                 case Overdue.IDLE:
                     self._close(connection)

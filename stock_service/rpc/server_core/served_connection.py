@@ -6,17 +6,19 @@ everything but what the lock guards.
 
 import socket
 from threading import Lock
+from typing import Generic
 
-from stock_service.rpc.transports import Address
+from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.wire.served_stream import ServedStream
 
 
-class ServedConnection:
+class ServedConnection(Generic[Request]):
     """A socket, its state, and what is still to be sent."""
 
     __slots__ = ("_lock", "_outbox", "events", "fd", "peer", "socket", "stream")
 
-    def __init__(self, accepted: socket.socket, peer: Address, stream: ServedStream) -> None:
+    def __init__(self, accepted: socket.socket, peer: Address, stream: ServedStream[Request]) -> None:
         self.socket = accepted
         self.peer = peer
         self.fd = accepted.fileno()
@@ -25,19 +27,19 @@ class ServedConnection:
         self._lock = Lock()  # guards _outbox, the order of bytes on the socket, and who answers (``stream.replied``)
         self._outbox = bytearray()
 
-    def reply(self, frame: bytes) -> bool:
+    def reply(self, reply: bytes) -> bool:
         """Sends a reply, or keeps what the client does not take yet; never blocks. Any thread.
 
         Says whether the reading thread must look at this connection now.
         """
         with self._lock:
             if self._outbox:
-                self._outbox += frame
+                self._outbox += reply
                 return self.stream.replied(True)
-            sent = self._send(frame)
-            if sent == len(frame):
+            sent = self._send(reply)
+            if sent == len(reply):
                 return self.stream.replied(False)
-            self._outbox += frame[sent:]
+            self._outbox += reply[sent:]
             return self.stream.replied(True)
 
     def flush(self) -> None:

@@ -1,0 +1,85 @@
+"""A request's bytes to its reply's, whatever the protocol; and the timeline of it.
+
+``answered`` is what every protocol's ``answer`` ends in. Nothing here raises.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from stock_service.rpc.call import Call
+from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.server_core.protocol import Request, WireProtocol
+from stock_service.rpc.service import Answer, CallAnswer, Service
+from stock_service.rpc.timeline import NO_METHOD, Timeline
+
+_log = logging.getLogger(__name__)
+
+OK = 0
+"""The code of an answer; any other is a ``FaultCode``."""
+
+Answering = Callable[[Request, int, Address], bytes]
+"""``WireProtocol.answer``, or what ``stamping`` makes of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Methods:
+    """A service's methods by the bytes that name them on the wire: those of a request alone, and those of a call."""
+
+    plain: Mapping[bytes, Answer]
+    calling: Mapping[bytes, CallAnswer]
+
+    def answered(
+        self, name: bytes, payload: bytes, timeout_ms: int, arrived_ns: int, peer: Address
+    ) -> tuple[int, bytes]:
+        """A request's ``OK`` and response message, or a fault's code and its detail; never raises.
+
+        ``arrived_ns`` is when the request was read, on ``time.monotonic_ns``: a handler does not start once the client
+        has given up, ``timeout_ms`` later (0: never). ``peer`` is whom it was read from.
+        """
+        try:
+            if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
+                return FaultCode.DEADLINE_EXCEEDED, f"not begun within {timeout_ms} ms".encode()
+            method = self.plain.get(name)
+            if method is not None:
+                return OK, method(payload)
+            calling = self.calling.get(name)
+            if calling is None:
+                return FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}".encode()
+            deadline_ns = arrived_ns + timeout_ms * 1_000_000 if timeout_ms else None
+            return OK, calling(Call(payload, f"{peer[0]}:{peer[1]}", deadline_ns))
+        except Fault as fault:
+            return fault.code, fault.detail.encode()
+        except BaseException:  # SystemExit too: every request gets its reply
+            _log.exception("the handler of %r raised", name)
+            return FaultCode.INTERNAL, b"the handler failed; the server's log says why"
+
+
+def methods_of(service: Service) -> Methods:
+    """A service's methods as they are answered."""
+    methods = {path.encode(): method for path, method in service.methods.items()}
+    return Methods(
+        {name: method.answer() for name, method in methods.items() if not method.wants_call},
+        {name: method.answer_call() for name, method in methods.items() if method.wants_call},
+    )
+
+
+def stamping(timeline: Timeline, methods: Methods, protocol: WireProtocol[Request]) -> Answering[Request]:
+    """The protocol's ``answer``, noting in a timeline that the thread begins with a request and has its reply.
+
+    ``arrived_ns`` is what is noted as accepted: ``time.monotonic_ns`` is the timeline's clock, too. That the reply was
+    given away is for the caller to note.
+    """
+    local = timeline.local
+    numbers = {name: timeline.method_number(name.decode()) for name in (*methods.plain, *methods.calling)}
+
+    def answer_stamped(request: Request, arrived_ns: int, peer: Address) -> bytes:
+        stamper = local.stamper
+        stamper.begin(arrived_ns)
+        reply = protocol.answer(request, arrived_ns, peer)
+        stamper.handled(numbers.get(protocol.path(request), NO_METHOD))
+        return reply
+
+    return answer_stamped

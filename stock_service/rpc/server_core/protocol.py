@@ -1,0 +1,33 @@
+"""What the server core asks of a protocol: bytes to requests, and requests to the bytes of their replies. No I/O."""
+
+from typing import Protocol, TypeVar
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.wire.framing import FramingError
+from stock_service.rpc.wire.served_stream import RequestDecoder
+
+Request = TypeVar("Request")
+"""A request as a protocol cuts it from a stream."""
+
+
+class WireProtocol(Protocol[Request]):
+    """One server's; every method but ``decoder`` may be called from any thread, and none raises."""
+
+    def decoder(self) -> RequestDecoder[Request]:
+        """What cuts a new connection's bytes into requests."""
+
+    def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
+        """A request's reply, a fault where it has no outcome. ``arrived_ns``: read when, on ``time.monotonic_ns``."""
+
+    def path(self, request: Request) -> bytes:
+        """The method that a request names, ``/package.Service/Method``; anything else for none of the service."""
+
+    def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
+        """A reply to a request that is not answered."""
+
+    def farewell(self, code: FaultCode, detail: str) -> bytes:
+        """What to say about the connection, which is then closed."""
+
+    def objection(self, error: FramingError) -> bytes:
+        """The same about bytes that are no request."""

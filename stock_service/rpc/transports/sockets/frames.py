@@ -1,0 +1,40 @@
+"""The sockets transport's frames as the server core speaks them; see ``server_core.protocol``."""
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core.answering import Methods
+from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame, encode_reply, request_decoder
+
+
+class Frames:
+    """See ``server_core.protocol.WireProtocol``."""
+
+    def __init__(self, methods: Methods, frame_bytes_max: int) -> None:
+        self._answered = methods.answered
+        self._frame_bytes_max = frame_bytes_max
+
+    def decoder(self) -> FrameDecoder[RequestFrame]:
+        """What cuts a new connection's bytes into requests."""
+        return request_decoder(self._frame_bytes_max)
+
+    def answer(self, request: RequestFrame, arrived_ns: int, peer: Address) -> bytes:
+        """The reply's frame to a request's."""
+        call, timeout_ms, name, payload = request
+        code, reply = self._answered(name, payload, timeout_ms, arrived_ns, peer)
+        return encode_reply(call, code, reply)
+
+    def path(self, request: RequestFrame) -> bytes:
+        """The method that a request names."""
+        return request.method
+
+    def refusal(self, request: RequestFrame, code: FaultCode, detail: str) -> bytes:
+        """The frame of a fault."""
+        return encode_reply(request.call, code, detail.encode())
+
+    def farewell(self, code: FaultCode, detail: str) -> bytes:
+        """The frame of a fault of the whole connection: its call is 0."""
+        return encode_reply(0, code, detail.encode())
+
+    def objection(self, error: FramingError) -> bytes:
+        """The same for bytes that are no frame."""
+        return self.farewell(FaultCode.INVALID_ARGUMENT, str(error))
