@@ -50,11 +50,16 @@ class Methods:
                 return FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}".encode()
             deadline_ns = arrived_ns + timeout_ms * 1_000_000 if timeout_ms else None
             return OK, calling(Call(payload, f"{peer[0]}:{peer[1]}", deadline_ns))
-        except Fault as fault:
-            return fault.code, fault.detail.encode()
-        except BaseException:  # SystemExit too: every request gets its reply
-            _log.exception("the handler of %r raised", name)
-            return FaultCode.INTERNAL, b"the handler failed; the server's log says why"
+        except BaseException as error:  # SystemExit too: every request gets its reply
+            return failure(name, error)
+
+
+def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
+    """What was raised over a request, as ``answered`` gives it; what is no fault is logged."""
+    if isinstance(error, Fault):
+        return error.code, error.detail.encode(errors="replace")
+    _log.error("the handler of %r raised", name, exc_info=error)
+    return FaultCode.INTERNAL, b"the handler failed; the server's log says why"
 
 
 def methods_of(service: Service) -> Methods:

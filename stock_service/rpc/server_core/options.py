@@ -1,7 +1,9 @@
 """Where a server listens, and its limits: what every transport's server is given."""
 
+import argparse
 from dataclasses import dataclass
 
+from stock_service.rpc.option_types import seconds
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
 
@@ -30,3 +32,22 @@ class ServeOptions:
     """Where to note when each request was where; None: nowhere, which costs nothing."""
     own: object = None
     """What the transport's ``own_options`` gave; None: its defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a transport on this core can be told beyond what every server can."""
+
+    read_s: float = 10.0
+    """A request that has begun to arrive must be whole, and a reply be taken, within this."""
+
+
+def add_read_options(parser: argparse.ArgumentParser) -> None:
+    """``--read-s``."""
+    help_text = "time for a request to be whole, and for a reply to be taken"
+    parser.add_argument("--read-s", type=seconds(0.05, 3600), default=ReadOptions().read_s, help=help_text)
+
+
+def read_options(options: argparse.Namespace) -> ReadOptions:
+    """What was given."""
+    return ReadOptions(options.read_s)

@@ -83,6 +83,7 @@ class Transport(Protocol):
 TRANSPORTS: dict[str, str] = {
     "grpc": "stock_service.rpc.transports.grpc_sync",
     "sockets": "stock_service.rpc.transports.sockets",
+    "http1": "stock_service.rpc.transports.http1",
 }
 """Every transport's module, by the name that ``--transport`` takes."""
 

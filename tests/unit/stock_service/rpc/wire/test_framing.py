@@ -23,7 +23,9 @@ from tests.unit.stock_service.rpc.wire.streams import cut
 
 U32 = st.integers(0, CALL_MAX)
 
-REQUESTS = st.builds(RequestFrame, st.integers(1, CALL_MAX), U32, st.binary(max_size=METHOD_BYTES_MAX), st.binary(max_size=300))
+REQUESTS = st.builds(
+    RequestFrame, st.integers(1, CALL_MAX), U32, st.binary(max_size=METHOD_BYTES_MAX), st.binary(max_size=300)
+)
 
 REPLIES = st.builds(ReplyFrame, U32, st.integers(0, 255), st.binary(max_size=300))
 

@@ -1,0 +1,72 @@
+"""The http1 transport: HTTP/1.1 by hand, a request after the other on a connection.
+
+Serves ``POST /package.Service/Method`` with a message in protobuf (``application/protobuf``, or ``x-protobuf``) or in
+JSON (``application/json``), and the routes of methods that have one, in JSON. Replies come in their requests' order: of
+pipelined requests one at a time is under way. A client says how long it waits in ``Timeout-Ms``.
+
+Limits, besides the executor's: ``connections_max`` (one more is told 429 and closed), ``frame_bytes_max`` for a body
+(413), 8 KiB for a head (431), ``read_s`` for a request to be whole (408), ``idle_s``. After each of these the
+connection is closed. Left out: TLS, compression, ranges, and any request that is not a call of a method.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from stock_service.rpc import codec_connection
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.server_core.answering import methods_of
+from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
+from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.service import Service
+from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
+from stock_service.rpc.transports.http1.codec import HttpCodec, HttpNull
+from stock_service.rpc.transports.http1.requests import Http
+from stock_service.rpc.wire.codec import Codec
+from stock_service.rpc.wire.http1_status import PROTOBUF, encode_response
+
+__all__ = [
+    "DEFAULT_EXECUTOR",
+    "DEFAULT_PORT",
+    "LABEL",
+    "add_options",
+    "codec",
+    "connect",
+    "null_answers",
+    "own_options",
+    "serve",
+]
+
+LABEL = "HTTP/1.1"
+DEFAULT_PORT = 50080
+DEFAULT_EXECUTOR = "static-pool"
+
+add_options = add_read_options
+own_options = read_options
+
+
+def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
+    """A server that listens when this returns. Raises OSError where it cannot."""
+    own = options.own or ReadOptions()
+    assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
+    methods = methods_of(service)
+    in_order = replace(options, pipeline_max=1)
+    return RequestServer(methods, Http(service, methods, options.frame_bytes_max), executor, in_order, own.read_s)
+
+
+def connect(address: Address, timeout_s: float) -> Connection:
+    """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+
+    Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
+    """
+    return codec_connection.connect(address, timeout_s, lambda call_timeout_s: HttpCodec(address, call_timeout_s))
+
+
+def codec(address: Address, timeout_s: float) -> Codec:
+    """What a new connection of the lean client speaks."""
+    return HttpCodec(address, timeout_s)
+
+
+def null_answers(reply: bytes) -> Callable[[], HttpNull]:
+    """What answers every request of a connection with this message."""
+    response = encode_response(200, PROTOBUF, reply)
+    return lambda: HttpNull(response)

@@ -1,0 +1,109 @@
+"""HTTP/1.1 as the lean client speaks it, and as a server that does nothing: one connection's bytes, without I/O.
+
+A connection has one call at a time: HTTP/1.1 answers in order, so that a reply would wait for all before it. A call
+that is given up takes its connection with it.
+"""
+
+from stock_service.rpc.errors import Fault, InvalidRequest, Unavailable
+from stock_service.rpc.wire.codec import Prepared, Reply
+from stock_service.rpc.wire.framing import FramingError
+from stock_service.rpc.wire.http1 import HttpMessage, RequestHead, ResponseHead, request_decoder, response_decoder
+from stock_service.rpc.wire.http1_status import encode_request, fault_of
+
+REPLY_BYTES_MAX = 1 << 30
+"""Bytes of a reply, at most: what a server is told with the largest ``--frame-bytes-max``."""
+
+
+class HttpCodec:
+    """See ``codec.Codec``."""
+
+    __slots__ = ("_authority", "_call", "_decoder", "_open", "_timeout_ms", "_usable", "hello", "preceded")
+
+    def __init__(self, address: tuple[str, int], timeout_s: float) -> None:
+        self.hello = b""
+        self.preceded = False
+        self._authority = f"{address[0]}:{address[1]}".encode()
+        self._timeout_ms = max(1, round(timeout_s * 1000))
+        self._call = 0
+        self._open = 0  # the call under way; 0: none is
+        self._usable = True
+        self._decoder = response_decoder(REPLY_BYTES_MAX)
+
+    def prepare(self, path: str, payload: bytes) -> Prepared:
+        """See ``codec.Codec``."""
+        if not path.isascii() or not path.isprintable() or " " in path:
+            raise InvalidRequest(f"a method's name that is no path of HTTP: {path!r}")
+        return (encode_request(self._authority, path.encode(), self._timeout_ms, payload),)
+
+    def start(self, prepared: Prepared) -> tuple[int, bytes]:
+        """See ``codec.Codec``."""
+        self._call = self._open = self._call + 1
+        return self._call, prepared[0]
+
+    def feed(self, data: bytes) -> list[Reply]:
+        """See ``codec.Codec``."""
+        messages: list[HttpMessage[ResponseHead]] = []
+        broken = ""
+        try:
+            messages = self._decoder.feed(data)
+        except FramingError as error:
+            messages, broken = list(error.frames), f"the server sent what is no response: {error}"
+        if len(messages) != 1 or messages[0].head.status != 200:
+            self.preceded = True
+        done: list[Reply] = []
+        for head, payload in messages:
+            if head.status < 200:
+                continue
+            if not self._open:
+                broken = broken or "the server sent a response to no request"
+                break
+            done.append((self._open, payload if head.status == 200 else fault_of(head.status, head.fault, payload)))
+            self._open = 0
+            self._usable = self._usable and not head.close
+        if broken:
+            return self._end(Unavailable(broken), done)
+        return done
+
+    def take_outgoing(self) -> bytes:
+        """See ``codec.Codec``: nothing, ever."""
+        return b""
+
+    def room(self) -> bool:
+        """See ``codec.Codec``."""
+        return self._usable and not self._open
+
+    def abandon(self, call: int) -> bytes:
+        """See ``codec.Codec``: the connection is of no use any more."""
+        if call == self._open:
+            self._open = 0
+            self._usable = False
+        return b""
+
+    def _end(self, fault: Fault, done: list[Reply]) -> list[Reply]:
+        """Gives the connection up: the call under way ends with the fault. Raises it if none has ended."""
+        self._usable = False
+        if self._open:
+            done.append((self._open, fault))
+            self._open = 0
+        if not done:
+            raise fault
+        return done
+
+
+class HttpNull:
+    """See ``codec.NullAnswers``."""
+
+    __slots__ = ("_decoder", "_response", "hello")
+
+    def __init__(self, response: bytes) -> None:
+        self.hello = b""
+        self._response = response
+        heads: dict[bytes, RequestHead] = {}
+        self._decoder = request_decoder(heads, REPLY_BYTES_MAX)
+
+    def feed(self, data: bytes) -> bytes | None:
+        """See ``codec.NullAnswers``: answers every request that is whole."""
+        try:
+            return self._response * len(self._decoder.feed(data))
+        except FramingError:
+            return None

@@ -1,0 +1,177 @@
+"""Requests of HTTP/1.1 as the server core has them answered: which method a path is, its message, and the response."""
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from email.utils import formatdate
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.message_json import from_json, to_json
+from stock_service.rpc.server_core.answering import OK, Methods, failure
+from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.service import Method, Route, Service
+from stock_service.rpc.wire.framing import FramingError
+from stock_service.rpc.wire.http1 import HttpDecoder, HttpError, HttpMessage, RequestHead, request_decoder
+from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, STATUSES, TEXT, encode_response
+
+_PROTOBUF_KINDS = frozenset((PROTOBUF, b"application/x-protobuf", b""))
+
+_CLOSE = b"Connection: close\r\n"
+
+
+class _Target(NamedTuple):
+    """A method that a request is for: in JSON if it says so, with its path's variables."""
+
+    path: bytes
+    method: Method[Any, Any]
+    in_json: bool
+    variables: Mapping[str, str]
+
+
+class _Refusal(NamedTuple):
+    """Why a request is for no method."""
+
+    status: int
+    code: FaultCode
+    detail: str
+    extra: bytes = b""
+
+
+class Http:
+    """See ``server_core.protocol.WireProtocol``."""
+
+    def __init__(self, service: Service, methods: Methods, frame_bytes_max: int) -> None:
+        self._answered = methods.answered
+        self._frame_bytes_max = frame_bytes_max
+        self._heads: dict[bytes, RequestHead] = {}  # the reading thread's, which alone asks decoders
+        self._methods = {path.encode(): method for path, method in service.methods.items()}
+        self._routes = [
+            (method.route.verb.encode(), _pattern(method.route), path, method)
+            for path, method in self._methods.items()
+            if method.route is not None
+        ]
+        self._dated = (0, b"")  # the field Date, and the second for which it is; replaced whole
+
+    def decoder(self) -> HttpDecoder[RequestHead]:
+        """What cuts a new connection's bytes into requests."""
+        return request_decoder(self._heads, self._frame_bytes_max)
+
+    def answer(self, request: HttpMessage[RequestHead], arrived_ns: int, peer: Address) -> bytes:
+        """The response to a request."""
+        head, payload = request
+        if head.verb == b"POST" and head.kind == PROTOBUF and head.path in self._methods:  # nearly always
+            code, reply = self._answered(head.path, payload, head.timeout_ms, arrived_ns, peer)
+            return self._response(head, code, reply, PROTOBUF)
+        target = self._find(head)
+        if isinstance(target, _Refusal):
+            return self._refused(head, target)
+        if not target.in_json:
+            code, reply = self._answered(target.path, payload, head.timeout_ms, arrived_ns, peer)
+            return self._response(head, code, reply, PROTOBUF)
+        try:
+            message = from_json(target.method.request_type, payload, target.variables)
+            code, reply = self._answered(target.path, message.SerializeToString(), head.timeout_ms, arrived_ns, peer)
+            if code == OK:
+                reply = to_json(target.method.response_type.FromString(reply))
+        except BaseException as error:
+            code, reply = failure(target.path, error)
+        return self._response(head, code, reply, JSON)
+
+    def path(self, request: HttpMessage[RequestHead]) -> bytes:
+        """The method that a request names."""
+        target = self._find(request.head)
+        return target.path if isinstance(target, _Target) else b""
+
+    def refusal(self, request: HttpMessage[RequestHead], code: FaultCode, detail: str) -> bytes:
+        """The response that is a fault."""
+        return self._response(request.head, code, detail.encode(), TEXT)
+
+    def farewell(self, code: FaultCode, detail: str) -> bytes:
+        """The response that is the connection's last."""
+        status = 408 if code is FaultCode.DEADLINE_EXCEEDED else STATUSES[code]
+        return encode_response(status, TEXT, detail.encode(), self._date() + _fault(code) + _CLOSE)
+
+    def objection(self, error: FramingError) -> bytes:
+        """The same for bytes that are no request."""
+        status = error.status if isinstance(error, HttpError) else 400
+        extra = self._date() + _fault(FaultCode.INVALID_ARGUMENT) + _CLOSE
+        return encode_response(status, TEXT, str(error).encode(), extra)
+
+    def _response(self, head: RequestHead, code: int, reply: bytes, kind: bytes) -> bytes:
+        """The response to a request of a method."""
+        extra = self._date() + _CLOSE if head.close else self._date()
+        if code == OK:
+            return encode_response(200, kind, reply, extra)
+        fault = FaultCode(code)
+        return _for(head, encode_response(STATUSES[fault], TEXT, reply, extra + _fault(fault)))
+
+    def _refused(self, head: RequestHead, refusal: _Refusal) -> bytes:
+        """The response to a request that is for no method."""
+        extra = self._date() + (_CLOSE if head.close else b"") + _fault(refusal.code) + refusal.extra
+        return _for(head, encode_response(refusal.status, TEXT, refusal.detail.encode(), extra))
+
+    def _find(self, head: RequestHead) -> _Target | _Refusal:
+        """The method that a request is for."""
+        method = self._methods.get(head.path)
+        if method is not None:
+            if head.verb != b"POST":
+                return _not_allowed(head, b"POST")
+            if head.kind not in _PROTOBUF_KINDS and head.kind != JSON:
+                detail = f"content-type: got {head.kind.decode(errors='replace')}, allowed: application/protobuf"
+                return _Refusal(415, FaultCode.INVALID_ARGUMENT, detail)
+            return _Target(head.path, method, head.kind == JSON, {})
+        verbs = []
+        for verb, pattern, path, routed in self._routes:
+            found = pattern.fullmatch(head.path)
+            if found is None:
+                continue
+            if verb == head.verb:
+                try:
+                    variables = {name: _text(value) for name, value in found.groupdict().items()}
+                except UnicodeDecodeError:
+                    return _Refusal(400, FaultCode.INVALID_ARGUMENT, "a path that is no text in UTF-8")
+                return _Target(path, routed, True, variables)
+            verbs.append(verb)
+        if verbs:
+            return _not_allowed(head, b", ".join(verbs))
+        detail = f"no method {head.path.decode(errors='backslashreplace')!r}"
+        return _Refusal(404, FaultCode.UNIMPLEMENTED, detail)
+
+    def _date(self) -> bytes:
+        """The field that says the time, made once a second. Any thread."""
+        now_s = int(time.time())
+        second, field = self._dated
+        if second != now_s:
+            field = f"Date: {formatdate(now_s, usegmt=True)}\r\n".encode()
+            self._dated = now_s, field
+        return field
+
+
+def _pattern(route: Route) -> re.Pattern[bytes]:
+    """What matches a route's paths, a group for each variable."""
+
+    def parts() -> Iterator[str]:
+        for part in route.path.split("/"):
+            yield f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part)
+
+    return re.compile("/".join(parts()).encode())
+
+
+def _text(value: bytes) -> str:
+    return unquote_to_bytes(value).decode()
+
+
+def _fault(code: FaultCode) -> bytes:
+    return b"Fault: %s\r\n" % code.name.encode()
+
+
+def _not_allowed(head: RequestHead, verbs: bytes) -> _Refusal:
+    detail = f"the path takes {verbs.decode()}, got {head.verb.decode()}"
+    return _Refusal(405, FaultCode.UNIMPLEMENTED, detail, b"Allow: %s\r\n" % verbs)
+
+
+def _for(head: RequestHead, response: bytes) -> bytes:
+    """A response as this request may have it: to HEAD, without its body."""
+    return response[: response.find(b"\r\n\r\n") + 4] if head.verb == b"HEAD" else response

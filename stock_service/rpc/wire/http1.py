@@ -1,0 +1,348 @@
+"""HTTP/1.1 messages: bytes in, requests or responses out, no I/O. Source: RFC 9112.
+
+| state | what is read | next |
+|---|---|---|
+| HEAD | a head with a length, or neither length nor coding | BODY |
+| HEAD | a head with ``Transfer-Encoding: chunked`` | SIZE |
+| BODY | as many bytes as the head says | HEAD, and a message |
+| SIZE | a chunk's size, not 0 | DATA |
+| SIZE | 0 | TRAILER |
+| DATA | the chunk and its line's end | SIZE |
+| TRAILER | a field | TRAILER |
+| TRAILER | an empty line | HEAD, and a message |
+
+What two readers could take for two different messages is refused: a length and a coding, two lengths, a folded field, a
+character in a field's name that none has, a bare CR or LF. A head that was met before is not parsed again.
+
+Left out: upgrades, codings other than ``chunked``, and bodies that end with the connection.
+"""
+
+import re
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Generic, NamedTuple, TypeVar
+
+from stock_service.rpc.wire.framing import FramingError
+
+HEAD_BYTES_MAX = 8192
+"""Bytes of a head, at most; of a chunked message's trailers too."""
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+"""What a client is told that asks, by ``Expect``, before it sends a body."""
+
+_HEADS_MAX = 1024
+"""Heads that are kept parsed, at most."""
+
+_HEAD_BYTES_KEPT = 512
+"""Bytes of a head that is kept, at most."""
+
+_CHUNK_LINE_BYTES_MAX = 256
+"""Bytes of a chunk's first line, at most."""
+
+_TIMEOUT_MS_MAX = 2**32 - 1
+
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([\x21-\x7e]+) HTTP/([0-9])\.([0-9])")
+_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?")
+_FIELD = re.compile(rb"(" + _TOKEN + rb"):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?")
+_FRAMING = (b"content-length", b"transfer-encoding", b"host", b"expect", b"timeout-ms", b"fault")
+"""Fields that come once at most."""
+
+
+class HttpError(FramingError):
+    """Bytes that are no message, and the status to answer them with. The stream cannot be read on."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+class RequestHead(NamedTuple):
+    """What a request's head says; ``length`` -1 is a chunked body."""
+
+    length: int
+    close: bool
+    expects: bool
+    verb: bytes
+    path: bytes
+    """Without the query."""
+    kind: bytes
+    """The content's type, in lower case and without its parameters."""
+    timeout_ms: int
+    """How long the client will wait; 0: for ever."""
+
+
+class ResponseHead(NamedTuple):
+    """What a response's head says; ``length`` -1 is a chunked body."""
+
+    length: int
+    close: bool
+    expects: bool
+    status: int
+    fault: bytes
+    """The name of the fault's code; empty where there is none."""
+
+
+Head = TypeVar("Head", RequestHead, ResponseHead)
+
+
+class HttpMessage(NamedTuple, Generic[Head]):
+    """A request or response off the wire."""
+
+    head: Head
+    payload: bytes
+
+
+class _State(Enum):
+    HEAD = auto()
+    BODY = auto()
+    SIZE = auto()
+    DATA = auto()
+    TRAILER = auto()
+
+
+class HttpDecoder(Generic[Head]):
+    """Cuts a stream into messages, however it was chunked. Holds one message and one chunk at most. One thread's."""
+
+    __slots__ = ("_body", "_buffer", "_bytes_max", "_head", "_heads", "_interim", "_need", "_parse", "_state", "ended")
+
+    def __init__(self, parse: Callable[[bytes], Head], heads: dict[bytes, Head], bytes_max: int) -> None:
+        self._parse: Callable[[bytes], Head] = parse
+        self._heads: dict[bytes, Head] = heads
+        self._bytes_max = bytes_max
+        self._buffer = bytearray()
+        self._body = bytearray()  # of chunks that are whole
+        self._state = _State.HEAD
+        self._head: Head | None = None
+        self._need = 0  # bytes of the body, or of the chunk, still to come
+        self._interim = b""
+        self.ended = False
+        """Whether a message said that it is the last; what follows is not read."""
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes held of a message that is not whole yet; 1 where a head is all that came."""
+        return len(self._buffer) + len(self._body) + (self._head is not None)
+
+    def take_interim(self) -> bytes:
+        """``CONTINUE`` where the client waits for it, once."""
+        interim, self._interim = self._interim, b""
+        return interim
+
+    def feed(self, data: bytes) -> list[HttpMessage[Head]]:
+        """The messages that ``data`` completes, in order. Raises HttpError, after which the stream is lost."""
+        if self.ended:
+            return []
+        if self._state is _State.HEAD and not self._buffer:  # one whole message, whose head is known: nearly always
+            end = data.find(b"\r\n\r\n") + 4
+            head = self._heads.get(data[:end])
+            if head is not None and len(data) - end == head.length:
+                self.ended = head.close
+                return [HttpMessage(head, data[end:])]
+        self._buffer += data
+        messages: list[HttpMessage[Head]] = []
+        try:
+            while not self.ended and self._step(messages):
+                pass
+        except HttpError as error:
+            error.frames = messages
+            raise
+        if self.ended:
+            self._buffer.clear()
+        return messages
+
+    def _step(self, messages: list[HttpMessage[Head]]) -> bool:
+        """Takes the next part of a message from the buffer; says whether it was all there."""
+        match self._state:
+            case _State.HEAD:
+                return self._take_head(messages)
+            case _State.BODY | _State.DATA:
+                return self._take_body(messages)
+            case _State.SIZE:
+                return self._take_size()
+            case _State.TRAILER:
+                line = self._line(HEAD_BYTES_MAX, 431, "trailers")
+                if line:
+                    self._need -= len(line)
+                    if self._need < 0:
+                        raise HttpError(431, f"trailers over {HEAD_BYTES_MAX} bytes")
+                    _field(line)
+                elif line is not None:
+                    self._finish(bytes(self._body), messages)
+                return line is not None
+
+    def _take_head(self, messages: list[HttpMessage[Head]]) -> bool:
+        buffer = self._buffer
+        while buffer.startswith(b"\r\n"):  # which some clients send behind a body
+            del buffer[:2]
+        if buffer and buffer != b"\r" and not 0x21 <= buffer[0] <= 0x7E:
+            raise HttpError(400, "the first byte is none of HTTP")
+        end = buffer.find(b"\r\n\r\n", 0, HEAD_BYTES_MAX + 4) + 4
+        if end < 4:
+            if len(buffer) >= HEAD_BYTES_MAX + 4:
+                raise HttpError(431, f"a head over {HEAD_BYTES_MAX} bytes")
+            return False
+        raw = bytes(buffer[:end])
+        head = self._heads.get(raw)
+        if head is None:
+            head = self._parse(raw[:-4])
+            if head.length > self._bytes_max:
+                raise self._too_long(head.length)
+            if end <= _HEAD_BYTES_KEPT:
+                if len(self._heads) >= _HEADS_MAX:
+                    self._heads.clear()
+                self._heads[raw] = head
+        del buffer[:end]
+        self._head, self._need = head, max(head.length, 0)
+        self._state = _State.BODY if head.length >= 0 else _State.SIZE
+        if head.expects and not buffer:
+            self._interim = CONTINUE
+        return True
+
+    def _take_body(self, messages: list[HttpMessage[Head]]) -> bool:
+        """A body of a known length, or one chunk and the end of its line."""
+        chunk, buffer = self._state is _State.DATA, self._buffer
+        if len(buffer) < self._need + 2 * chunk:
+            return False
+        body = bytes(buffer[: self._need])
+        if not chunk:
+            del buffer[: self._need]
+            self._finish(body, messages)
+            return True
+        if buffer[self._need : self._need + 2] != b"\r\n":
+            raise HttpError(400, "a chunk that is longer than its size")
+        del buffer[: self._need + 2]
+        self._body += body
+        self._state = _State.SIZE
+        return True
+
+    def _take_size(self) -> bool:
+        """A chunk's first line."""
+        line = self._line(_CHUNK_LINE_BYTES_MAX, 400, "a chunk's size")
+        if line is None:
+            return False
+        found = _CHUNK_LINE.fullmatch(line)
+        if found is None:
+            raise HttpError(400, f"{line!r} is no chunk's size")
+        self._need = int(found[1], 16)
+        if len(self._body) + self._need > self._bytes_max:
+            raise self._too_long(len(self._body) + self._need)
+        self._state = _State.DATA if self._need else _State.TRAILER
+        self._need = self._need or HEAD_BYTES_MAX
+        return True
+
+    def _line(self, bytes_max: int, status: int, what: str) -> bytes | None:
+        """The next line without its end, taken from the buffer; None: it is not whole."""
+        end = self._buffer.find(b"\r\n", 0, bytes_max + 2)
+        if end < 0:
+            if len(self._buffer) >= bytes_max + 2:
+                raise HttpError(status, f"{what} over {bytes_max} bytes")
+            return None
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 2]
+        return line
+
+    def _finish(self, payload: bytes, messages: list[HttpMessage[Head]]) -> None:
+        """A message is whole."""
+        head = self._head
+        assert head is not None
+        self._head, self._body, self._state, self._interim = None, bytearray(), _State.HEAD, b""
+        self.ended = head.close
+        messages.append(HttpMessage(head, payload))
+
+    def _too_long(self, length: int) -> HttpError:
+        return HttpError(413, f"a body of {length} bytes, allowed: {self._bytes_max}")
+
+
+def request_decoder(heads: dict[bytes, RequestHead], bytes_max: int) -> HttpDecoder[RequestHead]:
+    """A server's side. ``heads``: where it keeps heads parsed, which decoders of one thread may share."""
+    return HttpDecoder(_request_head, heads, bytes_max)
+
+
+def response_decoder(bytes_max: int) -> HttpDecoder[ResponseHead]:
+    """A client's side. Responses with a status under 200 are given as well."""
+    return HttpDecoder(_response_head, {}, bytes_max)
+
+
+def _request_head(head: bytes) -> RequestHead:
+    """A request's head, without the empty line behind it."""
+    line, _, rest = head.partition(b"\r\n")
+    found = _REQUEST_LINE.fullmatch(line)
+    if found is None:
+        raise HttpError(400, "the first line is no request's")
+    verb, target, major, minor = found.groups()
+    if major != b"1":
+        raise HttpError(505, f"HTTP/{major.decode()}.{minor.decode()}, allowed: HTTP/1.1")
+    fields = _fields(rest)
+    old = minor == b"0"
+    if b"host" not in fields and not old:
+        raise HttpError(400, "no host is named")
+    if target.startswith(b"http://"):
+        target = b"/" + target[7:].partition(b"/")[2]
+    if fields.get(b"expect", b"100-continue").lower() != b"100-continue":
+        raise HttpError(417, "an expectation that is not 100-continue")
+    timeout = fields.get(b"timeout-ms", b"0")
+    if not re.fullmatch(rb"[0-9]{1,10}", timeout) or int(timeout) > _TIMEOUT_MS_MAX:
+        raise HttpError(400, f"timeout-ms: got {timeout!r}, allowed: 0 to {_TIMEOUT_MS_MAX}")
+    kind = fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    expects = b"expect" in fields and not old
+    length = _length(fields, old, 0)
+    return RequestHead(length, _closes(fields, old), expects, verb, target.partition(b"?")[0], kind, int(timeout))
+
+
+def _response_head(head: bytes) -> ResponseHead:
+    """A response's head, without the empty line behind it."""
+    line, _, rest = head.partition(b"\r\n")
+    found = _STATUS_LINE.fullmatch(line)
+    if found is None:
+        raise HttpError(400, "the first line is no response's")
+    fields, status, old = _fields(rest), int(found[2]), found[1] == b"0"
+    bodiless = status < 200 or status in (204, 304)
+    length = 0 if bodiless else _length(fields, old, None)
+    return ResponseHead(length, _closes(fields, old), False, status, fields.get(b"fault", b""))
+
+
+def _fields(head: bytes) -> dict[bytes, bytes]:
+    """A head's fields by their names in lower case; the values of one that comes again are joined."""
+    fields: dict[bytes, bytes] = {}
+    for line in head.split(b"\r\n") if head else ():
+        name, value = _field(line)
+        if name not in fields:
+            fields[name] = value
+        elif name in _FRAMING:
+            raise HttpError(400, f"{name.decode()} comes twice")
+        else:
+            fields[name] += b", " + value
+    return fields
+
+
+def _field(line: bytes) -> tuple[bytes, bytes]:
+    found = _FIELD.fullmatch(line)
+    if found is None:
+        raise HttpError(400, "a line of the head that is no field")
+    return found[1].lower(), found[2].rstrip(b" \t")
+
+
+def _length(fields: dict[bytes, bytes], old: bool, without: int | None) -> int:
+    """A body's length; -1: chunked. ``without``: where the head says nothing; None: that is refused."""
+    length, coding = fields.get(b"content-length"), fields.get(b"transfer-encoding")
+    if coding is not None:
+        if length is not None or old:
+            raise HttpError(400, "a transfer-encoding beside a content-length, or in HTTP/1.0")
+        if coding.lower() != b"chunked":
+            raise HttpError(501, "a transfer-encoding that is not chunked")
+        return -1
+    if length is None:
+        if without is None:
+            raise HttpError(400, "a body without a length")
+        return without
+    if not re.fullmatch(rb"[0-9]{1,18}", length):
+        raise HttpError(400, f"content-length: got {length[:40]!r}, allowed: a number")
+    return int(length)
+
+
+def _closes(fields: dict[bytes, bytes], old: bool) -> bool:
+    """Whether the connection ends with this message."""
+    words = {word.strip() for word in fields.get(b"connection", b"").lower().split(b",")}
+    return b"close" in words or (old and b"keep-alive" not in words)

@@ -1,0 +1,143 @@
+"""Messages as JSON: what is written is read as the same message, and what is no such message is refused."""
+
+import json
+import math
+from typing import Any, cast
+
+import pytest
+from google.protobuf import descriptor_pb2, struct_pb2
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments.v1 import echo_pb2, entity_pb2, sort_pb2
+from stock_service.rpc.errors import InternalFault, InvalidRequest
+from stock_service.rpc.message_json import from_json, to_json
+from stock_service.v1 import stock_pb2
+
+FILES = (stock_pb2, echo_pb2, entity_pb2, sort_pb2)
+
+KINDS: list[type[Message]] = [
+    getattr(file, cast(str, name)) for file in FILES for name in file.DESCRIPTOR.message_types_by_name
+]
+
+VALUES: dict[int, st.SearchStrategy[object]] = {
+    FieldDescriptor.TYPE_INT64: st.integers(-(2**63), 2**63 - 1),
+    FieldDescriptor.TYPE_ENUM: st.integers(-(2**31), 2**31 - 1),
+    FieldDescriptor.TYPE_STRING: st.text(st.characters(exclude_categories=["Cs"])),
+    FieldDescriptor.TYPE_DOUBLE: st.floats(allow_nan=False, allow_infinity=False),
+    FieldDescriptor.TYPE_BOOL: st.booleans(),
+}
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    """Any message of the services here."""
+    kind = draw(st.sampled_from(KINDS))
+    fields: dict[str, object] = {}
+    for field in cast(Descriptor, kind.DESCRIPTOR).fields:
+        value = VALUES[field.type]
+        fields[field.name] = draw(st.lists(value, max_size=4) if field.is_repeated else value)
+    return kind(**fields)
+
+
+def as_values(message: Message) -> dict[str, object]:
+    """A message's fields as Python's JSON has them."""
+    fields = cast(Descriptor, message.DESCRIPTOR).fields
+    values: dict[str, Any] = {field.name: getattr(message, field.name) for field in fields}
+    return {field.name: list(values[field.name]) if field.is_repeated else values[field.name] for field in fields}
+
+
+@given(messages())
+def test_a_message_is_read_as_it_was_written(message: Message) -> None:
+    """Every field, zeros too, by its name; integers are numbers of JSON, exactly."""
+    text = to_json(message)
+    assert from_json(type(message), text) == message
+    assert json.loads(text) == as_values(message)
+
+
+def test_messages_within_messages_are_objects() -> None:
+    """With bytes in base64, presence kept, and enums by number or name."""
+    value = descriptor_pb2.UninterpretedOption(string_value=b"\xff\x00")
+    value.name.add(name_part="a", is_extension=True)
+    text = to_json(value)
+    assert json.loads(text) == {"name": [{"name_part": "a", "is_extension": True}], "string_value": "/wA="}
+    assert from_json(descriptor_pb2.UninterpretedOption, text) == value
+    trade = from_json(stock_pb2.TradeRequest, b'{"side": "SIDE_SELL"}')
+    assert (
+        trade == from_json(stock_pb2.TradeRequest, b'{"side": 2}') == stock_pb2.TradeRequest(side=stock_pb2.SIDE_SELL)
+    )
+
+
+PUT, TRADE = entity_pb2.PutEntityRequest, stock_pb2.TradeRequest
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        (PUT, b"[]", "PutEntityRequest: got .*allowed: an object"),
+        (PUT, b'{"id": "1"}', "id: got '1', allowed: a whole number from -9223372036854775808"),
+        (PUT, b'{"id": 1.0}', "id: got 1.0"),
+        (PUT, b'{"id": true}', "id: got True"),
+        (PUT, b'{"id": null}', "id: got None"),
+        (PUT, b'{"id": 9223372036854775808}', "id: got 9223372036854775808"),
+        (PUT, b'{"Id": 1}', "has no field 'Id'"),
+        (PUT, b'{"value": "1"}', "value: got '1', allowed: a finite number"),
+        (PUT, b'{"value": 1' + b"0" * 400 + b"}", "value: got 10"),
+        (PUT, b'{"value": 1e400}', "no JSON"),
+        (PUT, b'{"value": NaN}', "no JSON"),
+        (PUT, b'{"description": 1}', "description: got 1, allowed: a text"),
+        (PUT, b'{"description": "\xff"}', "no JSON"),
+        (PUT, b'{"description": "\\ud800"}', "no JSON"),
+        (PUT, b'{"id": 1} 2', "no JSON"),
+        (PUT, b"[" * 100_000, "no JSON"),
+        (TRADE, b'{"side": "SIDE"}', "side: got 'SIDE', allowed: one of SIDE_UNSPECIFIED, SIDE_BUY"),
+        (TRADE, b'{"side": 2147483648}', "side: got 2147483648"),
+        (sort_pb2.MergeSortRequest, b'{"values": 1}', "values: got 1, allowed: a list"),
+        (sort_pb2.MergeSortRequest, b'{"values": [1, "2"]}', "values: got '2'"),
+        (descriptor_pb2.UninterpretedOption, b'{"string_value": "a"}', "string_value: got 'a', allowed: base64"),
+        (descriptor_pb2.UninterpretedOption, b'{"string_value": 1}', "string_value: got 1, allowed: base64"),
+    ],
+)
+def test_what_is_no_such_message_is_refused(kind: type[Message], text: bytes, said: str) -> None:
+    """INVALID_ARGUMENT, saying what was given and what is allowed."""
+    with pytest.raises(InvalidRequest, match=said):
+        from_json(kind, text)
+
+
+@settings(max_examples=50)
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), st.sampled_from(KINDS))
+def test_any_bytes_are_a_message_or_refused(text: bytes, kind: type[Message]) -> None:
+    """Nothing but InvalidRequest is raised."""
+    try:
+        from_json(kind, text)
+    except InvalidRequest:
+        pass
+
+
+def test_a_paths_variables_fill_fields() -> None:
+    """Beside the text's; the same value may be in both, another one may not, and one of another type is refused."""
+    expected = PUT(id=-7, description="7")
+    assert from_json(PUT, b"", {"id": "-7", "description": "7"}) == expected
+    assert from_json(PUT, b'{"id": -7, "description": "7"}', {"id": "-7"}) == expected
+    with pytest.raises(InvalidRequest, match="id: got 8, allowed: -7, as in the path"):
+        from_json(PUT, b'{"id": 8}', {"id": "-7"})
+    for text in ("x", "1.0", "", "9" * 19, "+1", "1" * 5000):
+        with pytest.raises(InvalidRequest, match=r"id: got .*allowed: a whole number"):
+            from_json(PUT, b"", {"id": text})
+    assert from_json(PUT, b"", {"value": "-1.5e3"}).value == -1500
+    assert from_json(entity_pb2.PutEntityResponse, b"", {"created": "true"}).created
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_number_that_json_has_not_is_internal(value: float) -> None:
+    """Only a handler's reply can have one."""
+    with pytest.raises(InternalFault, match="value is"):
+        to_json(PUT(value=value))
+
+
+def test_maps_are_left_out() -> None:
+    """A message that has one is a programmer's mistake, found at its first use."""
+    with pytest.raises(TypeError, match="no JSON here"):
+        to_json(struct_pb2.Struct())

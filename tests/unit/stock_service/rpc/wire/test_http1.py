@@ -1,0 +1,222 @@
+"""HTTP/1.1's messages: any chunking gives the same, and what two readers could read in two ways is refused."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from stock_service.rpc.wire.http1 import (
+    CONTINUE,
+    HEAD_BYTES_MAX,
+    HttpDecoder,
+    HttpError,
+    HttpMessage,
+    RequestHead,
+    ResponseHead,
+    request_decoder,
+    response_decoder,
+)
+from stock_service.rpc.wire.http1_status import PROTOBUF, encode_request, encode_response
+
+BODY_MAX = 1000
+
+Outcome = tuple[list[HttpMessage[RequestHead]], int]
+
+
+def decoder() -> HttpDecoder[RequestHead]:
+    """A server's, new."""
+    return request_decoder({}, BODY_MAX)
+
+
+def read(chunks: list[bytes], of: HttpDecoder[RequestHead] | None = None) -> Outcome:
+    """What comes of a stream in these chunks: its requests, and the status of its refusal, or 0."""
+    of = of or decoder()
+    requests: list[HttpMessage[RequestHead]] = []
+    for chunk in chunks:
+        try:
+            requests += of.feed(chunk)
+        except HttpError as error:
+            return requests + list(error.frames), error.status
+    return requests, 0
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    """A stream cut at these places."""
+    at = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
+    return [data[start:stop] for start, stop in pairwise(at)]
+
+
+def chunked(sizes: list[int]) -> bytes:
+    """A chunked body."""
+    chunks = b"".join(b"%x;a=b\r\n%s\r\n" % (size, b"c" * size) for size in sizes if size)
+    return chunks + b"0\r\nTrailer: x\r\n\r\n"
+
+
+PLAIN = st.builds(encode_request, st.just(b"a:1"), st.sampled_from([b"/a.B/C", b"/x"]), st.integers(0, 9), st.binary())
+CHUNKED = st.lists(st.integers(0, 40), max_size=4).map(
+    lambda sizes: b"PUT /x/1?q HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n" + chunked(sizes)
+)
+LAST = st.just(b"\r\nGET / HTTP/1.1\r\nhost:a\r\nConnection: x, Close\r\n\r\n")
+WRONG = st.sampled_from([b"\x16\x03\x01", b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\n b: c\r\n\r\n"])
+STREAMS = st.lists(PLAIN | CHUNKED | LAST | WRONG, max_size=5).map(b"".join)
+
+
+@given(STREAMS | st.binary(max_size=200), st.lists(st.integers(0, 2000), max_size=20))
+@example(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n\r", [])
+def test_any_chunking_gives_the_same(data: bytes, places: list[int]) -> None:
+    """The same requests and the same refusal, at once, in any chunks, and byte by byte; also with heads remembered."""
+    heads: dict[bytes, RequestHead] = {}
+    whole = read([data], request_decoder(heads, BODY_MAX))
+    assert read(cut(data, places)) == whole
+    assert read([data[at : at + 1] for at in range(len(data))]) == whole
+    assert read(cut(data, places), request_decoder(heads, BODY_MAX)) == whole
+
+
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+def test_the_limit_of_a_head_is_a_byte(extra: int) -> None:
+    """In one piece and byte by byte: as many bytes as the limit says, before the empty line, and not one more."""
+    data = b"GET / HTTP/1.1\r\nHost: a\r\nA: "
+    data += b"a" * (HEAD_BYTES_MAX + extra - len(data)) + b"\r\n\r\n"
+    whole = read([data])
+    assert whole[1] == (431 if extra > 0 else 0)
+    assert read([data[at : at + 1] for at in range(len(data))]) == whole
+
+
+@given(st.lists(st.binary(max_size=300), max_size=5))
+def test_requests_come_out_as_they_went_in(payloads: list[bytes]) -> None:
+    """With method, path and timeout; nothing is left over."""
+    of = decoder()
+    requests, status = read([b"".join(encode_request(b"a:1", b"/a.B/C", 7, each) for each in payloads)], of)
+    assert (status, of.pending_bytes, of.ended) == (0, 0, False)
+    assert [payload for _, payload in requests] == payloads
+    assert {head[3:] for head, _ in requests} <= {(b"POST", b"/a.B/C", PROTOBUF, 7)}
+
+
+HOST = b"Host: a\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET / HTTP/1.1\r\n", 400),
+        (b"GET / HTTP/1.1\r\n" + HOST + HOST, 400),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 1\r\nContent-Length: 1\r\n", 400),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 1\r\ncontent-length: 2\r\n", 400),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", 400),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", 400),
+        (b"GET / HTTP/1.0\r\n" + HOST + b"Transfer-Encoding: chunked\r\n", 400),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: gzip, chunked\r\n", 501),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: xchunked\r\n", 501),
+        *(
+            (b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: " + value + b"\r\n", 400)
+            for value in (b"+1", b"-1", b"1,1", b"0x1", b"", b"1 1", b"1" * 19, "١".encode())
+        ),
+        *(
+            (b"GET / HTTP/1.1\r\n" + HOST + line + b"\r\n", 400)
+            for line in (
+                b" a: b",
+                b"a : b",
+                b"a b: c",
+                b"a",
+                b": b",
+                b"a: b\x00",
+                b"a: b\rc",
+                b"a: b\nc: d",
+                b"\xffa: b",
+            )
+        ),
+        (b"GET  / HTTP/1.1\r\n" + HOST, 400),
+        (b"GET /a b HTTP/1.1\r\n" + HOST, 400),
+        (b"GET / HTTP/1.1 \r\n" + HOST, 400),
+        (b"GET / HTTP/2.0\r\n" + HOST, 505),
+        (b"G(T / HTTP/1.1\r\n" + HOST, 400),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"Expect: more\r\n", 417),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"Timeout-Ms: soon\r\n", 400),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 1001\r\n", 413),
+        (b"GET /" + b"a" * HEAD_BYTES_MAX + b" HTTP/1.1\r\n" + HOST, 431),
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_refused(head: bytes, status: int) -> None:
+    """And what is over a limit; a good request before it comes out."""
+    good = encode_request(b"a:1", b"/a.B/C", 0, b"x")
+    requests, refused = read([good + head + b"\r\nGET / HTTP/1.1\r\n" + HOST + b"\r\n"])
+    assert ([payload for _, payload in requests], refused) == ([b"x"], status)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"x\r\n", 400),
+        (b"-1\r\n", 400),
+        (b" 1\r\n", 400),
+        (b"1\r\nab\r\n", 400),
+        (b"1\na\n\r\n", 400),
+        (b"3e9\r\n", 413),
+        (b"1f4\r\n" + b"a" * 500 + b"\r\n1f5\r\n", 413),
+        (b"1;" + b"a" * 300, 400),
+        (b"0\r\n folded: x\r\n", 400),
+        (b"0\r\n" + b"a: b\r\n" * 3000, 431),
+    ],
+)
+def test_a_chunked_body_that_is_none_is_refused(body: bytes, status: int) -> None:
+    """A size that is none, a chunk that does not end where it says, and what is over a limit."""
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert read([head + body]) == ([], status)
+
+
+def test_only_a_client_that_waits_is_told_to_go_on() -> None:
+    """Once, and not where the body came with the head."""
+    of = decoder()
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n"
+    assert of.feed(head) == []
+    assert (of.take_interim(), of.take_interim()) == (CONTINUE, b"")
+    assert [payload for _, payload in of.feed(b"ab")] == [b"ab"]
+    assert [payload for _, payload in of.feed(head + b"cd")] == [b"cd"]
+    assert of.take_interim() == b""
+
+
+@pytest.mark.parametrize(
+    ("line", "ends"),
+    [
+        (b"HTTP/1.1\r\nHost: a\r\n", False),
+        (b"HTTP/1.1\r\nHost: a\r\nConnection: upgrade, close\r\n", True),
+        (b"HTTP/1.0\r\n", True),
+        (b"HTTP/1.0\r\nConnection: Keep-Alive\r\n", False),
+    ],
+)
+def test_who_closes_is_known(line: bytes, ends: bool) -> None:
+    """By the version, unless the head says otherwise; what follows the last request is not read."""
+    of = decoder()
+    first = b"GET / " + line + b"\r\n"
+    assert len(of.feed(first + first)) == (1 if ends else 2)
+    assert of.ended is ends
+
+
+def test_what_is_pending_is_seen() -> None:
+    """From the first byte of a request to its last: its time to be whole is bounded."""
+    of = decoder()
+    data = b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked([1, 2])
+    seen = []
+    for at in range(len(data)):
+        of.feed(data[at : at + 1])
+        seen.append(of.pending_bytes > 0)
+    assert seen == [True] * (len(data) - 1) + [False]
+
+
+@given(st.integers(0, 3).flatmap(lambda count: st.lists(st.binary(max_size=50), min_size=count, max_size=count)))
+def test_responses_are_read_too(payloads: list[bytes]) -> None:
+    """With their status and the fault's name, behind a response that is no last one."""
+    of = response_decoder(BODY_MAX)
+    data = CONTINUE + b"".join(encode_response(404, PROTOBUF, each, b"Fault: NOT_FOUND\r\n") for each in payloads)
+    heads = [ResponseHead(0, False, False, 100, b"")]
+    heads += [ResponseHead(len(each), False, False, 404, b"NOT_FOUND") for each in payloads]
+    found = [message for at in range(len(data)) for message in of.feed(data[at : at + 1])]
+    assert found == [HttpMessage(head, body) for head, body in zip(heads, [b"", *payloads], strict=True)]
+
+
+@pytest.mark.parametrize("line", [b"HTTP/1.1 OK", b"HTTP/2 200 OK", b"HTTP/1.1 200 OK\r\nA: b", b"HTTP/1.1 2000"])
+def test_what_is_no_response_is_refused(line: bytes) -> None:
+    """A first line that is none, and a body that would end with the connection."""
+    with pytest.raises(HttpError):
+        response_decoder(BODY_MAX).feed(line + b"\r\n\r\n")
