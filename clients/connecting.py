@@ -20,6 +20,7 @@ NO_STOCK = "the server does not have these stocks; give its own with --stocks"
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
     FaultCode.DEADLINE_EXCEEDED: "wait longer with --timeout-s, or look at what keeps the server busy",
+    FaultCode.NOT_FOUND: "ask for what the server has",
     FaultCode.RESOURCE_EXHAUSTED: "send less, or give the server higher limits",
     FaultCode.UNIMPLEMENTED: "check that --address is a stock server of this version",
     FaultCode.INTERNAL: "look into the server's log",

@@ -1,8 +1,8 @@
 """An RPC service free of any transport.
 
 A ``Service`` maps full method names to methods; a transport serves any service and knows none. A ``Method`` has its
-messages' types, so that whoever has only a name can decode and encode. The payload on every transport is the protobuf
-message's bytes, so that comparing transports does not compare codecs. Decoding happens here, once, so that undecodable
+messages' types, so that whoever has only a name can decode and encode. A method is given the protobuf message's bytes,
+whatever the transport; one that speaks JSON turns it into those (``message_json.py``). Decoding happens here, once, so that undecodable
 bytes are INVALID_ARGUMENT everywhere.
 """
 

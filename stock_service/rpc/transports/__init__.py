@@ -84,6 +84,7 @@ TRANSPORTS: dict[str, str] = {
     "grpc": "stock_service.rpc.transports.grpc_sync",
     "sockets": "stock_service.rpc.transports.sockets",
     "http1": "stock_service.rpc.transports.http1",
+    "jsonrpc": "stock_service.rpc.transports.jsonrpc",
 }
 """Every transport's module, by the name that ``--transport`` takes."""
 

@@ -1,0 +1,3 @@
+module interop/jsonrpc
+
+go 1.22
