@@ -2,8 +2,8 @@
 
 A ``Service`` maps full method names to methods; a transport serves any service and knows none. A ``Method`` has its
 messages' types, so that whoever has only a name can decode and encode. A method is given the protobuf message's bytes,
-whatever the transport; one that speaks JSON turns it into those (``message_json.py``). Decoding happens here, once, so that undecodable
-bytes are INVALID_ARGUMENT everywhere.
+whatever the transport; one that speaks JSON turns it into those (``message_json.py``). Decoding happens here, once, so
+that undecodable bytes are INVALID_ARGUMENT everywhere.
 """
 
 from collections.abc import Callable, Mapping
