@@ -170,7 +170,7 @@ class ServedStream(Generic[Request]):
             self._note_partial(bool(frames), now_ns)
         if decoder.ended:
             self.state = ENDING
-        elif len(frames) == 1 and self.received - self.answered < self._pipeline_max:
+        elif len(frames) == 1 and not self._partial_ns and self.received - self.answered < self._pipeline_max:
             self.received += 1
             return frames[0]
         self._waiting.extend((frame, now_ns) for frame in frames)

@@ -52,7 +52,7 @@ class Http:
             for path, method in self._methods.items()
             if method.route is not None
         ]
-        self._dated = (0, b"")  # the field Date, and the second for which it is; replaced whole
+        self._dated = (-1, b"")  # the field Date, and in which monotonic second it was made; replaced whole
 
     def decoder(self) -> HttpDecoder[RequestHead]:
         """What cuts a new connection's bytes into requests."""
@@ -141,10 +141,10 @@ class Http:
 
     def _date(self) -> bytes:
         """The field that says the time, made once a second. Any thread."""
-        now_s = int(time.time())
+        now_s = time.monotonic_ns() // 1_000_000_000
         second, field = self._dated
         if second != now_s:
-            field = f"Date: {formatdate(now_s, usegmt=True)}\r\n".encode()
+            field = f"Date: {formatdate(usegmt=True)}\r\n".encode()
             self._dated = now_s, field
         return field
 
