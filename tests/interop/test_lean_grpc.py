@@ -138,8 +138,8 @@ def test_faults(serve: Serve) -> None:
             with pytest.raises(FAULTS[code]) as caught:
                 connection.call(FAIL, bytes([code]), WAIT_S)
             assert code is FaultCode.DEADLINE_EXCEEDED or caught.value.detail.endswith(DETAIL)
-        with pytest.raises(InternalFault, match=f"NOT_FOUND: {DETAIL}"):
-            connection.call(FAIL, b"\x05", WAIT_S)
+        with pytest.raises(InternalFault, match=f"ALREADY_EXISTS: {DETAIL}"):
+            connection.call(FAIL, b"\x06", WAIT_S)
         with pytest.raises(UnknownMethod):
             connection.call("/no.Such/Method", b"", WAIT_S)
         assert connection.call(ECHO, b"after", WAIT_S) == b"after"
