@@ -20,12 +20,16 @@ GO_TOOLS := \
 	google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11 \
 	google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1
 
+GO_PROTO := experiments/v1/sort.proto
+GO_FOLDER := experiments/peers/go/sortpb
+GO_PACKAGES := --go_opt=M$(GO_PROTO)=$(GO_FOLDER) --go-grpc_opt=M$(GO_PROTO)=$(GO_FOLDER)
+
 export UV_PROJECT_ENVIRONMENT := $(VENV)
 export UV_PYTHON_DOWNLOADS := never
 export UV_PYTHON_PREFERENCE := system
 export BUF_CACHE_DIR := $(CURDIR)/.cache/buf
 
-.PHONY: help install bench test check notebook generate go-tools clean
+.PHONY: help install bench test check notebook generate generate-go peers go-tools clean
 
 help: ## Lists the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +57,13 @@ generate: $(VENV)/.synced ## Writes the Python code of protos/ anew; OUT=DIR put
 	@$(VENV)/bin/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy=$(VENV)/bin/protoc-gen-mypy \
 		--plugin=protoc-gen-mypy_grpc=$(VENV)/bin/protoc-gen-mypy_grpc --python_out=$(OUT) --mypy_out=quiet:$(OUT) \
 		--grpc_python_out=$(OUT) --mypy_grpc_out=quiet:$(OUT) $$(find protos -name '*.proto' | LC_ALL=C sort)
+
+generate-go: $(VENV)/.synced ## Writes the Go code of protos/ anew, for experiments/peers/go; needs make go-tools; OUT=DIR
+	@$(VENV)/bin/python -m grpc_tools.protoc -Iprotos --plugin=$(TOOLS)/bin/protoc-gen-go \
+		--plugin=$(TOOLS)/bin/protoc-gen-go-grpc --go_out=$(OUT) --go-grpc_out=$(OUT) $(GO_PACKAGES) $(GO_PROTO)
+
+peers: $(VENV)/.synced ## Builds the servers and clients in other languages that this machine can build
+	@$(VENV)/bin/python -m experiments.peers
 
 go-tools: ## Builds what the interoperability tests use, and fetches their Go modules; needs Go
 	@command -v go >/dev/null || { echo "no Go here: see https://go.dev/doc/install, then run make go-tools"; exit 1; }

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 CELL_LINES_MAX = 10
-GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$|(^|/)(uv\.lock|go\.sum|Cargo\.lock)$")
+GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$|\.pb\.go$|(^|/)(uv\.lock|go\.sum|Cargo\.lock)$")
 DATA = {".csv", ".html", ".json", ".svg", ".txt"}
 TABBED = {".go", ".mod", ""}
 """Where tabs are the custom: Go, and files without a suffix, such as the Makefile."""

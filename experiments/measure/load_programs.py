@@ -5,7 +5,7 @@ name       speaks    what it is
 =========  ========  ==================================================================================
 ``ghz``    gRPC      ghz 0.121.0, on grpc-go, with a worker for each connection
 ``h2load`` gRPC      nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
-``go``     sockets   ``experiments/peers/go``, built here; as ghz, a worker for each connection
+``go``     sockets   ``experiments/peers/go/socketload``, built here; as ghz, a worker for each connection
 ``c``      sockets   ``experiments/peers/c``, built here; one thread with epoll
 =========  ========  ==================================================================================
 
@@ -208,7 +208,7 @@ def _built(language: str, scratch: Path) -> LoadProgram | Absent:
     """A program of ours in another language, compiled into a folder."""
     program = scratch / f"{language}-client"
     if language == "go":
-        compiler, command = shutil.which("go"), ["build", "-o", str(program), "."]
+        compiler, command = shutil.which("go"), ["build", "-o", str(program), "./socketload"]
         how = "install Go, see https://go.dev/doc/install"
     else:
         compiler, command = shutil.which("cc"), ["-O2", "-o", str(program), "load.c"]

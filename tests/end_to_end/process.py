@@ -61,12 +61,15 @@ def run(*arguments: str) -> Ended:
 
 
 class Running:
-    """A program that runs until it is told to stop. Leaving ``with`` kills it if it still does."""
+    """A program that runs until it is told to stop. Leaving ``with`` kills it if it still does.
 
-    def __init__(self, *arguments: str) -> None:
+    It is one of Python's, unless ``program`` names another, which gets the arguments.
+    """
+
+    def __init__(self, *arguments: str, program: Sequence[str] = (sys.executable, "-m")) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by __exit__
         self._process = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
+            [*program, *arguments],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -114,10 +117,10 @@ class Running:
 
 
 class Server(Running):
-    """A server on a free port, that is ready."""
+    """A server on a free port, that is ready. ``start`` follows ``python -m``, or is all where ``program`` is empty."""
 
-    def __init__(self, start: Sequence[str], *options: str) -> None:
-        super().__init__(*start, "--port", "0", *options)
+    def __init__(self, start: Sequence[str], *options: str, program: Sequence[str] = (sys.executable, "-m")) -> None:
+        super().__init__(*start, "--port", "0", *options, program=program)
         try:
             self.ready = self.line()
             word, _, where = self.ready.partition(" ")

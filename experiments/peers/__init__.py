@@ -1,0 +1,123 @@
+"""Servers and clients in other languages: what each is, what it needs, how it is built and started.
+
+A peer's server keeps the process contract of ``stock_service/rpc/process/serving.py``; what it serves, and what its
+client measures, is in the README of its folder. ``make peers`` builds those that this machine can build, each into a
+folder of its own under ``BUILT``. A peer counts as built if it was built from the sources that are there now.
+
+No peer is started here. This module imports nothing of the project but its errors, so that anything may look into it.
+"""
+
+import hashlib
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from stock_service.rpc.errors import StockServiceError
+
+SOURCES = Path(__file__).resolve().parent
+BUILT = SOURCES.parents[1] / ".tools" / "peers"
+
+_PROBE_S = 30.0
+"""How long it may take to ask for a tool's version."""
+
+
+class Absent(StockServiceError):
+    """A peer is not here: says why, and how to get it, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a peer is built with. ``probe`` is a command that exits with 0 where it is there."""
+
+    what: str
+    probe: tuple[str, ...]
+    how: str
+
+    def is_met(self) -> bool:
+        """Whether it is there. Blocks for the probe, which takes milliseconds."""
+        try:
+            done = subprocess.run(
+                self.probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False
+            )
+        except OSError:
+            return False
+        return done.returncode == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A server in another language. ``start`` and ``client`` begin with a program, by its path from ``BUILT``;
+    ``client`` is what measures it, and is empty where another program does that."""
+
+    language: str
+    serves: str
+    needs: tuple[Need, ...]
+    build: tuple[str, ...]
+    start: tuple[str, ...]
+    client: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Its sources; ``build`` is run there."""
+        return SOURCES / self.language
+
+
+def _header(file: str, package: str) -> Need:
+    """A C library, by its header."""
+    return Need(file, ("cc", "-E", "-include", file, "-x", "c", "/dev/null"), f"apt-get install {package}")
+
+
+_GO = Need("Go 1.25", ("go", "version"), "see https://go.dev/doc/install")
+_GO_BUILD = ("go", "build", "-o", f"{BUILT / 'go'}/", "./...")
+
+_SORT = "go/sort_server", "--mechanism"
+_SORT_CLIENT = "go/sort_client", "--mechanism"
+
+PEERS: Mapping[str, Peer] = MappingProxyType(
+    {
+        "go-sort-net-rpc": Peer("go", "sort", (_GO,), _GO_BUILD, (*_SORT, "net-rpc"), (*_SORT_CLIENT, "net-rpc")),
+        "go-sort-grpc": Peer("go", "sort", (_GO,), _GO_BUILD, (*_SORT, "grpc"), (*_SORT_CLIENT, "grpc")),
+        "go-entity": Peer("go", "entity", (_GO,), _GO_BUILD, ("go/entity_server",)),
+    }
+)
+"""Every peer by its name."""
+
+
+def server_command(name: str) -> tuple[str, ...]:
+    """What starts a peer's server, for options to follow. Raises Absent where it is not built from these sources."""
+    return _command(name, PEERS[name].start)
+
+
+def client_command(name: str) -> tuple[str, ...]:
+    """What starts a peer's client, for options to follow. Raises Absent; the peer must have a client."""
+    return _command(name, PEERS[name].client)
+
+
+def _command(name: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    if not stamp(name).exists() or stamp(name).read_text() != digest(PEERS[name].folder):
+        raise Absent(f"the peer {name} is not built from these sources: {' '.join(missing(name)) or 'run make peers'}")
+    return (str(BUILT / words[0]), *words[1:])
+
+
+def missing(name: str) -> list[str]:
+    """What this machine lacks to build a peer, a line each that says how to get it."""
+    return [
+        f"{need.what} is missing: {need.how}, then run make peers" for need in PEERS[name].needs if not need.is_met()
+    ]
+
+
+def stamp(name: str) -> Path:
+    """The file that says from which sources a peer was built."""
+    return BUILT / f"{name}.stamp"
+
+
+def digest(folder: Path) -> str:
+    """What tells a folder's files from any others."""
+    made = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        content = file.read_bytes()
+        made.update(f"{file.relative_to(folder)} {len(content)}\n".encode())
+        made.update(content)
+    return made.hexdigest()

@@ -1,0 +1,65 @@
+"""``make peers``: builds the peers that this machine can build, and says of each other one what is missing.
+
+A command that several peers share is run once, and commands of different languages run at the same time. A peer that
+lacks a tool is no failure; a command that fails is, and what it said is printed.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from experiments.peers import BUILT, PEERS, SOURCES, digest, missing, stamp
+
+BUILD_S = 600.0
+"""How long a command may take; the first one on a machine fetches libraries, and compiles them."""
+
+AT_ONCE = 2
+"""Commands that run at the same time; each has threads of its own besides."""
+
+
+def main() -> int:
+    """Builds; gives the process's exit code. Blocks until all is built."""
+    wanting = {name: missing(name) for name in PEERS}
+    for name, lines in wanting.items():
+        for line in lines:
+            print(f"{name}: {line}")
+    BUILT.mkdir(parents=True, exist_ok=True)
+    shared: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for name in (name for name, lines in wanting.items() if not lines):
+        shared.setdefault((PEERS[name].language, PEERS[name].build), []).append(name)
+    with ThreadPoolExecutor(AT_ONCE, "build") as pool:
+        return 0 if all(list(pool.map(_build, shared, shared.values()))) else 1
+
+
+def _build(wanted: tuple[str, tuple[str, ...]], names: Iterable[str]) -> bool:
+    """Runs a build command, and marks its peers as built; says whether it could be."""
+    language, command = wanted
+    for name in names:
+        stamp(name).unlink(missing_ok=True)
+    built_from = digest(SOURCES / language)
+    try:
+        done = subprocess.run(
+            command,
+            cwd=SOURCES / language,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=BUILD_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        print(f"{', '.join(names)}: {' '.join(command)} took over {BUILD_S:g} s", flush=True)
+        return False
+    if done.returncode:
+        print(f"{', '.join(names)}: {' '.join(command)} failed:\n{done.stdout}", flush=True)
+        return False
+    for name in names:
+        stamp(name).write_text(built_from)
+    print(f"built {', '.join(names)}", flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const patience = 10 * time.Second
+
+// serve starts a server; gives its address, and what stops it and says whether it finished.
+func serve(t *testing.T, workers int) (string, func(grace time.Duration) bool) {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(newStore(), workers, 16, patience)
+	go s.Serve(listener.(*net.TCPListener))
+	var once sync.Once
+	stop := func(grace time.Duration) (finished bool) {
+		once.Do(func() {
+			within, cancel := context.WithTimeout(context.Background(), grace)
+			defer cancel()
+			finished = s.Stop(within)
+		})
+		return finished
+	}
+	t.Cleanup(func() { stop(patience) })
+	return listener.Addr().String(), stop
+}
+
+type client struct {
+	net.Conn
+	replies *bufio.Reader
+	t       *testing.T
+}
+
+func dial(t *testing.T, address string) *client {
+	t.Helper()
+	connection, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection.SetDeadline(time.Now().Add(patience))
+	t.Cleanup(func() { connection.Close() })
+	return &client{connection, bufio.NewReader(connection), t}
+}
+
+func (c *client) send(text string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) expect(status int, body string) {
+	c.t.Helper()
+	reply, err := http.ReadResponse(c.replies, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	got, err := io.ReadAll(reply.Body)
+	if err != nil || reply.StatusCode != status || !strings.Contains(string(got), body) {
+		c.t.Fatalf("got %d %s (%v), want %d %s", reply.StatusCode, got, err, status, body)
+	}
+}
+
+func (c *client) expectClosed() {
+	c.t.Helper()
+	if _, err := c.replies.ReadByte(); err != io.EOF {
+		c.t.Fatalf("not closed: %v", err)
+	}
+}
+
+func put(id int, description string) string {
+	body := fmt.Sprintf(`{"id":%d,"description":%q,"value":0.5}`, id, description)
+	return fmt.Sprintf("PUT /entities/%d HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body)
+}
+
+func get(id int) string {
+	return fmt.Sprintf("GET /entities/%d HTTP/1.1\r\nHost: a\r\n\r\n", id)
+}
+
+// An id is absent, then new, then known, on one connection; pipelined requests are answered in order.
+func TestGetAndPut(t *testing.T) {
+	address, _ := serve(t, 2)
+	c := dial(t, address)
+	c.send(get(7))
+	c.expect(404, "no entity 7")
+	c.send(put(7, "first") + get(7) + put(7, "second") + get(7))
+	c.expect(200, `{"created":true}`)
+	c.expect(200, `{"id":7,"description":"first","value":0.5}`)
+	c.expect(200, `{"created":false}`)
+	c.expect(200, `{"id":7,"description":"second","value":0.5}`)
+}
+
+// What is no request is told so; after bytes that cannot be understood the connection is closed.
+func TestRefusals(t *testing.T) {
+	address, _ := serve(t, 2)
+	for _, request := range []string{
+		"nonsense\r\n\r\n", strings.Replace(put(7, "a"), "/entities/7", "/entities/8", 1),
+		"PUT /entities/1 HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n{\"id",
+	} {
+		c := dial(t, address)
+		c.send(request)
+		c.expect(400, "error")
+		c.expectClosed()
+	}
+	c := dial(t, address)
+	c.send("DELETE /entities/1 HTTP/1.1\r\nHost: a\r\n\r\n")
+	c.expect(405, "GET, PUT")
+	c.send("GET /entities/one HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+	c.expect(404, "error")
+}
+
+// A client that asks for it, and one of HTTP/1.0, gets one reply and the connection's end.
+func TestConnectionClose(t *testing.T) {
+	address, _ := serve(t, 1)
+	for _, request := range []string{
+		"GET /entities/1 HTTP/1.0\r\n\r\n", "GET /entities/1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+	} {
+		c := dial(t, address)
+		c.send(request)
+		c.expect(404, "error")
+		c.expectClosed()
+	}
+}
+
+// Stopping finishes the request under way and those of connections that wait for a worker, and closes idle ones.
+func TestStopFinishesWhatWasAccepted(t *testing.T) {
+	address, stop := serve(t, 2)
+	idle := dial(t, address)
+	idle.send(get(1))
+	idle.expect(404, "error")
+	half := dial(t, address)
+	request := put(1, "half")
+	half.send(request[:len(request)-5])
+	queued := []*client{dial(t, address), dial(t, address)}
+	for number, c := range queued {
+		c.send(put(10+number, "queued"))
+	}
+	stopped := make(chan bool)
+	go func() { stopped <- stop(patience) }()
+	idle.expectClosed()
+	half.send(request[len(request)-5:])
+	half.expect(200, `{"created":true}`)
+	half.expectClosed()
+	for _, c := range queued {
+		c.expect(200, `{"created":true}`)
+	}
+	if !<-stopped {
+		t.Error("it did not finish")
+	}
+	if _, err := net.Dial("tcp", address); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+// A request that does not come in time is given up.
+func TestGraceEnds(t *testing.T) {
+	address, stop := serve(t, 1)
+	half := dial(t, address)
+	half.send("GET /entities/1 HT")
+	full := dial(t, address)
+	full.send(get(1))
+	if stop(200 * time.Millisecond) {
+		t.Error("it says that it finished")
+	}
+}

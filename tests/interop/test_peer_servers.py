@@ -1,0 +1,193 @@
+"""Every peer's server, as a process: it keeps the process contract, and answers right. ``make peers`` builds them."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.peers import PEERS, Absent, Need, Peer, digest, missing, server_command
+from tests.conformance.running import until
+from tests.end_to_end.process import ROOT, WAIT_S, Server
+from tests.interop.peer_callers import check_answers, under_load
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+
+def command(name: str) -> tuple[str, ...]:
+    """What starts a peer's server. Where it is not built the test is skipped, or fails if nothing may be skipped."""
+    try:
+        return server_command(name)
+    except Absent as absent:
+        if os.environ.get("INTEROP_REQUIRED"):
+            pytest.fail(str(absent))
+        pytest.skip(str(absent))
+
+
+@pytest.fixture(params=PEERS)
+def peer(request: pytest.FixtureRequest) -> str:
+    """Each peer's name; it is built."""
+    name = str(request.param)
+    command(name)
+    return name
+
+
+Serve = Callable[..., Server]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts a peer's server with some options; kills it after the test if it still runs."""
+    started: list[Server] = []
+
+    def start(name: str, *options: str) -> Server:
+        started.append(Server(command(name), *options, program=()))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.__exit__(None, None, None)
+
+
+def listens(server: Server) -> bool:
+    """Whether anybody takes a connection at a server's address."""
+    with socket.socket() as probe:
+        return probe.connect_ex(server.address) == 0
+
+
+def test_right_answers(peer: str, serve: Serve) -> None:
+    """The ready line has the address, and what is asked there is answered right."""
+    server = serve(peer)
+    assert server.ready == f"ready 127.0.0.1:{server.address[1]}"
+    check_answers(peer, server)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_an_idle_server(peer: str, number: signal.Signals, serve: Serve) -> None:
+    """A client that stays keeps it from nothing: exit 0, and not a word more on standard output."""
+    server = serve(peer)
+    with socket.create_connection(server.address, WAIT_S):
+        ended = server.stopped(number)
+    assert (ended.code, ended.stdout) == (0, ""), ended.stderr
+
+
+def test_a_signal_under_load(peer: str, serve: Serve) -> None:
+    """What was accepted is answered whole and right; exit 0; the port is free afterwards."""
+    server = serve(peer)
+    with under_load(peer, server):
+        ended = server.stopped()
+    assert (ended.code, ended.stdout) == (0, ""), ended.stderr
+    assert not listens(server)
+
+
+@pytest.mark.parametrize(
+    "options", [("--no-such", "1"), ("--port", "65536"), ("--port", "x"), ("--grace-s", "-1"), ("--host", "192.0.2.1")]
+)
+def test_a_bad_option(peer: str, options: tuple[str, ...]) -> None:
+    """Exit 2, one line that names the option, and no ready line."""
+    done = subprocess.run([*command(peer), *options], capture_output=True, text=True, check=False, timeout=WAIT_S)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert options[0].removeprefix("--") in line
+
+
+def test_a_port_that_is_taken(peer: str, serve: Serve) -> None:
+    """A second server on a port ends with exit 2 and one line; the first one serves on."""
+    server = serve(peer)
+    options = ("--port", str(server.address[1]))
+    done = subprocess.run([*command(peer), *options], capture_output=True, text=True, check=False, timeout=WAIT_S)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert len(done.stderr.splitlines()) == 1
+    check_answers(peer, server)
+
+
+HALF = b'PUT /entities/5 HTTP/1.1\r\nHost: a\r\nContent-Length: 39\r\n\r\n{"id":5,"descrip'
+REST = b'tion":"half","value":1}'
+ENTITY_PEERS = [name for name, peer in PEERS.items() if peer.serves == "entity"]
+
+
+@pytest.mark.parametrize("name", ENTITY_PEERS)
+def test_what_waits_for_a_worker_is_finished(name: str, serve: Serve) -> None:
+    """Behind one worker: the half request that it reads when the signal comes, and two connections in the queue."""
+    server = serve(name, "--workers", "1")
+    with (
+        socket.create_connection(server.address, WAIT_S) as half,
+        socket.create_connection(server.address, WAIT_S) as one,
+        socket.create_connection(server.address, WAIT_S) as other,
+    ):
+        half.sendall(HALF)
+        for waiting in (one, other):
+            waiting.sendall(b"GET /entities/5 HTTP/1.1\r\nHost: a\r\n\r\n")
+        server.signal(signal.SIGTERM)
+        half.sendall(REST)
+        for connection, body in ((half, b'{"created":true}'), (one, b'"half"'), (other, b'"half"')):
+            reply = connection.makefile("rb").read()
+            assert reply.startswith(b"HTTP/1.1 200 ")
+            assert body in reply
+        assert server.ended().code == 0
+
+
+@pytest.mark.parametrize("name", ENTITY_PEERS)
+def test_a_request_that_does_not_come(name: str, serve: Serve) -> None:
+    """The grace period ends it: exit 1, with one line on why."""
+    server = serve(name, "--grace-s", "0.2")
+    with socket.create_connection(server.address, WAIT_S) as half:
+        half.sendall(HALF)
+        check_answers(name, server)  # so that the half one is being read
+        ended = server.stopped()
+    assert ended.code == 1
+    assert "--grace-s" in ended.stderr
+
+
+@pytest.mark.parametrize("name", ENTITY_PEERS)
+def test_a_second_signal(name: str, serve: Serve) -> None:
+    """It ends the server at once, whatever is under way: exit 1."""
+    server = serve(name, "--grace-s", "60")
+    with socket.create_connection(server.address, WAIT_S) as half:
+        half.sendall(HALF)
+        check_answers(name, server)
+        server.signal(signal.SIGTERM)
+        until(lambda: not listens(server), "no more connections")
+        server.signal(signal.SIGTERM)
+        assert server.ended().code == 1
+
+
+def test_the_generated_go_code_is_up_to_date(tmp_path: Path) -> None:
+    """Generating anew changes nothing."""
+    if not (ROOT / ".tools" / "bin" / "protoc-gen-go-grpc").exists():
+        if os.environ.get("INTEROP_REQUIRED"):
+            pytest.fail("protoc-gen-go-grpc is absent: run make go-tools")
+        pytest.skip("protoc-gen-go-grpc is absent: run make go-tools")
+    make = ["make", "-s", "-o", f"{sys.prefix}/.synced", "generate-go", f"VENV={sys.prefix}", f"OUT={tmp_path}"]
+    subprocess.run(make, cwd=ROOT, check=True, capture_output=True)
+    folder = Path("experiments/peers/go/sortpb")
+    made = {file.name: file.read_bytes() for file in (tmp_path / folder).iterdir()}
+    assert made == {file.name: file.read_bytes() for file in (ROOT / folder).iterdir()}
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool that is not here is named, with how to get it; one that is here is not."""
+    there = Need("Python", (sys.executable, "--version"), "")
+    absent = Need("Fortran 3000", ("fortran-3000", "--version"), "apt-get install it")
+    planted = Peer("go", "nothing", (there, absent), ("true",), ("planted",))
+    monkeypatch.setattr("experiments.peers.PEERS", {"planted": planted})
+    assert missing("planted") == ["Fortran 3000 is missing: apt-get install it, then run make peers"]
+    with pytest.raises(Absent, match=r"planted is not built .*Fortran 3000"):
+        server_command("planted")
+
+
+def test_a_change_is_noticed(tmp_path: Path) -> None:
+    """A file that changes, is renamed or is new changes a folder's digest."""
+    (tmp_path / "a").write_text("text")
+    seen = [digest(tmp_path)]
+    (tmp_path / "a").write_text("texts")
+    seen.append(digest(tmp_path))
+    (tmp_path / "a").rename(tmp_path / "b")
+    seen.append(digest(tmp_path))
+    (tmp_path / "c").touch()
+    seen.append(digest(tmp_path))
+    assert len(set(seen)) == 4
