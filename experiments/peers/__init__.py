@@ -72,6 +72,9 @@ def _header(file: str, package: str) -> Need:
 _GO = Need("Go 1.25", ("go", "version"), "see https://go.dev/doc/install")
 _GO_BUILD = ("go", "build", "-o", f"{BUILT / 'go'}/", "./...")
 
+_CARGO = Need("Rust 1.71", ("cargo", "--version"), "apt-get install cargo, or see https://rustup.rs")
+_CARGO_BUILD = ("cargo", "build", "--quiet", "--release", "--locked", "--target-dir", f"{BUILT / 'rust'}")
+
 _SORT = "go/sort_server", "--mechanism"
 _SORT_CLIENT = "go/sort_client", "--mechanism"
 
@@ -80,6 +83,7 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
         "go-sort-net-rpc": Peer("go", "sort", (_GO,), _GO_BUILD, (*_SORT, "net-rpc"), (*_SORT_CLIENT, "net-rpc")),
         "go-sort-grpc": Peer("go", "sort", (_GO,), _GO_BUILD, (*_SORT, "grpc"), (*_SORT_CLIENT, "grpc")),
         "go-entity": Peer("go", "entity", (_GO,), _GO_BUILD, ("go/entity_server",)),
+        "rust-entity": Peer("rust", "entity", (_CARGO,), _CARGO_BUILD, ("rust/release/entity_server",)),
     }
 )
 """Every peer by its name."""

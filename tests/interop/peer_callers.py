@@ -102,6 +102,7 @@ def sorting(channel: grpc.Channel) -> Callable[[], None]:
 CALLER: dict[str, Callable[[Server, int], Caller]] = {
     "go-sort-grpc": lambda server, _: GrpcCaller(server, sorting),
     "go-entity": EntityCaller,
+    "rust-entity": EntityCaller,
 }
 """By the peer's name. The others are called by their own client."""
 

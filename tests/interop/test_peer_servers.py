@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -110,16 +111,32 @@ REST = b'tion":"half","value":1}'
 ENTITY_PEERS = [name for name, peer in PEERS.items() if peer.serves == "entity"]
 
 
+@contextmanager
+def half_request(server: Server) -> Iterator[socket.socket]:
+    """A connection with a request of which half has been read. The kernel says so: it holds nothing for the server."""
+    with socket.create_connection(server.address, WAIT_S) as client:
+        client.sendall(HALF)
+        ours, theirs = (f":{port:04X}" for port in (client.getsockname()[1], server.address[1]))
+
+        def is_read() -> bool:
+            rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+            return any(
+                row[1].endswith(theirs) and row[2].endswith(ours) and row[4].endswith(":00000000") for row in rows
+            )
+
+        until(is_read, "the half request is read")
+        yield client
+
+
 @pytest.mark.parametrize("name", ENTITY_PEERS)
 def test_what_waits_for_a_worker_is_finished(name: str, serve: Serve) -> None:
     """Behind one worker: the half request that it reads when the signal comes, and two connections in the queue."""
     server = serve(name, "--workers", "1")
     with (
-        socket.create_connection(server.address, WAIT_S) as half,
+        half_request(server) as half,
         socket.create_connection(server.address, WAIT_S) as one,
         socket.create_connection(server.address, WAIT_S) as other,
     ):
-        half.sendall(HALF)
         for waiting in (one, other):
             waiting.sendall(b"GET /entities/5 HTTP/1.1\r\nHost: a\r\n\r\n")
         server.signal(signal.SIGTERM)
@@ -135,9 +152,7 @@ def test_what_waits_for_a_worker_is_finished(name: str, serve: Serve) -> None:
 def test_a_request_that_does_not_come(name: str, serve: Serve) -> None:
     """The grace period ends it: exit 1, with one line on why."""
     server = serve(name, "--grace-s", "0.2")
-    with socket.create_connection(server.address, WAIT_S) as half:
-        half.sendall(HALF)
-        check_answers(name, server)  # so that the half one is being read
+    with half_request(server):
         ended = server.stopped()
     assert ended.code == 1
     assert "--grace-s" in ended.stderr
@@ -147,9 +162,7 @@ def test_a_request_that_does_not_come(name: str, serve: Serve) -> None:
 def test_a_second_signal(name: str, serve: Serve) -> None:
     """It ends the server at once, whatever is under way: exit 1."""
     server = serve(name, "--grace-s", "60")
-    with socket.create_connection(server.address, WAIT_S) as half:
-        half.sendall(HALF)
-        check_answers(name, server)
+    with half_request(server):
         server.signal(signal.SIGTERM)
         until(lambda: not listens(server), "no more connections")
         server.signal(signal.SIGTERM)

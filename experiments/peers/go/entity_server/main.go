@@ -31,7 +31,7 @@ func main() {
 	idleS := options.Set.Int("idle-s", 60, "after which a connection without a request is closed")
 	options.Parse(os.Args[1:])
 	options.CheckRange("workers", *workers, 1, workersMax)
-	options.CheckRange("queue-limit", *queueLimit, 0, queueLimitMax)
+	options.CheckRange("queue-limit", *queueLimit, 1, queueLimitMax)
 	options.CheckRange("idle-s", *idleS, 1, idleMaxS)
 	server := newServer(newStore(), *workers, *queueLimit, time.Duration(*idleS)*time.Second)
 	os.Exit(process.Run(options, server))

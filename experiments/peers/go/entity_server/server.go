@@ -14,9 +14,8 @@ import (
 
 const (
 	requestBytesMax = 1 << 20
-	requestWithin   = 10 * time.Second      // of a request's first byte its last one must have come
-	replyWithin     = 10 * time.Second      // in which a client must have taken its reply
-	lastChance      = 50 * time.Millisecond // a connection without a request has so long, when stopping, to bring one
+	requestWithin   = 10 * time.Second // of a request's first byte its last one must have come
+	replyWithin     = 10 * time.Second // in which a client must have taken its reply
 )
 
 // server is the pool: workers that take connections from a channel.
@@ -65,7 +64,7 @@ func (s *server) Stop(within context.Context) bool {
 	s.lock.Lock()
 	s.stopping = true
 	for connection := range s.quiet {
-		connection.SetReadDeadline(time.Now().Add(lastChance))
+		connection.CloseRead() // what has arrived is still read
 	}
 	s.lock.Unlock()
 	ended := make(chan struct{})
@@ -112,11 +111,10 @@ func (s *server) serve(connection *net.TCPConn) {
 // requestComes waits for a request's first byte. While it does, the connection is quiet.
 func (s *server) requestComes(connection *net.TCPConn, reader *bufio.Reader) bool {
 	s.lock.Lock()
-	patience := s.idle
 	if s.stopping {
-		patience = lastChance
+		connection.CloseRead() // what has arrived is still read
 	}
-	connection.SetReadDeadline(time.Now().Add(patience))
+	connection.SetReadDeadline(time.Now().Add(s.idle))
 	s.quiet[connection] = struct{}{}
 	s.lock.Unlock()
 	_, err := reader.Peek(1)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -15,8 +16,27 @@ import (
 
 const patience = 10 * time.Second
 
-// serve starts a server; gives its address, and what stops it and says whether it finished.
-func serve(t *testing.T, workers int) (string, func(grace time.Duration) bool) {
+type running struct {
+	*server
+	address string
+	stop    func(grace time.Duration) bool // says whether it finished
+}
+
+// untilQuiet waits until so many connections are waited on for a request.
+func (r running) untilQuiet(connections int) {
+	for {
+		r.lock.Lock()
+		count := len(r.quiet)
+		r.lock.Unlock()
+		if count == connections {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// serve starts a server on a free port.
+func serve(t *testing.T, workers int) running {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -34,7 +54,7 @@ func serve(t *testing.T, workers int) (string, func(grace time.Duration) bool) {
 		return finished
 	}
 	t.Cleanup(func() { stop(patience) })
-	return listener.Addr().String(), stop
+	return running{s, listener.Addr().String(), stop}
 }
 
 type client struct {
@@ -91,8 +111,8 @@ func get(id int) string {
 
 // An id is absent, then new, then known, on one connection; pipelined requests are answered in order.
 func TestGetAndPut(t *testing.T) {
-	address, _ := serve(t, 2)
-	c := dial(t, address)
+	server := serve(t, 2)
+	c := dial(t, server.address)
 	c.send(get(7))
 	c.expect(404, "no entity 7")
 	c.send(put(7, "first") + get(7) + put(7, "second") + get(7))
@@ -104,17 +124,17 @@ func TestGetAndPut(t *testing.T) {
 
 // What is no request is told so; after bytes that cannot be understood the connection is closed.
 func TestRefusals(t *testing.T) {
-	address, _ := serve(t, 2)
+	server := serve(t, 2)
 	for _, request := range []string{
 		"nonsense\r\n\r\n", strings.Replace(put(7, "a"), "/entities/7", "/entities/8", 1),
 		"PUT /entities/1 HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n{\"id",
 	} {
-		c := dial(t, address)
+		c := dial(t, server.address)
 		c.send(request)
 		c.expect(400, "error")
 		c.expectClosed()
 	}
-	c := dial(t, address)
+	c := dial(t, server.address)
 	c.send("DELETE /entities/1 HTTP/1.1\r\nHost: a\r\n\r\n")
 	c.expect(405, "GET, PUT")
 	c.send("GET /entities/one HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -123,11 +143,11 @@ func TestRefusals(t *testing.T) {
 
 // A client that asks for it, and one of HTTP/1.0, gets one reply and the connection's end.
 func TestConnectionClose(t *testing.T) {
-	address, _ := serve(t, 1)
+	server := serve(t, 1)
 	for _, request := range []string{
 		"GET /entities/1 HTTP/1.0\r\n\r\n", "GET /entities/1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
 	} {
-		c := dial(t, address)
+		c := dial(t, server.address)
 		c.send(request)
 		c.expect(404, "error")
 		c.expectClosed()
@@ -136,19 +156,22 @@ func TestConnectionClose(t *testing.T) {
 
 // Stopping finishes the request under way and those of connections that wait for a worker, and closes idle ones.
 func TestStopFinishesWhatWasAccepted(t *testing.T) {
-	address, stop := serve(t, 2)
-	idle := dial(t, address)
-	idle.send(get(1))
-	idle.expect(404, "error")
-	half := dial(t, address)
+	server := serve(t, 2)
+	idle, half := dial(t, server.address), dial(t, server.address)
+	for _, c := range []*client{idle, half} {
+		c.send(get(1))
+		c.expect(404, "error")
+	}
+	server.untilQuiet(2)
 	request := put(1, "half")
 	half.send(request[:len(request)-5])
-	queued := []*client{dial(t, address), dial(t, address)}
+	server.untilQuiet(1)
+	queued := []*client{dial(t, server.address), dial(t, server.address)}
 	for number, c := range queued {
 		c.send(put(10+number, "queued"))
 	}
 	stopped := make(chan bool)
-	go func() { stopped <- stop(patience) }()
+	go func() { stopped <- server.stop(patience) }()
 	idle.expectClosed()
 	half.send(request[len(request)-5:])
 	half.expect(200, `{"created":true}`)
@@ -159,19 +182,21 @@ func TestStopFinishesWhatWasAccepted(t *testing.T) {
 	if !<-stopped {
 		t.Error("it did not finish")
 	}
-	if _, err := net.Dial("tcp", address); err == nil {
+	if _, err := net.Dial("tcp", server.address); err == nil {
 		t.Error("it still listens")
 	}
 }
 
 // A request that does not come in time is given up.
 func TestGraceEnds(t *testing.T) {
-	address, stop := serve(t, 1)
-	half := dial(t, address)
+	server := serve(t, 1)
+	half := dial(t, server.address)
+	half.send(get(1))
+	half.expect(404, "error")
+	server.untilQuiet(1)
 	half.send("GET /entities/1 HT")
-	full := dial(t, address)
-	full.send(get(1))
-	if stop(200 * time.Millisecond) {
+	server.untilQuiet(0)
+	if server.stop(200 * time.Millisecond) {
 		t.Error("it says that it finished")
 	}
 }

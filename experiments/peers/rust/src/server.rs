@@ -1,0 +1,254 @@
+//! Connections: accepted by one thread, served by the pool, a connection at a time by a worker until it ends.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::http::{answer, Reply, Request};
+use crate::options::Options;
+use crate::pool::Pool;
+use crate::store::Store;
+
+/// Of a request's first byte its last one must have come.
+const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+/// In which a client must have taken its reply.
+const REPLY_WITHIN: Duration = Duration::from_secs(10);
+/// How long the connection may take that ends the accepting thread.
+const WAKE_WITHIN: Duration = Duration::from_millis(100);
+/// Out of descriptors: some connection will end.
+const RETRY_AFTER: Duration = Duration::from_millis(10);
+const READ_BYTES: usize = 4096;
+
+/// A server that runs until it is stopped.
+pub struct Server {
+    address: SocketAddr,
+    serving: Arc<Serving>,
+    pool: Arc<Pool<Arc<TcpStream>>>,
+}
+
+/// What the workers share.
+struct Serving {
+    store: Store,
+    idle: Duration,
+    state: Mutex<State>,
+}
+
+/// Guarded by `Serving::state`.
+#[derive(Default)]
+struct State {
+    stopping: bool,
+    /// The connection that ends the accepting thread. What had connected before it is accepted before it.
+    last: Option<SocketAddr>,
+    /// Connections that a worker waits on for a request, by descriptor.
+    quiet: HashMap<i32, Arc<TcpStream>>,
+}
+
+impl Server {
+    /// Starts the workers and the thread that accepts.
+    pub fn start(listener: TcpListener, options: &Options) -> Server {
+        let address = listener.local_addr().expect("a listener has an address");
+        let serving = Arc::new(Serving { store: Store::default(), idle: options.idle, state: Mutex::default() });
+        let workers_share = serving.clone();
+        let serve = move |connection: Arc<TcpStream>| {
+            // A connection that fails is its client's affair; it is closed.
+            let _ = workers_share.serve(&connection);
+        };
+        let pool = Arc::new(Pool::start(options.workers, options.queue_limit, serve));
+        let (accepting, accepted_by) = (serving.clone(), pool.clone());
+        let thread = thread::Builder::new().name("accept".into());
+        thread.spawn(move || accepting.accept(&listener, &accepted_by)).expect("the system gives a thread");
+        Server { address, serving, pool }
+    }
+
+    /// Takes no more connections, lets those that were accepted finish their request, and waits for that at most so
+    /// long. Says whether all was finished.
+    pub fn stop(self, grace: Duration) -> bool {
+        let until = Instant::now() + grace;
+        {
+            let mut state = self.serving.state.lock().unwrap();
+            state.stopping = true;
+            for connection in state.quiet.values() {
+                let _ = connection.shutdown(Shutdown::Read); // what has arrived is still read
+            }
+            let waker = TcpStream::connect_timeout(&self.address, WAKE_WITHIN);
+            state.last = waker.ok().and_then(|waker| waker.local_addr().ok());
+        }
+        self.pool.wait(until)
+    }
+}
+
+impl Serving {
+    /// Gives every connection to the pool until the last one, and then closes the pool.
+    fn accept(&self, listener: &TcpListener, pool: &Pool<Arc<TcpStream>>) {
+        loop {
+            match listener.accept() {
+                Ok((_, from)) if self.state.lock().unwrap().last == Some(from) => break,
+                Ok((connection, _)) => pool.execute(Arc::new(connection)),
+                Err(error) => {
+                    eprintln!("entity_server: no connection taken: {error}");
+                    thread::sleep(RETRY_AFTER);
+                }
+            }
+        }
+        pool.close();
+    }
+
+    /// Answers a connection's requests until it ends, or the server does.
+    fn serve(&self, connection: &Arc<TcpStream>) -> io::Result<()> {
+        connection.set_nodelay(true)?;
+        connection.set_read_timeout(Some(self.idle))?;
+        connection.set_write_timeout(Some(REPLY_WITHIN))?;
+        let mut bytes = Vec::with_capacity(READ_BYTES);
+        loop {
+            if bytes.is_empty() && !self.request_comes(connection, &mut bytes)? {
+                return Ok(());
+            }
+            let mut reply = match self.whole_request(connection, &mut bytes)? {
+                Some(request) => {
+                    let reply = answer(&self.store, &request);
+                    let length = request.length;
+                    bytes.drain(..length);
+                    reply
+                }
+                None => Reply::bad_request(),
+            };
+            reply.last |= self.state.lock().unwrap().stopping;
+            (&**connection).write_all(&reply.bytes())?;
+            if reply.last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for a request's first bytes. While it does, the connection is quiet. False: the connection has ended.
+    fn request_comes(&self, connection: &Arc<TcpStream>, bytes: &mut Vec<u8>) -> io::Result<bool> {
+        {
+            let mut state = self.state.lock().unwrap();
+            if state.stopping {
+                connection.shutdown(Shutdown::Read)?; // what has arrived is still read
+            }
+            state.quiet.insert(connection.as_raw_fd(), connection.clone());
+        }
+        let came = read_more(connection, bytes);
+        self.state.lock().unwrap().quiet.remove(&connection.as_raw_fd());
+        came
+    }
+
+    /// The first request of the bytes that have come and will come; none where it is not to be understood.
+    fn whole_request<'a>(&self, connection: &TcpStream, bytes: &'a mut Vec<u8>) -> io::Result<Option<Request<'a>>> {
+        let until = Instant::now() + REQUEST_WITHIN;
+        let mut waited = false;
+        while Request::parse(bytes) == Ok(None) {
+            waited = true;
+            let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            connection.set_read_timeout(Some(left))?;
+            if !read_more(connection, bytes)? {
+                return Ok(None);
+            }
+        }
+        if waited {
+            connection.set_read_timeout(Some(self.idle))?;
+        }
+        Ok(Request::parse(bytes).ok().flatten())
+    }
+}
+
+/// Reads what has come, once. False: the client sends no more.
+fn read_more(mut connection: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<bool> {
+    let held = bytes.len();
+    bytes.resize(held + READ_BYTES, 0);
+    let read = loop {
+        match connection.read(&mut bytes[held..]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {} // by the signal that stops the server
+            read => break read,
+        }
+    };
+    bytes.truncate(held + *read.as_ref().unwrap_or(&0));
+    read.map(|count| count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WITHIN: Duration = Duration::from_secs(10);
+    const PUT: &str =
+        "PUT /entities/7 HTTP/1.1\r\nContent-Length: 38\r\n\r\n{\"id\":7,\"description\":\"a\",\"value\":0.5}";
+
+    fn start(workers: usize) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Server::start(listener, &Options { workers, ..Options::default() })
+    }
+
+    fn dial(server: &Server) -> TcpStream {
+        let connection = TcpStream::connect(server.address).unwrap();
+        connection.set_read_timeout(Some(WITHIN)).unwrap();
+        connection
+    }
+
+    /// A connection whose request was answered; what it sends next is read at once.
+    fn answered(server: &Server) -> TcpStream {
+        let mut connection = dial(server);
+        connection.write_all(b"GET /entities/1 HTTP/1.1\r\n\r\n").unwrap();
+        assert!(read_more(&connection, &mut Vec::new()).unwrap());
+        connection
+    }
+
+    fn until_quiet(server: &Server, connections: usize) {
+        while server.serving.state.lock().unwrap().quiet.len() != connections {
+            thread::yield_now();
+        }
+    }
+
+    fn rest_of(mut connection: TcpStream) -> String {
+        let mut text = String::new();
+        connection.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// Requests that come together are answered in order, and the last one says so.
+    #[test]
+    fn requests_on_one_connection() {
+        let server = start(1);
+        let mut connection = dial(&server);
+        let close = "GET /entities/7 HTTP/1.1\r\nConnection: close\r\n\r\n";
+        connection.write_all(format!("{PUT}{PUT}{close}").as_bytes()).unwrap();
+        let said = rest_of(connection);
+        let order = ["\"created\":true", "\"created\":false", "Connection: close", "\"description\":\"a\""];
+        let places = order.map(|text| said.find(text).unwrap());
+        assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{said}");
+        assert!(server.stop(WITHIN));
+    }
+
+    /// The half request that a worker reads, and the one that waits for the worker, are answered; an idle one is closed.
+    #[test]
+    fn stopping_finishes_what_was_accepted() {
+        let server = start(2);
+        let (idle, mut half, mut queued) = (answered(&server), answered(&server), dial(&server));
+        queued.write_all(PUT.as_bytes()).unwrap();
+        until_quiet(&server, 2);
+        half.write_all(&PUT.as_bytes()[..50]).unwrap();
+        until_quiet(&server, 1);
+        let stopping = thread::spawn(move || server.stop(WITHIN));
+        assert_eq!(rest_of(idle), "");
+        half.write_all(&PUT.as_bytes()[50..]).unwrap();
+        assert!(rest_of(half).starts_with("HTTP/1.1 200 OK"));
+        assert!(rest_of(queued).starts_with("HTTP/1.1 200 OK"));
+        assert!(stopping.join().unwrap());
+    }
+
+    /// A request that does not come is given up when the time is over.
+    #[test]
+    fn a_grace_period_ends() {
+        let server = start(1);
+        let mut half = answered(&server);
+        until_quiet(&server, 1);
+        half.write_all(b"GET /ent").unwrap();
+        until_quiet(&server, 0);
+        assert!(!server.stop(Duration::from_millis(100)));
+    }
+}

@@ -1,0 +1,45 @@
+"""The peers' own tests, in their own languages, and their compilers' warnings."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from experiments.peers import BUILT, PEERS, SOURCES, Absent, server_command
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+
+COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "go": (("go", "vet", "./..."), ("go", "test", "-race", "./...")),
+    "rust": (("cargo", "test", "--locked", "--offline", "--target-dir", str(BUILT / "rust")),),
+}
+"""By language. Each exits with 0 where all is well. None reaches for the network: ``make peers`` has fetched all."""
+
+OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "RUSTFLAGS": "-D warnings"}
+
+
+def test_every_language_is_tested() -> None:
+    """No peer is without tests of its own."""
+    assert {peer.language for peer in PEERS.values()} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("language", COMMANDS)
+def test_its_own_tests_pass(language: str) -> None:
+    """They pass, without a warning of the compiler."""
+    for name in (name for name, peer in PEERS.items() if peer.language == language):
+        try:
+            server_command(name)
+        except Absent as absent:
+            if os.environ.get("INTEROP_REQUIRED"):
+                pytest.fail(str(absent))
+            pytest.skip(str(absent))
+    for command in COMMANDS[language]:
+        assert ended_well(command, SOURCES / language) == ""
+
+
+def ended_well(command: tuple[str, ...], folder: Path) -> str:
+    """What a command said where it failed."""
+    environment = os.environ | OFFLINE
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return f"{done.stdout}{done.stderr}" if done.returncode else ""
