@@ -78,12 +78,26 @@ _CARGO_BUILD = ("cargo", "build", "--quiet", "--release", "--locked", "--target-
 _SORT = "go/sort_server", "--mechanism"
 _SORT_CLIENT = "go/sort_client", "--mechanism"
 
+_CC = Need("a C compiler", ("cc", "--version"), "apt-get install gcc")
+_MAKE = Need("make", ("make", "--version"), "apt-get install make")
+
+
+def _echo(api: str, *library: Need) -> Peer:
+    """A socket API in C, which sends messages back."""
+    build = ("make", "--silent", f"OUT={BUILT / 'c'}", api)
+    return Peer("c", "echo", (_CC, _MAKE, *library), build, (f"c/{api}_server",), (f"c/{api}_client",))
+
+
 PEERS: Mapping[str, Peer] = MappingProxyType(
     {
         "go-sort-net-rpc": Peer("go", "sort", (_GO,), _GO_BUILD, (*_SORT, "net-rpc"), (*_SORT_CLIENT, "net-rpc")),
         "go-sort-grpc": Peer("go", "sort", (_GO,), _GO_BUILD, (*_SORT, "grpc"), (*_SORT_CLIENT, "grpc")),
         "go-entity": Peer("go", "entity", (_GO,), _GO_BUILD, ("go/entity_server",)),
         "rust-entity": Peer("rust", "entity", (_CARGO,), _CARGO_BUILD, ("rust/release/entity_server",)),
+        "c-berkeley": _echo("berkeley"),
+        "c-zeromq": _echo("zeromq", _header("zmq.h", "libzmq3-dev")),
+        "c-nanomsg": _echo("nanomsg", _header("nanomsg/nn.h", "libnanomsg-dev")),
+        "c-nng": _echo("nng", _header("nng/nng.h", "libnng-dev")),
     }
 )
 """Every peer by its name."""

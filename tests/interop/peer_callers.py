@@ -106,7 +106,15 @@ CALLER: dict[str, Callable[[Server, int], Caller]] = {
 }
 """By the peer's name. The others are called by their own client."""
 
-CLIENT_OPTIONS: dict[str, Sequence[str]] = {"go-sort-net-rpc": ("--algorithm", "quick")}
+_ECHO = ("--size", "5000", "--timeout-s", "1")
+
+CLIENT_OPTIONS: dict[str, Sequence[str]] = {
+    "go-sort-net-rpc": ("--algorithm", "quick"),
+    "c-berkeley": _ECHO,
+    "c-zeromq": _ECHO,
+    "c-nanomsg": _ECHO,
+    "c-nng": _ECHO,
+}
 """For the peers that are called by their own client, which checks every reply."""
 
 
@@ -183,5 +191,6 @@ def _load_of_client(name: str, server: Server) -> Iterator[None]:
             assert client.wait(WAIT_S) == 1, "the server's end ends the client"
             (line,) = client.stderr.read().splitlines()
             assert "not sorted" not in line
+            assert "not what was sent" not in line
         finally:
             client.kill()

@@ -1,6 +1,7 @@
 """The peers' own tests, in their own languages, and their compilers' warnings."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
 COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "go": (("go", "vet", "./..."), ("go", "test", "-race", "./...")),
+    "c": (("./test.sh", str(BUILT / "c")),),
     "rust": (("cargo", "test", "--locked", "--offline", "--target-dir", str(BUILT / "rust")),),
 }
 """By language. Each exits with 0 where all is well. None reaches for the network: ``make peers`` has fetched all."""
@@ -43,3 +45,15 @@ def ended_well(command: tuple[str, ...], folder: Path) -> str:
     environment = os.environ | OFFLINE
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return f"{done.stdout}{done.stderr}" if done.returncode else ""
+
+
+STEPS = ["create", "bind", "connect", "send", "receive", "close"]
+
+
+@pytest.mark.parametrize("api", ["berkeley", "zeromq", "nanomsg", "nng"])
+def test_every_step_can_be_counted(api: str) -> None:
+    """A socket API's file marks each step once, in the same order as the others, with an end and lines between."""
+    text = (SOURCES / "c" / "sockets" / f"{api}.c").read_text()
+    marked = re.findall(r"^ +/\* step: (\w+) \*/\n(.*?)^ +/\* end \*/$", text, re.MULTILINE | re.DOTALL)
+    assert [step for step, _ in marked] == STEPS
+    assert all(lines.strip() for _, lines in marked)
