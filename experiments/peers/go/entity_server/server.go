@@ -16,6 +16,9 @@ const (
 	requestBytesMax = 1 << 20
 	requestWithin   = 10 * time.Second // of a request's first byte its last one must have come
 	replyWithin     = 10 * time.Second // in which a client must have taken its reply
+
+	// lastChance is how long a connection without a request has, when stopping, to bring one that is on its way.
+	lastChance = 50 * time.Millisecond
 )
 
 // server is the pool: workers that take connections from a channel.
@@ -64,7 +67,7 @@ func (s *server) Stop(within context.Context) bool {
 	s.lock.Lock()
 	s.stopping = true
 	for connection := range s.quiet {
-		connection.CloseRead() // what has arrived is still read
+		connection.SetReadDeadline(time.Now().Add(lastChance))
 	}
 	s.lock.Unlock()
 	ended := make(chan struct{})
@@ -111,10 +114,11 @@ func (s *server) serve(connection *net.TCPConn) {
 // requestComes waits for a request's first byte. While it does, the connection is quiet.
 func (s *server) requestComes(connection *net.TCPConn, reader *bufio.Reader) bool {
 	s.lock.Lock()
+	patience := s.idle
 	if s.stopping {
-		connection.CloseRead() // what has arrived is still read
+		patience = lastChance
 	}
-	connection.SetReadDeadline(time.Now().Add(s.idle))
+	connection.SetReadDeadline(time.Now().Add(patience))
 	s.quiet[connection] = struct{}{}
 	s.lock.Unlock()
 	_, err := reader.Peek(1)

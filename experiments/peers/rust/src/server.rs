@@ -1,9 +1,8 @@
 //! Connections: accepted by one thread, served by the pool, a connection at a time by a worker until it ends.
 
-use std::collections::HashMap;
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +16,8 @@ use crate::store::Store;
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
 /// In which a client must have taken its reply.
 const REPLY_WITHIN: Duration = Duration::from_secs(10);
+/// How long a read waits before it looks whether the server is stopping: a read that waits cannot be told.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long the connection may take that ends the accepting thread.
 const WAKE_WITHIN: Duration = Duration::from_millis(100);
 /// Out of descriptors: some connection will end.
@@ -27,33 +28,26 @@ const READ_BYTES: usize = 4096;
 pub struct Server {
     address: SocketAddr,
     serving: Arc<Serving>,
-    pool: Arc<Pool<Arc<TcpStream>>>,
+    pool: Arc<Pool<TcpStream>>,
 }
 
-/// What the workers share.
+/// What the threads share.
 struct Serving {
     store: Store,
     idle: Duration,
-    state: Mutex<State>,
-}
-
-/// Guarded by `Serving::state`.
-#[derive(Default)]
-struct State {
-    stopping: bool,
+    stopping: AtomicBool,
     /// The connection that ends the accepting thread. What had connected before it is accepted before it.
-    last: Option<SocketAddr>,
-    /// Connections that a worker waits on for a request, by descriptor.
-    quiet: HashMap<i32, Arc<TcpStream>>,
+    last: Mutex<Option<SocketAddr>>,
 }
 
 impl Server {
     /// Starts the workers and the thread that accepts.
     pub fn start(listener: TcpListener, options: &Options) -> Server {
         let address = listener.local_addr().expect("a listener has an address");
-        let serving = Arc::new(Serving { store: Store::default(), idle: options.idle, state: Mutex::default() });
+        let (store, stopping, last) = (Store::default(), AtomicBool::new(false), Mutex::new(None));
+        let serving = Arc::new(Serving { store, idle: options.idle, stopping, last });
         let workers_share = serving.clone();
-        let serve = move |connection: Arc<TcpStream>| {
+        let serve = move |connection: TcpStream| {
             // A connection that fails is its client's affair; it is closed.
             let _ = workers_share.serve(&connection);
         };
@@ -68,14 +62,11 @@ impl Server {
     /// long. Says whether all was finished.
     pub fn stop(self, grace: Duration) -> bool {
         let until = Instant::now() + grace;
+        self.serving.stopping.store(true, Ordering::Relaxed);
         {
-            let mut state = self.serving.state.lock().unwrap();
-            state.stopping = true;
-            for connection in state.quiet.values() {
-                let _ = connection.shutdown(Shutdown::Read); // what has arrived is still read
-            }
+            let mut last = self.serving.last.lock().unwrap();
             let waker = TcpStream::connect_timeout(&self.address, WAKE_WITHIN);
-            state.last = waker.ok().and_then(|waker| waker.local_addr().ok());
+            *last = waker.ok().and_then(|waker| waker.local_addr().ok());
         }
         self.pool.wait(until)
     }
@@ -83,11 +74,11 @@ impl Server {
 
 impl Serving {
     /// Gives every connection to the pool until the last one, and then closes the pool.
-    fn accept(&self, listener: &TcpListener, pool: &Pool<Arc<TcpStream>>) {
+    fn accept(&self, listener: &TcpListener, pool: &Pool<TcpStream>) {
         loop {
             match listener.accept() {
-                Ok((_, from)) if self.state.lock().unwrap().last == Some(from) => break,
-                Ok((connection, _)) => pool.execute(Arc::new(connection)),
+                Ok((_, from)) if *self.last.lock().unwrap() == Some(from) => break,
+                Ok((connection, _)) => pool.execute(connection),
                 Err(error) => {
                     eprintln!("entity_server: no connection taken: {error}");
                     thread::sleep(RETRY_AFTER);
@@ -97,17 +88,21 @@ impl Serving {
         pool.close();
     }
 
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
     /// Answers a connection's requests until it ends, or the server does.
-    fn serve(&self, connection: &Arc<TcpStream>) -> io::Result<()> {
+    fn serve(&self, connection: &TcpStream) -> io::Result<()> {
         connection.set_nodelay(true)?;
-        connection.set_read_timeout(Some(self.idle))?;
+        connection.set_read_timeout(Some(LOOK_EVERY))?;
         connection.set_write_timeout(Some(REPLY_WITHIN))?;
         let mut bytes = Vec::with_capacity(READ_BYTES);
         loop {
             if bytes.is_empty() && !self.request_comes(connection, &mut bytes)? {
                 return Ok(());
             }
-            let mut reply = match self.whole_request(connection, &mut bytes)? {
+            let mut reply = match whole_request(connection, &mut bytes)? {
                 Some(request) => {
                     let reply = answer(&self.store, &request);
                     let length = request.length;
@@ -116,59 +111,62 @@ impl Serving {
                 }
                 None => Reply::bad_request(),
             };
-            reply.last |= self.state.lock().unwrap().stopping;
-            (&**connection).write_all(&reply.bytes())?;
+            reply.last |= self.is_stopping();
+            (&*connection).write_all(&reply.bytes())?;
             if reply.last {
                 return Ok(());
             }
         }
     }
 
-    /// Waits for a request's first bytes. While it does, the connection is quiet. False: the connection has ended.
-    fn request_comes(&self, connection: &Arc<TcpStream>, bytes: &mut Vec<u8>) -> io::Result<bool> {
-        {
-            let mut state = self.state.lock().unwrap();
-            if state.stopping {
-                connection.shutdown(Shutdown::Read)?; // what has arrived is still read
-            }
-            state.quiet.insert(connection.as_raw_fd(), connection.clone());
-        }
-        let came = read_more(connection, bytes);
-        self.state.lock().unwrap().quiet.remove(&connection.as_raw_fd());
-        came
-    }
-
-    /// The first request of the bytes that have come and will come; none where it is not to be understood.
-    fn whole_request<'a>(&self, connection: &TcpStream, bytes: &'a mut Vec<u8>) -> io::Result<Option<Request<'a>>> {
-        let until = Instant::now() + REQUEST_WITHIN;
-        let mut waited = false;
-        while Request::parse(bytes) == Ok(None) {
-            waited = true;
-            let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-            connection.set_read_timeout(Some(left))?;
-            if !read_more(connection, bytes)? {
-                return Ok(None);
+    /// Waits for a request's first bytes. False: the connection has ended, was idle for too long, or is to be closed.
+    fn request_comes(&self, connection: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<bool> {
+        let until = Instant::now() + self.idle;
+        loop {
+            match read_more(connection, bytes)? {
+                Read::Some => return Ok(true),
+                Read::End => return Ok(false),
+                Read::NothingYet if self.is_stopping() || Instant::now() >= until => return Ok(false),
+                Read::NothingYet => {}
             }
         }
-        if waited {
-            connection.set_read_timeout(Some(self.idle))?;
-        }
-        Ok(Request::parse(bytes).ok().flatten())
     }
 }
 
-/// Reads what has come, once. False: the client sends no more.
-fn read_more(mut connection: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<bool> {
+/// The first request of the bytes that have come and will come; none where it is not to be understood or not whole.
+fn whole_request<'a>(connection: &TcpStream, bytes: &'a mut Vec<u8>) -> io::Result<Option<Request<'a>>> {
+    let until = Instant::now() + REQUEST_WITHIN;
+    while Request::parse(bytes) == Ok(None) {
+        if read_more(connection, bytes)? == Read::End || Instant::now() >= until {
+            return Ok(None);
+        }
+    }
+    Ok(Request::parse(bytes).ok().flatten())
+}
+
+/// What a read gave.
+#[derive(PartialEq)]
+enum Read {
+    Some,
+    NothingYet,
+    /// The client sends no more.
+    End,
+}
+
+/// Reads what has come, once. Blocks for `LOOK_EVERY` at most.
+fn read_more(mut connection: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<Read> {
+    use io::ErrorKind::{Interrupted, WouldBlock};
     let held = bytes.len();
     bytes.resize(held + READ_BYTES, 0);
-    let read = loop {
-        match connection.read(&mut bytes[held..]) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {} // by the signal that stops the server
-            read => break read,
-        }
-    };
+    let read = io::Read::read(&mut connection, &mut bytes[held..]);
     bytes.truncate(held + *read.as_ref().unwrap_or(&0));
-    read.map(|count| count > 0)
+    match read {
+        Ok(0) => Ok(Read::End),
+        Ok(_) => Ok(Read::Some),
+        // By the signal that stops the server, and by no byte in time.
+        Err(error) if matches!(error.kind(), Interrupted | WouldBlock) => Ok(Read::NothingYet),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
@@ -190,23 +188,9 @@ mod tests {
         connection
     }
 
-    /// A connection whose request was answered; what it sends next is read at once.
-    fn answered(server: &Server) -> TcpStream {
-        let mut connection = dial(server);
-        connection.write_all(b"GET /entities/1 HTTP/1.1\r\n\r\n").unwrap();
-        assert!(read_more(&connection, &mut Vec::new()).unwrap());
-        connection
-    }
-
-    fn until_quiet(server: &Server, connections: usize) {
-        while server.serving.state.lock().unwrap().quiet.len() != connections {
-            thread::yield_now();
-        }
-    }
-
     fn rest_of(mut connection: TcpStream) -> String {
         let mut text = String::new();
-        connection.read_to_string(&mut text).unwrap();
+        io::Read::read_to_string(&mut connection, &mut text).unwrap();
         text
     }
 
@@ -228,11 +212,9 @@ mod tests {
     #[test]
     fn stopping_finishes_what_was_accepted() {
         let server = start(2);
-        let (idle, mut half, mut queued) = (answered(&server), answered(&server), dial(&server));
-        queued.write_all(PUT.as_bytes()).unwrap();
-        until_quiet(&server, 2);
+        let (idle, mut half, mut queued) = (dial(&server), dial(&server), dial(&server));
         half.write_all(&PUT.as_bytes()[..50]).unwrap();
-        until_quiet(&server, 1);
+        queued.write_all(PUT.as_bytes()).unwrap();
         let stopping = thread::spawn(move || server.stop(WITHIN));
         assert_eq!(rest_of(idle), "");
         half.write_all(&PUT.as_bytes()[50..]).unwrap();
@@ -245,10 +227,8 @@ mod tests {
     #[test]
     fn a_grace_period_ends() {
         let server = start(1);
-        let mut half = answered(&server);
-        until_quiet(&server, 1);
+        let mut half = dial(&server);
         half.write_all(b"GET /ent").unwrap();
-        until_quiet(&server, 0);
         assert!(!server.stop(Duration::from_millis(100)));
     }
 }
