@@ -81,6 +81,15 @@ _SORT_CLIENT = "go/sort_client", "--mechanism"
 _CC = Need("a C compiler", ("cc", "--version"), "apt-get install gcc")
 _MAKE = Need("make", ("make", "--version"), "apt-get install make")
 
+_GRPC_HOW = "apt-get install libgrpc++-dev protobuf-compiler-grpc g++ pkg-config"
+_GRPC = (
+    Need("a C++ compiler", ("c++", "--version"), _GRPC_HOW),
+    Need("protoc", ("protoc", "--version"), _GRPC_HOW),
+    Need("gRPC's plugin of protoc", ("sh", "-c", "command -v grpc_cpp_plugin"), _GRPC_HOW),
+    Need("gRPC for C++", ("pkg-config", "--exists", "grpc++", "protobuf"), _GRPC_HOW),
+)
+_CPP_BUILD = ("make", "--silent", "--jobs=2", f"OUT={BUILT / 'cpp'}")
+
 
 def _echo(api: str, *library: Need) -> Peer:
     """A socket API in C, which sends messages back."""
@@ -94,6 +103,9 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
         "go-sort-grpc": Peer("go", "sort", (_GO,), _GO_BUILD, (*_SORT, "grpc"), (*_SORT_CLIENT, "grpc")),
         "go-entity": Peer("go", "entity", (_GO,), _GO_BUILD, ("go/entity_server",)),
         "rust-entity": Peer("rust", "entity", (_CARGO,), _CARGO_BUILD, ("rust/release/entity_server",)),
+        "cpp-greeter": Peer(
+            "cpp", "greeter", (*_GRPC, _MAKE), _CPP_BUILD, ("cpp/greeter_server",), ("cpp/greeter_client",)
+        ),
         "c-berkeley": _echo("berkeley"),
         "c-zeromq": _echo("zeromq", _header("zmq.h", "libzmq3-dev")),
         "c-nanomsg": _echo("nanomsg", _header("nanomsg/nn.h", "libnanomsg-dev")),

@@ -8,13 +8,15 @@ import http.client
 import json
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 import grpc
 import psutil
 
+from experiments.helloworld.greeter_pb2 import HelloRequest
+from experiments.helloworld.greeter_pb2_grpc import GreeterStub
 from experiments.peers import client_command
 from experiments.v1.sort_pb2 import MergeSortRequest, QuickSortRequest
 from experiments.v1.sort_pb2_grpc import SortServiceStub
@@ -52,7 +54,9 @@ class EntityCaller:
             reply = self._connection.getresponse()
         except (ConnectionError, http.client.RemoteDisconnected) as error:
             raise Gone from error
-        return reply.status, json.loads(reply.read())
+        said = reply.read()
+        assert reply.headers["Content-Type"] == "application/json", said
+        return reply.status, json.loads(said)
 
     def call(self) -> None:
         """See ``Caller``."""
@@ -67,9 +71,15 @@ class EntityCaller:
 
 
 class GrpcCaller:
-    """Makes the calls of a service that has grpcio stubs."""
+    """Makes the calls of a service that has grpcio stubs. ``refusals``: how a stopping server refuses a call."""
 
-    def __init__(self, server: Server, calls: Callable[[grpc.Channel], Callable[[], None]]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        calls: Callable[[grpc.Channel], Callable[[], None]],
+        refusals: Collection[grpc.StatusCode] = (grpc.StatusCode.UNAVAILABLE,),
+    ) -> None:
+        self._refusals = refusals
         self._channel = grpc.insecure_channel(server.at)
         self._call = calls(self._channel)
 
@@ -78,7 +88,7 @@ class GrpcCaller:
         try:
             self._call()
         except grpc.RpcError as error:
-            if error.code() is grpc.StatusCode.UNAVAILABLE:
+            if error.code() in self._refusals:
                 raise Gone from error
             raise
 
@@ -99,8 +109,23 @@ def sorting(channel: grpc.Channel) -> Callable[[], None]:
     return call
 
 
+def greeting(channel: grpc.Channel) -> Callable[[], None]:
+    """The greeter's one method."""
+    stub = GreeterStub(channel)
+
+    def call() -> None:
+        assert stub.SayHello(HelloRequest(name="Zoë"), timeout=WAIT_S).message == "Hello Zoë"
+
+    return call
+
+
 CALLER: dict[str, Callable[[Server, int], Caller]] = {
     "go-sort-grpc": lambda server, _: GrpcCaller(server, sorting),
+    "cpp-greeter": lambda server, _: GrpcCaller(
+        server,
+        greeting,
+        (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED),  # the latter to calls that no handler has yet
+    ),
     "go-entity": EntityCaller,
     "rust-entity": EntityCaller,
 }
@@ -176,7 +201,7 @@ def _load_of_callers(connect: Callable[[Server, int], Caller], server: Server) -
         server.__exit__(None, None, None)  # which nothing else does where the test failed
         for thread in threads:
             thread.join()
-    assert not wrong
+    assert not wrong, wrong
 
 
 @contextmanager

@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "go": (("go", "vet", "./..."), ("go", "test", "-race", "./...")),
     "c": (("./test.sh", str(BUILT / "c")),),
+    "cpp": (("./test.sh", str(BUILT / "cpp")),),
     "rust": (("cargo", "test", "--locked", "--offline", "--target-dir", str(BUILT / "rust")),),
 }
 """By language. Each exits with 0 where all is well. None reaches for the network: ``make peers`` has fetched all."""
