@@ -31,6 +31,16 @@ stop() {
 
 lines() { grep -c "\"what\":\"$1\"" || true; }
 
+# What each library has beside the two patterns that are measured, and what a run of each prints.
+declare -A patterns=([berkeley]="" [zeromq]="pub-sub pipeline" [nanomsg]="pub-sub pipeline bus survey")
+patterns[nng]=${patterns[nanomsg]}
+declare -A wanted=(
+    [pub-sub]=$'subscriber 1 got: news\nsubscriber 2 got: news'
+    [pipeline]=$'worker got: task\nsink got: result'
+    [bus]=$'b got: from a\nc got: from a\nc got: from b\na got: from c'
+    [survey]=$'respondent 1 got: who is there?\nsurveyor got: one\nrespondent 2 got: who is there?\nsurveyor got: two'
+)
+
 for api in berkeley zeromq nanomsg nng; do
     [ -x "$folder/${api}_server" ] || continue
     tried=$((tried + 1))
@@ -59,6 +69,10 @@ for api in berkeley zeromq nanomsg nng; do
     "$folder/${api}_client" --address "$address" --pattern pair --one-way --size 1000 --count 2000 >/dev/null
     stop
     [ "$(lines message <<<"$report")" = 10 ] || fail "$api: one way, the receiver kept not 10 messages"
+    for pattern in ${patterns[$api]}; do
+        got=$("$folder/${api}_patterns" "$pattern") || fail "$api $pattern"
+        [ "$got" = "${wanted[$pattern]}" ] || fail "$api $pattern: $got"
+    done
     echo "$api: as it must be"
 done
 [ "$tried" -gt 0 ] || fail "nothing is built in $folder"
