@@ -144,9 +144,11 @@ def stamp(name: str) -> Path:
 
 
 def digest(folder: Path) -> str:
-    """What tells a folder's files from any others."""
+    """What tells a folder's sources from any others. What was built in ``build`` or ``target`` does not count."""
     made = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        if file.relative_to(folder).parts[0] in ("build", "target"):
+            continue
         content = file.read_bytes()
         made.update(f"{file.relative_to(folder)} {len(content)}\n".encode())
         made.update(content)

@@ -194,7 +194,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_change_is_noticed(tmp_path: Path) -> None:
-    """A file that changes, is renamed or is new changes a folder's digest."""
+    """A file that changes, is renamed or is new changes a folder's digest; one that was built there does not."""
     (tmp_path / "a").write_text("text")
     seen = [digest(tmp_path)]
     (tmp_path / "a").write_text("texts")
@@ -204,3 +204,6 @@ def test_a_change_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "c").touch()
     seen.append(digest(tmp_path))
     assert len(set(seen)) == 4
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "built").touch()
+    assert digest(tmp_path) == seen[-1]
