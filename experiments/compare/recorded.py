@@ -18,6 +18,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from clients.lifeline import tied
 from stock_service.rpc.process.command_line import Parser
 
 COLUMNS = 118
@@ -48,7 +49,7 @@ def in_terminal(command: Sequence[str]) -> tuple[str, int]:
     ours, its = pty.openpty()
     try:
         termios.tcsetwinsize(its, (40, COLUMNS))
-        process = subprocess.Popen(command, stdin=its, stdout=its, stderr=its)
+        process = subprocess.Popen(tied(command), stdin=its, stdout=its, stderr=its)
     finally:
         os.close(its)
     parts = []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stock_service.rpc.errors import Unavailable
-from stock_service.rpc.transports import Connection, load
+from stock_service.rpc.transports import TRANSPORTS, Connection, load
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
@@ -54,7 +54,7 @@ def test_list_prints_what_can_be_chosen() -> None:
     ended = run("stock_service", "list")
     assert ended.code == 0
     assert ended.stdout.splitlines() == [
-        "--transport  grpc sockets",
+        f"--transport  {' '.join(TRANSPORTS)}",
         "--executor   static-pool thread-pool thread-per-task",
         "--locking    mutex per-stock read-write two-level snapshot",
     ]
@@ -65,7 +65,8 @@ def test_help_without_a_transport_names_those_there_are(module: str) -> None:
     """It is shown with exit 0, where serving is refused."""
     ended = run(module, "serve", "--help")
     assert (ended.code, ended.stderr) == (0, "")
-    assert all(f"{part}" in ended.stdout for part in ("usage:", "--transport {grpc,sockets}", "what carries"))
+    transports = f"--transport {{{','.join(TRANSPORTS)}}}"
+    assert all(part in ended.stdout for part in ("usage:", transports, "what carries"))
     assert run(module, "serve").code == 2
 
 
