@@ -45,7 +45,7 @@ class Scale:
     """Whether to judge; otherwise it is enough that every client gave a reading."""
 
 
-MINUTES = Scale(turns=15, duration_s=0.6, warm_up_s=0.2)
+MINUTES = Scale(turns=13, duration_s=0.6, warm_up_s=0.2)
 OVERNIGHT = Scale(turns=201, duration_s=1.0, warm_up_s=0.3)
 SECONDS = Scale(turns=1, duration_s=0.4, warm_up_s=0.2, judged=False)
 
