@@ -167,7 +167,7 @@ def table(of: Outcome) -> Iterator[str]:
         numbers = (f"{_time(each):>10}" for each in (side.mean_us, side.p50_us, side.p99_us))
         mark = " †" if side.load_limited else ""
         yield f"{name:2}{''.join(numbers)}{_time(side.server_cpu_us):>13}   {side.server}{mark}"
-    yield f"Load: {of.load}. Times are for each request. The verdict is on the mean alone."
+    yield f"Load: {of.load}. Times are for each request. The verdict is on the ratio of means alone."
     if of.a.load_limited or of.b.load_limited:
         yield "† The load side was at its limit, or late: this is the time of client and server together."
     if of.a.lost_share > LOST_SAID or of.b.lost_share > LOST_SAID:

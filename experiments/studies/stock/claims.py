@@ -56,7 +56,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 def _claim(entry: Entry, parts: Parts) -> Claim:
     if entry.part not in parts:
-        return Claim(entry.text, "NOT TESTABLE", f"Not measured here: `python -m experiments run {entry.part}`.")
+        said = f"Not measured in this run; `python -m experiments run {entry.part}` tests it."
+        return Claim(entry.text, "NOT TESTABLE", said)
     return Claim(entry.text, *entry.finding(parts))
 
 

@@ -119,7 +119,8 @@ class Http:
             if head.verb != b"POST":
                 return _not_allowed(head, b"POST")
             if head.kind not in _PROTOBUF_KINDS and head.kind != JSON:
-                detail = f"content-type: got {head.kind.decode(errors='replace')}, allowed: application/protobuf"
+                given = head.kind.decode(errors="replace")
+                detail = f"content-type: got {given}, allowed: application/protobuf, application/json"
                 return _Refusal(415, FaultCode.INVALID_ARGUMENT, detail)
             return _Target(head.path, method, head.kind == JSON, {})
         verbs = []
