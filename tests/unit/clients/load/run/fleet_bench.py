@@ -59,6 +59,20 @@ def half(*factors: Iterable[object]) -> list[tuple[object, ...]]:
     return [tuple(each[at] for each, at in zip(levels, place, strict=True)) for place in places if sum(place) % 2 == 0]
 
 
+def pairs(*factors: Iterable[object]) -> list[tuple[object, ...]]:
+    """Few combinations of factors, in which every level of a factor stands beside every level of every other factor.
+
+    The first is taken again and again that has the most pairs of levels which none before it had.
+    """
+    rows = list(itertools.product(*factors))
+    of_row = {row: set(itertools.combinations(enumerate(row), 2)) for row in rows}
+    left, chosen = set().union(*of_row.values()), []
+    while left:
+        chosen.append(max(rows, key=lambda row: len(of_row[row] & left)))
+        left -= of_row[chosen[-1]]
+    return chosen
+
+
 @contextmanager
 def serving(transport: str, options: ServeOptions = REQUESTS, workers: int = 8) -> Iterator[Address]:
     """A stock service on a transport, in this process."""

@@ -22,7 +22,7 @@ from tests.unit.clients.load.run.fleet_bench import (
     assert_accounted,
     at_measuring,
     client_pids,
-    half,
+    pairs,
     plan_on,
     run_in_time,
     serving,
@@ -39,7 +39,7 @@ def _warmed() -> None:
 
 @pytest.mark.parametrize(
     ("transport", "client", "policy", "connections", "rate_hz"),
-    half(TRANSPORTS, CLIENT_KINDS, ("kept-alive", "per-request"), (1, 3), (None, 60.0)),
+    pairs(TRANSPORTS, CLIENT_KINDS, ("kept-alive", "per-request"), (1, 3), (None, 60.0)),
 )
 def test_a_run_counts_what_it_sent(
     transport: str, client: ClientKind, policy: ConnectionPolicy, connections: int, rate_hz: float | None

@@ -26,7 +26,7 @@ from tests.unit.clients.load.run.fleet_bench import (
     assert_accounted,
     at_measuring,
     client_pids,
-    half,
+    pairs,
     plan_on,
     serving,
 )
@@ -41,7 +41,7 @@ def _warmed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("transport", "client", "connections", "rate_hz"), half(TRANSPORTS, CLIENT_KINDS, (1, 4), (None, 300.0))
+    ("transport", "client", "connections", "rate_hz"), pairs(TRANSPORTS, CLIENT_KINDS, (1, 4), (None, 300.0))
 )
 def test_an_interrupt_keeps_what_was_measured(
     transport: str, client: ClientKind, connections: int, rate_hz: float | None
