@@ -73,7 +73,7 @@ def build_cpp(folder: Path) -> Path:
     run("protoc", f"-I{ROOT / 'protos'}", "--cpp_out=.", "--grpc_out=.", plugin, proto, cwd=folder)
     flags = run("pkg-config", "--cflags", "--libs", "grpc++", "protobuf", cwd=folder).split()
     sources = [str(HERE / "cpp_server" / "server.cpp"), *map(str, folder.glob("stock_service/v1/*.cc"))]
-    run("g++", "-std=c++17", "-O1", "-I.", *sources, *flags, "-o", "server", cwd=folder)
+    run("g++", "-std=c++17", "-O0", "-I.", *sources, *flags, "-o", "server", cwd=folder)
     return folder / "server"
 
 

@@ -11,7 +11,8 @@ import struct
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 
 import pytest
 
@@ -21,6 +22,7 @@ from experiments.selfcheck.clients import PAYLOAD
 from experiments.selfcheck.load import load_cores, null_server, stock_server
 from stock_service.rpc.transports import Address
 from stock_service.trading.service import LOOKUP
+from tests.unit.clients.load.run.fleet_bench import pairs
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 """The first run on a machine compiles Go's own library."""
@@ -58,14 +60,28 @@ def peer(built: Peers) -> Callable[[str], LoadProgram]:
     return find
 
 
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("connections", [1, 5])
-@pytest.mark.parametrize("name", SPEAKS)
-def test_a_closed_loop(name: str, connections: int, server: str, peer: Callable[[str], LoadProgram]) -> None:
+@pytest.fixture(scope="module")
+def serving() -> Iterator[Callable[[str, str], Address]]:
+    """Gives the address of a server by its name and its transport; each is started once for all tests."""
+    with ExitStack() as running:
+
+        @cache
+        def address(server: str, transport: str) -> Address:
+            return running.enter_context(SERVERS[server](transport))[1]
+
+        yield address
+
+
+@pytest.mark.parametrize(("name", "connections", "server"), pairs(SPEAKS, (1, 5), SERVERS))
+def test_a_closed_loop(
+    name: str,
+    connections: int,
+    server: str,
+    peer: Callable[[str], LoadProgram],
+    serving: Callable[[str, str], Address],
+) -> None:
     """Every request is answered by the stock service and by the null server, on one connection and on several."""
-    client = peer(name)
-    with SERVERS[server](SPEAKS[name]) as (_, address):
-        reading = client.load(ask(address, connections, duration_s=0.3, warm_up_s=0.1))
+    reading = peer(name).load(ask(serving(server, SPEAKS[name]), connections, duration_s=0.3, warm_up_s=0.1))
     assert reading.requests > connections
     assert reading.errors == 0
     assert (reading.times is None) == (name == "go")
@@ -127,17 +143,18 @@ def test_a_wrong_reply(name: str, reply: Callable[[int], bytes], peer: Callable[
 
 
 @pytest.mark.parametrize("name", ["go", "c"])
-def test_faults_are_errors(name: str, peer: Callable[[str], LoadProgram]) -> None:
+def test_faults_are_errors(
+    name: str, peer: Callable[[str], LoadProgram], serving: Callable[[str, str], Address]
+) -> None:
     """A reply with a code is counted as an error and is in no time: here, of a method that the server does not have."""
     client = peer(name)
     assert isinstance(client, GoClient | CClient)
-    wrong = LOOKUP + "Not"
-    with stock_server("sockets") as (_, (host, port)):
-        if name == "go":
-            options = ["-address", f"{host}:{port}", "-method", wrong, "-warm-up", "0s", "-duration", "50ms"]
-        else:
-            options = [host, str(port), wrong, "", "0", "1", "0", "0.05", "0"]
-        done = subprocess.run([client.program, *options], capture_output=True, text=True, check=False, timeout=30)
+    wrong, (host, port) = LOOKUP + "Not", serving("stock", "sockets")
+    if name == "go":
+        options = ["-address", f"{host}:{port}", "-method", wrong, "-warm-up", "0s", "-duration", "50ms"]
+    else:
+        options = [host, str(port), wrong, "", "0", "1", "0", "0.05", "0"]
+    done = subprocess.run([client.program, *options], capture_output=True, text=True, check=False, timeout=30)
     said = done.stdout + done.stderr
     assert '"requests":0' in said.replace(" ", "")
     assert '"errors":0' not in said.replace(" ", "")

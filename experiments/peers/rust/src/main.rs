@@ -11,6 +11,8 @@
 //! finished within `--grace-s`, exit 0, or 1 where that was too short. A second signal ends it at once with exit 1. A
 //! bad option, or a port that is taken: one line on standard error, exit 2.
 
+#![cfg_attr(test, deny(warnings))]
+
 mod http;
 mod options;
 mod pool;
@@ -19,7 +21,8 @@ mod store;
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
-use std::process::{exit, ExitCode};
+use std::panic;
+use std::process::{abort, exit, ExitCode};
 use std::thread;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -37,6 +40,11 @@ const USAGE_EXIT: u8 = 2;
 const BACKLOG: i32 = 4096;
 
 fn main() -> ExitCode {
+    let tell = panic::take_hook();
+    panic::set_hook(Box::new(move |fault| {
+        tell(fault);
+        abort() // a fault of the server ends it, and is not a worker less
+    }));
     let options = match Options::parse(std::env::args().skip(1)) {
         Ok(options) => options,
         Err(fault) => return refuse(&fault),
