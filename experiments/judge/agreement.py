@@ -127,7 +127,7 @@ def tau_squared(values: Sequence[float], variances: Sequence[float]) -> float:
 
 
 def _quantile(freedom: int) -> float:
-    return float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    return float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def differences(one: Sweep, other: Sweep) -> str:

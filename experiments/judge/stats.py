@@ -6,8 +6,9 @@ the logarithm of a ratio; its interval is Student's t on those. A difference mus
 Experiments", 1935, section 21), with Holm's correction over the family of tests that was declared before the data was
 seen (Holm 1979, "A simple sequentially rejective multiple test procedure").
 
-numpy and scipy compute what they have. A part of scipy is loaded when it is first named, a second or two for its
-statistics: so no module here imports one by name, and a command that judges nothing starts at once.
+numpy and scipy compute what they have. A part of scipy is loaded when it is first named: so no module here imports one
+by name, and a command that judges nothing starts at once. Quantiles are from ``scipy.special``, as ``scipy.stats``
+has them from there, and takes a second or two to load.
 """
 
 import math
@@ -161,7 +162,7 @@ def _share_beyond(n: int, *ends: float) -> float:
 def _quantiles(n: int, family: int, level: float) -> tuple[float, float, float]:
     """Student's t for n values: at the family's strictest step, at the level itself, and for the power."""
     strict, plain, power = (
-        float(scipy.stats.t.ppf(at, n - 1)) for at in (1 - level / family / 2, 1 - level / 2, POWER)
+        float(scipy.special.stdtrit(n - 1, at)) for at in (1 - level / family / 2, 1 - level / 2, POWER)
     )
     return strict, plain, power
 
@@ -174,4 +175,4 @@ def _half_width(deviation: float, n: int, confidence: float) -> float:
 @lru_cache(1024)
 def _students(n: int, confidence: float) -> float:
     """Student's t for n values, two-sided."""
-    return float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1))
+    return float(scipy.special.stdtrit(n - 1, (1 + confidence) / 2))

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from experiments.results import percentiles
+from experiments.results.percentiles import is_carried, of_values
 from stock_service.rpc.timeline import ABOUT, COLUMNS, FORMAT, NO_METHOD, STAMPS
 
 ALL = "all"
@@ -185,7 +185,6 @@ def _times(durations_ns: Nanoseconds) -> StageTimes:
     ascending = np.sort(durations_ns)
 
     def at(percent: float) -> float | None:
-        estimate = percentiles.of_values(ascending, percent, len(ascending))
-        return estimate.value / 1e3 if estimate.carried else None
+        return of_values(ascending, percent) / 1e3 if is_carried(percent, len(ascending)) else None
 
     return StageTimes(float(ascending.mean()) / 1e3, at(50), at(99))
