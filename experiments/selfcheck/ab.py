@@ -25,7 +25,7 @@ from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Verdict, judge
 from experiments.results.observed import ALL, Block
 from experiments.selfcheck.finding import Finding
-from experiments.selfcheck.load import LoadFailed, found, measured
+from experiments.selfcheck.load import NothingKept, found, measured
 
 INJECTED = 1.05
 """B's response ÷ A's."""
@@ -54,7 +54,7 @@ class Scale:
 
 MINUTES = Scale(triples=1, blocks=20, rounds=PAIRS_NEAR_1)
 OVERNIGHT = Scale(triples=30, blocks=20, rounds=PAIRS_NEAR_1)
-SECONDS = Scale(triples=1, blocks=2, rounds=3, judged=False)
+SECONDS = Scale(triples=1, blocks=1, rounds=3, judged=False)
 
 Measure = Callable[[Sweep, int], Block]
 """A block of a sweep, by its number. Blocks."""
@@ -82,7 +82,8 @@ class Triple:
 def check(overnight: bool = False, seconds: bool = False, measure: Measure = measured) -> list[Finding]:
     """Measures and judges. Blocks: minutes' version four minutes; raises KeyboardInterrupt."""
     scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
-    return found("A/A and A/B", "equal arms equal, a slowed one slower", lambda: _check(scale, measure))
+    must = "equal arms equal, a slowed one slower" if scale.judged else "ratios"
+    return found("A/A and A/B", must, lambda: _check(scale, measure), scale.judged)
 
 
 def _check(scale: Scale, measure: Measure) -> list[Finding]:
@@ -97,24 +98,26 @@ def _check(scale: Scale, measure: Measure) -> list[Finding]:
 
 
 def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
-    """One triple, measured and judged."""
+    """One triple, measured and judged. Raises NothingKept where a comparison has no value in any block."""
     of_a = replace(design(transport, 0.0, scale, seed), rounds=max(4, scale.rounds // 4))
     sweep = design(transport, (INJECTED - 1) * typical_us(of_a, measure(of_a, 1)), scale, seed)
     judgement = judge(sweep, [measure(sweep, number) for number in range(1, scale.blocks + 1)])
+    if missing := [name for name in (AA, AB) if name not in judgement.judged]:
+        raise NothingKept(f"{transport}: no block of {scale.blocks} has a value of {' and '.join(missing)}")
     return Triple(transport, judgement.judged[AA], judgement.judged[AB])
 
 
 def typical_us(sweep: Sweep, block: Block) -> float:
     """The first arm's response: the median of its slices' means, as the typical ratio leaves the machine's pauses out.
 
-    Raises LoadFailed where nothing was answered.
+    Raises NothingKept where nothing was answered in a slice that counts.
     """
     totals, counts, arm = (
         np.asarray(column) for column in (block.slices.sums_ns[ALL], block.slices.counts[ALL], block.slices.arm)
     )
     own = ratios.used(sweep.limits, block) & (arm == 0) & (counts > 0)
     if not own.any():
-        raise LoadFailed("A answered nothing in a block of its own")
+        raise NothingKept("A answered nothing in a block of its own")
     return float(np.median(totals[own] / counts[own])) / 1000
 
 

@@ -33,7 +33,7 @@ from experiments.selfcheck.queue_server import Options
 from experiments.selfcheck.theory import Mmc
 from stock_service.rpc.transports import Address
 
-REPLICATIONS, SECONDS_REPLICATIONS = 10, 3
+REPLICATIONS, SECONDS_REPLICATIONS = 10, 2
 
 CONNECTIONS = 64
 
@@ -162,7 +162,7 @@ def cell(measured: float, replications: list[float], theory: float) -> Cell:
     """
     logs = np.log(replications)
     error = float(np.std(logs, ddof=1)) / len(logs) ** 0.5
-    half = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * error
+    half = float(scipy.special.stdtrit(len(logs) - 1, (1 + CONFIDENCE) / 2)) * error
     middle = float(np.mean(logs))
     return Cell(measured, math.exp(middle - half), math.exp(middle + half), theory)
 

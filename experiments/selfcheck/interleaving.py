@@ -19,7 +19,7 @@ from experiments.judge import ratios
 from experiments.judge.stats import ratio_interval
 from experiments.results.observed import Block
 from experiments.selfcheck.finding import Finding
-from experiments.selfcheck.load import LoadFailed, found, measured
+from experiments.selfcheck.load import NothingKept, found, measured
 
 WITHIN = 0.05
 
@@ -63,7 +63,7 @@ _CONDITIONS = tuple(Condition(*length, among) for among in (False, True) for len
 
 MINUTES = Scale(5, _CONDITIONS)
 OVERNIGHT = Scale(60, (*_CONDITIONS, Condition(10.0, 1)))
-SECONDS = Scale(2, (Condition(0.02, 3), Condition(0.02, 2, among=True)), judged=False)
+SECONDS = Scale(1, (Condition(0.02, 3), Condition(0.02, 2, among=True)), judged=False)
 
 Measure = Callable[[Sweep, int], Block]
 """A block of a sweep, by its number. Blocks."""
@@ -72,7 +72,7 @@ Measure = Callable[[Sweep, int], Block]
 def check(overnight: bool = False, seconds: bool = False, measure: Measure = measured) -> list[Finding]:
     """Measures every condition. Blocks: minutes' version four minutes; raises KeyboardInterrupt."""
     scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
-    return found("interleaving", _must(scale), lambda: list(_check(scale, measure)))
+    return found("interleaving", _must(scale), lambda: list(_check(scale, measure)), scale.judged)
 
 
 def _check(scale: Scale, measure: Measure) -> Iterator[Finding]:
@@ -117,7 +117,7 @@ def _log_ratio(condition: Condition, turn: int, measure: Measure) -> float:
     sweep = design(condition, turn)
     value = ratios.typical(sweep, measure(sweep, turn), sweep.comparisons[0])
     if value is None or not math.isfinite(value):
-        raise LoadFailed(f"{condition.name}: no whole pair in a block")
+        raise NothingKept(f"{condition.name}: no whole pair in a block")
     return value
 
 

@@ -34,6 +34,10 @@ class LoadFailed(StockServiceError):
     """A load that ended in errors, or showed nothing: says which, in one line."""
 
 
+class NothingKept(LoadFailed):
+    """Slices of which none counts, or no pair: where other programs have the cores, all of a few may be late."""
+
+
 def server_cores() -> Cores:
     """The server's core; None where there is only one."""
     own = cores()
@@ -126,9 +130,14 @@ def null_server(transport: str) -> Iterator[tuple[Program, Address]]:
         yield server, server.ready()
 
 
-def found(name: str, must: str, look: Callable[[], list[Finding]]) -> list[Finding]:
-    """What a check finds; where its programs fail, that it did not pass, and why."""
+def found(name: str, must: str, look: Callable[[], list[Finding]], judged: bool = True) -> list[Finding]:
+    """What a check finds; where its programs fail, that it did not pass, and why.
+
+    Where readings are not judged, one of a machine that is too busy for it is no failure: its finding says so.
+    """
     try:
         return look()
+    except NothingKept as nothing:
+        return [Finding(name, str(nothing), must, not judged)]
     except (LoadFailed, ProgramFailed, Fault) as failed:
         return [Finding(name, str(failed), must, False)]

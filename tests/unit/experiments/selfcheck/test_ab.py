@@ -8,7 +8,7 @@ import pytest
 from experiments.design.arms import Arm
 from experiments.design.sweep import Sweep
 from experiments.judge.stats import Estimate
-from experiments.results.observed import Block
+from experiments.results.observed import ANSWERED_LATE, Block
 from experiments.selfcheck import ab
 from experiments.selfcheck.ab import MINUTES, Scale, Triple, check, design, half_width, of_each, of_many, triple
 from experiments.selfcheck.load import LoadFailed
@@ -81,6 +81,21 @@ def test_what_is_wrong_does_not_pass(
     assert len(found) == 4
     assert [each.name for each in found if not each.passed] == failed
     assert "1 of 1, grpc: A/A" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("seconds", "passed"), [(False, False), (True, True)])
+def test_a_machine_too_busy_for_a_pair_is_told_of(seconds: bool, passed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No slice of any block counts: this is no traceback; it fails the check where ratios are judged."""
+
+    def measure(sweep: Sweep, number: int) -> Block:
+        one = Machine().measure(sweep, number)
+        return with_slices(one, fate=[ANSWERED_LATE] * len(one.slices.fate)) if len(sweep.arms) == 3 else one
+
+    monkeypatch.setattr(ab, "MINUTES", replace(SCALE, blocks=2))
+    (finding,) = check(seconds=seconds, measure=measure)
+    assert finding.passed is passed
+    assert "sockets: no block of" in finding.shown
+    assert "has a value of A/A and A/B" in finding.shown
 
 
 def test_the_half_width_is_a_share_of_the_ratio() -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from experiments.design.slots import draw
 from experiments.design.sweep import SERVERS_MAX, Slices, Sweep
-from experiments.results.observed import Block
+from experiments.results.observed import ANSWERED_LATE, Block
 from experiments.selfcheck import interleaving
 from experiments.selfcheck.interleaving import MINUTES, OVERNIGHT, Condition, Scale, check, design, judged
-from tests.unit.experiments.judge.synthetic_blocks import block
+from tests.unit.experiments.judge.synthetic_blocks import block, with_slices
 
 
 @pytest.mark.parametrize("condition", OVERNIGHT.conditions, ids=lambda condition: condition.name)
@@ -57,6 +57,19 @@ def test_a_ratio_that_depends_on_how_it_is_measured_does_not_pass(
     found = check(measure=measure)
     assert len(found) == len(MINUTES.conditions) - 1
     assert [each.name.removeprefix("interleaving, ") for each in found if not each.passed] == failed
+
+
+@pytest.mark.parametrize(("seconds", "passed"), [(False, False), (True, True)])
+def test_a_machine_too_busy_for_a_pair_is_told_of(seconds: bool, passed: bool) -> None:
+    """No slice counts: the finding says so, and fails the check where ratios are judged."""
+
+    def measure(sweep: Sweep, number: int) -> Block:
+        one = machine()(sweep, number)
+        return with_slices(one, fate=[ANSWERED_LATE] * len(one.slices.fate))
+
+    (finding,) = check(seconds=seconds, measure=measure)
+    assert finding.passed is passed
+    assert finding.shown.endswith("no whole pair in a block")
 
 
 def test_conditions_are_compared_within_turns() -> None:
