@@ -50,15 +50,18 @@ def test_what_is_going_is_waited_for() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("folder", "last"), [("conformance", "1 passed, 1 error"), ("unit", "1 passed")])
-def test_servers_tests_are_checked_without_asking(tmp_path: Path, folder: str, last: str) -> None:
+def test_servers_tests_are_checked_without_asking(tmp_path: Path) -> None:
     """A test of ``conformance`` that passes and leaves a socket open is an error; elsewhere nobody looks."""
     root = Path(__file__).resolve().parent.parent
-    (tmp_path / "tests" / folder).mkdir(parents=True)
-    for name in ("pyproject.toml", "tests/conftest.py", "tests/leaks.py"):
-        shutil.copy(root / name, tmp_path / name)
     planted = "import socket\n\nkept = []\n\n\ndef test_a():\n    kept.append(socket.socket())\n"
-    (tmp_path / "tests" / folder / "test_planted.py").write_text(planted)
-    command = [sys.executable, "-m", "pytest", "-q", "-o", "testpaths=tests", "-p", "no:cacheprovider"]
+    for folder in ("conformance", "unit"):
+        (tmp_path / "tests" / folder).mkdir(parents=True)
+        (tmp_path / "tests" / folder / "test_planted.py").write_text(planted)
+    for name in ("tests/conftest.py", "tests/leaks.py"):
+        shutil.copy(root / name, tmp_path / name)
+    (tmp_path / "pytest.toml").write_text('[pytest]\naddopts = ["--import-mode=importlib"]\npythonpath = ["."]\n')
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:nbmake", "-p", "no:xdist"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines()[-1].startswith(f"{last} in")
+    *_, error, last = done.stdout.splitlines()
+    assert error.startswith("ERROR tests/conformance/test_planted.py::test_a - AssertionError: left behind")
+    assert last.startswith("2 passed, 1 error in")

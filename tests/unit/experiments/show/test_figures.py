@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import pytest
@@ -51,6 +52,7 @@ OPEN = [Arm(setting(transport="sockets", client="lean", rate_hz=float(rate))) fo
 NOISY = World(mean_us, block_noise=0.12, slice_noise=0.3)
 
 
+@cache
 def _points(number: int = 4) -> list[Point]:
     groups = (Group(tuple(ARMS[:4])), Group(tuple(ARMS[4:])))
     sweep = Sweep("study", "part", groups, (), 2, (6,))
