@@ -21,7 +21,7 @@ from stock_service.rpc.transports import load
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from tests.conformance.running import until
 from tests.end_to_end.process import ROOT, STARTS, Running, Server, run
-from tests.unit.clients.load.run.fleet_bench import half
+from tests.unit.clients.load.run.fleet_bench import half, pairs
 
 pytestmark = pytest.mark.slow
 
@@ -182,7 +182,9 @@ def test_the_price_updater_says_what_was_not_done(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    ("connection", "client", "loop"), half(("kept-alive", "per-request"), CLIENT_KINDS, ((), ("--rate-hz", "60")))
+    ("served", "connection", "client", "loop"),
+    pairs(TRANSPORTS, ("kept-alive", "per-request"), CLIENT_KINDS, ((), ("--rate-hz", "60"))),
+    indirect=["served"],
 )
 def test_the_load_client_runs_and_reports(
     served: Served, tmp_path: Path, connection: str, client: str, loop: tuple[str, ...]

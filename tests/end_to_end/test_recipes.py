@@ -45,8 +45,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs, with an executor, a locking strategy, a factor and a study more."""
     folder = tmp_path_factory.mktemp("project")
     for package in ("stock_service", "clients", "experiments"):
-        ignored = shutil.ignore_patterns("__pycache__", "recorded")
-        shutil.copytree(ROOT / package, folder / package, ignore=ignored)
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("recorded"))
     rpc, trading = folder / "stock_service" / "rpc", folder / "stock_service" / "trading"
     (rpc / "concurrency" / "single.py").write_text(recipe("single_thread"))
     executors = rpc / "concurrency" / "__init__.py"

@@ -23,7 +23,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs, with one file and one line more."""
     folder = tmp_path_factory.mktemp("project")
     for package in ("stock_service", "clients"):
-        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / package, folder / package)
     transports = folder / "stock_service" / "rpc" / "transports"
     shutil.copy(Path(__file__).with_name("lines_transport.py"), transports / "lines.py")
     table = transports / "__init__.py"

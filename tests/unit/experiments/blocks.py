@@ -134,9 +134,9 @@ def requests_of(arm: Arm) -> tuple[str, ...]:
 
 
 def _slices(sweep: Sweep, number: int, world: World, drift: Mapping[Arm, float], rng: random.Random) -> SliceColumns:
-    slots = tuple(order(sweep, f"{sweep.seed} {number}"))
+    arms, slots = sweep.arms, tuple(order(sweep, f"{sweep.seed} {number}"))
     fates = [*world.lost, *[KEPT] * (len(slots) - len(world.lost))]
-    types = dict.fromkeys(name for arm in sweep.arms for name in requests_of(arm))
+    types = dict.fromkeys(name for arm in arms for name in requests_of(arm))
     counts: dict[str, list[int]] = {name: [] for name in (*types, ALL)}
     sums: dict[str, list[int]] = {name: [] for name in (*types, ALL)}
     busy: list[int] = []
@@ -146,7 +146,7 @@ def _slices(sweep: Sweep, number: int, world: World, drift: Mapping[Arm, float],
         for each in dict.fromkeys((turn, each) for turn, each, _ in slots)
     }
     for turn, appearance, place in slots:
-        arm = sweep.arms[place]
+        arm = arms[place]
         times = np.exp(drift[arm] + shared[turn, appearance] + rng.gauss(0, world.slice_noise))
         times *= world.later(arm) if turn >= sweep.rounds // 2 else 1.0
         times *= 1.0 if place in paused else world.pauses(arm)
@@ -160,17 +160,17 @@ def _slices(sweep: Sweep, number: int, world: World, drift: Mapping[Arm, float],
         counts[ALL].append(sum(sent.values()))
         sums[ALL].append(sum(own.values()))
         busy.append(round(0.3 * sum(own.values())) if world.cpu_ns is None else world.cpu_ns * counts[ALL][-1])
-    arms = [place for _, _, place in slots]
+    places = [place for _, _, place in slots]
     return SliceColumns(
         round=[each for each, _, _ in slots],
         appearance=[each for _, each, _ in slots],
-        arm=arms,
+        arm=places,
         fate=fates,
         counted_ns=[COUNTED_NS] * len(slots),
         requests=counts[ALL],
         active_ns=[COUNTED_NS] * len(slots),
         server_cpu_ns=busy,
-        client_cpu_ns=[round(COUNTED_NS * world.client_share(sweep.arms[place])) for place in arms],
+        client_cpu_ns=[round(COUNTED_NS * world.client_share(arms[place])) for place in places],
         wire_bytes=[200 * count for count in counts[ALL]],
         counts=counts,
         sums_ns=sums,
