@@ -50,10 +50,11 @@ def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
     """The mean of independent values with Student's t interval. ValueError for none at all."""
     if not values:
         raise ValueError("no values to take a mean of")
-    mean, n = float(np.mean(values)), len(values)
+    seen, n = np.asarray(values, dtype=np.float64), len(values)
+    mean = float(seen.sum()) / n
     if n == 1:
         return Estimate(mean, -math.inf, math.inf, 1)
-    half = _half_width(float(np.std(values, ddof=1)), n, confidence)
+    half = _half_width(math.sqrt(float(np.square(seen - mean).sum()) / (n - 1)), n, confidence)
     return Estimate(mean, mean - half, mean + half, n)
 
 
