@@ -268,11 +268,12 @@ class Program:
         self._process.communicate()
 
     def _gone(self) -> bool:
-        try:
-            os.killpg(self._process.pid, 0)
-        except ProcessLookupError:
-            return True
-        return False
+        """A process that has ended may wait some seconds for the system's first one to take note: it is gone."""
+        for process in psutil.process_iter():
+            with suppress(psutil.NoSuchProcess, ProcessLookupError):
+                if os.getpgid(process.pid) == self._process.pid and process.status() != psutil.STATUS_ZOMBIE:
+                    return False
+        return True
 
 
 Start = Callable[..., Program]
