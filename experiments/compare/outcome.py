@@ -170,7 +170,7 @@ def table(of: Outcome) -> Iterator[str]:
     yield f"Load: {of.load}. Times are for each request. The verdict is on the ratio of means alone."
     if of.a.load_limited or of.b.load_limited:
         yield "† The load side was at its limit, or late: this is the time of client and server together."
-    if of.a.lost_share > LOST_SAID or of.b.lost_share > LOST_SAID:
+    if of.a.mean_us is not None and (of.a.lost_share > LOST_SAID or of.b.lost_share > LOST_SAID):
         yield f"Slices lost to long pauses: {percent(of.a.lost_share)} of A's, {percent(of.b.lost_share)} of B's."
     if of.left_out:
         yield f"{counted(len(of.left_out), 'block')} of {of.blocks} left out. {of.left_out[0]}"

@@ -189,10 +189,12 @@ def _mix_plan(level: Level) -> Mapping[str, object]:
 
 
 def _few_threads(levels: Levels, seen: Watched) -> str | None:
-    if levels["executor"] != "static-pool" or seen.threads is None:  # the others start threads as they need them
+    ours = str(levels["service"]).isidentifier()  # a command or an address is somebody else's server
+    if levels["executor"] != "static-pool" or seen.threads is None or not ours:  # other executors start them as needed
         return None
     declared = int(str(levels["workers"]))
-    return f"its server had {seen.threads} threads, declared: {declared} workers" if seen.threads < declared else None
+    few = seen.threads <= declared  # the main thread is one more
+    return f"threads of its server: {seen.threads}, declared: {declared} workers beside the main one" if few else None
 
 
 def _few_connections(levels: Levels, seen: Watched) -> str | None:

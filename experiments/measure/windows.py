@@ -73,6 +73,8 @@ class _Columns:
     parts: list[Mapping[str, Part]] = field(default_factory=list)
     """By request type; none in a window that failed."""
     windows: list[Window | None] = field(default_factory=list)
+    unrecorded: list[int] = field(default_factory=list)
+    """Requests begun and never written down."""
 
     def columns(self, requests: Sequence[str]) -> SliceColumns:
         """As a block keeps them."""
@@ -169,6 +171,7 @@ def _window(plan: LoadPlan, pid: int | None, columns: _Columns) -> None:
     parts = {} if result is None else result.parts
     columns.parts.append({name: Part(each.response, each.outcomes, each.errors) for name, each in parts.items()})
     columns.windows.append(None if result is None else _seen(plan, result))
+    columns.unrecorded.append(0 if result is None else result.began - result.recorded)
     columns.fate.append(FAILED if result is None else KEPT if _times(columns.parts[-1], ALL).count else SILENT)
     columns.requests.append(0 if result is None else result.recorded)
     columns.server_cpu_ns.append(0 if pid is None else process_cpu_ns(pid) - cpu_ns)
@@ -192,6 +195,7 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, columns: _Columns) -> 
     columns.parts.append({request: Part(reading.times, {}, errors)})
     sent_hz = (reading.requests + reading.errors) / plan.duration_s
     columns.windows.append(Window(None, sent_hz, reading.throughput_hz, 0, 0, None, plan.duration_s))
+    columns.unrecorded.append(0)
     columns.fate.append(KEPT if reading.requests else SILENT)
     columns.requests.append(reading.requests)
     columns.server_cpu_ns.append(0)
@@ -209,14 +213,25 @@ def _times(parts: Mapping[str, Part], request: str) -> Times:
 
 
 def _arm(place: int, columns: _Columns, robbed: Collection[int]) -> ArmSeen:
-    """One arm, of its windows in rounds that were not robbed of time."""
-    rows = enumerate(zip(columns.round, columns.arm, strict=True))
-    own = [number for number, (round_, each) in rows if each == place and round_ not in robbed]
-    seen = [columns.parts[number] for number in own if columns.parts[number]]
-    windows = [window for window in (columns.windows[number] for number in own) if window is not None]
+    """One arm, of its windows. Of those in rounds that were robbed of time, only the errors count."""
+    own = [number for number, each in enumerate(columns.arm) if each == place]
+    seen = [
+        _errors_alone(columns.parts[number]) if columns.round[number] in robbed else columns.parts[number]
+        for number in own
+        if columns.parts[number]
+    ]
+    spared = [columns.windows[number] for number in own if columns.round[number] not in robbed]
     names = dict.fromkeys(name for parts in seen for name in parts)
     answered = {name: _answered(seen, (name,)) for name in names}
-    return ArmSeen(answered | {ALL: _answered(seen, tuple(names))}, windows=windows)
+    return ArmSeen(
+        answered | {ALL: _answered(seen, tuple(names))},
+        unrecorded=sum(columns.unrecorded[number] for number in own),
+        windows=[window for window in spared if window is not None],
+    )
+
+
+def _errors_alone(parts: Mapping[str, Part]) -> Mapping[str, Part]:
+    return {name: Part(Times(), {}, part.errors) for name, part in parts.items()}
 
 
 def _answered(seen: Sequence[Mapping[str, Part]], requests: Sequence[str]) -> Answered:

@@ -149,7 +149,7 @@ static int receive(struct connection *c, int64_t from_ns, int64_t until_ns)
     int64_t done_ns = clock_ns();
     c->busy = 0;
     if (c->sent_ns >= from_ns && c->sent_ns < until_ns) {
-        if (c->reply[8] == 0 && whole > REPLY_HEAD)
+        if (c->reply[8] == 0)
             note(done_ns - c->sent_ns);
         else
             errors++;

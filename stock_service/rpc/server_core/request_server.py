@@ -211,7 +211,7 @@ class RequestServer(Generic[Request]):
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""
         self._look_after(connection, now_ns)
-        if self._draining:
+        if self._draining and connection.stream.state is not CLOSED:  # a late worker may ask for one that was closed
             self._read_last(connection, now_ns)
 
     def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:

@@ -202,6 +202,8 @@ class ServedStream(Generic[Request]):
         """After all that could be dispatched was: reads on, if there is room."""
         if self.state is PAUSED and not (self._waiting or self.unsent or self.in_flight >= self._pipeline_max):
             self.state = READING
+            if self._partial_ns:  # while nothing was read, the rest could not come
+                self._partial_ns = now_ns
         if self.unsent and not self._blocked_ns:
             self._blocked_ns = now_ns
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.design.arms import Arm, Comparison, Group
+from experiments.design.factors import FACTORS, Level, Watched
 from experiments.design.limits import LIMITS
 from experiments.design.setting import read
 from experiments.design.sweep import Sweep, Windows
@@ -105,7 +106,7 @@ def threaded(number: int) -> Block:
         (3, lambda: connected(4), lambda: connected(5), OF.comparisons[2]),
         (3, lambda: seen(plain(), UPDATED, updates=0), lambda: seen(plain(), UPDATED, updates=1), OF.comparisons[3]),
         (3, lambda: seen(plain(), UPDATED, updates=9, update_errors=9), plain, OF.comparisons[3]),
-        (3, lambda: threaded(3), lambda: threaded(4), POOLS),
+        (3, lambda: threaded(4), lambda: threaded(5), POOLS),
         (4, lambda: with_errors(11), lambda: with_errors(10), POOLS),
         (4, lambda: with_errors(11, "invalid_reply"), lambda: with_errors(0), POOLS),
         (6, lambda: with_think(1.03), lambda: with_think(1.01), POOLS),
@@ -132,6 +133,14 @@ def test_arms_may_differ_on_the_wire_where_a_factor_says_so() -> None:
     one = of_arm(plain(), "wire_bytes", SOCKETS, 0.5)
     assert refused(one, ratio()) == []
     assert refused(one) == [2]
+
+
+def test_the_threads_of_somebody_elses_server_are_its_own_affair() -> None:
+    """A command has no pool of ours, though the factor stands at its default."""
+    levels: dict[str, Level] = {"executor": "static-pool", "workers": 8}
+    seen = Watched(threads=1, connections=1, updates=0)
+    assert FACTORS["workers"].fault(levels | {"service": "./server --port 0"}, seen) is None
+    assert FACTORS["workers"].fault(levels | {"service": "stock"}, seen) is not None
 
 
 def test_connections_of_windows_are_not_counted_after_them() -> None:

@@ -286,3 +286,19 @@ def test_every_state_is_in_the_modules_table() -> None:
     known = {state.name for state in (READING, PAUSED, ENDING, BROKEN, CLOSED)}
     assert {row[3].strip() for row in rows} == known
     assert {name.strip() for row in rows for name in row[1].split(",")} - {"all of these"} == known - {"CLOSED"}
+
+
+def test_time_in_which_nothing_is_read_is_not_the_clients() -> None:
+    """The rest of a request could not come while the connection stood paused; from then on it must come in time."""
+    stream = ServedStream(request_decoder(FRAME_BYTES_MAX), objection, 1, 1)
+    assert stream.take(request(1) + request(2)[:5], 1) is None
+    assert len(stream.release()) == 1
+    stream.settle(1)
+    assert stream.state is PAUSED
+    late_ns = 1 + 10 * READ_NS
+    stream.replied(unsent=False)
+    assert stream.release() == []
+    stream.settle(late_ns)
+    assert stream.state is READING
+    assert stream.overdue(late_ns + READ_NS, IDLE_NS * 100, READ_NS) is Overdue.NOTHING
+    assert stream.overdue(late_ns + READ_NS + 1, IDLE_NS * 100, READ_NS) is Overdue.REQUEST
