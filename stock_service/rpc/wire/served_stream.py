@@ -85,6 +85,7 @@ class ServedStream(Generic[Request]):
         "_active_ns",
         "_blocked_ns",
         "_decoder",
+        "_held",
         "_last_words",
         "_objection",
         "_partial_ns",
@@ -121,6 +122,7 @@ class ServedStream(Generic[Request]):
         self._active_ns = now_ns  # when something last happened, to within a sweep
         self._partial_ns = 0  # since when a request is half there; 0: none is
         self._blocked_ns = 0  # since when the client takes no bytes; 0: it does
+        self._held = False  # whether the last look left it paused
 
     @property
     def in_flight(self) -> int:
@@ -202,8 +204,9 @@ class ServedStream(Generic[Request]):
         """After all that could be dispatched was: reads on, if there is room."""
         if self.state is PAUSED and not (self._waiting or self.unsent or self.in_flight >= self._pipeline_max):
             self.state = READING
-            if self._partial_ns:  # while nothing was read, the rest could not come
+            if self._held and self._partial_ns:  # while nothing was read, the rest could not come
                 self._partial_ns = now_ns
+        self._held = self.state is PAUSED
         if self.unsent and not self._blocked_ns:
             self._blocked_ns = now_ns
 

@@ -42,7 +42,7 @@ def test_a_row_says_what_was_seen() -> None:
     assert own["server_cpu_us"] == pytest.approx(40)
     assert own["wire_bytes"] == pytest.approx(200)
     assert own["client_cpu_share"] == pytest.approx(0.25)
-    assert (own["slices_kept"], own["slices_lost"], own["server_threads"], own["pinned"]) == (15, "", 10, 1)
+    assert (own["slices_kept"], own["slices_lost"], own["server_threads"], own["pinned"]) == (15, "", 20, 1)
 
 
 def test_n_over_x_is_of_all_requests() -> None:
