@@ -24,7 +24,12 @@ from stock_service.trading.catalog_file import load as load_catalog
 
 NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
     "c": {2: "bytes on the wire", 6: "think times", 7: "its processor time"},
-    "h2load": {2: "bytes on the wire", 4: "gRPC's status", 6: "think times", 7: "its processor time"},
+    "h2load": {
+        2: "bytes on the wire",
+        4: "gRPC's status (a fault counts as an answer), and lost connections",
+        6: "think times",
+        7: "its processor time",
+    },
 }
 """Of each load program: the gates that it gives nothing to, and what they lack."""
 

@@ -14,6 +14,7 @@ import msgspec
 from experiments.compare.load import NOT_RECORDED
 from experiments.compare.sweep import COMPARED, is_running
 from experiments.design.arms import Comparison
+from experiments.design.factors import OURS
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge import points
@@ -23,7 +24,6 @@ from experiments.judge.verdicts import Judgement
 from experiments.results.environment import Environment
 from experiments.results.files import write_at_once
 from experiments.results.observed import ALL
-from experiments.services import SERVICES, STOCK
 from experiments.show.numbers import NOTHING, counted, has_interval, number, percent, time_unit
 from experiments.show.sentences import ratio_sentence
 from stock_service.rpc.errors import UsageError
@@ -212,7 +212,7 @@ def _side(point: points.Point | None, of: Setting) -> Side:
 def _served(of: Setting) -> str:
     """The server: a command or address as it was given; else the words of its setting."""
     service = of.text("service")
-    return str(setting(**dict(of.of("server")))) if service in (STOCK, *SERVICES) else service
+    return str(setting(**dict(of.of("server")))) if service in OURS else service
 
 
 def _load(of: Setting) -> str:

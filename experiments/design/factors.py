@@ -1,7 +1,7 @@
 """Factors: what an experiment may vary, one line each in ``FACTORS``.
 
 A level is plain: a text, a number, a yes or no, or nothing. Each factor says what it changes: the options that a server
-is started with, or the fields of the load plan. A new factor is one value and one line in the table; it then is a
+is started with, or the fields of the load plan. A new factor is one value and one line in the table. It then is a
 column of the results, a word of ``compare``, and a part of every arm's name. Recordings made before it read as if it
 had stood at its default. Left out: which levels go together; servers and load plans refuse what they lack.
 """
@@ -12,6 +12,7 @@ from typing import Literal
 
 from clients.load.plan.load_plan import CHOICES, CLIENT_KINDS, CLIENTS_MAX, CONNECTION_POLICIES, CONNECTIONS_MAX
 from clients.load.plan.schedule import ARRIVALS
+from experiments.services import SERVICES, STOCK
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS, load
@@ -166,10 +167,13 @@ def _parse_served(text: str) -> Level:
     return text
 
 
+OURS = (STOCK, *SERVICES)
+"""The services of ours, by name."""
+
 SERVED = Kind(
     _parse_served,
-    "stock, echo, a command that prints ready HOST:PORT, or the HOST:PORT of a running server",
-    "stock|echo|COMMAND|HOST:PORT",
+    f"{', '.join(OURS)}, a command that prints ready HOST:PORT, or the HOST:PORT of a running server",
+    f"{'|'.join(OURS)}|COMMAND|HOST:PORT",
 )
 MIX = Kind(
     _parse_mix, "request types with weights, such as lookup or lookup=0.5,trade=0.5", "lookup|trade|update[=WEIGHT],..."
@@ -189,9 +193,8 @@ def _mix_plan(level: Level) -> Mapping[str, object]:
 
 
 def _few_threads(levels: Levels, seen: Watched) -> str | None:
-    ours = str(levels["service"]).isidentifier()  # a command or an address is somebody else's server
-    if levels["executor"] != "static-pool" or seen.threads is None or not ours:  # other executors start them as needed
-        return None
+    if levels["service"] not in OURS or levels["executor"] != "static-pool" or seen.threads is None:
+        return None  # somebody else's server has no pool of ours; other executors start threads as they need them
     declared = int(str(levels["workers"]))
     few = seen.threads <= declared  # the main thread is one more
     return f"threads of its server: {seen.threads}, declared: {declared} workers beside the main one" if few else None

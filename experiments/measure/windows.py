@@ -57,7 +57,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class _Columns:
+class Columns:
     """The block's columns, filled window by window."""
 
     round: list[int] = field(default_factory=list)
@@ -107,7 +107,7 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         calibration_us = calibrated_us()
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as running:
         servers = started(sweep, bench, Path(scratch), running)
-        columns, rounds = _Columns(), list[RoundSeen]()
+        columns, rounds = Columns(), list[RoundSeen]()
         for seen in _rounds(sweep, number, attempt, bench, servers, columns):
             rounds.append(seen)
             watch(len(rounds) / sweep.rounds)
@@ -121,7 +121,7 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         pinned=bench.server_cores is not None,
         calibration_us=calibration_us,
         slices=columns.columns([*requests, ALL]),
-        arms=[_arm(place, columns, robbed_rounds(sweep, rounds)) for place in range(len(sweep.arms))],
+        arms=[arm_seen(place, columns, robbed_rounds(sweep, rounds)) for place in range(len(sweep.arms))],
         servers=after,
         rounds=rounds,
         cores=len(cores()),
@@ -129,7 +129,7 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
 
 
 def _rounds(
-    sweep: Sweep, number: int, attempt: int, bench: Bench, servers: Servers, columns: _Columns
+    sweep: Sweep, number: int, attempt: int, bench: Bench, servers: Servers, columns: Columns
 ) -> Iterator[RoundSeen]:
     """Runs every window, and says after each round what was stolen meanwhile."""
     stocks = tuple(stock.name for stock in load_catalog(bench.catalog))
@@ -159,7 +159,7 @@ def _rounds(
     yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
 
 
-def _window(plan: LoadPlan, pid: int | None, columns: _Columns) -> None:
+def _window(plan: LoadPlan, pid: int | None, columns: Columns) -> None:
     """Runs one window with our own client, and fills its place in the columns."""
     cpu_ns, carried = 0 if pid is None else process_cpu_ns(pid), loopback_bytes()
     try:
@@ -179,7 +179,7 @@ def _window(plan: LoadPlan, pid: int | None, columns: _Columns) -> None:
     columns.wire_bytes.append(loopback_bytes() - carried)
 
 
-def _foreign_window(program: LoadProgram, plan: LoadPlan, columns: _Columns) -> None:
+def _foreign_window(program: LoadProgram, plan: LoadPlan, columns: Columns) -> None:
     """Runs one window with a program that is not our client, and fills its place in the columns.
 
     Processor time and bytes are as if they could not be read: they are of the warm-up too, whose requests such a
@@ -212,7 +212,7 @@ def _times(parts: Mapping[str, Part], request: str) -> Times:
     return merged
 
 
-def _arm(place: int, columns: _Columns, robbed: Collection[int]) -> ArmSeen:
+def arm_seen(place: int, columns: Columns, robbed: Collection[int]) -> ArmSeen:
     """One arm, of its windows. Of those in rounds that were robbed of time, only the errors count."""
     own = [number for number, each in enumerate(columns.arm) if each == place]
     seen = [

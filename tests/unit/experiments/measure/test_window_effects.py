@@ -5,7 +5,8 @@ import pytest
 
 from clients.load.record.times import Times
 from experiments.measure.fold import effective as of_slices
-from experiments.measure.windows import effective
+from experiments.measure.windows import Columns, Part, arm_seen, effective
+from experiments.results.observed import ALL
 
 
 def windows(scale: float) -> list[list[int]]:
@@ -37,3 +38,17 @@ def test_windows_that_differ_are_worth_less() -> None:
     assert effective(*merged(windows(0.0))) > 10_000
     assert effective(*merged(windows(0.3))) < 3_000
     assert effective(Times(), []) == 0
+
+
+def test_a_robbed_window_counts_for_its_errors_alone() -> None:
+    """Its times are left out, as a robbed slice's are; what was never written down is told of all."""
+    columns = Columns(arm=[0, 0], round=[0, 1], windows=[None, None], unrecorded=[1, 2])
+    for _ in range(2):
+        times = Times()
+        times.record(np.array([1000, 2000]))
+        columns.parts.append({"lookup": Part(times, {"OK": 2}, {"unavailable": 3})})
+    seen = arm_seen(0, columns, robbed=[1])
+    assert seen.unrecorded == 3
+    for name in ("lookup", ALL):
+        assert (seen.answered[name].times.count, seen.answered[name].errors) == (2, {"unavailable": 6})
+    assert arm_seen(0, columns, robbed=[0, 1]).answered["lookup"].times.count == 0
