@@ -1,7 +1,7 @@
 """What a test leaves behind: threads that still run, and file descriptors that are still open.
 
-A client or server that was told to stop may take a moment to be gone, so that a look back waits, with a bound. gRPC's
-own threads and descriptors are gone, too, once the last server and channel are.
+A client or server that was told to stop may take a moment to be gone. So a look back waits, with a bound. gRPC's own
+threads and descriptors are gone, too, once the last server and channel are.
 """
 
 import gc

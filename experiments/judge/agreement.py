@@ -1,16 +1,16 @@
 """Agreement: what several whole runs of one sweep, from different hours, say together of each headline comparison.
 
 Ratios move with the hour and the host by more than one run's interval says. So runs are taken as drawn from a
-distribution of their own: each run has a true ratio, and these vary with the deviation tau about a mean. By random
-effects: tau² after Paule and Mandel ("Consensus values and weighting factors", Journal of Research of the NBS 87,
-1982), the mean's interval after Hartung and Knapp ("On tests of the overall treatment effect in meta-analysis with
-normally distributed responses", Statistics in Medicine 20, 2001) and Sidik and Jonkman (2002), with Student's t of k −
-1 degrees of freedom. With Paule and Mandel's tau² their variance is the usual one, 1 ÷ the sum of weights, where tau²
-is over 0, and never taken as less where it is 0 (Röver, Knapp and Friede 2015). The prediction interval, which holds
-the true ratio of a further run with 95 %, is that of Higgins, Thompson and Spiegelhalter ("A re-evaluation of
-random-effects meta-analysis", Journal of the Royal Statistical Society A 172, 2009, section 3.2): Student's t of k − 2
-degrees of freedom, so from three runs on. It is approximate: where tau is no larger than the runs' own errors it holds
-some 90 % (simulated here, and by Partlett and Riley 2017). All on logarithms of ratios. Pure.
+distribution of their own: each run has a true ratio, and these vary with the deviation tau about a mean. tau² is after
+Paule and Mandel ("Consensus values and weighting factors", Journal of Research of the NBS 87, 1982). The mean's
+interval is after Hartung and Knapp ("On tests of the overall treatment effect in meta-analysis with normally
+distributed responses", Statistics in Medicine 20, 2001) and Sidik and Jonkman (2002). It uses Student's t of k − 1
+degrees of freedom. Where tau² is over 0, their variance is the usual one, 1 ÷ the sum of weights. Where tau² is 0, it
+is never taken as less (Röver, Knapp and Friede 2015). The prediction interval holds the true ratio of a further run
+with 95 %. It is that of Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal
+of the Royal Statistical Society A 172, 2009, section 3.2). It uses Student's t of k − 2 degrees of freedom, so from
+three runs on. It is approximate: where tau is no larger than the runs' own errors it holds some 90 % (simulated here,
+and by Partlett and Riley 2017). All on logarithms of ratios. Pure.
 """
 
 import math

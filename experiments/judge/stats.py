@@ -1,9 +1,9 @@
 """Statistics over blocks: intervals, tests, and how many blocks would decide. Pure.
 
 The unit is the block, not the request: requests of one block are not independent. A comparison has one value a block,
-the logarithm of a ratio; its interval is Student's t on those. A difference must also survive an exact sign-flip test
-(if the two arms were the same, each block's value would as likely have the other sign: Fisher, "The Design of
-Experiments", 1935, section 21), with Holm's correction over the family of tests that was declared before the data was
+the logarithm of a ratio; its interval is Student's t on those. A difference must also survive an exact sign-flip test:
+if the arms were the same, each block's value would as likely have the other sign. Its source is Fisher, "The Design of
+Experiments", 1935, section 21. Holm's correction goes over the family of tests, which is declared before the data is
 seen (Holm 1979, "A simple sequentially rejective multiple test procedure").
 
 numpy and scipy compute what they have. A part of scipy is loaded when it is first named: so no module here imports one

@@ -1,10 +1,10 @@
 """Verdicts: what a sweep's blocks say of each comparison, at a look that was declared beforehand.
 
-A ratio is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level; EQUIVALENT if it lies
-inside 0.95 to 1.05 and it is neither; INCONCLUSIVE otherwise, with the number of blocks that would decide. Growth
-with the clients has two verdicts, against 1 and against the number of clients. An interval's confidence is 1 − the
-look's level. A sweep that stands at no look has no verdicts: its numbers are shown, and how many blocks it has of how
-many. Pure.
+A ratio is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level. It is EQUIVALENT if it is
+neither and the interval lies inside 0.95 to 1.05. Otherwise it is INCONCLUSIVE, with the number of blocks that would
+decide. Growth with the clients has two verdicts, against 1 and against the number of clients. An interval's confidence
+is 1 − the look's level. A sweep that stands at no look has no verdicts: its numbers are shown, and how many blocks it
+has of how many. Pure.
 """
 
 import math
@@ -155,7 +155,7 @@ def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) 
 def contradict(one: Judged, other: Judged) -> bool:
     """Whether two runs say opposite things of a comparison.
 
-    One says FASTER and the other SLOWER (or GROWS and FALLS, and so on); or one says that the difference is under 5 %,
+    One says FASTER and the other SLOWER (or GROWS and FALLS, and so on). Or one says that the difference is under 5 %,
     and the other's interval lies wholly outside 0.95 to 1.05.
     """
     return any(

@@ -1,7 +1,7 @@
 """Percentiles of one run, and which of them a run carries.
 
-A percentile with fewer than 10 independent values beyond it is not carried: it would be the place of a handful of
-moments in one run, and must not be reported. Requests of one run are not independent: slow ones come together. How many
+A percentile with fewer than 10 independent values beyond it is not carried, and must not be reported. It would be the
+place of a handful of moments in one run. Requests of one run are not independent: slow ones come together. How many
 ``effective`` ones they are worth is for ``clients.load.record.dependence`` to say. How runs differ is for ``judge``,
 over blocks.
 

@@ -14,8 +14,8 @@ are over all requests, so that the stages' means can be stacked and reach the me
 
 ``reply`` and with it ``total`` may end after the client has its reply; up to ``service``, all lies before.
 
-A request is in violation if a stamp is missing, if two come in the wrong order, or if the stages do not sum to the
-total within ``SUM_NS``: then something was measured that is not this request, or not measured that is.
+A request is in violation if a stamp is missing or two come in the wrong order. It is so too if the stages do not sum to
+the total within ``SUM_NS``. Then too much was measured, or too little.
 
 Percentiles are those of ``percentiles``; one with fewer than 10 requests beyond it is None. That requests depend on
 one another is not taken into account: these figures describe a run, and compare nothing.

@@ -1,11 +1,11 @@
 """Clients: the load client reads what clients that are none of ours read of the same server.
 
-h2load and ghz on gRPC, the C and the Go client on sockets (``measure/load_programs.py``), and our own lean client take
-turns on one stock server in windows of a second, in reversed order every other time, at one connection and at 64, in a
-closed loop. Ours must read what the C programs read (h2load is one): the median within 5 % and 10 µs, the 99th
-percentile within 20 %, either way. What is compared is the median over the turns of the ratio within a turn, as the
-machine's own speed changes from one turn to the next. ghz and the Go client are shown beside: at 64 connections their
-own work is in what they read.
+Our own lean client and others take turns on one stock server. On gRPC the others are h2load and ghz, on sockets a C and
+a Go client (``measure/load_programs.py``). A turn is a window of a second in a closed loop, at one connection and at
+sixty-four. The order is reversed every other time. Ours must read what the C programs read (h2load is one): the median
+within 5 % and 10 µs, the 99th percentile within 20 %, either way. What is compared is the median over the turns of the
+ratio within a turn: the machine's own speed changes from one turn to the next. The figures of ghz and the Go client are
+shown beside. At 64 connections their own work is in what they read.
 """
 
 from collections.abc import Callable, Mapping

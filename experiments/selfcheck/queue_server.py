@@ -2,16 +2,16 @@
 
     python -m experiments.selfcheck.queue_server --servers 4 --mean-s 0.002 --seed 1 --log FILE
 
-It speaks the sockets protocol, from one thread. No handler runs: a request departs at ``max(arrival, earliest free
-server) + S_k``, computed when it is read, and its reply is sent when the clock gets there; so nothing depends on how
+It speaks the sockets protocol, from one thread. No handler runs. A request departs at ``max(arrival, earliest free
+server) + S_k``, computed when it is read. Its reply is sent when the clock gets there. So nothing depends on how
 exactly a system sleeps. ``S_k`` is the k-th of ``service_times_ns``; arrival is when the request's bytes were read.
 
-With ``--queues`` there are several such stations side by side, and a seeded coin sends each request to one of them:
-parts of a Poisson process are independent Poisson processes, so that one run sees as many independent queues.
+With ``--queues`` there are several such stations side by side, and a seeded coin sends each request to one of them.
+Parts of a Poisson process are independent Poisson processes, so one run sees as many independent queues.
 
 The log is written at the end: six numbers for every request in order of arrival, see ``Log``. With ``--spin`` the
-thread never sleeps, for a core of its own; otherwise it sleeps until shortly before a departure, and with
-``--real-time`` no other program keeps it from its core when it wakes (``clients/load/run/priority.py``).
+thread never sleeps, for a core of its own. Otherwise it sleeps until shortly before a departure. With ``--real-time``
+no other program keeps it from its core when it wakes (``clients/load/run/priority.py``).
 
 Stalls are not its own. Whoever checks them stops the process from outside (SIGSTOP), as a pause of a whole machine
 does. It needs no word from the server, and so can be done to any.

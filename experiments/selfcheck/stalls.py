@@ -6,8 +6,8 @@ Requests are due at a constant rate, for which the server needs under 2 % of its
 or waits for the rest of a stall: for the 2 % that are due in one, uniform from 0 to 200 ms. Over whole periods p99 is
 then 100 ms, p99.5 150 ms and p99.9 190 ms (``theory.stalled_quantile_s``), wherever in the window the stalls fall.
 
-A closed loop with one connection has one request under way in each stall, and so reads the p99 of a server that never
-stops: that error is shown beside it.
+A closed loop with one connection has one request under way in each stall. So it reads the p99 of a server that never
+stops. That error is shown beside it.
 """
 
 import os

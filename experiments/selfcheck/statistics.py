@@ -2,8 +2,8 @@
 
 Their noise is that of the project's own recordings, resampled (``noise.py``), in six families. Every experiment is a
 sweep with an A/A pair and four headline comparisons: two of equal arms, and two that differ by 3 % and by 20 %. It goes
-the way of a measured one: pairs, of which robbed rounds lose some; the trimmed mean of each block; blocks that a gate
-drops; then the judging code itself, intervals, sign-flip test, Holm and the A/A gate, at the looks of a sweep.
+the way of a measured one. Robbed rounds lose pairs, each block has its trimmed mean, and a gate drops blocks. Then
+comes the judging code itself, at the looks of a sweep: intervals, sign-flip test, Holm, the A/A gate.
 
 Where noise is not the same in both arms the typical ratio is not the injected one; the truth then is the mean of all
 the family's block values. The bounds of coverage are wider than chance needs: 10,000 intervals a family are good to

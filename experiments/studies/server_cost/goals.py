@@ -1,7 +1,7 @@
 """The goals of ``server_cost``, each held against what was measured. Pure: from judgements to plain values.
 
-A goal is met, or missed, where the whole interval says so; where the interval reaches past the goal, it is open, and
-it is said on which side the value is. Nothing is said of a goal that a gate refuses, or before a declared look.
+A goal is met, or missed, where the whole interval says so. Where the interval reaches past the goal, it is open, and
+the text says on which side the value is. Nothing is said of a goal that a gate refuses, or before a declared look.
 """
 
 import math

@@ -5,9 +5,9 @@ thread that ran a request sends its reply itself. Replies to pipelined requests 
 ready; with a ``pipeline_max`` of 1, in the order of their requests.
 
 Who may touch what: only the reading thread accepts, reads, registers and closes, so that no descriptor can be closed,
-and its number reused, under another thread's hands. A worker only sends, under the connection's lock; where more is to
-be done (the client does not take its replies, or a connection can now be read on or closed) it asks the reading thread.
-What is to be done is decided in ``wire/served_stream.py``.
+and its number reused, under another thread's hands. A worker only sends, under the connection's lock. It asks the
+reading thread where more is to be done: the client does not take its replies, or the connection can now be read on or
+closed. What is to be done is decided in ``wire/served_stream.py``.
 """
 
 import errno

@@ -11,8 +11,9 @@
 | TRAILER | a field | TRAILER |
 | TRAILER | an empty line | HEAD, and a message |
 
-What two readers could take for two different messages is refused: a length and a coding, two lengths, a folded field, a
-character in a field's name that none has, a bare CR or LF. A head that was met before is not parsed again.
+Two readers must not take the same bytes for different messages. So these are refused: a length and a coding, two
+lengths, a folded field, a wrong character in a field's name, a bare CR or LF. A head that was met before is not parsed
+again.
 
 Left out: upgrades, codings other than ``chunked``, and bodies that end with the connection.
 """

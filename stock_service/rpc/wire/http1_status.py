@@ -1,7 +1,7 @@
 """HTTP's statuses and our faults, both ways, and the bytes of requests and responses that carry them. No I/O.
 
-A response that is a fault names its code in the field ``Fault``, since some faults share a status: UNIMPLEMENTED, where
-no method has the path, and NOT_FOUND are both 404. A client goes by the name, and by the status where there is none.
+A response that is a fault names its code in the field ``Fault``, since some faults share a status. UNIMPLEMENTED (no
+method has the path) and NOT_FOUND are both 404. A client goes by the name, and by the status where there is none.
 """
 
 from stock_service.rpc.errors import (

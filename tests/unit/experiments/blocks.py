@@ -1,7 +1,7 @@
 """Blocks as a sweep would observe them, made from known means: for tests of what is concluded, said and drawn.
 
-``World`` says what is true of the arms; ``blocks`` draws a sweep's slices, and fills each with requests whose mean is
-that truth times lognormal noise of its block and of its slice. The same seed gives the same blocks.
+``World`` says what is true of the arms. ``blocks`` draws a sweep's slices, and fills each with requests. Their mean is
+that truth times lognormal noise of the block and of the slice. The same seed gives the same blocks.
 """
 
 import random

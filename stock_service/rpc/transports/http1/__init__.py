@@ -4,9 +4,10 @@ Serves ``POST /package.Service/Method`` with a message in protobuf (``applicatio
 JSON (``application/json``), and the routes of methods that have one, in JSON. Replies come in their requests' order: of
 pipelined requests one at a time is under way. A client says how long it waits in ``Timeout-Ms``.
 
-Limits, besides the executor's: ``connections_max`` (one more is told 429 and closed), ``frame_bytes_max`` for a body
-(413), 8 KiB for a head (431), ``read_s`` for a request to be whole (408), ``idle_s``. After each of these the
-connection is closed. Left out: TLS, compression, ranges, and any request that is not a call of a method.
+Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
+``read_s`` for a request to be whole (408), ``idle_s``. After each of these the connection is closed. A client that
+still sends may then see a reset instead of the status. Left out: TLS, compression, ranges, and any request that is not
+a call of a method.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """JSON-RPC as the lean client speaks it, and as a server that does nothing: one connection's bytes, without I/O.
 
-A message is sent as an object where protobuf's pool knows the method's types, which it does once their generated module
-is imported; else, or where JSON cannot say it, as text in base64. What is given up is not told to the server.
+A message is sent as an object where protobuf's pool knows the method's types: once their generated module is imported.
+Else, or where JSON cannot say it, it is sent as text in base64. What is given up is not told to the server.
 """
 
 import re

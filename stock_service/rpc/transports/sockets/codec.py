@@ -1,8 +1,8 @@
 """The sockets transport as the lean client speaks it: one connection's bytes, without I/O. See ``codec.Codec``.
 
-A request is encoded once, before the run, but for its call number; a read that holds one whole reply, which is nearly
-every one, is taken apart without the decoder. What is given up is not told to the server: the request carries its
-timeout. A fault of the connection is that of every call under way on it.
+A request is encoded once, before the run, but for its call number. Nearly every read holds one whole reply, which is
+taken apart without the decoder. What is given up is not told to the server: the request carries its timeout. A fault of
+the connection is that of every call under way on it.
 """
 
 from struct import Struct
