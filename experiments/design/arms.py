@@ -5,7 +5,7 @@ asks for the ratio of two arms of one group; it names the factors in which they 
 anything else: so no effect can be ascribed to one factor while two differ. Two copies of one server make an A/A pair.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -108,6 +108,23 @@ def twins(setting: Setting, family: str) -> tuple[Comparison, Arm, Arm]:
     first, again = Arm(setting), Arm(setting, 1)
     comparison = Comparison(f"same {setting}", f"A/A: {setting}", again, first, (), "same", family=family)
     return comparison, first, again
+
+
+def heaviest_again(arms: Iterable[Arm], comparisons: Iterable[Comparison]) -> tuple[Arm, ...]:
+    """The largest load of each A/A pair's first server, for its second: an executor keeps the threads that it started.
+
+    A gRPC server that has had five clients has five threads, and answers one client up to 2 % later for it. None for a
+    pair whose own load is its first server's largest.
+    """
+    found: list[Arm] = []
+    carried = tuple(arms)
+    for each in comparisons:
+        if each.kind == "same":
+            loads = (arm for arm in carried if arm.server == each.below.server)
+            most = max(loads, key=lambda arm: arm.connections, default=each.below)
+            if most.connections > each.below.connections:
+                found.append(Arm(most.setting, each.above.copy))
+    return tuple(found)
 
 
 def by_name(comparisons: tuple[Comparison, ...]) -> Mapping[str, Comparison]:

@@ -4,7 +4,7 @@ The main part has the five figures of the original and its four questions. gRPC 
 ``ThreadPoolExecutor``; sockets on the static pool. Question 1 is asked twice: of the servers as started, and with the
 static pool on both, where the transport alone differs. Arms with a headline comparison, or an A/A pair, stand in every
 round; the inner points of the figures in every third, as no verdict is asked of them. An A/A pair of each transport
-stands beside Lookup with one client.
+stands beside Lookup with one client. Both servers of a pair also carry the largest load that the first one has.
 
 A figure's clients are processes with one connection each. The catalog's limits are so far off that no trade is refused.
 """
@@ -12,7 +12,7 @@ A figure's clients are processes with one connection each. The catalog's limits 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.arms import Arm, Comparison, Group, heaviest_again, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.studies.study import Scale
@@ -331,8 +331,9 @@ def _slices(
     """A part in slices. With comparisons it has A/A pairs, and what figures alone show stands in every third round."""
     if not any(each.kind == "same" for each in comparisons):
         groups, comparisons = _with_same(groups, comparisons, SAME_TIMES)
-    taken = {arm for group in groups for arm in group.arms}
-    groups = [*groups, *_groups([arm for arm in dict.fromkeys(inner) if arm not in taken], INNER_EVERY)]
+    taken = tuple(arm for group in groups for arm in group.arms)
+    again = heaviest_again((*taken, *inner), comparisons)
+    groups = [*groups, *_groups([arm for arm in dict.fromkeys((*inner, *again)) if arm not in taken], INNER_EVERY)]
     turns = Slices(block_s=scale.block_s)
     return Sweep("stock", part, tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
 
@@ -342,5 +343,7 @@ def _windows(
 ) -> Sweep:
     """A part in windows by turns: five rounds a block where slices take fifteen."""
     groups, comparisons = _with_same(groups, comparisons, 1)
+    again = heaviest_again((arm for group in groups for arm in group.arms), comparisons)
+    groups = [*groups, *_groups(again, INNER_EVERY)]
     rounds = max(1, scale.rounds // 3)
     return Sweep("stock", part, tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, windows)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from experiments.design.arms import ServerKey
 from experiments.design.sweep import PAIRS, PAIRS_NEAR_1, Slices, Sweep
 from experiments.studies import PARTS
 
@@ -18,6 +19,17 @@ def test_every_transport_that_is_compared_has_an_equal_pair(sweep: Sweep) -> Non
     same = {each.above.setting["transport"] for each in sweep.comparisons if each.kind == "same"}
     compared = {arm.setting["transport"] for each in sweep.comparisons for arm in (each.above, each.below)}
     assert same == compared
+
+
+@pytest.mark.parametrize("sweep", SWEEPS)
+def test_both_servers_of_an_equal_pair_carry_the_largest_load(sweep: Sweep) -> None:
+    """So that both have started as many threads, and hold as many connections."""
+    most: dict[ServerKey, int] = {}
+    for arm in sweep.arms:
+        most[arm.server] = max(arm.connections, most.get(arm.server, 0))
+    for each in sweep.comparisons:
+        if each.kind == "same":
+            assert most[each.above.server] == most[each.below.server]
 
 
 @pytest.mark.parametrize("sweep", SWEEPS)
