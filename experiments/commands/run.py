@@ -17,6 +17,7 @@ from experiments.judge.verdicts import Judgement
 from experiments.measure import alone, cold
 from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.progress import Progress
+from experiments.peers import is_built, why_absent
 from experiments.results.observed import Block
 from experiments.show import report
 from experiments.show.content import Content
@@ -59,7 +60,7 @@ def add_options(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Measures, draws, reports; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
     study, part = PARTS[options.name]
-    scale = _scale(study, options)
+    scale = replace(_scale(study, options), peers=_built(part))
     folder = options.out or _new(RESULTS / f"{options.name}-{options.profile}")
     if options.resume and (options.out is None or not options.out.exists()):
         given = "no folder" if options.out is None else f"{options.out}, which is not there"
@@ -144,6 +145,14 @@ def _scale(study: Study, options: argparse.Namespace) -> Scale:
         if options.blocks < BLOCKS_MIN:
             print(f"{options.blocks} blocks give no verdicts: {BLOCKS_MIN} at least do", file=sys.stderr)
     return scale
+
+
+def _built(part: Part) -> frozenset[str]:
+    """The peers of a part that are built here; a line says which are left out, and how to get them."""
+    for name in part.peers:
+        if not is_built(name):
+            print(f"left out: {why_absent(name)}", file=sys.stderr)
+    return frozenset(filter(is_built, part.peers))
 
 
 def _new(folder: Path) -> Path:

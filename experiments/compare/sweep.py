@@ -11,11 +11,10 @@ twenty mean responses, and lasts half a second at least.
 import re
 
 from experiments.design.arms import Arm, Comparison, Group, Kind
-from experiments.design.factors import SLICED_US_MAX, Level
+from experiments.design.factors import PROTOCOLS, SLICED_US_MAX, Level
 from experiments.design.setting import Setting, read, setting
 from experiments.design.sweep import Slices, Sweep, Turns, Windows, needs_windows
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.transports import TRANSPORTS
 
 COMPARED = "headline"
 """The name of the comparison, and of its family."""
@@ -38,7 +37,7 @@ def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
     command. ``transport`` is what those two speak. Raises UsageError.
     """
     first = words.split()[0] if words.split() else ""
-    if first in TRANSPORTS or re.fullmatch(r"[a-z_]+=\S*", first):
+    if first in PROTOCOLS or re.fullmatch(r"[a-z_]+=\S*", first):
         return read(words, load)
     if not first:
         raise UsageError("a server", words, "a setting such as 'sockets workers=8', HOST:PORT, or a command")

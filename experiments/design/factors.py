@@ -12,6 +12,8 @@ from typing import Literal
 
 from clients.load.plan.load_plan import CHOICES, CLIENT_KINDS, CLIENTS_MAX, CONNECTION_POLICIES, CONNECTIONS_MAX
 from clients.load.plan.schedule import ARRIVALS
+from experiments.peers import LANGUAGES, PYTHON
+from experiments.peers import TRANSPORTS as PEER_TRANSPORTS
 from experiments.services import SERVICES, STOCK
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
@@ -22,6 +24,15 @@ Level = str | int | float | bool | None
 
 LOAD_PROGRAMS: Mapping[str, str] = {"c": "sockets", "h2load": "grpc"}
 """Load programs that are none of our client, and the transport that each speaks."""
+
+PEER_CLIENT = "peer"
+"""The load program that comes with a peer: a fresh one for each window, which makes so many calls and ends."""
+
+PROTOCOLS = tuple(dict.fromkeys((*TRANSPORTS, *PEER_TRANSPORTS)))
+"""Our transports, and those that peers alone speak."""
+
+OWN_EXECUTOR = "own"
+"""The executor of a server that is none of ours."""
 
 Levels = Mapping[str, Level]
 """A level of every factor, by the factor's name."""
@@ -193,7 +204,12 @@ def _mix_plan(level: Level) -> Mapping[str, object]:
 
 
 def _few_threads(levels: Levels, seen: Watched) -> str | None:
-    if levels["service"] not in OURS or levels["executor"] != "static-pool" or seen.threads is None:
+    if (
+        levels["service"] not in OURS
+        or levels["language"] != PYTHON
+        or levels["executor"] != "static-pool"
+        or seen.threads is None
+    ):
         return None  # somebody else's server has no pool of ours; other executors start threads as they need them
     declared = int(str(levels["workers"]))
     few = seen.threads <= declared  # the main thread is one more
@@ -212,6 +228,8 @@ def _no_update(levels: Levels, seen: Watched) -> str | None:
 
 
 def _own_executor(levels: Levels) -> Level:
+    if levels["language"] != PYTHON or levels["transport"] not in TRANSPORTS:
+        return OWN_EXECUTOR
     return load(str(levels["transport"])).DEFAULT_EXECUTOR
 
 
@@ -219,7 +237,15 @@ FACTORS: Mapping[str, Factor] = {
     each.name: each
     for each in (
         Factor("service", "server", SERVED, "stock", "what is served", wire=True),
-        Factor("transport", "server", one_of(*TRANSPORTS), "sockets", "what carries a request", wire=True),
+        Factor(
+            "language",
+            "server",
+            one_of(*LANGUAGES),
+            PYTHON,
+            "what the server is written in: ours, or a peer's",
+            wire=True,
+        ),
+        Factor("transport", "server", one_of(*PROTOCOLS), "sockets", "what carries a request", wire=True),
         Factor(
             "executor",
             "server",
@@ -292,12 +318,12 @@ FACTORS: Mapping[str, Factor] = {
         Factor(
             "client",
             "load",
-            one_of(*CLIENT_KINDS, *LOAD_PROGRAMS),
+            one_of(*CLIENT_KINDS, *LOAD_PROGRAMS, PEER_CLIENT),
             "library",
-            "what sends: our lean client, the transport's own, or a load program in C",
+            "what sends: our lean client, the transport's own, a load program in C, or a peer's own client",
             plan=_field("client"),
             wire=True,
-            windows=lambda level: level in LOAD_PROGRAMS,
+            windows=lambda level: level not in CLIENT_KINDS,
         ),
         Factor(
             "rate_hz",

@@ -55,6 +55,9 @@ class Windows:
 
     warm_up_s: float = 0.1
     duration_s: float = 0.5
+    calls: int = 1000
+    """Of each client, where a peer's own client makes the load in a closed loop. With a rate: as many as are due in
+    ``duration_s``."""
 
 
 Turns = Slices | Windows

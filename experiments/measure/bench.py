@@ -17,8 +17,10 @@ from types import MappingProxyType
 
 from clients.load.plan.load_plan import RequestType
 from experiments.design.arms import ServerKey
-from experiments.design.factors import FACTORS
+from experiments.design.factors import FACTORS, Level, shown
 from experiments.measure.load_programs import LoadProgram
+from experiments.peers import PEERS, PYTHON, Absent, peer_of
+from experiments.peers import server_command as peer_command
 from experiments.results.machine import cores
 from experiments.services import SERVICES, STOCK
 from stock_service.rpc.errors import UsageError
@@ -70,9 +72,12 @@ def running_at(server: ServerKey) -> Address | None:
 
 def server_command(server: ServerKey, catalog: Path, timeline: Path | None = None) -> Sequence[str]:
     """What starts the server of an arm: somebody's command as it is; or one of our services on its transport, with each
-    other factor that is not at its default. Raises UsageError for a program that is not there."""
+    other factor that is not at its default; or a peer in another language. Raises UsageError for a program that is not
+    there, or a level that it does not have."""
     levels = dict(server[0])
     service = str(levels["service"])
+    if levels["language"] != PYTHON:
+        return _peer_command(service, levels)
     if service not in SERVICES and service != STOCK:
         program, *rest = shlex.split(service)
         found = shutil.which(program)
@@ -88,4 +93,19 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
             command += FACTORS[name].options(level)
     if timeline is not None:
         command += ["--timeline", str(timeline)]
+    return command
+
+
+def _peer_command(service: str, levels: Mapping[str, Level]) -> Sequence[str]:
+    """What starts a peer's server: with each factor that it takes, whether or not it stands at our default."""
+    try:
+        name = peer_of(service, str(levels["language"]), str(levels["transport"]))
+        command = [*peer_command(name), "--port", "0"]
+    except Absent as absent:
+        raise UsageError("a server", f"{service} in {levels['language']}", f"one that is here ({absent})") from absent
+    for factor, level in levels.items():
+        if factor in PEERS[name].takes:
+            command += [PEERS[name].takes[factor], shown(level)]
+        elif FACTORS[factor].options(level) and level != FACTORS[factor].default_among(levels):
+            raise UsageError(factor, shown(level), f"its default with the peer {name}, which has no such option")
     return command

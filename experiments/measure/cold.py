@@ -6,12 +6,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from clients.load.record.cold_run import ColdRun
 from clients.load.run import cold as cold_load
 from experiments.design.arms import ServerKey
 from experiments.design.cold import Cold
+from experiments.design.factors import PEER_CLIENT
+from experiments.measure import peer_clients
 from experiments.measure.apart import Kept
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.block import load_plan
+from experiments.measure.peer_clients import PeerRun
 from experiments.measure.programs import Program, kept_to
 from experiments.results import cold as results
 from experiments.results.cold import ColdBlock, ColdSeen
@@ -19,6 +23,7 @@ from experiments.results.machine import calibrated_us, cores, stolen_ticks
 from experiments.results.observed import RoundSeen
 from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
+from stock_service.trading.model import Status
 
 RUN_S = 600.0
 """How long a run's calls may take: a hundred times what 10,000 calls on gRPC take here."""
@@ -34,7 +39,8 @@ def run(plan: Cold, folder: Path, resume: bool, bench: Bench) -> tuple[ColdBlock
 def measure(plan: Cold, number: int, bench: Bench) -> ColdBlock:
     """Measures a block. Blocks for as long as it takes.
 
-    Raises ProgramFailed where a server does not start or fails, Unavailable where a client cannot connect or dies.
+    Raises ProgramFailed where a server or a peer's client does not start or fails, Unavailable where a client of ours
+    cannot connect or dies.
     """
     started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     with kept_to(bench.server_cores):
@@ -62,13 +68,23 @@ def _runs(plan: Cold, number: int, bench: Bench, addresses: dict[ServerKey, Addr
 
     def made(cell: int, calls: int, place: int) -> ColdSeen:
         arm, seed = plan.cells[cell].arm, (plan.seed * 1000 + number) * 10_000 + place
-        load = replace(load_plan(arm, addresses[arm.server], bench, stocks, seed), duration_s=RUN_S)
         own, began_s = cores(), time.monotonic()
         stolen = stolen_ticks(own)
-        seen = cold_load.run(load, calls)
+        if arm.setting["client"] == PEER_CLIENT:
+            seen = _of_peer(peer_clients.run(arm.setting, addresses[arm.server], calls, bench.load_cores))
+        else:
+            load = replace(load_plan(arm, addresses[arm.server], bench, stocks, seed), duration_s=RUN_S)
+            seen = cold_load.run(load, calls)
         return ColdSeen(cell, seen, RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - stolen))
 
     first_cells = {each.arm.server: cell for cell, each in reversed(list(enumerate(plan.cells)))}
     for cell in first_cells.values():
         made(cell, plan.warm_up_calls, 0)
     return tuple(made(cell, plan.cells[cell].calls, place) for place, cell in enumerate(plan.order(number), 1))
+
+
+def _of_peer(run: PeerRun) -> ColdRun:
+    """A run of a peer's client, which has ended with a fault unless every call was answered right."""
+    connect_ns, first_ns = int(run.connect_ns[0]), int(run.first_ns[0])
+    outcomes = {Status.OK.name: 1 + len(run.calls_ns)}
+    return ColdRun(connect_ns, first_ns, int(run.calls_ns.sum()), len(run.calls_ns), outcomes, {})

@@ -1,9 +1,9 @@
 """One block in windows by turns: for loads that a slice cannot serve.
 
 Open loops, whose queues must settle; connections made anew for each request; a worker for each connection; over 64
-connections; load programs that are none of our client. A window's clients and connections are made before it and end
-with it, the load client's own way, while every server of the block stays up. The order is drawn as that of slices is,
-and the block that comes out is the same.
+connections; load programs that are none of our client, and peers' own clients. A window's clients and connections are
+made before it and end with it, the load client's own way, while every server of the block stays up. The order is drawn
+as that of slices is, and the block that comes out is the same.
 """
 
 import tempfile
@@ -24,8 +24,11 @@ from clients.load.record.result import LoadResult
 from clients.load.record.times import Times
 from clients.load.run import fleet
 from clients.load.run.turn_client import loopback_bytes, process_cpu_ns
+from experiments.design.factors import PEER_CLIENT
+from experiments.design.setting import Setting
 from experiments.design.slots import order
 from experiments.design.sweep import Sweep, Windows
+from experiments.measure import peer_clients
 from experiments.measure.bench import Bench
 from experiments.measure.block import Servers, Watch, load_plan, look, robbed_rounds, started
 from experiments.measure.load_programs import Ask, LoadProgram
@@ -44,6 +47,7 @@ from experiments.results.observed import (
     Window,
 )
 from stock_service.rpc.errors import Fault
+from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
 
 
@@ -142,18 +146,22 @@ def _rounds(
             began_s, before, current = time.monotonic(), stolen_ticks(own), round_
         seed = ((sweep.seed * 100 + number) * 10 + attempt) * 10_000 + place
         asked = sweep.arms[arm]
+        columns.round.append(round_)
+        columns.appearance.append(appearance)
+        columns.arm.append(arm)
+        program = servers.programs.get(asked.server)
+        pid = None if program is None else program.pid
+        if asked.setting["client"] == PEER_CLIENT:
+            _peer_window(asked.setting, servers.addresses[asked.server], sweep.turns, bench, pid, columns)
+            continue
         foreign = bench.load_programs.get(asked.setting.text("client"))
         asked = asked if foreign is None else replace(asked, setting=asked.setting.but(client="lean"))
         plan = load_plan(asked, servers.addresses[asked.server], bench, stocks, seed)
         plan = replace(plan, warm_up_s=sweep.turns.warm_up_s, duration_s=sweep.turns.duration_s)
-        columns.round.append(round_)
-        columns.appearance.append(appearance)
-        columns.arm.append(arm)
         columns.counted_ns.append(round(plan.duration_s * 1e9))
         columns.active_ns.append(round(plan.duration_s * 1e9))
-        program = servers.programs.get(asked.server)
         if foreign is None:
-            _window(plan, None if program is None else program.pid, columns)
+            _window(plan, pid, columns)
         else:
             _foreign_window(foreign, plan, columns)
     yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
@@ -199,6 +207,34 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, columns: Columns) -> N
     columns.fate.append(KEPT if reading.requests else SILENT)
     columns.requests.append(reading.requests)
     columns.server_cpu_ns.append(0)
+    columns.client_cpu_ns.append(0)
+    columns.wire_bytes.append(0)
+
+
+def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pid: int | None, columns: Columns) -> None:
+    """Runs one window with the client of a peer, and fills its place in the columns.
+
+    The times are of the calls behind each client's first. The server's processor time is of all calls, and of
+    connecting. The client's, and bytes, are as if they could not be read. Raises Absent and ProgramFailed.
+    """
+    rate_hz = of["rate_hz"]
+    calls = round(float(rate_hz) * turns.duration_s) if isinstance(rate_hz, float) else turns.calls
+    cpu_ns = 0 if pid is None else process_cpu_ns(pid)
+    run = peer_clients.run(of, at, max(2, calls), bench.load_cores)
+    times = Times()
+    times.record(run.calls_ns)
+    answered = len(run.calls_ns) + len(run.first_ns)
+    busy_s = float(run.calls_ns.sum()) / len(run.first_ns) / 1e9
+    if isinstance(rate_hz, float):
+        busy_s = turns.duration_s
+    columns.counted_ns.append(round(busy_s * 1e9))
+    columns.active_ns.append(round(busy_s * 1e9))
+    columns.parts.append({of.text("mix"): Part(times, {}, {})})
+    columns.windows.append(Window(None, answered / busy_s, times.count / busy_s, 0, 0, None, busy_s))
+    columns.unrecorded.append(0)
+    columns.fate.append(KEPT)
+    columns.requests.append(answered)
+    columns.server_cpu_ns.append(0 if pid is None else process_cpu_ns(pid) - cpu_ns)
     columns.client_cpu_ns.append(0)
     columns.wire_bytes.append(0)
 

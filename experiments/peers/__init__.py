@@ -10,7 +10,7 @@ No peer is started here. This module imports nothing of the project but its erro
 import hashlib
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -48,15 +48,20 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A server in another language. ``start`` and ``client`` begin with a program, by its path from ``BUILT``;
-    ``client`` is what measures it, and is empty where another program does that."""
+    """A server in another language. ``start`` and ``client`` begin with a program, by its path from ``BUILT``."""
 
     language: str
     serves: str
+    transport: str
+    """What it speaks; no two peers have the same language, service and transport."""
     needs: tuple[Need, ...]
     build: tuple[str, ...]
     start: tuple[str, ...]
     client: tuple[str, ...] = ()
+    """What measures it, with ``{address}``, ``{calls}`` and names of factors to be filled in: see ``client_command``.
+    Empty where another program does that."""
+    takes: Mapping[str, str] = field(default_factory=dict)
+    """Its server's options, by the factor whose level each takes."""
 
     @property
     def folder(self) -> Path:
@@ -75,8 +80,13 @@ _GO_BUILD = ("go", "build", "-o", f"{BUILT / 'go'}/", "./...")
 _CARGO = Need("Rust 1.71", ("cargo", "--version"), "apt-get install cargo, or see https://rustup.rs")
 _CARGO_BUILD = ("cargo", "build", "--quiet", "--release", "--locked", "--target-dir", f"{BUILT / 'rust'}")
 
-_SORT = "go/sort_server", "--mechanism"
-_SORT_CLIENT = "go/sort_client", "--mechanism"
+
+def _sort(mechanism: str, transport: str) -> Peer:
+    """The sort service in Go."""
+    start = "go/sort_server", "--mechanism", mechanism
+    client = "go/sort_client", "--mechanism", mechanism, "--address", "{address}", "--count", "{calls}"
+    return Peer("go", "sort", transport, (_GO,), _GO_BUILD, start, (*client, "--algorithm", "{mix}"))
+
 
 _CC = Need("a C compiler", ("cc", "--version"), "apt-get install gcc")
 _MAKE = Need("make", ("make", "--version"), "apt-get install make")
@@ -94,17 +104,29 @@ _CPP_BUILD = ("make", "--silent", "--jobs=2", f"OUT={BUILT / 'cpp'}")
 def _echo(api: str, *library: Need) -> Peer:
     """A socket API in C, which sends messages back."""
     build = ("make", "--silent", f"OUT={BUILT / 'c'}", api)
-    return Peer("c", "echo", (_CC, _MAKE, *library), build, (f"c/{api}_server",), (f"c/{api}_client",))
+    client = f"c/{api}_client", "--address", "{address}", "--rate", "{rate_hz}", "--count", "{calls}"
+    return Peer("c", "echo", api, (_CC, _MAKE, *library), build, (f"c/{api}_server",), client)
+
+
+_WORKERS = MappingProxyType({"workers": "--workers"})
 
 
 PEERS: Mapping[str, Peer] = MappingProxyType(
     {
-        "go-sort-net-rpc": Peer("go", "sort", (_GO,), _GO_BUILD, (*_SORT, "net-rpc"), (*_SORT_CLIENT, "net-rpc")),
-        "go-sort-grpc": Peer("go", "sort", (_GO,), _GO_BUILD, (*_SORT, "grpc"), (*_SORT_CLIENT, "grpc")),
-        "go-entity": Peer("go", "entity", (_GO,), _GO_BUILD, ("go/entity_server",)),
-        "rust-entity": Peer("rust", "entity", (_CARGO,), _CARGO_BUILD, ("rust/release/entity_server",)),
+        "go-sort-net-rpc": _sort("net-rpc", "net-rpc"),
+        "go-sort-grpc": _sort("grpc", "grpc"),
+        "go-entity": Peer("go", "entity", "http1", (_GO,), _GO_BUILD, ("go/entity_server",), takes=_WORKERS),
+        "rust-entity": Peer(
+            "rust", "entity", "http1", (_CARGO,), _CARGO_BUILD, ("rust/release/entity_server",), takes=_WORKERS
+        ),
         "cpp-greeter": Peer(
-            "cpp", "greeter", (*_GRPC, _MAKE), _CPP_BUILD, ("cpp/greeter_server",), ("cpp/greeter_client",)
+            "cpp",
+            "greeter",
+            "grpc",
+            (*_GRPC, _MAKE),
+            _CPP_BUILD,
+            ("cpp/greeter_server",),
+            ("cpp/greeter_client", "--address", "{address}", "--clients", "{clients}", "--count", "{calls}"),
         ),
         "c-berkeley": _echo("berkeley"),
         "c-zeromq": _echo("zeromq", _header("zmq.h", "libzmq3-dev")),
@@ -114,20 +136,50 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
 )
 """Every peer by its name."""
 
+PYTHON = "python"
+"""The language of our own servers, which are no peers."""
+
+LANGUAGES = (PYTHON, *dict.fromkeys(each.language for each in PEERS.values()))
+TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))
+"""What peers speak, some of which no server of ours does."""
+
+
+def peer_of(service: str, language: str, transport: str) -> str:
+    """The name of the peer that serves this. Raises Absent where there is none."""
+    for name, each in PEERS.items():
+        if (each.serves, each.language, each.transport) == (service, language, transport):
+            return name
+    raise Absent(f"no peer in {language} serves {service} on {transport}; there are {', '.join(PEERS)}")
+
+
+def is_built(name: str) -> bool:
+    """Whether a peer is built from the sources that are there now."""
+    return stamp(name).exists() and stamp(name).read_text() == digest(PEERS[name].folder)
+
 
 def server_command(name: str) -> tuple[str, ...]:
     """What starts a peer's server, for options to follow. Raises Absent where it is not built from these sources."""
     return _command(name, PEERS[name].start)
 
 
-def client_command(name: str) -> tuple[str, ...]:
-    """What starts a peer's client, for options to follow. Raises Absent; the peer must have a client."""
-    return _command(name, PEERS[name].client)
+def client_command(name: str, address: str, calls: int, levels: Mapping[str, object]) -> tuple[str, ...]:
+    """What makes so many calls with a peer's own client. The peer must have one. Raises Absent.
+
+    ``levels`` are those of the factors; a factor that stands at no level is 0.
+    """
+    values = {factor: 0 if level is None else level for factor, level in levels.items()}
+    words = (each.format(**values | {"address": address, "calls": calls}) for each in PEERS[name].client)
+    return _command(name, tuple(words))
+
+
+def why_absent(name: str) -> str:
+    """Why a peer is not built, and how to get it, in one line."""
+    return f"the peer {name} is not built from these sources: {' '.join(missing(name)) or 'run make peers'}"
 
 
 def _command(name: str, words: tuple[str, ...]) -> tuple[str, ...]:
-    if not stamp(name).exists() or stamp(name).read_text() != digest(PEERS[name].folder):
-        raise Absent(f"the peer {name} is not built from these sources: {' '.join(missing(name)) or 'run make peers'}")
+    if not is_built(name):
+        raise Absent(why_absent(name))
     return (str(BUILT / words[0]), *words[1:])
 
 

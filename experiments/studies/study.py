@@ -12,6 +12,7 @@ from typing import Literal
 from experiments.design.alone import Alone
 from experiments.design.cold import Cold
 from experiments.design.sweep import Sweep
+from experiments.peers import PEERS
 from experiments.show.content import Answer, Claim, Section, Seen
 from experiments.show.figures.style import Picture
 
@@ -31,6 +32,8 @@ class Scale:
     block_s: float = 60.0
     """The slices of a block, at most, in seconds."""
     seed: int = 1
+    peers: frozenset[str] = frozenset(PEERS)
+    """The peers that are built here, by name: a part leaves out arms of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class Part:
     """Beside the figures of the answers."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
     sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
+    peers: tuple[str, ...] = ()
+    """Peers that it measures where they are built, by name."""
     after: tuple[str, ...] = ()
     """Parts without verdicts that are measured after it, in blocks of their own, into folders inside its own."""
     alone: Callable[[Scale], Alone] | None = None

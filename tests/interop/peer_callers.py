@@ -15,6 +15,7 @@ from typing import Protocol
 import grpc
 import psutil
 
+from experiments.design.setting import setting
 from experiments.helloworld.greeter_pb2 import HelloRequest
 from experiments.helloworld.greeter_pb2_grpc import GreeterStub
 from experiments.peers import client_command
@@ -131,10 +132,13 @@ CALLER: dict[str, Callable[[Server, int], Caller]] = {
 }
 """By the peer's name. The others are called by their own client."""
 
+LEVELS = dict(setting(mix="quick").levels)
+"""Of the factors, for what a client is told of them."""
+
 _ECHO = ("--size", "5000", "--timeout-s", "1")
 
 CLIENT_OPTIONS: dict[str, Sequence[str]] = {
-    "go-sort-net-rpc": ("--algorithm", "quick"),
+    "go-sort-net-rpc": (),
     "c-berkeley": _ECHO,
     "c-zeromq": _ECHO,
     "c-nanomsg": _ECHO,
@@ -160,7 +164,7 @@ def check_answers(name: str, server: Server) -> None:
 
 def run_client(name: str, server: Server, count: int) -> subprocess.CompletedProcess[str]:
     """A peer's own client, to its end, which must be a good one."""
-    command = [*client_command(name), *CLIENT_OPTIONS[name], "--address", server.at, "--count", str(count)]
+    command = [*client_command(name, server.at, count, LEVELS), *CLIENT_OPTIONS[name]]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WAIT_S)
     assert done.returncode == 0, done.stderr
     return done
@@ -206,7 +210,7 @@ def _load_of_callers(connect: Callable[[Server, int], Caller], server: Server) -
 
 @contextmanager
 def _load_of_client(name: str, server: Server) -> Iterator[None]:
-    command = [*client_command(name), *CLIENT_OPTIONS[name], "--address", server.at, "--count", "1000000"]
+    command = [*client_command(name, server.at, 1_000_000, LEVELS), *CLIENT_OPTIONS[name]]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as client:
         try:
             before_s = sum(psutil.Process(server.pid).cpu_times()[:2])

@@ -186,7 +186,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that is not here is named, with how to get it; one that is here is not."""
     there = Need("Python", (sys.executable, "--version"), "")
     absent = Need("Fortran 3000", ("fortran-3000", "--version"), "apt-get install it")
-    planted = Peer("go", "nothing", (there, absent), ("true",), ("planted",))
+    planted = Peer("go", "nothing", "none", (there, absent), ("true",), ("planted",))
     monkeypatch.setattr("experiments.peers.PEERS", {"planted": planted})
     assert missing("planted") == ["Fortran 3000 is missing: apt-get install it, then run make peers"]
     with pytest.raises(Absent, match=r"planted is not built .*Fortran 3000"):

@@ -4,14 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.design.factors import FACTORS, Level, shown
+from experiments.design.factors import FACTORS, PROTOCOLS, Level, shown
 from experiments.design.setting import Setting, read, setting
+from experiments.peers import LANGUAGES
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS, load
 
 LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "service": st.sampled_from(("stock", "echo", "./server --port 0", "python -c 'print(\"ready h:1\")'", "a=b  c")),
-    "transport": st.sampled_from(tuple(TRANSPORTS)),
+    "language": st.sampled_from(LANGUAGES),
+    "transport": st.sampled_from(PROTOCOLS),
     "executor": st.sampled_from(("static-pool", "thread-pool")),
     "workers": st.integers(1, 1024),
     "dispatch": st.sampled_from(("request", "connection")),
@@ -23,7 +25,7 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "mix": st.sampled_from(("lookup", "trade", "lookup=0.5,trade=0.5", "echo")),
     "choice": st.sampled_from(("uniform", "zipf")),
     "updater": st.booleans(),
-    "client": st.sampled_from(("library", "lean", "c", "h2load")),
+    "client": st.sampled_from(("library", "lean", "c", "h2load", "peer")),
     "rate_hz": st.none() | st.floats(0.1, 1e6),
     "arrivals": st.sampled_from(("constant", "poisson")),
 }
@@ -101,7 +103,7 @@ def test_bad_words_are_refused_in_one_line(text: str, said: str) -> None:
 
 def test_a_factor_that_there_is_not_is_refused() -> None:
     """By its name, beside all that there are."""
-    with pytest.raises(UsageError, match="got 'colour', allowed: these factors: service, transport"):
+    with pytest.raises(UsageError, match="got 'colour', allowed: these factors: service, language, transport"):
         setting(colour="red")
 
 

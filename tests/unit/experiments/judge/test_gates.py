@@ -136,10 +136,11 @@ def test_arms_may_differ_on_the_wire_where_a_factor_says_so() -> None:
 
 
 def test_the_threads_of_somebody_elses_server_are_its_own_affair() -> None:
-    """A command has no pool of ours, though the factor stands at its default."""
-    levels: dict[str, Level] = {"executor": "static-pool", "workers": 8}
+    """A command and a peer have no pool of ours, though the factor stands at its default."""
+    levels: dict[str, Level] = {"executor": "static-pool", "workers": 8, "language": "python"}
     seen = Watched(threads=1, connections=1, updates=0)
     assert FACTORS["workers"].fault(levels | {"service": "./server --port 0"}, seen) is None
+    assert FACTORS["workers"].fault(levels | {"service": "entity", "language": "go"}, seen) is None
     assert FACTORS["workers"].fault(levels | {"service": "stock"}, seen) is not None
 
 

@@ -1,5 +1,7 @@
 """Verifying: a recording that is whole passes; one that was edited, cut short or prolonged is named."""
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -79,6 +81,18 @@ def test_an_edited_row_is_named(tmp_path: Path) -> None:
     table.write_text("\n".join(lines) + "\n", encoding="utf-8")
     (found,) = differences(folder, nothing)
     assert "results.csv line 4" in found
+
+
+@pytest.mark.parametrize(("factor", "fine"), [("language", True), ("transport", False)])
+def test_a_recording_from_before_a_factor_passes(factor: str, fine: bool, tmp_path: Path) -> None:
+    """Where every row stands at the factor's default; a column that was taken out of the rows is named."""
+    table = recording(tmp_path, blocks(10)) / rows.ROWS_FILE
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [name for name in rows.COLUMNS if name != factor], extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    table.write_text(text.getvalue().replace("\r", ""), encoding="utf-8")
+    assert (list(differences(tmp_path, nothing)) == []) == fine
 
 
 def test_an_edited_report_is_named(tmp_path: Path) -> None:

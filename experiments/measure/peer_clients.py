@@ -1,0 +1,72 @@
+"""A peer's own load client: a fresh process that connects, makes so many calls one after another, and says each time.
+
+It prints a line of JSON for each time, when all is done: ``{"what":"connect","ns":…}``, ``{"what":"first call",…}`` and
+for every other call ``{"what":"call",…}``. With several clients there is a connect and a first call of each. Other
+lines are somebody else's to read. The peers' clients check every reply, and end with another code than 0 at a fault.
+"""
+
+import time
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from experiments.design.setting import Setting
+from experiments.measure.programs import ProgramFailed, finished
+from experiments.peers import client_command, peer_of
+from stock_service.rpc.transports import Address
+
+EXTRA_S = 60.0
+"""How much longer than its schedule a client may take: to start, to connect, and for what it cannot send in time."""
+
+CALL_S_MAX = 0.1
+"""How long a call of a closed loop may take on average."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRun:
+    """What a client saw. Times are nanoseconds."""
+
+    connect_ns: npt.NDArray[np.int64]
+    """One for each client, as are the first calls."""
+    first_ns: npt.NDArray[np.int64]
+    calls_ns: npt.NDArray[np.int64]
+    """The calls behind the first, in their order."""
+    wall_ns: int
+    """From before the program was started until it had ended: not what it measured itself."""
+
+
+class _Line(msgspec.Struct):
+    """A line; of other fields than these nothing is read here."""
+
+    what: str
+    ns: int = 0
+
+
+def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> PeerRun:
+    """Makes so many calls of each client, the first among them, with the client of the peer that ``of`` names.
+
+    Blocks until the program has ended. Raises Absent where the peer is not built, and ProgramFailed where the program
+    fails, prints what it should not, or has made another number of calls.
+    """
+    name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
+    command = client_command(name, f"{at[0]}:{at[1]}", calls, dict(of.levels))
+    rate_hz = of["rate_hz"]
+    lasts_s = calls / float(rate_hz) if isinstance(rate_hz, float) else calls * CALL_S_MAX
+    began_ns = time.perf_counter_ns()
+    said = finished(command, cpus, lasts_s + EXTRA_S)
+    wall_ns = time.perf_counter_ns() - began_ns
+    try:
+        lines = msgspec.json.Decoder(_Line).decode_lines(said)
+    except msgspec.DecodeError as error:
+        raise ProgramFailed(command, f"a line that is no JSON of a time: {error}", "") from error
+    times = {
+        what: np.array([line.ns for line in lines if line.what == what], np.int64)
+        for what in ("connect", "first call", "call")
+    }
+    clients = of.whole("clients")
+    found = len(times["first call"]) + len(times["call"])
+    if len(times["first call"]) != clients or found != clients * calls:
+        raise ProgramFailed(command, f"{found} calls of {len(times['first call'])} clients were made, not all", "")
+    return PeerRun(times["connect"], times["first call"], times["call"], wall_ns)

@@ -1,0 +1,122 @@
+"""A peer's own client as the load: its windows and cold runs come out as any, and what it says is not believed blindly.
+
+The peer here is two small scripts that keep the contracts of peers, planted under the name of one in Go.
+"""
+
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+from experiments.design.arms import Arm, Group
+from experiments.design.cold import Cold, ColdCell
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.measure import cold, peer_clients, windows
+from experiments.measure.bench import CATALOG, bench, server_command
+from experiments.measure.programs import Program, ProgramFailed
+from experiments.peers import Peer
+from experiments.results.observed import ALL, KEPT
+from stock_service.rpc.errors import UsageError
+
+pytestmark = pytest.mark.slow
+
+SERVER = """
+import signal, socket, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+with socket.create_server(("127.0.0.1", 0)) as server:
+    print(f"ready 127.0.0.1:{server.getsockname()[1]}", flush=True)
+    while True:
+        connection = server.accept()[0]
+        while connection.recv(1): connection.sendall(b".")
+"""
+
+CLIENT = """
+import json, socket, sys, time
+host, port = sys.argv[1].split(":")
+began = time.perf_counter_ns()
+connection = socket.create_connection((host, int(port)))
+print(json.dumps({"what": "connect", "ns": time.perf_counter_ns() - began}))
+for number in range(int(sys.argv[2]) - int(sys.argv[3])):
+    began = time.perf_counter_ns()
+    connection.sendall(b"."), connection.recv(1)
+    print(json.dumps({"what": "call" if number else "first call", "ns": time.perf_counter_ns() - began}))
+print(json.dumps({"what": "total", "calls": 1}))
+"""
+
+OF = setting(service="sort", language="go", transport="net-rpc", client="peer", mix="quick")
+
+
+def planted(client: str, missing: int = 0) -> Mapping[str, Peer]:
+    """The peer of ``OF`` as scripts; the client makes so many calls too few."""
+    start = sys.executable, "-c", SERVER
+    words = sys.executable, "-c", client.replace("{", "{{").replace("}", "}}"), "{address}", "{calls}", str(missing)
+    return {"planted": Peer("go", "sort", "net-rpc", (), (), start, words)}
+
+
+@pytest.fixture(autouse=True)
+def peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted peer alone is there."""
+    monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT))
+    monkeypatch.setattr("experiments.measure.bench.PEERS", planted(CLIENT))
+    monkeypatch.setattr("experiments.peers.is_built", lambda _: True)
+
+
+def test_a_window_has_the_calls_behind_the_first() -> None:
+    """All count as requests of the server's processor time."""
+    sweep = Sweep("study", "part", (Group((Arm(OF),)),), (), 2, (1,), turns=Windows(calls=50))
+    block = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
+    assert block.slices.fate == [KEPT, KEPT]
+    assert block.slices.requests == [50, 50]
+    assert block.slices.counts == {"quick": [49, 49], ALL: [49, 49]}
+    assert min(block.slices.server_cpu_ns) > 0
+    assert block.arms[0].answered["quick"].times.count == 98
+
+
+def test_a_rate_says_how_many_calls_a_window_has() -> None:
+    """As many as are due in it."""
+    of = OF.but(rate_hz=100.0)
+    sweep = Sweep("study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(duration_s=0.2))
+    assert windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).slices.requests == [20]
+
+
+def test_a_cold_run_has_connecting_and_the_first_call_apart() -> None:
+    """The others are added up."""
+    plan = Cold("study", "part", (ColdCell(OF, 5, 2),), 1, warm_up_calls=2)
+    for seen in cold.measure(plan, 1, bench(CATALOG)).runs:
+        assert seen.run.connect_ns > 0
+        assert (seen.run.first_ns or 0) > 0
+        assert (seen.run.rest, seen.run.outcomes, seen.run.errors) == (4, {"OK": 5}, {})
+        assert seen.run.rest_ns > 0
+
+
+@pytest.mark.parametrize("missing", [1, 5])
+def test_a_client_that_makes_too_few_calls_is_refused(missing: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would have left its errors out."""
+    monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT, missing))
+    assert "were made, not all" in refused(OF)
+
+
+def test_lines_that_are_no_times_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what they were."""
+    monkeypatch.setattr("experiments.peers.PEERS", planted("print('nonsense')"))
+    assert "no JSON of a time" in refused(OF)
+
+
+def refused(of: Setting) -> str:
+    """Why a run of five calls at a live server was refused."""
+    with Program(server_command(Arm(of).server, CATALOG)) as server, pytest.raises(ProgramFailed) as failed:
+        peer_clients.run(of, server.ready(), 5, None)
+    return str(failed.value)
+
+
+def test_a_level_that_a_peer_does_not_have_is_refused() -> None:
+    """Rather than measured as if it had it."""
+    with pytest.raises(UsageError, match="workers: got '4', allowed: its default with the peer planted"):
+        server_command(Arm(OF.but(workers=4)).server, CATALOG)
+
+
+def test_a_peer_that_is_not_there_is_named() -> None:
+    """In the words of the command line."""
+    with pytest.raises(UsageError, match="no peer in go serves echo on net-rpc"):
+        server_command(Arm(OF.but(service="echo")).server, CATALOG)
