@@ -50,7 +50,7 @@ check: $(VENV)/.synced ## Checks style, types, imports and protobuf without runn
 	@$(VENV)/bin/buf lint
 
 notebook: $(VENV)/.synced ## Opens Jupyter on the notebooks
-	@$(UV) sync --frozen --quiet --group notebooks
+	@$(UV) sync --frozen --quiet --inexact --group notebooks
 	@$(VENV)/bin/jupyter lab notebooks
 
 generate: $(VENV)/.synced ## Writes the Python code of protos/ anew; OUT=DIR puts it elsewhere
@@ -78,7 +78,8 @@ clean: ## Removes all that was installed or built; measured results stay
 
 $(VENV)/.synced: pyproject.toml uv.lock | $(UV)
 	@echo "installing into $(VENV)"
-	@$(UV) sync --frozen --quiet
+	@$(UV) sync --frozen --quiet --extra transports || \
+		{ echo "without zeromq and nng, whose libraries could not be had here"; $(UV) sync --frozen --quiet; }
 	@touch $@
 
 # By way of a folder of its own, because pip leaves a bin folder alone that is there already. The binary needs no more.

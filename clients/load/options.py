@@ -16,6 +16,7 @@ from clients.load.plan.load_plan import (
     DURATION_S_MAX,
     RATE_HZ_MAX,
     RATE_HZ_MIN,
+    REFLECTING,
     REQUESTS,
     WEIGHT_MAX,
     WEIGHT_MIN,
@@ -185,8 +186,10 @@ def _check_call(options: argparse.Namespace) -> None:
                 raise UsageError(f"--{option}", str(getattr(options, option)), "beside --call package.Service/Method")
     elif options.mix is not None:
         raise UsageError("--mix", ",".join(options.mix), "without --call: one of the two says what is sent")
-    elif options.proto is None and options.transport != "grpc":
-        raise UsageError("--call", options.call, "with --transport grpc, or --proto FILE: only gRPC has reflection")
+    elif options.proto is None and options.transport not in REFLECTING:
+        raise UsageError(
+            "--call", options.call, "with a transport that speaks gRPC, or --proto FILE: only gRPC has reflection"
+        )
 
 
 def asked_mix(options: argparse.Namespace) -> dict[str, float]:

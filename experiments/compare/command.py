@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from clients.load.plan.calls import called
-from clients.load.plan.load_plan import RequestType
+from clients.load.plan.load_plan import REFLECTING, RequestType
 from experiments.compare.load import check, mean_response_s, option, programs
 from experiments.compare.outcome import (
     BEYOND_EXIT,
@@ -148,7 +148,7 @@ def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
         raise UsageError("--proto", str(options.proto), "with --call")
     if options.arrivals is not None and sides[0]["rate_hz"] is None:
         raise UsageError("--arrivals", options.arrivals, "with --rate-hz")
-    if options.call is not None and any(each["transport"] != "grpc" for each in sides):
+    if options.call is not None and any(each["transport"] not in REFLECTING for each in sides):
         raise UsageError("--call", options.call, "two servers that speak gRPC")
     if options.call is not None and not re.fullmatch(r"[\w.]+/\w+", options.call):
         raise UsageError("--call", options.call, "package.Service/Method")

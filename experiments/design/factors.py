@@ -233,6 +233,10 @@ def _own_executor(levels: Levels) -> Level:
     return load(str(levels["transport"])).DEFAULT_EXECUTOR
 
 
+def _own_dispatch(levels: Levels) -> Level:
+    return str(getattr(load(str(levels["transport"])), "DEFAULT_DISPATCH", "request"))
+
+
 FACTORS: Mapping[str, Factor] = {
     each.name: each
     for each in (
@@ -266,9 +270,9 @@ FACTORS: Mapping[str, Factor] = {
         Factor(
             "dispatch",
             "server",
-            one_of("request", "connection"),
-            "request",
-            "what one task of the executor is",
+            one_of("request", "connection", "loop"),
+            _own_dispatch,
+            "what one task of the executor is, or loop where there is none; the transport's own unless said",
             _option("--dispatch"),
             windows=lambda level: level == "connection",
         ),

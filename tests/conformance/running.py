@@ -17,6 +17,7 @@ from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import FAULTS
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import TRANSPORTS, Address, Connection, ServeOptions, load
+from stock_service.rpc.transports.grpc_aio import AioOptions
 from stock_service.rpc.transports.sockets import SocketOptions
 from stock_service.rpc.transports.sockets.options import Dispatch
 from tests.raw_service import raw_service
@@ -30,18 +31,22 @@ POLL_S = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One combination of transport, executor and, on sockets, dispatch."""
+    """One combination of transport, executor and, where the transport has several, dispatch."""
 
     transport: str
     executor: str
-    dispatch: Dispatch = "request"
+    dispatch: str = "request"
 
     def __str__(self) -> str:
-        return f"{self.transport}-{self.executor}" + ("-connection" if self.dispatch == "connection" else "")
+        return f"{self.transport}-{self.executor}" + ("" if self.dispatch == "request" else f"-{self.dispatch}")
 
 
 KINDS = [Kind(transport, executor) for transport in TRANSPORTS for executor in EXECUTORS]
 KINDS += [Kind("sockets", executor, "connection") for executor in EXECUTORS]
+KINDS += [Kind("grpc_aio", "static-pool", "loop")]  # where no executor runs anything
+
+DISPATCHED: dict[str, SocketOptions | AioOptions] = {"sockets": SocketOptions(), "grpc_aio": AioOptions()}
+"""The transports that have several dispatches, with their own options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +65,10 @@ class Running:
         self._transport = load(kind.transport)
         requests_max = limits.workers + limits.queue_limit
         options = replace(limits.options, requests_max=requests_max)
-        if kind.transport == "sockets":
-            own = options.own or SocketOptions()
-            assert isinstance(own, SocketOptions)
-            options = replace(options, own=replace(own, dispatch=kind.dispatch))
+        if kind.transport in DISPATCHED:
+            own = options.own or DISPATCHED[kind.transport]
+            assert isinstance(own, SocketOptions | AioOptions)
+            options = replace(options, own=replace(own, dispatch=kind.dispatch))  # type: ignore[arg-type]  # its own
         self._executor = EXECUTORS[kind.executor](limits.workers, limits.queue_limit)
         self._connections: list[Connection] = []
         try:

@@ -7,6 +7,7 @@ import pytest
 
 from stock_service.rpc.call import Call
 from stock_service.rpc.service import Service
+from tests.conformance.kept import GRPC
 from tests.conformance.running import KINDS, WAIT_S, Kind, Maker, Running, maker
 from tests.raw_service import raw_call
 
@@ -58,7 +59,7 @@ def test_sockets_carry_no_metadata(kind: Kind) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport == "grpc"], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport in GRPC], ids=str)
 def test_grpc_carries_metadata_and_no_deadline_where_none_is_set(kind: Kind) -> None:
     """In the order in which it was sent, text and bytes."""
     running, calls = seeing(maker(kind))

@@ -11,6 +11,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from stock_service.rpc.transports import ServeOptions
 from stock_service.trading.service import STOCK_SERVICE, stock_service
 from stock_service.v1 import stock_pb2
+from tests.conformance.kept import GRPC
 from tests.conformance.running import (
     BLOCK,
     ECHO,
@@ -19,6 +20,7 @@ from tests.conformance.running import (
     WAIT_S,
     Kind,
     Limits,
+    Maker,
     Probe,
     Running,
     maker,
@@ -30,13 +32,17 @@ from tests.conformance.transports import fresh_exchange
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
-make = maker(Kind("grpc", "thread-pool"))
+
+@pytest.fixture(params=[Kind("grpc", "thread-pool"), Kind("grpc_aio", "static-pool")], ids=lambda kind: kind.transport)
+def make(request: pytest.FixtureRequest) -> Maker:
+    """What starts a server on each transport that speaks gRPC, on its executor."""
+    return maker(request.param)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _descriptors_that_stay() -> None:
     """Has gRPC core open, before they are counted, the pollers that a process keeps once a watch was ended."""
-    with make(Probe().service) as running:
+    with maker(Kind("grpc", "thread-pool"))(Probe().service) as running:
         host, port = running.address
         with grpc.insecure_channel(f"{host}:{port}", [("grpc.use_local_subchannel_pool", 1)]) as to_server:
             watched = health_pb2_grpc.HealthStub(to_server).Watch(health_pb2.HealthCheckRequest(), 2 * WAIT_S)
@@ -68,7 +74,7 @@ def method(to_server: grpc.Channel, path: str) -> "grpc.UnaryUnaryMultiCallable[
     return to_server.unary_unary(path)
 
 
-def test_health_is_serving_by_every_name(channel: Connect) -> None:
+def test_health_is_serving_by_every_name(make: Maker, channel: Connect) -> None:
     """The standard health service says SERVING for the server and for the service, and NOT_FOUND for others."""
     with make(Probe().service) as running:
         health = health_pb2_grpc.HealthStub(channel(running))
@@ -79,7 +85,7 @@ def test_health_is_serving_by_every_name(channel: Connect) -> None:
         assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-def test_health_is_not_serving_once_the_stop_begins(channel: Connect) -> None:
+def test_health_is_not_serving_once_the_stop_begins(make: Maker, channel: Connect) -> None:
     """Whoever watches is told NOT_SERVING while the last requests are finished."""
     probe = Probe()
     with make(probe.service) as running, probe:
@@ -97,7 +103,7 @@ def test_health_is_not_serving_once_the_stop_begins(channel: Connect) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_that_watches_health_does_not_hold_up_the_stop(channel: Connect) -> None:
+def test_a_client_that_watches_health_does_not_hold_up_the_stop(make: Maker, channel: Connect) -> None:
     """A watch has no end of its own: it is not work that the stop waits for."""
     with make(Probe().service) as running:
         watched = health_pb2_grpc.HealthStub(channel(running)).Watch(health_pb2.HealthCheckRequest(), 2 * WAIT_S)
@@ -118,7 +124,7 @@ def test_a_client_that_watches_health_does_not_hold_up_the_stop(channel: Connect
         "grpc.health.v1.Health",
     ],
 )
-def test_reflection_finds(channel: Connect, symbol: str) -> None:
+def test_reflection_finds(make: Maker, channel: Connect, symbol: str) -> None:
     """Services, methods, messages and enums are found by name, as grpcurl and ghz ask for them."""
     with make(stock_service(fresh_exchange())) as running:
         answer = reflected(channel(running), reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
@@ -126,7 +132,7 @@ def test_reflection_finds(channel: Connect, symbol: str) -> None:
 
 
 @pytest.mark.parametrize("symbol", ["none", f"{STOCK_SERVICE}.None", "", ".", "no.such.Service.Method"])
-def test_reflection_says_what_it_does_not_find(channel: Connect, symbol: str) -> None:
+def test_reflection_says_what_it_does_not_find(make: Maker, channel: Connect, symbol: str) -> None:
     """An unknown symbol is answered NOT_FOUND, and the server goes on."""
     with make(stock_service(fresh_exchange())) as running:
         to_server = channel(running)
@@ -135,7 +141,7 @@ def test_reflection_says_what_it_does_not_find(channel: Connect, symbol: str) ->
         assert reflected(to_server, reflection_pb2.ServerReflectionRequest(list_services="")).list_services_response
 
 
-def test_reflection_lists_the_services(channel: Connect) -> None:
+def test_reflection_lists_the_services(make: Maker, channel: Connect) -> None:
     """The stock service, health and reflection itself."""
     with make(stock_service(fresh_exchange())) as running:
         answer = reflected(channel(running), reflection_pb2.ServerReflectionRequest(list_services=""))
@@ -152,7 +158,7 @@ def reflected(
     return answer
 
 
-def test_requests_max_bounds_what_is_under_way(channel: Connect) -> None:
+def test_requests_max_bounds_what_is_under_way(make: Maker, channel: Connect) -> None:
     """Workers and queue together are what grpcio lets in; the next call is RESOURCE_EXHAUSTED at once."""
     probe = Probe()
     with make(probe.service, Limits(workers=2, queue_limit=3)) as running, probe:
@@ -169,7 +175,7 @@ def test_requests_max_bounds_what_is_under_way(channel: Connect) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("workers", "queue_limit"), [(1, 0), (1, 1), (2, 2), (4, 2)])
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport == "grpc"], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport in GRPC], ids=str)
 def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, workers: int, queue_limit: int) -> None:
     """Of 200 calls at a time, again and again, each is OK or RESOURCE_EXHAUSTED; none is left without an answer."""
     limits = Limits(workers, queue_limit, ServeOptions(pipeline_max=1000))
@@ -188,7 +194,7 @@ def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, worker
 
 
 @pytest.mark.slow
-def test_connections_over_the_limit_are_closed(channel: Connect) -> None:
+def test_connections_over_the_limit_are_closed(make: Maker, channel: Connect) -> None:
     """One connection too many is closed; those there go on."""
     with make(Probe().service, Limits(options=ServeOptions(connections_max=1))) as running:
         first, second = method(channel(running), ECHO), method(channel(running), ECHO)
@@ -199,7 +205,7 @@ def test_connections_over_the_limit_are_closed(channel: Connect) -> None:
         assert first(b"1", WAIT_S) == b"1"
 
 
-def test_any_client_calls_a_method_by_its_name(channel: Connect) -> None:
+def test_any_client_calls_a_method_by_its_name(make: Maker, channel: Connect) -> None:
     """Bytes made and read by any protobuf, on a channel with nothing of ours."""
     with make(stock_service(fresh_exchange())) as running:
         lookup = channel(running).unary_unary(

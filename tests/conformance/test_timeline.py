@@ -26,6 +26,7 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import LOCKINGS, Locking, Stamped
 from stock_service.trading.service import LOOKUP, TRADE, stock_service
 from stock_service.v1 import stock_pb2
+from tests.conformance.kept import GRPC, keeps
 from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
 from tests.conformance.running import BLOCK, ECHO, FAIL, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker, until
 from tests.conformance.running import Running as RunningServer
@@ -152,10 +153,11 @@ def test_a_method_that_is_not_there_has_its_stamps(make: Maker, tmp_path: Path) 
     assert violations(stages) == 0
 
 
-def test_grpcs_own_services_are_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("transport", GRPC)
+def test_grpcs_own_services_are_left_out(transport: str, tmp_path: Path) -> None:
     """What a client asks of health on the threads that answer the service is not among its requests."""
     timeline = Timeline(100)
-    with timed(maker(Kind("grpc", "static-pool")), Probe().service, timeline) as running:
+    with timed(maker(Kind(transport, "static-pool")), Probe().service, timeline) as running:
         connection = running.connect()
         assert outcome(connection, "/grpc.health.v1.Health/Check") is None
         assert outcome(connection, ECHO) is None
@@ -247,10 +249,11 @@ def test_a_wait_for_a_thread_is_seen_on_sockets(executor: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("executor", POOLS)
-def test_a_wait_for_a_thread_is_seen_on_grpc(executor: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("transport", GRPC)
+def test_a_wait_for_a_thread_is_seen_on_grpc(transport: str, executor: str, tmp_path: Path) -> None:
     """As on sockets, with grpcio's pool and with ours."""
     probe, timeline = Probe(), Timeline(100)
-    with timed(maker(Kind("grpc", executor)), probe.service, timeline, workers=1) as running, probe:
+    with timed(maker(Kind(transport, executor)), probe.service, timeline, workers=1) as running, probe:
         with grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
             first = call_on(channel, BLOCK).future(b"")
             probe.entered()
@@ -373,7 +376,7 @@ def test_the_threads_can_be_counted(kind: Kind, tmp_path: Path) -> None:
     assert violations(stages) == 0
 
 
-@every_kind
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if keeps(kind, "several at a time")], ids=str)
 def test_what_did_not_end_is_not_in_it(kind: Kind, tmp_path: Path) -> None:
     """A server that gives a request up writes those that it has answered, and nothing of the one that hangs."""
     probe, timeline = Probe(), Timeline(100)

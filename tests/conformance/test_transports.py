@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conformance import transport_lifecycle, transports
+from tests.conformance.kept import GRPC, keeps
 from tests.conformance.running import KINDS, Kind, Maker, maker
 
 Check = Callable[[Maker], None]
@@ -16,15 +17,23 @@ SLOW_ON_GRPC = {
 }
 """Checks that open and close several channels, which takes grpcio a fifth of a second each."""
 
+HELD_TOGETHER: set[Check] = {
+    transports.check_overload,
+    transport_lifecycle.check_accepted_is_finished,
+    transport_lifecycle.check_stuck_handler,
+}
+"""Checks of what a server does while a handler blocks: it answers several requests at a time."""
+
 CASES = [
     pytest.param(
         check,
         kind,
         id=f"{check.__name__.removeprefix('check_')}-{kind}",
-        marks=[pytest.mark.slow] if kind.transport == "grpc" and check in SLOW_ON_GRPC else [],
+        marks=[pytest.mark.slow] if kind.transport in GRPC and check in SLOW_ON_GRPC else [],
     )
     for check in (*transports.CHECKS, *transport_lifecycle.CHECKS)
     for kind in KINDS
+    if check not in HELD_TOGETHER or keeps(kind, "several at a time")
 ]
 
 

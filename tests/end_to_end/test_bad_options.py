@@ -8,6 +8,7 @@ import pytest
 
 from stock_service import __main__ as serve_or_list
 from stock_service import stock_server
+from stock_service.rpc.transports import TRANSPORTS
 from tests.end_to_end.process import STARTS, TRANSPORT_OF, Server, run
 from tests.unit.clients.load.run.fleet_bench import half
 
@@ -112,7 +113,7 @@ def test_a_server_exits_so(start: str, options: list[str], said: str) -> None:
     [
         ("", "the following arguments are required: serve|list"),
         ("run", "serve|list: got 'run', allowed: serve, list"),
-        ("serve", "--transport: missing, allowed: grpc, sockets"),
+        ("serve", f"--transport: missing, allowed: {', '.join(TRANSPORTS)}"),
         ("serve --transport http", "'http'"),
         ("serve --transport sockets --port x", "--port: got 'x'"),
         ("list --all", "unrecognized arguments: --all"),

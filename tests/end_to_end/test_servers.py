@@ -38,7 +38,7 @@ def test_a_server_serves_and_stops(name: str, number: signal.Signals) -> None:
         assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize("transport", ["sockets", "grpc"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_another_service_keeps_the_same_contract(transport: str) -> None:
     """The greeter, served by ``experiments.services``: ready line, SIGTERM, exit 0."""
     with Server(("experiments.services", "serve", "greeter", "--transport", transport)) as server:

@@ -29,8 +29,9 @@ pytestmark = pytest.mark.slow
 SOCKETS = ("stock_service.socket_server",)
 GRPC = ("stock_service.grpc_server",)
 CONNECTION = (*SOCKETS, "--dispatch", "connection")
+AIO = ("stock_service", "serve", "--transport", "grpc_aio")
 GREETER = ("experiments.services", "serve", "greeter", "--transport", "sockets")
-SERVERS = {"request": SOCKETS, "connection": CONNECTION, "grpc": GRPC}
+SERVERS = {"request": SOCKETS, "connection": CONNECTION, "grpc": GRPC, "grpc_aio": AIO}
 every = pytest.mark.parametrize("start", SERVERS.values(), ids=SERVERS)
 on_sockets = pytest.mark.parametrize("start", [SOCKETS, CONNECTION], ids=["request", "connection"])
 
@@ -89,7 +90,7 @@ def trade_on(
 
 def transport_of(kind: str) -> str:
     """The transport of a kind of server."""
-    return "grpc" if kind == "grpc" else "sockets"
+    return "sockets" if kind in ("request", "connection") else kind
 
 
 @on_sockets
@@ -132,7 +133,7 @@ def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, .
 def hanging_server(kind: str, *options: str) -> Iterator[Server]:
     """A server with one request under way that never ends."""
     transport = transport_of(kind)
-    dispatch = () if kind == "grpc" else ("--dispatch", kind)
+    dispatch = () if kind == "grpc" else ("--dispatch", "request" if kind == "grpc_aio" else kind)
     start = ("tests.end_to_end.blocking_server", "--transport", transport, *dispatch)
     with Server(start, *options) as server, ThreadPoolExecutor() as threads:
         asking, hanging = (load(transport).connect(server.address, WAIT_S) for _ in range(2))
@@ -196,7 +197,10 @@ def test_an_idle_server_stops_without_any_grace(start: tuple[str, ...]) -> None:
 def test_idle_clients_do_not_hold_up_the_stop(start: tuple[str, ...]) -> None:
     """Kept-alive connections that wait for nothing are closed at once."""
     with Server(start, "--grace-s", "3600") as server:
-        connections = [load("grpc" if start is GRPC else "sockets").connect(server.address, WAIT_S) for _ in range(4)]
+        connections = [
+            load({GRPC: "grpc", AIO: "grpc_aio"}.get(start, "sockets")).connect(server.address, WAIT_S)
+            for _ in range(4)
+        ]
         assert all(connection.call(LOOKUP, LOOKUP_ONE, WAIT_S) for connection in connections)
         ended = server.stopped()
         for connection in connections:

@@ -85,6 +85,7 @@ TRANSPORTS: dict[str, str] = {
     "sockets": "stock_service.rpc.transports.sockets",
     "http1": "stock_service.rpc.transports.http1",
     "jsonrpc": "stock_service.rpc.transports.jsonrpc",
+    "grpc_aio": "stock_service.rpc.transports.grpc_aio",
 }
 """Every transport's module, by the name that ``--transport`` takes."""
 

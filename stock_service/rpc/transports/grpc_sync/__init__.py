@@ -1,4 +1,4 @@
-"""The gRPC transport on grpcio: its thread-based server (``server.py``) and its blocking client (``client.py``).
+"""The gRPC transport on grpcio: its thread-based server (``server.py``) and its blocking client.
 
 Both are imported when they are asked for, so that the lean client, which speaks gRPC without grpcio, does not load it.
 Its codec is in ``wire``, for every transport that speaks gRPC.
@@ -36,10 +36,10 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
 
 
 def __getattr__(name: str) -> Callable[[Address, float], Connection]:
-    """``connect``, of ``client.py``. Asking for it loads grpcio, so that no connection's time has that in it."""
+    """``connect``, of ``rpc/grpcio``. Asking for it loads grpcio, so that no connection's time has that in it."""
     if name != "connect":
         raise AttributeError(name)
-    from stock_service.rpc.transports.grpc_sync.client import connect
+    from stock_service.rpc.grpcio.client import connect
 
     return connect
 

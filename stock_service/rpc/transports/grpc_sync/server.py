@@ -8,53 +8,47 @@ handler, so that undecodable bytes are INVALID_ARGUMENT (grpcio's generated code
 """
 
 import logging
-import socket
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import grpc
-from google.protobuf import descriptor_pool
-from google.protobuf.descriptor import FileDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from stock_service.rpc.call import Call
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.concurrency.submit import Submitting
 from stock_service.rpc.concurrency.thread_pool import ThreadPool
-from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.grpcio.serving import (
+    CANCEL_AFTER_S,
+    CANCEL_S,
+    FAILED,
+    STATUS,
+    Descriptors,
+    call_of,
+    check_free,
+    core_options,
+)
 from stock_service.rpc.service import Answer, Method, Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
 
 _log = logging.getLogger(__name__)
 
-_STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == code) for code in FaultCode}
-
-_FOR_EVER_S = 1e12
-"""Where grpcio says that so much or more is left, no deadline was set: ``grpc-timeout`` says 3.6e11 s at most."""
-
-_CANCEL_AFTER_S = 0.1
-"""How long after the grace grpcio cancels calls, so that to end by then is told from being cancelled."""
-
-_CANCEL_S = 1.0
-"""How long grpcio gets to end the calls that it cancels after the grace."""
-
 
 class GrpcServer:
     """A server that is listening; see ``transports.Server``."""
 
     def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
-        with socket.create_server((options.host, options.port)):
-            pass  # says what is wrong with an address, where gRPC core logs it and says no more than that it failed
+        check_free(options.host, options.port)
         pool = executor.pool if isinstance(executor, ThreadPool) else Submitting(executor)
         timeline = options.timeline
         if timeline is not None:
             pool = _Stamping(pool, timeline)
-        self._server = grpc.server(pool, options=_limits(options), maximum_concurrent_rpcs=options.requests_max)
+        limits = core_options(options.frame_bytes_max, options.pipeline_max, options.idle_s, options.connections_max)
+        self._server = grpc.server(pool, options=limits, maximum_concurrent_rpcs=options.requests_max)
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(
                 _behaviour(method) if timeline is None else _stamped(_behaviour(method), timeline, path)
@@ -68,11 +62,11 @@ class GrpcServer:
         for name in ("", service.name):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(reflected, self._server, _Descriptors())
+        reflection.enable_server_reflection(reflected, self._server, Descriptors())
         try:
             port = self._server.add_insecure_port(f"{options.host}:{options.port}")
-        except RuntimeError as error:  # which does not say why; a socket of our own does
-            socket.create_server((options.host, options.port)).close()
+        except RuntimeError as error:  # which does not say why
+            check_free(options.host, options.port)
             raise OSError(f"cannot listen on {options.host}:{options.port}") from error
         self.address: Address = (options.host, port)
         self._server.start()
@@ -80,10 +74,10 @@ class GrpcServer:
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""
         self._health.enter_graceful_shutdown()
-        stopped = self._server.stop(grace_s + _CANCEL_AFTER_S)
+        stopped = self._server.stop(grace_s + CANCEL_AFTER_S)
         _end_watches(self._health)
         in_time = stopped.wait(grace_s)
-        return in_time or (stopped.wait(_CANCEL_S) and False)
+        return in_time or (stopped.wait(CANCEL_S) and False)
 
 
 def _end_watches(servicer: health.HealthServicer) -> None:
@@ -92,17 +86,6 @@ def _end_watches(servicer: health.HealthServicer) -> None:
         watches = [send for sends in servicer._send_response_callbacks.values() for send in sends]
     for send in watches:
         send(None)
-
-
-def _limits(options: ServeOptions) -> list[tuple[str, int]]:
-    """Our limits in gRPC core's terms."""
-    return [
-        ("grpc.so_reuseport", 0),  # a port in use is an error, not a second server behind the same port
-        ("grpc.max_receive_message_length", options.frame_bytes_max),
-        ("grpc.max_concurrent_streams", options.pipeline_max),
-        ("grpc.max_connection_idle_ms", int(options.idle_s * 1000)),
-        ("grpc.max_allowed_incoming_connections", options.connections_max),
-    ]
 
 
 Behaviour = Callable[[bytes, grpc.ServicerContext], bytes]
@@ -116,17 +99,9 @@ def _behaviour(method: Method[Any, Any]) -> Behaviour:
     answer_call = method.answer_call()
 
     def answer(payload: bytes, context: grpc.ServicerContext) -> bytes:
-        return _answer(lambda payload: answer_call(_call(payload, context)), payload, context)
+        return _answer(lambda payload: answer_call(call_of(payload, context)), payload, context)
 
     return answer
-
-
-def _call(payload: bytes, context: grpc.ServicerContext) -> Call:
-    """A call as grpcio knows it: its peer is ``ipv4:HOST:PORT``."""
-    left_s = context.time_remaining()
-    deadline_ns = time.monotonic_ns() + int(left_s * 1e9) if left_s < _FOR_EVER_S else None
-    metadata = tuple((key, value) for key, value in context.invocation_metadata())
-    return Call(payload, context.peer().partition(":")[2], deadline_ns, metadata)
 
 
 def _answer(answer: Answer, payload: bytes, context: grpc.ServicerContext) -> bytes:
@@ -134,10 +109,10 @@ def _answer(answer: Answer, payload: bytes, context: grpc.ServicerContext) -> by
     try:
         return answer(payload)
     except Fault as fault:
-        context.abort(_STATUS[fault.code], fault.detail)
+        context.abort(STATUS[fault.code], fault.detail)
     except BaseException:  # SystemExit too: every request gets its reply
         _log.exception("a handler raised")
-        context.abort(grpc.StatusCode.INTERNAL, "the handler failed; the server's log says why")
+        context.abort(grpc.StatusCode.INTERNAL, FAILED)
 
 
 def _stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
@@ -180,27 +155,3 @@ class _Stamping(ThreadPoolExecutor):
         finally:
             if stamper.handled_ns:
                 stamper.end()
-
-
-class _Descriptors:
-    """protobuf's descriptor pool as reflection uses it, which also finds a method.
-
-    The pool itself knows services and messages by name but no methods, and ghz asks for just that.
-    """
-
-    def __init__(self) -> None:
-        pool = descriptor_pool.Default()
-        self._pool = pool
-        self.FindFileByName = pool.FindFileByName
-        self.FindMessageTypeByName = pool.FindMessageTypeByName
-        self.FindExtensionByNumber = pool.FindExtensionByNumber
-        self.FindAllExtensions = pool.FindAllExtensions
-
-    def FindFileContainingSymbol(self, symbol: str) -> FileDescriptor:  # noqa: N802  # protobuf's name
-        """The file that defines a symbol, or a service's method. Raises KeyError."""
-        try:
-            return self._pool.FindFileContainingSymbol(symbol)
-        except KeyError:
-            service_name, _, method = symbol.rpartition(".")
-            service = self._pool.FindServiceByName(service_name)
-            return service.methods_by_name[method].containing_service.file

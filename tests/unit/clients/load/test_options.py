@@ -11,6 +11,7 @@ from clients.load import command, options
 from clients.load.options import BROKEN_EXIT, ERROR_EXIT, INTERRUPTED_EXIT
 from clients.load.run.search import TRIALS_MAX
 from stock_service.rpc.process.command_line import USAGE_EXIT
+from stock_service.rpc.transports import TRANSPORTS
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,10 @@ from stock_service.rpc.process.command_line import USAGE_EXIT
         ("--find-rate --p99-ms 5 --duration-s 0.01 --fail-if p99.9>20ms", "--duration-s: got 0.01, allowed: 0.012 or"),
         ("--call Greeter", "--call: got 'Greeter', allowed: package.Service/Method"),
         ("--call a.B/C --mix lookup", "--mix: got 'lookup', allowed: without --call"),
-        ("--call a.B/C --transport sockets", "--call: got 'a.B/C', allowed: with --transport grpc, or --proto FILE"),
+        (
+            "--call a.B/C --transport sockets",
+            "--call: got 'a.B/C', allowed: with a transport that speaks gRPC, or --proto FILE",
+        ),
         (
             "--call a.B/C --fail-if lookup.p99>1ms",
             "--fail-if: got 'lookup.p99>1ms', allowed: requests that are sent: C",

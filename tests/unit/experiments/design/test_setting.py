@@ -16,7 +16,7 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "transport": st.sampled_from(PROTOCOLS),
     "executor": st.sampled_from(("static-pool", "thread-pool")),
     "workers": st.integers(1, 1024),
-    "dispatch": st.sampled_from(("request", "connection")),
+    "dispatch": st.sampled_from(("request", "connection", "loop")),
     "locking": st.sampled_from(("mutex", "per-stock")),
     "extra_us": st.floats(0, 100_000),
     "clients": st.integers(1, 64),
@@ -53,11 +53,12 @@ def test_a_level_reads_back_from_its_text(named: tuple[str, Level]) -> None:
     assert FACTORS[name].read(shown(kept)) == kept
 
 
-def test_the_executor_is_the_transports_own_unless_said() -> None:
+def test_executor_and_dispatch_are_the_transports_own_unless_said() -> None:
     """It follows where the transport is changed later, and stays where it was said."""
     for transport in TRANSPORTS:
         assert setting(transport=transport)["executor"] == load(transport).DEFAULT_EXECUTOR
     assert read("sockets").but(transport="grpc") == read("grpc")
+    assert read("sockets").but(transport="grpc_aio")["dispatch"] == "loop"
     said = read("sockets executor=thread-per-task").but(transport="grpc")
     assert said["executor"] == "thread-per-task"
 

@@ -4,7 +4,7 @@ import grpc
 import pytest
 
 from stock_service.rpc.errors import FAULTS, InternalFault
-from stock_service.rpc.transports.grpc_sync.client import _fault
+from stock_service.rpc.grpcio.client import _fault
 from stock_service.rpc.wire.grpc_status import status_fault
 
 

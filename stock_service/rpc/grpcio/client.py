@@ -1,4 +1,4 @@
-"""The client of the gRPC transport: grpcio's blocking one."""
+"""The client of the transports on grpcio: its blocking one."""
 
 import time
 from typing import cast
@@ -6,7 +6,6 @@ from typing import cast
 import grpc
 
 from stock_service.rpc.errors import Fault, Unavailable
-from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.grpc_status import status_fault
 
 _READY = grpc.ChannelConnectivity.READY.value[0]
@@ -16,7 +15,7 @@ _UNREACHABLE = grpc.ChannelConnectivity.TRANSIENT_FAILURE.value[0]
 class GrpcConnection:
     """See ``transports.Connection``. Made by ``connect``. Its channel is not shared with any other connection."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: tuple[str, int]) -> None:
         self._target = f"{address[0]}:{address[1]}"
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
         self._channel = grpc.insecure_channel(self._target, options)
@@ -51,7 +50,7 @@ class GrpcConnection:
         self._channel.close()
 
 
-def connect(address: Address, timeout_s: float) -> GrpcConnection:
+def connect(address: tuple[str, int], timeout_s: float) -> GrpcConnection:
     """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
     connection = GrpcConnection(address)
     connection.open(timeout_s)

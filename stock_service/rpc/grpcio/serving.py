@@ -1,0 +1,90 @@
+"""What servers on grpcio share: statuses, limits in gRPC core's terms, a call as grpcio knows it, descriptors."""
+
+import socket
+import time
+from collections.abc import Iterable
+from typing import Protocol
+
+import grpc
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import FileDescriptor
+
+from stock_service.rpc.call import Call
+from stock_service.rpc.errors import FaultCode
+
+STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == code) for code in FaultCode}
+"""grpcio's status of each fault."""
+
+FAILED = "the handler failed; the server's log says why"
+"""What a client is told of a handler that raised what is no fault."""
+
+CANCEL_AFTER_S = 0.1
+"""How long after the grace grpcio cancels calls, so that to end by then is told from being cancelled."""
+
+CANCEL_S = 1.0
+"""How long grpcio gets to end the calls that it cancels after the grace."""
+
+_FOR_EVER_S = 1e12
+"""Where grpcio says that so much or more is left, no deadline was set: ``grpc-timeout`` says 3.6e11 s at most."""
+
+
+class Context(Protocol):
+    """A call's context: that of grpcio's thread-based server, or of its asyncio one."""
+
+    def time_remaining(self) -> float | None:
+        """Seconds that are left."""
+
+    def peer(self) -> str:
+        """``ipv4:HOST:PORT``."""
+
+    def invocation_metadata(self) -> Iterable[tuple[str, str | bytes]] | None:
+        """What the client sent beside the request."""
+
+
+def call_of(payload: bytes, context: Context) -> Call:
+    """A call as grpcio knows it."""
+    left_s = context.time_remaining()
+    limited = left_s is not None and left_s < _FOR_EVER_S
+    deadline_ns = time.monotonic_ns() + int(left_s * 1e9) if left_s is not None and limited else None
+    metadata = tuple((key, value) for key, value in context.invocation_metadata() or ())
+    return Call(payload, context.peer().partition(":")[2], deadline_ns, metadata)
+
+
+def check_free(host: str, port: int) -> None:
+    """Raises OSError, which says why an address cannot be had: gRPC core only says that it cannot."""
+    socket.create_server((host, port)).close()
+
+
+def core_options(frame_bytes_max: int, pipeline_max: int, idle_s: float, connections_max: int) -> list[tuple[str, int]]:
+    """Our limits in gRPC core's terms."""
+    return [
+        ("grpc.so_reuseport", 0),  # a port in use is an error, not a second server behind the same port
+        ("grpc.max_receive_message_length", frame_bytes_max),
+        ("grpc.max_concurrent_streams", pipeline_max),
+        ("grpc.max_connection_idle_ms", int(idle_s * 1000)),
+        ("grpc.max_allowed_incoming_connections", connections_max),
+    ]
+
+
+class Descriptors:
+    """protobuf's descriptor pool as reflection uses it, which also finds a method.
+
+    The pool itself knows services and messages by name but no methods, and ghz asks for just that.
+    """
+
+    def __init__(self) -> None:
+        pool = descriptor_pool.Default()
+        self._pool = pool
+        self.FindFileByName = pool.FindFileByName
+        self.FindMessageTypeByName = pool.FindMessageTypeByName
+        self.FindExtensionByNumber = pool.FindExtensionByNumber
+        self.FindAllExtensions = pool.FindAllExtensions
+
+    def FindFileContainingSymbol(self, symbol: str) -> FileDescriptor:  # noqa: N802  # protobuf's name
+        """The file that defines a symbol, or a service's method. Raises KeyError."""
+        try:
+            return self._pool.FindFileContainingSymbol(symbol)
+        except KeyError:
+            service_name, _, method = symbol.rpartition(".")
+            service = self._pool.FindServiceByName(service_name)
+            return service.methods_by_name[method].containing_service.file

@@ -1,0 +1,68 @@
+"""gRPC on grpcio's asyncio server (``server.py``); its client is grpcio's blocking one, as that of ``grpc_sync``.
+
+All calls are taken by one event loop on one thread. ``--dispatch`` says who answers them:
+
+- ``loop`` (the default): the loop itself, one call after the other. No call is ever handed to another thread, which is
+  what asyncio saves. The executor's threads stay idle; ``--workers`` and ``--queue-limit`` then only add up to how many
+  calls may be under way. A handler that blocks holds up all calls, health and a stop too.
+- ``request``: a call is a task of the executor, and the loop sends its reply.
+
+The limits are those of ``grpc_sync``, and so are the faults on the wire. Its codec is in ``wire``, for every transport
+that speaks gRPC. Server and client are imported when they are asked for: the lean client does without grpcio.
+"""
+
+from collections.abc import Callable
+
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.service import Service
+from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
+from stock_service.rpc.transports.grpc_aio.options import AioOptions, add_options, own_options
+from stock_service.rpc.wire.codec import Codec
+from stock_service.rpc.wire.grpc_codec import GrpcCodec
+from stock_service.rpc.wire.grpc_null import GrpcNull
+from stock_service.rpc.wire.grpc_null import null_answers as answers
+
+__all__ = [
+    "DEFAULT_DISPATCH",
+    "DEFAULT_EXECUTOR",
+    "DEFAULT_PORT",
+    "LABEL",
+    "AioOptions",
+    "add_options",
+    "codec",
+    "connect",
+    "null_answers",
+    "own_options",
+    "serve",
+]
+
+LABEL = "gRPC, asyncio"
+DEFAULT_PORT = 50053
+DEFAULT_EXECUTOR = "static-pool"
+DEFAULT_DISPATCH = AioOptions().dispatch
+
+
+def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
+    """A server that listens when this returns. Raises OSError where it cannot."""
+    from stock_service.rpc.transports.grpc_aio.server import AioServer
+
+    own = options.own or AioOptions()
+    assert isinstance(own, AioOptions), f"the options of another transport: {own}"
+    return AioServer(service, executor if own.dispatch == "request" else None, options)
+
+
+def connect(address: Address, timeout_s: float) -> Connection:
+    """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
+    from stock_service.rpc.grpcio import client
+
+    return client.connect(address, timeout_s)
+
+
+def codec(address: Address, timeout_s: float) -> Codec:
+    """What a new connection of the lean client speaks."""
+    return GrpcCodec(f"{address[0]}:{address[1]}", timeout_s)
+
+
+def null_answers(reply: bytes) -> Callable[[], GrpcNull]:
+    """What the null server answers to everything."""
+    return answers(reply)

@@ -1,0 +1,285 @@
+"""The server of gRPC on asyncio: grpcio's, on an event loop on a thread of its own.
+
+What it offers and its limits are those of ``grpc_sync``: any generated client, health, reflection, ``requests_max`` as
+grpcio's ``maximum_concurrent_rpcs``, the rest as gRPC core's own limits.
+
+Everything of grpcio is touched on the loop's thread alone. A worker hands its reply over by ``call_soon_threadsafe``.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from functools import partial
+from threading import Thread
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.errors import Fault, InternalFault
+from stock_service.rpc.grpcio.serving import (
+    CANCEL_AFTER_S,
+    CANCEL_S,
+    FAILED,
+    STATUS,
+    Descriptors,
+    call_of,
+    check_free,
+    core_options,
+)
+from stock_service.rpc.service import Method, Service
+from stock_service.rpc.timeline import Timeline
+from stock_service.rpc.transports import Address, ServeOptions
+
+_log = logging.getLogger(__name__)
+
+Context = grpc.aio.ServicerContext[bytes, bytes]
+
+Behaviour = Callable[[bytes, Context], bytes]
+"""A method that raises nothing but a Fault."""
+
+Handler = Callable[[bytes, Context], Awaitable[bytes]]
+"""A method as grpcio calls it."""
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+UNKNOWN = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class AioServer:
+    """A server that is listening; see ``transports.Server``. Without an executor its loop answers by itself."""
+
+    def __init__(self, service: Service, executor: Executor | None, options: ServeOptions) -> None:
+        check_free(options.host, options.port)
+        self._service = service
+        self._executor = executor
+        self._options = options
+        self._loop = asyncio.new_event_loop()
+        self._stop_asked: asyncio.Future[float] = self._loop.create_future()
+        self._in_time = False
+        listening: Future[int] = Future()
+        self._thread = Thread(target=self._run, args=(listening,), name="grpc-aio-loop")
+        self._thread.start()
+        try:
+            self.address: Address = (options.host, listening.result())
+        except BaseException:
+            self._thread.join()
+            raise
+
+    def stop(self, grace_s: float) -> bool:
+        """See ``transports.Server.stop``. A handler that blocks the loop is waited for no longer than any other."""
+        try:
+            self._loop.call_soon_threadsafe(self._ask_to_stop, grace_s)
+        except RuntimeError:
+            return True  # the loop is closed: all has ended before
+        self._thread.join(grace_s + CANCEL_AFTER_S + CANCEL_S)
+        return self._in_time and not self._thread.is_alive()
+
+    def _ask_to_stop(self, grace_s: float) -> None:
+        if not self._stop_asked.done():
+            self._stop_asked.set_result(grace_s)
+
+    # ---- the loop's thread
+
+    def _run(self, listening: Future[int]) -> None:
+        try:
+            self._loop.run_until_complete(self._serve(listening))
+        except BaseException as error:  # whoever waits for the port gets it
+            if listening.done():
+                raise
+            listening.set_exception(error)
+        finally:
+            self._loop.close()
+
+    async def _serve(self, listening: Future[int]) -> None:
+        """Serves until a stop is asked for, and then ends what is under way."""
+        options, service = self._options, self._service
+        limits = core_options(options.frame_bytes_max, options.pipeline_max, options.idle_s, options.connections_max)
+        server = grpc.aio.server(options=limits, maximum_concurrent_rpcs=options.requests_max)
+        handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+            path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(self._handler(path, method))
+            for path, method in service.methods.items()
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, handlers),))
+        server.add_registered_method_handlers(service.name, handlers)
+        watched = _Health(service.name)
+        health_pb2_grpc.add_HealthServicer_to_server(watched, server)
+        reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(reflected, server, Descriptors())
+        try:
+            port = server.add_insecure_port(f"{options.host}:{options.port}")
+        except RuntimeError as error:  # which does not say why
+            check_free(options.host, options.port)
+            raise OSError(f"cannot listen on {options.host}:{options.port}") from error
+        await server.start()
+        listening.set_result(port)
+        grace_s = await self._stop_asked
+        watched.end()
+        stopped = asyncio.ensure_future(server.stop(grace_s + CANCEL_AFTER_S))
+        in_time, _ = await asyncio.wait((stopped,), timeout=grace_s)
+        self._in_time = bool(in_time)
+        await stopped
+
+    def _handler(self, path: str, method: Method[Any, Any]) -> Handler:
+        behaviour, timeline = _behaviour(method), self._options.timeline
+        if self._executor is None:
+            return _on_loop(behaviour if timeline is None else _stamped(behaviour, timeline, path))
+        if timeline is None:
+            return _on_executor(partial(_run_task, self._loop, behaviour), self._executor, _no_clock)
+        task = _stamped_task(partial(_run_task, self._loop, behaviour), timeline, path)
+        return _on_executor(task, self._executor, timeline.now_ns)
+
+
+class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # which has no types
+    """The standard health service: SERVING until the end, which ends every watch too, so that none holds up a stop."""
+
+    def __init__(self, service: str) -> None:
+        self._statuses = dict.fromkeys(("", service), SERVING)
+        self._ended = asyncio.Event()
+
+    async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802  # gRPC's name
+        """The status of a service by its name; NOT_FOUND for others."""
+        status = self._statuses.get(request.service)
+        if status is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND)
+        return health_pb2.HealthCheckResponse(status=status)
+
+    async def Watch(self, request: Any, context: Any) -> None:  # noqa: N802  # gRPC's name
+        """The status now, and again when it changes: once, in the end."""
+        for _ in range(2):
+            status = self._statuses.get(request.service, UNKNOWN)
+            await context.write(health_pb2.HealthCheckResponse(status=status))
+            await self._ended.wait()
+
+    def end(self) -> None:
+        """From now on nothing is served."""
+        self._statuses = dict.fromkeys(self._statuses, NOT_SERVING)
+        self._ended.set()
+
+
+def _behaviour(method: Method[Any, Any]) -> Behaviour:
+    """A method that raises nothing but a Fault."""
+    if method.wants_call:
+        answer_call = method.answer_call()
+        return _guarded(lambda payload, context: answer_call(call_of(payload, context)))
+    answer = method.answer()
+    return _guarded(lambda payload, _: answer(payload))
+
+
+def _guarded(behaviour: Behaviour) -> Behaviour:
+    def guarded(payload: bytes, context: Context) -> bytes:
+        try:
+            return behaviour(payload, context)
+        except Fault:
+            raise
+        except BaseException:  # SystemExit too: every request gets its reply
+            _log.exception("a handler raised")
+            raise InternalFault(FAILED) from None
+
+    return guarded
+
+
+def _stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
+    """The same on the loop, noted in a timeline: it is begun with as it is accepted, and replied as it is handled."""
+    local, number = timeline.local, timeline.method_number(path)
+
+    def answer_stamped(payload: bytes, context: Context) -> bytes:
+        stamper = local.stamper
+        stamper.begin(timeline.now_ns())
+        try:
+            return behaviour(payload, context)
+        finally:
+            stamper.handled(number)
+            stamper.end()
+
+    return answer_stamped
+
+
+def _on_loop(behaviour: Behaviour) -> Handler:
+    """A method that the loop answers."""
+
+    async def handle(payload: bytes, context: Context) -> bytes:
+        try:
+            return behaviour(payload, context)
+        except Fault as fault:
+            refused = fault
+        return await context.abort(STATUS[refused.code], refused.detail)
+
+    return handle
+
+
+Reply = asyncio.Future[bytes]
+
+Task = Callable[[Reply, bytes, Context, int], None]
+"""Answers a request on a thread of the executor; the last is when it was accepted, in nanoseconds."""
+
+
+def _on_executor(task: Task, executor: Executor, now_ns: Callable[[], int]) -> Handler:
+    """A method that the executor answers. One whose client gives up before a thread has it is not begun."""
+
+    async def handle(payload: bytes, context: Context) -> bytes:
+        accepted_ns = now_ns()
+        reply: Reply = asyncio.get_running_loop().create_future()
+        try:
+            executor.execute(partial(task, reply, payload, context, accepted_ns))
+            return await reply
+        except Fault as fault:
+            refused = fault
+        return await context.abort(STATUS[refused.code], refused.detail)
+
+    return handle
+
+
+def _no_clock() -> int:
+    return 0
+
+
+def _run_task(
+    loop: asyncio.AbstractEventLoop,
+    behaviour: Behaviour,
+    reply: Reply,
+    payload: bytes,
+    context: Context,
+    _accepted_ns: int,
+    handled: Callable[[], None] = lambda: None,
+) -> None:
+    """A task: gives the loop what a method answers, or its fault."""
+    if reply.cancelled():
+        return
+    answer, refused = b"", None
+    try:
+        answer = behaviour(payload, context)
+    except Fault as fault:
+        refused = fault
+    handled()
+    try:
+        loop.call_soon_threadsafe(_settle, reply, answer, refused)
+    except RuntimeError:
+        pass  # the loop is closed: the server has given this request up
+
+
+def _settle(reply: Reply, answer: bytes, refused: Fault | None) -> None:
+    if reply.done():
+        return  # its client has given up
+    if refused is None:
+        reply.set_result(answer)
+    else:
+        reply.set_exception(refused)
+
+
+def _stamped_task(task: Callable[..., None], timeline: Timeline, path: str) -> Task:
+    """The same, noting in a timeline when its request was where; replied is when the loop has been told."""
+    local, number = timeline.local, timeline.method_number(path)
+
+    def run_stamped(reply: Reply, payload: bytes, context: Context, accepted_ns: int) -> None:
+        if reply.cancelled():
+            return
+        stamper = local.stamper
+        stamper.begin(accepted_ns)
+        task(reply, payload, context, accepted_ns, lambda: stamper.handled(number))
+        stamper.end()
+
+    return run_stamped

@@ -1,0 +1,22 @@
+"""What a kind of server cannot keep, and why: the one place that leaves a kind out of a check.
+
+A key is a transport, or a kind as ``TRANSPORT-DISPATCH``. Whatever stands here stands in the transport's docstring too.
+"""
+
+from typing import Literal
+
+from tests.conformance.running import Kind
+
+Promise = Literal["several at a time"]
+
+NOT_KEPT: dict[str, dict[Promise, str]] = {
+    "grpc_aio-loop": {"several at a time": "the loop answers one request after the other"},
+}
+
+GRPC = ("grpc", "grpc_aio")
+"""The transports that speak gRPC."""
+
+
+def keeps(kind: Kind, promise: Promise) -> bool:
+    """Whether servers of this kind keep a promise."""
+    return not any(promise in NOT_KEPT.get(name, {}) for name in (kind.transport, f"{kind.transport}-{kind.dispatch}"))
