@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, explained, server_address
 from clients.remote_exchange import RemoteExchange
-from stock_service.rpc.errors import Fault
-from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, seconds
+from stock_service.rpc.errors import Fault, UsageError
+from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, refuse, seconds
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import NAME_LENGTH_MAX, Status
 
@@ -92,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"updating {stocks} at {host}:{port} every {updates.interval_s:g} s on average", flush=True)
             exchange = RemoteExchange(connection, options.timeout_s)
             run(exchange, updates, random.Random(options.seed), _wait_for_signal, outcomes)
+    except UsageError as error:  # the transport's library is missing
+        refuse(PROGRAM, error)
     except Fault as fault:
         print(f"{PROGRAM}: {explained(fault, options.transport)}", file=sys.stderr)
         code = FAULT_EXIT

@@ -20,8 +20,8 @@ from decimal import Decimal, InvalidOperation
 from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, explained
 from clients.price_updater import stock_name
 from clients.remote_exchange import RemoteExchange
-from stock_service.rpc.errors import Fault
-from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer
+from stock_service.rpc.errors import Fault, UsageError
+from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, refuse
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import (
     INT64_MAX,
@@ -67,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         requests = list(_requests(options))
         return _send(requests, options)
+    except UsageError as error:  # the transport's library is missing
+        refuse(PROGRAM, error)
     except Fault as fault:
         print(f"{PROGRAM}: {explained(fault, options.transport)}", file=sys.stderr)
         return FAULT_EXIT

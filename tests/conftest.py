@@ -17,7 +17,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests.leaks import footprint
+from tests.leaks import footprint, start_what_stays
 
 ROOT = Path(__file__).resolve().parent.parent
 SLOW_S = 0.25
@@ -90,6 +90,7 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 @pytest.fixture
 def no_leaks() -> Iterator[None]:
     """Fails the test that leaves a thread running or a descriptor open; waits up to 5 s for both to go."""
+    start_what_stays()
     before = footprint()
     yield
     left = before.leaks()

@@ -1,8 +1,9 @@
 """One server by itself: memory, idle processor time, start-up to ready, and connections held.
 
-The server is started as an arm's is, on the same core. Its connections are the lean client's, made by this process, one
-call answered on each, so that whatever the server keeps for a connection is there; then nobody sends. Processor time is
-the server's own clock, in nanoseconds, so that a watch of seconds sees what a thousandth of a core is.
+The server is started as an arm's is, on the same core. Its connections are the lean client's, or its library's where
+there is none. This process makes them, one call answered on each, so that whatever the server keeps for a connection is
+there; then nobody sends. Processor time is the server's own clock, in nanoseconds, so that a watch of seconds sees what
+a thousandth of a core is.
 """
 
 import time
@@ -27,6 +28,7 @@ from experiments.results.alone import HeldSeen, LoneSeen, Repetition
 from experiments.results.machine import calibrated_us, cores, stolen_ticks
 from stock_service.rpc.errors import Unavailable, UsageError
 from stock_service.rpc.transports import Address, Connection
+from stock_service.rpc.transports import load as load_transport
 from stock_service.trading.catalog_file import load as load_catalog
 
 SETTLE_S = 0.3
@@ -107,9 +109,11 @@ class _Held:
 
 @contextmanager
 def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[_Held]:
-    """Lean connections of the server's kind of load; closed at the end."""
+    """Lean connections of the server's kind of load, or its library's where none are spoken; closed at the end."""
     stocks: Sequence[str] = tuple(stock.name for stock in load_catalog(bench.catalog))
-    plan = replace(load_plan(server.arm, address, bench, tuple(stocks), seed=0), client="lean", timeout_s=CALL_S)
+    plan = replace(load_plan(server.arm, address, bench, tuple(stocks), seed=0), timeout_s=CALL_S)
+    lean = load_transport(plan.transport).codec(address, CALL_S) is not None
+    plan = replace(plan, client="lean" if lean else "library")
     held = _Held(plan, Workload(plan).requests(0, 0))
     try:
         yield held

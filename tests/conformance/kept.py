@@ -3,20 +3,25 @@
 A key is a transport, or a kind as ``TRANSPORT-DISPATCH``. Whatever stands here stands in the transport's docstring too.
 """
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from tests.conformance.running import Kind
+if TYPE_CHECKING:
+    from tests.conformance.running import Kind
 
-Promise = Literal["several at a time"]
+Promise = Literal["several at a time", "refuses connections while it stops", "says who calls"]
 
 NOT_KEPT: dict[str, dict[Promise, str]] = {
     "grpc_aio-loop": {"several at a time": "the loop answers one request after the other"},
+    "zeromq": {
+        "refuses connections while it stops": "libzmq closes every connection with the listener",
+        "says who calls": "libzmq tells a peer's host, and not its port",
+    },
 }
 
 GRPC = ("grpc", "grpc_aio")
 """The transports that speak gRPC."""
 
 
-def keeps(kind: Kind, promise: Promise) -> bool:
+def keeps(kind: "Kind", promise: Promise) -> bool:
     """Whether servers of this kind keep a promise."""
     return not any(promise in NOT_KEPT.get(name, {}) for name in (kind.transport, f"{kind.transport}-{kind.dispatch}"))

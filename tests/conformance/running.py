@@ -14,12 +14,13 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from stock_service.rpc.concurrency import EXECUTORS
-from stock_service.rpc.errors import FAULTS
+from stock_service.rpc.errors import FAULTS, DeadlineExceeded, Unavailable
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import TRANSPORTS, Address, Connection, ServeOptions, load
 from stock_service.rpc.transports.grpc_aio import AioOptions
 from stock_service.rpc.transports.sockets import SocketOptions
 from stock_service.rpc.transports.sockets.options import Dispatch
+from tests.conformance.kept import keeps
 from tests.raw_service import raw_service
 
 WAIT_S = 10.0
@@ -62,6 +63,7 @@ class Running:
     """A server that runs until ``with`` ends, which also closes the connections and fails unless all ends in time."""
 
     def __init__(self, kind: Kind, service: Service, limits: Limits) -> None:
+        self.kind = kind
         self._transport = load(kind.transport)
         requests_max = limits.workers + limits.queue_limit
         options = replace(limits.options, requests_max=requests_max)
@@ -172,18 +174,30 @@ def refuses(address: Address) -> bool:
 
 
 def stopping(running: Running, grace_s: float = WAIT_S) -> "Stopping":
-    """Starts stopping a server on a thread; gives that once the server accepts nobody any more."""
-    return Stopping(partial(running.stop, grace_s), running.address)
+    """Starts stopping a server on a thread; gives that once the server takes nobody any more."""
+    begun = refuses if keeps(running.kind, "refuses connections while it stops") else partial(turns_away, running)
+    return Stopping(partial(running.stop, grace_s), partial(begun, running.address))
+
+
+def turns_away(running: Running, _: Address) -> bool:
+    """Whether a new connection's call is refused."""
+    try:
+        running.connect().call(ECHO, b"", POLL_S)
+    except Unavailable:
+        return True
+    except DeadlineExceeded:
+        return False
+    return False
 
 
 class Stopping:
     """A stop that has begun."""
 
-    def __init__(self, stop: Callable[[], bool], address: Address) -> None:
+    def __init__(self, stop: Callable[[], bool], begun: Callable[[], bool]) -> None:
         self._finished: list[bool] = []
         self._thread = threading.Thread(target=lambda: self._finished.append(stop()), name="stopping")
         self._thread.start()
-        until(lambda: refuses(address), "the server stops accepting")
+        until(begun, "the server stops accepting")
 
     @property
     def over(self) -> bool:

@@ -117,6 +117,9 @@ def _run(
     except (OSError, UnicodeError) as error:  # UnicodeError: a host that is no name at all
         executor.stop(0)
         refuse(program, _unbound(error, options.host, options.port))
+    except UsageError as error:  # the transport's library is missing
+        executor.stop(0)
+        refuse(program, error)
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     host, port = server.address
     print(f"ready {host}:{port}", flush=True)

@@ -86,6 +86,7 @@ TRANSPORTS: dict[str, str] = {
     "http1": "stock_service.rpc.transports.http1",
     "jsonrpc": "stock_service.rpc.transports.jsonrpc",
     "grpc_aio": "stock_service.rpc.transports.grpc_aio",
+    "zeromq": "stock_service.rpc.transports.zeromq",
 }
 """Every transport's module, by the name that ``--transport`` takes."""
 

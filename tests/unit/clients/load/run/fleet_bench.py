@@ -49,6 +49,12 @@ def assert_accounted(result: LoadResult) -> None:
     assert result.errors == {}
 
 
+def spoken(cases: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """Those of the cases, which begin with a transport and a client, whose transport has such a client."""
+    known = ("127.0.0.1", 1), 1.0
+    return [case for case in cases if case[1] == "library" or load(str(case[0])).codec(*known) is not None]
+
+
 def half(*factors: Iterable[object]) -> list[tuple[object, ...]]:
     """Half of all combinations of factors: those in which the levels' places add up to an even number.
 

@@ -26,6 +26,7 @@ from tests.unit.clients.load.run.fleet_bench import (
     plan_on,
     run_in_time,
     serving,
+    spoken,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_warmed")]
@@ -39,7 +40,7 @@ def _warmed() -> None:
 
 @pytest.mark.parametrize(
     ("transport", "client", "policy", "connections", "rate_hz"),
-    pairs(TRANSPORTS, CLIENT_KINDS, ("kept-alive", "per-request"), (1, 3), (None, 60.0)),
+    spoken(pairs(TRANSPORTS, CLIENT_KINDS, ("kept-alive", "per-request"), (1, 3), (None, 60.0))),
 )
 def test_a_run_counts_what_it_sent(
     transport: str, client: ClientKind, policy: ConnectionPolicy, connections: int, rate_hz: float | None
@@ -142,8 +143,7 @@ def test_starved_connections_of_one_client_are_counted() -> None:
     assert result.errors == {}
 
 
-@pytest.mark.parametrize("client", CLIENT_KINDS)
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize(("transport", "client"), spoken(itertools.product(TRANSPORTS, CLIENT_KINDS)))
 def test_nobody_there_is_a_fault(transport: str, client: ClientKind) -> None:
     """Unavailable, where no client could connect."""
     with serving(transport) as where:

@@ -29,6 +29,7 @@ from tests.unit.clients.load.run.fleet_bench import (
     pairs,
     plan_on,
     serving,
+    spoken,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_warmed")]
@@ -41,7 +42,8 @@ def _warmed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("transport", "client", "connections", "rate_hz"), pairs(TRANSPORTS, CLIENT_KINDS, (1, 4), (None, 300.0))
+    ("transport", "client", "connections", "rate_hz"),
+    spoken(pairs(TRANSPORTS, CLIENT_KINDS, (1, 4), (None, 300.0))),
 )
 def test_an_interrupt_keeps_what_was_measured(
     transport: str, client: ClientKind, connections: int, rate_hz: float | None
