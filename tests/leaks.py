@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
+import pynng
 import zmq
 
 from stock_service.rpc.transports.zeromq.client import shared_context
@@ -28,6 +29,7 @@ POLL_S = 0.005
 def start_what_stays() -> None:
     """Starts, once, what a library keeps for the life of the process."""
     shared_context().socket(zmq.DEALER).close()
+    pynng.Rep0(listen="tcp://127.0.0.1:0").close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ NOT_KEPT: dict[str, dict[Promise, str]] = {
         "refuses connections while it stops": "libzmq closes every connection with the listener",
         "says who calls": "libzmq tells a peer's host, and not its port",
     },
+    "nng": {"refuses connections while it stops": "NNG closes every connection with the listener"},
 }
 
 GRPC = ("grpc", "grpc_aio")

@@ -58,7 +58,7 @@ def test_what_is_no_request_is_refused(running: Running, message: bytes) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["stock_service serve --port 0", "clients.trader lookup FishCo"])
-@pytest.mark.parametrize(("transport", "package"), [("zeromq", "zmq")])
+@pytest.mark.parametrize(("transport", "package"), [("zeromq", "zmq"), ("nng", "pynng")])
 def test_a_missing_library_is_one_line(transport: str, package: str, words: str) -> None:
     """Which names it; exit code 2."""
     hidden = f"import sys, runpy; sys.modules[{package!r}] = None; sys.argv = sys.argv[1:]; "

@@ -87,6 +87,7 @@ TRANSPORTS: dict[str, str] = {
     "jsonrpc": "stock_service.rpc.transports.jsonrpc",
     "grpc_aio": "stock_service.rpc.transports.grpc_aio",
     "zeromq": "stock_service.rpc.transports.zeromq",
+    "nng": "stock_service.rpc.transports.nng",
 }
 """Every transport's module, by the name that ``--transport`` takes."""
 

@@ -1,0 +1,102 @@
+"""The client of the NNG transport: a REQ, one blocking call at a time.
+
+NNG would connect again and send a request a second time. That is switched off: a connection that is lost is closed, and
+the next call makes a new one. NNG says that a connection is lost by a callback; a waiting call looks every ``LOOK_S``.
+It waits for NNG's descriptor, since a receive that times out gives the request up. A late reply is dropped by NNG.
+"""
+
+import select
+import time
+
+import pynng
+
+from stock_service.rpc.errors import DeadlineExceeded, Fault, InternalFault, Unavailable
+from stock_service.rpc.messaging.calling import following, outcome, reply_frame, request_message
+from stock_service.rpc.transports import Address
+
+LOOK_S = 0.05
+"""How soon a call learns that its connection is lost."""
+
+_LOOK_MS = int(LOOK_S * 1000)
+
+_NEVER_MS = 86_400_000
+"""Until NNG would connect or send again: a day."""
+
+
+class NngConnection:
+    """See ``transports.Connection``. Made by ``connect``."""
+
+    def __init__(self, address: Address) -> None:
+        self._server = f"{address[0]}:{address[1]}"
+        self._req: pynng.Req0 | None = None
+        self._lost: list[pynng.Pipe] = []  # appended to by a thread of NNG
+        self._readable = select.poll()
+        self._call = 0
+
+    def open(self, timeout_s: float) -> None:
+        """Connects. Raises Unavailable."""
+        self.close()
+        lost: list[pynng.Pipe] = []
+        req = pynng.Req0(
+            resend_time=_NEVER_MS, reconnect_time_min=_NEVER_MS, reconnect_time_max=_NEVER_MS, recv_max_size=0
+        )
+        req.add_post_pipe_remove_cb(lost.append)
+        self._req, self._lost = req, lost
+        try:
+            req.dial(f"tcp://{self._server}", block=True)
+        except pynng.NNGException as error:
+            self.close()
+            raise Unavailable(f"no connection to {self._server} within {timeout_s:g} s: {error}") from error
+        self._readable = select.poll()
+        self._readable.register(req.recv_fd, select.POLLIN)
+
+    def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
+        number = self._call = following(self._call)
+        request = request_message(number, path, payload, timeout_s)
+        if self._lost:
+            raise self._gone()
+        if self._req is None:
+            self.open(timeout_s)
+        deadline_s = time.monotonic() + timeout_s
+        try:
+            return self._exchange(request, number, deadline_s)
+        except pynng.Timeout as error:  # of the sending
+            if self._lost:
+                raise self._gone() from error
+            raise DeadlineExceeded(f"no reply from {self._server} in time") from error
+        except pynng.NNGException as error:
+            self.close()
+            raise Unavailable(f"connection to {self._server}: {error}") from error
+
+    def close(self) -> None:
+        if self._req is not None:
+            self._req.close()
+            self._req = None
+        self._lost = []
+
+    def _exchange(self, request: bytes, number: int, deadline_s: float) -> bytes:
+        """Sends a request and waits for its reply. Raises pynng's errors."""
+        req = self._req
+        assert req is not None
+        req.send_timeout = max(1, round((deadline_s - time.monotonic()) * 1000))
+        req.send(request)
+        while not self._readable.poll(max(0, min(_LOOK_MS, round((deadline_s - time.monotonic()) * 1000)))):
+            if self._lost:
+                raise self._gone()
+            if time.monotonic() >= deadline_s:
+                raise DeadlineExceeded(f"no reply from {self._server} in time")
+        reply = reply_frame(req.recv(block=False), self._server)
+        if reply.call not in (number, 0):
+            raise InternalFault(f"{self._server} replied to call {reply.call}, and not to {number}")
+        return outcome(reply)
+
+    def _gone(self) -> Fault:
+        self.close()
+        return Unavailable(f"connection to {self._server} lost: the server closed it")
+
+
+def connect(address: Address, timeout_s: float) -> NngConnection:
+    """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
+    connection = NngConnection(address)
+    connection.open(timeout_s)
+    return connection
