@@ -19,7 +19,6 @@ from stock_service.rpc.service import Service
 from stock_service.rpc.transports import TRANSPORTS, Address, Connection, ServeOptions, load
 from stock_service.rpc.transports.grpc_aio import AioOptions
 from stock_service.rpc.transports.sockets import SocketOptions
-from stock_service.rpc.transports.sockets.options import Dispatch
 from tests.conformance.kept import keeps
 from tests.raw_service import raw_service
 

@@ -36,7 +36,7 @@ from stock_service.rpc.transports import TRANSPORTS
         ("--timeout-s 100", "--timeout-s: got '100'"),
         ("--connections-per-client 4096 --clients 1 2", "--connections-per-client: got 4096"),
         ("--connection never", "--connection: got 'never', allowed: kept-alive, per-request"),
-        ("--transport pigeon", "--transport: got 'pigeon', allowed: grpc, "),
+        ("--transport pigeon", f"--transport: got 'pigeon', allowed: {', '.join(sorted(TRANSPORTS))}"),
         ("--address localhost", "--address: got 'localhost'"),
         ("--quantity 0", "--quantity: got '0'"),
         ("--seed 1.5", "--seed: got '1.5'"),

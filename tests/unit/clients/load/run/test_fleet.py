@@ -4,6 +4,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import psutil
@@ -143,7 +144,7 @@ def test_starved_connections_of_one_client_are_counted() -> None:
     assert result.errors == {}
 
 
-@pytest.mark.parametrize(("transport", "client"), spoken(itertools.product(TRANSPORTS, CLIENT_KINDS)))
+@pytest.mark.parametrize(("transport", "client"), spoken(product(TRANSPORTS, CLIENT_KINDS)))
 def test_nobody_there_is_a_fault(transport: str, client: ClientKind) -> None:
     """Unavailable, where no client could connect."""
     with serving(transport) as where:
