@@ -139,14 +139,26 @@ def test_a_command_that_judges_nothing_loads_no_statistics() -> None:
 
 
 @pytest.mark.slow
-def test_only_the_librarys_client_loads_grpcio_and_before_it_connects() -> None:
+@pytest.mark.parametrize(
+    ("transport", "library", "clients"),
+    [
+        ("grpc", "grpc", ("lean", "library")),
+        ("grpc_aio", "grpc", ("lean", "library")),
+        ("zeromq", "zmq", ("library",)),
+        ("nng", "pynng", ("library",)),
+    ],
+)
+def test_a_library_is_loaded_by_its_own_client_alone_and_before_it_connects(
+    transport: str, library: str, clients: tuple[str, ...]
+) -> None:
     """The lean one speaks gRPC itself. Loading takes some 50 ms, which no connection's time may have in it."""
     program = (
         "import sys\nfrom clients.load.run import client_process\nfrom clients.load.plan.load_plan import LoadPlan\n"
-        "for kind in ('lean', 'library'):\n"
-        "    plan = LoadPlan('grpc', ('a', 1), 1, {'lookup': 1.0}, ('A',), 0, 1, client=kind)\n"
+        f"print({library!r} in sys.modules)\n"
+        f"for kind in {clients}:\n"
+        f"    plan = LoadPlan({transport!r}, ('a', 1), 1, {{'lookup': 1.0}}, ('A',), 0, 1, client=kind)\n"
         "    client_process.connecting(plan)\n"
-        "    print('grpc' in sys.modules)"
+        f"    print({library!r} in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\nTrue\n"
+    assert done.stdout.split() == ["False"] * len(clients) + ["True"]

@@ -27,7 +27,7 @@ from experiments.results import alone as results
 from experiments.results.alone import HeldSeen, LoneSeen, Repetition
 from experiments.results.machine import calibrated_us, cores, stolen_ticks
 from stock_service.rpc.errors import Unavailable, UsageError
-from stock_service.rpc.transports import Address, Connection
+from stock_service.rpc.transports import Address, Connection, ServeOptions
 from stock_service.rpc.transports import load as load_transport
 from stock_service.trading.catalog_file import load as load_catalog
 
@@ -71,7 +71,9 @@ def measure(plan: Alone, number: int, bench: Bench) -> Repetition:
 def _seen(server: LoneServer, idle_s: float, bench: Bench) -> LoneSeen:
     """One start of a server, and what was seen until it stopped."""
     most = server.connections[-1]
-    command = [*server_command(server.arm.server, bench.catalog), "--connections-max", str(most + _SPARE)]
+    command = [*server_command(server.arm.server, bench.catalog)]
+    if most + _SPARE > ServeOptions().connections_max:
+        command += ["--connections-max", str(most + _SPARE)]
     if allow_descriptors(most + _SPARE) < most + _SPARE:
         raise UsageError("connections held", most, "as many as this process may have open files (ulimit -Hn)")
     began_s = time.monotonic()

@@ -1,18 +1,23 @@
-"""What only ZeroMQ has: any client of its library, messages that are none, and a library that may be missing."""
+"""What only ZeroMQ has: any client of its library, messages that are none, and pings."""
 
-import subprocess
-import sys
+import socket
+import time
 from collections.abc import Iterator
 
 import pytest
 import zmq
 
 from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire.framing import ReplyFrame
 from stock_service.rpc.wire.messages import cut_reply, encode_request
-from tests.conformance.running import ECHO, WAIT_S, Kind, Probe, Running, maker
+from tests.conformance.running import ECHO, WAIT_S, Kind, Limits, Probe, Running, maker
 
 make = maker(Kind("zeromq", "static-pool"))
+
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
+READY = b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
+"""How a peer of ZMTP 3.1 begins (rfc.zeromq.org/spec/37), as a DEALER without a name."""
 
 
 @pytest.fixture
@@ -57,13 +62,16 @@ def test_what_is_no_request_is_refused(running: Running, message: bytes) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", ["stock_service serve --port 0", "clients.trader lookup FishCo"])
-@pytest.mark.parametrize(("transport", "package"), [("zeromq", "zmq"), ("nng", "pynng")])
-def test_a_missing_library_is_one_line(transport: str, package: str, words: str) -> None:
-    """Which names it; exit code 2."""
-    hidden = f"import sys, runpy; sys.modules[{package!r}] = None; sys.argv = sys.argv[1:]; "
-    program = hidden + "runpy.run_module(sys.argv[0], run_name='__main__')"
-    arguments = [*words.split(), "--transport", transport]
-    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
-    assert f"--transport: got '{transport}', allowed: another, or this one with its library: py" in done.stderr
+def test_who_answers_no_ping_is_dropped_after_idle_s() -> None:
+    """A peer that says hello in ZeroMQ's way and then nothing. A live client that asks nothing is kept meanwhile."""
+    with make(Probe().service, Limits(options=ServeOptions(idle_s=0.3))) as running:
+        live = running.connect()
+        with socket.create_connection(running.address, WAIT_S) as silent:
+            silent.sendall(GREETING + READY)
+            began_s = time.monotonic()
+            while silent.recv(4096):
+                pass
+            assert 0.15 <= time.monotonic() - began_s < WAIT_S / 2
+        connection = live._socket  # type: ignore[attr-defined]
+        assert live.call(ECHO, b"still", WAIT_S) == b"still"
+        assert live._socket is connection, "it had to connect again"  # type: ignore[attr-defined]

@@ -58,14 +58,18 @@ def check_accepted_is_finished(make: Maker) -> None:
     probe = Probe()
     with make(probe.service) as running, ThreadPoolExecutor() as threads, probe:
         connections = [running.connect() for _ in range(3)]
-        calls = [threads.submit(connection.call, BLOCK, b"accepted", WAIT_S) for connection in connections]
+        payloads = [b"accepted", b"", b"\xff" * 500_000]  # many segments
+        calls = [
+            threads.submit(connection.call, BLOCK, payload, WAIT_S)
+            for connection, payload in zip(connections, payloads, strict=True)
+        ]
         for _ in calls:
             probe.entered()
         stop = stopping(running)
         assert not stop.over
         assert not any(call.done() for call in calls)
         probe.released.set()
-        assert [call.result() for call in calls] == [b"accepted"] * 3
+        assert [call.result() for call in calls] == payloads
         assert stop.result()
 
 

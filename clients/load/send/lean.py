@@ -26,7 +26,8 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
     """What makes a connection by the plan's kind of client; loads that client's library, if it has one.
 
     The function is given its timeout in seconds. It blocks for so long at most, and raises a Fault. The lean client
-    tells the server the plan's timeout with each request, however long connecting may take. Raises as ``lean_codec``.
+    tells the server the plan's timeout with each request, however long connecting may take. Raises UsageError where the
+    transport has no such client, or its library is not installed.
     """
     if plan.client == "library":
         return partial(load(plan.transport).connect, plan.address)
@@ -35,6 +36,5 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
 
 
 def check(plan: LoadPlan) -> None:
-    """Raises UsageError where the plan asks for a lean client that its transport has not."""
-    if plan.client == "lean":
-        lean_codec(plan.transport, plan.address, plan.timeout_s)
+    """Raises UsageError where the plan asks for a client that its transport has not, or whose library is missing."""
+    connecting(plan)

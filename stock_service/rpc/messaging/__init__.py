@@ -1,6 +1,7 @@
 """What transports on a messaging library share: one message in, one message out, and what to say of a missing library.
 
-The messages are those of ``wire/messages.py``. Left out: the libraries themselves, which only their transports know.
+The messages are those of ``wire/messages.py``; the server core answers them. Left out: the libraries themselves, which
+only their transports know.
 """
 
 from collections.abc import Iterator

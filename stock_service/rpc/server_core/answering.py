@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from stock_service.rpc.call import Call
 from stock_service.rpc.errors import Fault, FaultCode
-from stock_service.rpc.server_core.options import Address
-from stock_service.rpc.server_core.protocol import Request, WireProtocol
+from stock_service.rpc.server_core.options import NOBODY, Address
+from stock_service.rpc.server_core.protocol import Answers, Request
 from stock_service.rpc.service import Answer, CallAnswer, Service
 from stock_service.rpc.timeline import NO_METHOD, Timeline
 
@@ -21,7 +21,7 @@ OK = 0
 """The code of an answer; any other is a ``FaultCode``."""
 
 Answering = Callable[[Request, int, Address], bytes]
-"""``WireProtocol.answer``, or what ``stamping`` makes of it."""
+"""``Answers.answer``, or what ``stamping`` makes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Methods:
         """A request's ``OK`` and response message, or a fault's code and its detail; never raises.
 
         ``arrived_ns`` is when the request was read, on ``time.monotonic_ns``: a handler does not start once the client
-        has given up, ``timeout_ms`` later (0: never). ``peer`` is whom it was read from.
+        has given up, ``timeout_ms`` later (0: never). ``peer`` is whom it was read from, or ``NOBODY``.
         """
         try:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
@@ -49,7 +49,8 @@ class Methods:
             if calling is None:
                 return FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}".encode()
             deadline_ns = arrived_ns + timeout_ms * 1_000_000 if timeout_ms else None
-            return OK, calling(Call(payload, f"{peer[0]}:{peer[1]}", deadline_ns))
+            said = "" if peer == NOBODY else f"{peer[0]}:{peer[1]}"
+            return OK, calling(Call(payload, said, deadline_ns))
         except BaseException as error:  # SystemExit too: every request gets its reply
             return failure(name, error)
 
@@ -71,7 +72,7 @@ def methods_of(service: Service) -> Methods:
     )
 
 
-def stamping(timeline: Timeline, methods: Methods, protocol: WireProtocol[Request]) -> Answering[Request]:
+def stamping(timeline: Timeline, methods: Methods, protocol: Answers[Request]) -> Answering[Request]:
     """The protocol's ``answer``, noting in a timeline that the thread begins with a request and has its reply.
 
     ``arrived_ns`` is what is noted as accepted: ``time.monotonic_ns`` is the timeline's clock, too. That the reply was

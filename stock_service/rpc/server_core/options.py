@@ -10,6 +10,9 @@ from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
 Address = tuple[str, int]
 """A host (name or IPv4) and a port, 0 to 65535."""
 
+NOBODY: Address = ("", 0)
+"""For a client that a library does not name."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:

@@ -1,4 +1,7 @@
-"""What the server core asks of a protocol: bytes to requests, and requests to the bytes of their replies. No I/O."""
+"""What the server core asks of a protocol: bytes to requests, and requests to the bytes of their replies. No I/O.
+
+Where a library keeps requests apart, ``Answers`` is all there is to a protocol.
+"""
 
 from typing import Protocol, TypeVar
 
@@ -10,21 +13,28 @@ from stock_service.rpc.wire.served_stream import RequestDecoder
 Request = TypeVar("Request")
 """A request as a protocol cuts it from a stream."""
 
+Asked = TypeVar("Asked", contravariant=True)
+"""The same, where it is only taken."""
 
-class WireProtocol(Protocol[Request]):
-    """One server's; every method but ``decoder`` may be called from any thread, and none raises."""
 
-    def decoder(self) -> RequestDecoder[Request]:
-        """What cuts a new connection's bytes into requests."""
+class Answers(Protocol[Asked]):
+    """What answers one server's requests. Every method may be called from any thread, and none raises."""
 
-    def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
+    def answer(self, request: Asked, arrived_ns: int, peer: Address) -> bytes:
         """A request's reply, a fault where it has no outcome. ``arrived_ns``: read when, on ``time.monotonic_ns``."""
 
-    def path(self, request: Request) -> bytes:
+    def path(self, request: Asked) -> bytes:
         """The method that a request names, ``/package.Service/Method``; anything else for none of the service."""
 
-    def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
+    def refusal(self, request: Asked, code: FaultCode, detail: str) -> bytes:
         """A reply to a request that is not answered."""
+
+
+class WireProtocol(Answers[Request], Protocol[Request]):
+    """One server's, whose connections are streams of bytes."""
+
+    def decoder(self) -> RequestDecoder[Request]:
+        """What cuts a new connection's bytes into requests. For the thread that reads them."""
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
         """What to say about the connection, which is then closed."""

@@ -30,7 +30,6 @@ __all__ = [
     "AioOptions",
     "add_options",
     "codec",
-    "connect",
     "null_answers",
     "own_options",
     "serve",
@@ -51,11 +50,13 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     return AioServer(service, executor if own.dispatch == "request" else None, options)
 
 
-def connect(address: Address, timeout_s: float) -> Connection:
-    """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
-    from stock_service.rpc.grpcio import client
+def __getattr__(name: str) -> Callable[[Address, float], Connection]:
+    """``connect``, of ``rpc/grpcio``. Asking for it loads grpcio, so that no connection's time has that in it."""
+    if name != "connect":
+        raise AttributeError(name)
+    from stock_service.rpc.grpcio.client import connect
 
-    return client.connect(address, timeout_s)
+    return connect
 
 
 def codec(address: Address, timeout_s: float) -> Codec:

@@ -7,16 +7,17 @@ Of a server's limits, NNG keeps its own way:
 
 - ``requests_max`` and ``frame_bytes_max`` as every transport: RESOURCE_EXHAUSTED, INVALID_ARGUMENT. But the connection
   of a client that sends over four times ``frame_bytes_max`` is dropped without a word.
-- ``pipeline_max``: NNG reads one request of a connection at a time for each context that waits; then TCP holds it back.
-- ``idle_s`` is not kept: NNG keeps a connection until TCP says that it is lost.
-- ``stop`` refuses new requests at once, with UNAVAILABLE, but new connections only when what was accepted is answered:
-  NNG closes every connection together with the listener.
-- ``connections_max`` is not kept: NNG accepts by itself. Descriptors are the limit.
+- ``connections_max``: one more is closed, without a word.
+- ``stop`` refuses new requests at once, with UNAVAILABLE, and closes new connections. The port is free only when what
+  was accepted is answered: NNG closes every connection together with the listener.
+- ``idle_s`` and ``pipeline_max`` cannot be kept, and are refused: NNG keeps a connection until TCP loses it, and
+  reads all that it carries. What is under way is bounded by ``requests_max`` alone.
 
 Both parts are imported when they are asked for: pynng is of the extra ``transports``, and may be missing.
 """
 
 import argparse
+from collections.abc import Callable
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.messaging import library
@@ -43,14 +44,17 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     return NngServer(service, executor, options)
 
 
-def connect(address: Address, timeout_s: float) -> Connection:
-    """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+def __getattr__(name: str) -> Callable[[Address, float], Connection]:
+    """``connect``, of ``client.py``. Asking for it loads pynng, so that no connection's time has that in it.
 
-    Raises Unavailable, DeadlineExceeded where nobody answers there, UsageError without pynng.
+    Raises UsageError without pynng.
     """
+    if name != "connect":
+        raise AttributeError(name)
     with library("nng", "pynng"):
-        from stock_service.rpc.transports.nng import client
-    return client.connect(address, timeout_s)
+        from stock_service.rpc.transports.nng.client import connect
+
+    return connect
 
 
 def codec(_address: Address, _timeout_s: float) -> None:

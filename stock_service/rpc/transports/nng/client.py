@@ -7,6 +7,8 @@ It waits for NNG's descriptor, since a receive that times out gives the request 
 
 import select
 import time
+from contextlib import suppress
+from threading import Thread
 
 import pynng
 
@@ -34,7 +36,10 @@ class NngConnection:
         self._call = 0
 
     def open(self, timeout_s: float) -> None:
-        """Connects. Raises Unavailable."""
+        """Connects. Raises Unavailable, DeadlineExceeded.
+
+        NNG connects without a bound of its own. So a thread does it, and to close the socket ends that.
+        """
         self.close()
         lost: list[pynng.Pipe] = []
         req = pynng.Req0(
@@ -42,22 +47,28 @@ class NngConnection:
         )
         req.add_post_pipe_remove_cb(lost.append)
         self._req, self._lost = req, lost
-        try:
-            req.dial(f"tcp://{self._server}", block=True)
-        except pynng.NNGException as error:
+        failed: list[pynng.NNGException] = []
+        dialing = Thread(target=_dial, args=(req, f"tcp://{self._server}", failed), name="nng-dial")
+        dialing.start()
+        dialing.join(timeout_s)
+        if dialing.is_alive():
             self.close()
-            raise Unavailable(f"no connection to {self._server} within {timeout_s:g} s: {error}") from error
+            dialing.join()
+            raise DeadlineExceeded(f"no connection to {self._server} within {timeout_s:g} s")
+        if failed:
+            self.close()
+            raise Unavailable(f"no connection to {self._server}: {failed[0]}") from failed[0]
         self._readable = select.poll()
         self._readable.register(req.recv_fd, select.POLLIN)
 
     def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
         number = self._call = following(self._call)
         request = request_message(number, path, payload, timeout_s)
+        deadline_s = time.monotonic() + timeout_s
         if self._lost:
             raise self._gone()
         if self._req is None:
             self.open(timeout_s)
-        deadline_s = time.monotonic() + timeout_s
         try:
             return self._exchange(request, number, deadline_s)
         except pynng.Timeout as error:  # of the sending
@@ -80,12 +91,17 @@ class NngConnection:
         assert req is not None
         req.send_timeout = max(1, round((deadline_s - time.monotonic()) * 1000))
         req.send(request)
-        while not self._readable.poll(max(0, min(_LOOK_MS, round((deadline_s - time.monotonic()) * 1000)))):
+        message: bytes | None = None
+        while message is None:
+            if self._readable.poll(max(0, min(_LOOK_MS, round((deadline_s - time.monotonic()) * 1000)))):
+                with suppress(pynng.TryAgain):  # it was the late reply to the call before, which NNG drops
+                    message = req.recv(block=False)
+                    continue
             if self._lost:
                 raise self._gone()
             if time.monotonic() >= deadline_s:
                 raise DeadlineExceeded(f"no reply from {self._server} in time")
-        reply = reply_frame(req.recv(block=False), self._server)
+        reply = reply_frame(message, self._server)
         if reply.call not in (number, 0):
             raise InternalFault(f"{self._server} replied to call {reply.call}, and not to {number}")
         return outcome(reply)
@@ -95,8 +111,19 @@ class NngConnection:
         return Unavailable(f"connection to {self._server} lost: the server closed it")
 
 
+def _dial(req: pynng.Req0, url: str, failed: list[pynng.NNGException]) -> None:
+    """Connects a socket, or says why it cannot."""
+    try:
+        req.dial(url, block=True)
+    except pynng.NNGException as error:
+        failed.append(error)
+
+
 def connect(address: Address, timeout_s: float) -> NngConnection:
-    """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
+    """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+
+    Raises Unavailable, or DeadlineExceeded where nobody answers there.
+    """
     connection = NngConnection(address)
     connection.open(timeout_s)
     return connection

@@ -7,17 +7,18 @@ Of a server's limits, libzmq keeps its own way:
 
 - ``requests_max`` and ``frame_bytes_max`` as every transport: RESOURCE_EXHAUSTED, INVALID_ARGUMENT. But the connection
   of a client that sends over four times ``frame_bytes_max`` is dropped without a word, before the rest is read.
-- ``pipeline_max`` bounds a client's requests that wait in libzmq unread; then TCP holds the client back.
 - ``idle_s``: a peer that answers no ZeroMQ ping for so long is dropped. A live one that asks nothing is kept.
 - ``stop`` refuses new requests at once, with UNAVAILABLE, but new connections only when what was accepted is answered:
   libzmq closes every connection together with the listener.
-- ``connections_max`` is not kept: libzmq accepts by itself, and tells nobody before. Descriptors are the limit.
+- ``connections_max`` and ``pipeline_max`` cannot be kept, and are refused: libzmq accepts by itself, and has one queue
+  for what all clients sent. What is under way is bounded by ``requests_max`` alone.
 
 A method that asks who calls (``Call.peer``) is told nothing: libzmq does not say a client's port. Both parts are
 imported when they are asked for: pyzmq is of the extra ``transports``, and may be missing.
 """
 
 import argparse
+from collections.abc import Callable
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.messaging import library
@@ -44,14 +45,17 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     return ZeroServer(service, executor, options)
 
 
-def connect(address: Address, timeout_s: float) -> Connection:
-    """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+def __getattr__(name: str) -> Callable[[Address, float], Connection]:
+    """``connect``, of ``client.py``. Asking for it loads pyzmq, so that no connection's time has that in it.
 
-    Raises Unavailable, DeadlineExceeded where nobody answers there, UsageError without pyzmq.
+    Raises UsageError without pyzmq.
     """
+    if name != "connect":
+        raise AttributeError(name)
     with library("zeromq", "pyzmq"):
-        from stock_service.rpc.transports.zeromq import client
-    return client.connect(address, timeout_s)
+        from stock_service.rpc.transports.zeromq.client import connect
+
+    return connect
 
 
 def codec(_address: Address, _timeout_s: float) -> None:

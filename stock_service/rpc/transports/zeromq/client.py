@@ -83,6 +83,7 @@ class ZeroConnection:
     def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
         number = self._call = following(self._call)
         request = request_message(number, path, payload, timeout_s)
+        deadline_s = time.monotonic() + timeout_s
         if self._socket is None:
             self.open(timeout_s)
         dealer = self._socket
@@ -91,20 +92,18 @@ class ZeroConnection:
             dealer.send(request, zmq.NOBLOCK)
         except zmq.Again as error:  # there is nobody to send to
             raise self._lost() from error
-        deadline_s = time.monotonic() + timeout_s
-        self._wait(min(_LOOK_MS, max(1, round(timeout_s * 1000))))
         while True:
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                raise DeadlineExceeded(f"no reply from {self._server} within {timeout_s:g} s")
+            self._wait(min(_LOOK_MS, max(1, round(left_s * 1000))))
             try:
                 reply = reply_frame(dealer.recv(), self._server)
             except zmq.Again as error:
                 self._look(error)
             else:
-                if reply.call == number or reply.call == 0:
+                if reply.call == number or reply.call == 0:  # any other is the late one to a call that was given up
                     return outcome(reply)
-            left_s = deadline_s - time.monotonic()  # any other reply is the late one to a call that was given up
-            if left_s <= 0:
-                raise DeadlineExceeded(f"no reply from {self._server} within {timeout_s:g} s")
-            self._wait(min(_LOOK_MS, max(1, round(left_s * 1000))))
 
     def close(self) -> None:
         if self._socket is not None and self._monitor is not None:

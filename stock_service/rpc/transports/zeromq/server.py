@@ -20,7 +20,9 @@ import zmq
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
-from stock_service.rpc.messaging.answering import Answering, Arrived, answering, refusal, stamped
+from stock_service.rpc.messaging.answering import DROPPED_TIMES, Messages, check_kept
+from stock_service.rpc.server_core.answering import Answering, methods_of, stamping
+from stock_service.rpc.server_core.options import NOBODY
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, ServeOptions
 
@@ -28,10 +30,7 @@ BACKLOG = 1024
 """Connections that the kernel completes and holds until they are accepted."""
 
 BATCH_MAX = 256
-"""Requests read at a time: bounds how long a reply waits to be sent."""
-
-DROPPED_TIMES = 4
-"""Times ``frame_bytes_max``: libzmq drops who sends more. It must be over 1, or a client is never told why."""
+"""Requests read at a time: bounds how long a reply waits to be sent. Of each client so many may wait to be read."""
 
 Envelope = list[bytes]
 """What stands before a request's message, and has to stand before its reply's: whom it is from."""
@@ -41,11 +40,14 @@ class ZeroServer:
     """A server that is listening; see the module, and ``transports.Server``."""
 
     def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
+        check_kept(options, ("connections_max", "pipeline_max"), "ZeroMQ")
         self._executor = executor
-        self._answer: Answering = answering(service, options.frame_bytes_max)
+        methods = methods_of(service)
+        self._messages = Messages(methods, options.frame_bytes_max)
+        self._answer: Answering[bytes] = self._messages.answer
         self._timeline = options.timeline
         if options.timeline is not None:
-            self._answer = stamped(self._answer, service, options.timeline)
+            self._answer = stamping(options.timeline, methods, self._messages)
         self._replies: deque[tuple[Envelope, bytes]] = deque()  # appended to by any thread
         self._under_way = 0  # requests that the executor has, or whose replies are not sent
         self._asleep = False
@@ -85,9 +87,9 @@ class ZeroServer:
 
     # ---- any thread
 
-    def _serve(self, envelope: Envelope, arrived: Arrived) -> None:
+    def _serve(self, envelope: Envelope, message: bytes, arrived_ns: int) -> None:
         """One task: answers a request and leaves the reply to the I/O thread."""
-        self._replies.append((envelope, self._answer(arrived)))
+        self._replies.append((envelope, self._answer(message, arrived_ns, NOBODY)))
         if self._asleep:
             self._wake()
         if self._timeline is not None:
@@ -140,7 +142,7 @@ class ZeroServer:
             while len(batch) < BATCH_MAX:
                 envelope = receive(zmq.NOBLOCK)
                 message = envelope.pop()
-                batch.append(partial(self._serve, envelope, Arrived(message, now_ns(), _unknown)))
+                batch.append(partial(self._serve, envelope, message, now_ns()))
         except zmq.Again:
             if not batch:
                 return False
@@ -158,8 +160,8 @@ class ZeroServer:
             except Fault as fault:
                 code, detail = fault.code, fault.detail
         for task in batch[accepted:]:
-            envelope, arrived = task.args
-            self._replies.append((envelope, refusal(arrived.message, code, detail)))
+            envelope, message, _ = task.args
+            self._replies.append((envelope, self._messages.refusal(message, code, detail)))
 
     def _sleep(self, epoll: select.epoll) -> None:
         """Until a request may have come, or a worker has answered one."""
@@ -177,11 +179,6 @@ class ZeroServer:
         self._draining = True
 
 
-def _unknown() -> str:
-    """Who sent a request: libzmq tells no port."""
-    return ""
-
-
 def _router(context: "zmq.Context[zmq.Socket[bytes]]", host: str, options: ServeOptions) -> "zmq.Socket[bytes]":
     """A bound ROUTER with our limits in libzmq's terms. Raises ZMQError."""
     router = context.socket(zmq.ROUTER)
@@ -189,7 +186,7 @@ def _router(context: "zmq.Context[zmq.Socket[bytes]]", host: str, options: Serve
     for option, value in (
         (zmq.BACKLOG, BACKLOG),
         (zmq.MAXMSGSIZE, DROPPED_TIMES * options.frame_bytes_max),
-        (zmq.RCVHWM, options.pipeline_max),
+        (zmq.RCVHWM, BATCH_MAX),
         (zmq.SNDHWM, options.requests_max),
         (zmq.HEARTBEAT_IVL, half_idle_ms),
         (zmq.HEARTBEAT_TIMEOUT, half_idle_ms),
