@@ -10,6 +10,7 @@ import pytest
 from stock_service.rpc.errors import DeadlineExceeded, InvalidRequest, Unavailable, UsageError
 from stock_service.rpc.messaging.answering import DROPPED_TIMES
 from stock_service.rpc.transports import ServeOptions, load
+from stock_service.rpc.transports.nng.client import NngConnection
 from stock_service.rpc.wire.messages import HEADER_BYTES_MAX
 from tests.conformance.running import ECHO, WAIT_S, Kind, Limits, Probe, maker, until
 from tests.conformance.transport_lifecycle import answers
@@ -54,6 +55,30 @@ def test_nng_closes_a_connection_that_is_one_too_many() -> None:
         assert [each.call(ECHO, b"1", WAIT_S) for each in (first, second)] == [b"1", b"1"]
         first.close()
         until(lambda: answers(running.connect()), "there is room again")
+
+
+class ToldLate(list[object]):
+    """Lost connections: empty at the first look, since NNG tells of a loss after the connection is gone."""
+
+    looks = 0
+
+    def __bool__(self) -> bool:
+        self.looks += 1
+        return self.looks > 1
+
+
+def test_a_loss_that_nng_tells_late_ends_a_call_soon() -> None:
+    """A call that begins between the two is told at its next look, and not at its timeout."""
+    with maker(Kind("nng", "static-pool"))(Probe().service) as running:
+        client = running.connect()
+        assert isinstance(client, NngConnection)
+        assert running.stop()
+        until(lambda: bool(client._lost), "the client is told")
+        client._lost = ToldLate()
+        began_s = time.monotonic()
+        with pytest.raises(Unavailable, match="lost: the server closed it"):
+            client.call(ECHO, b"1", WAIT_S)
+        assert time.monotonic() - began_s < WAIT_S / 2
 
 
 @both

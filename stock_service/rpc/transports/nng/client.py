@@ -1,7 +1,8 @@
 """The client of the NNG transport: a REQ, one blocking call at a time.
 
 NNG would connect again and send a request a second time. That is switched off: a connection that is lost is closed, and
-the next call makes a new one. NNG says that a connection is lost by a callback; a waiting call looks every ``LOOK_S``.
+the next call makes a new one. NNG says that a connection is lost by a callback, and a moment after it has dropped it.
+So a call that waits looks every ``LOOK_S``: for the reply, and before that for a connection that takes the request.
 It waits for NNG's descriptor, since a receive that times out gives the request up. A late reply is dropped by NNG.
 """
 
@@ -71,10 +72,6 @@ class NngConnection:
             self.open(timeout_s)
         try:
             return self._exchange(request, number, deadline_s)
-        except pynng.Timeout as error:  # of the sending
-            if self._lost:
-                raise self._gone() from error
-            raise DeadlineExceeded(f"no reply from {self._server} in time") from error
         except pynng.NNGException as error:
             self.close()
             raise Unavailable(f"connection to {self._server}: {error}") from error
@@ -89,26 +86,39 @@ class NngConnection:
         """Sends a request and waits for its reply. Raises pynng's errors."""
         req = self._req
         assert req is not None
-        req.send_timeout = max(1, round((deadline_s - time.monotonic()) * 1000))
-        req.send(request)
-        message: bytes | None = None
-        while message is None:
-            if self._readable.poll(max(0, min(_LOOK_MS, round((deadline_s - time.monotonic()) * 1000)))):
+        while True:
+            req.send_timeout = max(1, _look_ms(deadline_s))
+            try:
+                req.send(request)
+                break
+            except pynng.Timeout as error:  # no connection took it, so that it may be sent once more
+                self._look(deadline_s, error)
+        while True:
+            if self._readable.poll(_look_ms(deadline_s)):
                 with suppress(pynng.TryAgain):  # it was the late reply to the call before, which NNG drops
                     message = req.recv(block=False)
-                    continue
-            if self._lost:
-                raise self._gone()
-            if time.monotonic() >= deadline_s:
-                raise DeadlineExceeded(f"no reply from {self._server} in time")
+                    break
+            self._look(deadline_s)
         reply = reply_frame(message, self._server)
         if reply.call not in (number, 0):
             raise InternalFault(f"{self._server} replied to call {reply.call}, and not to {number}")
         return outcome(reply)
 
+    def _look(self, deadline_s: float, error: Exception | None = None) -> None:
+        """Raises Unavailable where the connection is lost, DeadlineExceeded where the time is over."""
+        if self._lost:
+            raise self._gone() from error
+        if time.monotonic() >= deadline_s:
+            raise DeadlineExceeded(f"no reply from {self._server} in time") from error
+
     def _gone(self) -> Fault:
         self.close()
         return Unavailable(f"connection to {self._server} lost: the server closed it")
+
+
+def _look_ms(deadline_s: float) -> int:
+    """How long to wait until the next look, in milliseconds."""
+    return max(0, min(_LOOK_MS, round((deadline_s - time.monotonic()) * 1000)))
 
 
 def _dial(req: pynng.Req0, url: str, failed: list[pynng.NNGException]) -> None:
