@@ -36,8 +36,13 @@ def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None
     def default(value: object) -> object:
         return argparse.SUPPRESS if repeated else value
 
+    names = sorted(TRANSPORTS)
     parser.add_argument(
-        "--transport", choices=sorted(TRANSPORTS), default=default(DEFAULT_TRANSPORT), help="how to talk to the server"
+        "--transport",
+        choices=names,
+        metavar="NAME",
+        default=default(DEFAULT_TRANSPORT),
+        help=f"how to talk to the server: {', '.join(names)}",
     )
     parser.add_argument(
         "--address",

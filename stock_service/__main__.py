@@ -20,7 +20,8 @@ def main(arguments: Sequence[str]) -> None:
     parser = Parser(PROGRAM, "The stock service on any transport. For all options: serve --transport NAME --help.")
     commands, help_text = ("serve", "list"), "serve on a transport, or list what can be chosen"
     parser.add_argument("command", choices=commands, metavar="serve|list", help=help_text)
-    parser.add_argument("--transport", choices=TRANSPORTS, help="what carries the requests; serve needs it")
+    carried = f"what carries the requests, which serve needs: {', '.join(TRANSPORTS)}"
+    parser.add_argument("--transport", choices=TRANSPORTS, metavar="NAME", help=carried)
     asked = [a for a in arguments if a in ("-h", "--help")]
     chosen, rest = parser.parse_known_args([a for a in arguments if a not in asked] or arguments)
     if chosen.command == "serve":

@@ -77,7 +77,8 @@ def add_options(parser: Parser) -> None:
     parser.epilog = _epilog()
     add("a", metavar="A", help="a setting ('sockets workers=8'), a command that prints 'ready HOST:PORT', or HOST:PORT")
     add("b", metavar="B", help="what it is compared with, likewise")
-    add("--transport", choices=TRANSPORTS, default="grpc", help="what commands and addresses speak")
+    spoken = f"what commands and addresses speak: {', '.join(TRANSPORTS)}"
+    add("--transport", choices=TRANSPORTS, metavar="NAME", default="grpc", help=spoken)
     for factor in _LOAD:
         default = DEFAULT_LOAD if factor.name == "client" else factor.default
         help_text = f"{factor.help}: {factor.kind.levels} (default: {shown(cast(Level, default))})"
