@@ -50,6 +50,7 @@ def test_nng_closes_a_connection_that_is_one_too_many() -> None:
     options = ServeOptions(connections_max=2)
     with maker(Kind("nng", "static-pool"))(Probe().service, Limits(options=options)) as running:
         first, second = running.connect(), running.connect()
+        assert [each.call(ECHO, b"0", WAIT_S) for each in (first, second)] == [b"0", b"0"]  # the server has both
         with pytest.raises(Unavailable):
             running.connect().call(ECHO, b"3", WAIT_S)
         assert [each.call(ECHO, b"1", WAIT_S) for each in (first, second)] == [b"1", b"1"]

@@ -55,6 +55,7 @@ class StaticPool:
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
+        self.workers = workers
         self._queue_limit = queue_limit
         self._lock = Lock()  # guards everything below but _threads
         self._tasks: deque[Task] = deque()

@@ -1,13 +1,16 @@
-"""The server of the NNG transport: one thread at a time receives, each request is a task of the executor.
+"""The server of the NNG transport: a thread receives a request in a context, answers it, and replies.
 
-NNG gives every request a context, by which its reply goes back, from any thread. The receiving thread takes a context
-that is free, waits in it for a request, and leaves both to the executor. Contexts are made as they are needed.
+NNG gives every request a context, by which its reply goes back, from any thread. The receiving thread waits for a
+request in a context, and leaves both to the executor. Contexts are made as they are needed.
 
-To hand a request over costs more than a Lookup. So on the static pool, which gives a batch to one thread too, a thread
-of the pool may receive by itself: it *leads*. A task begins with one request, answers it, and receives the next one.
-It goes on until a request takes it over ``PATIENCE_S``, or the receiving thread, which watches, finds it stuck for
-``TICK_S``. Then that thread receives again, and others of the pool answer. What is not read yet waits meanwhile:
-for each request before it up to ``PATIENCE_S``, for one that is stuck up to twice ``TICK_S``.
+To hand a request over costs more than a Lookup. So on the static pool threads of the pool receive by themselves: they
+*lead*. One that has answered a request receives the next in the same context. One that begins with a request and leaves
+nobody to receive has another thread of the pool join. The receiving thread only watches. When all threads of the pool
+are at work, and for ``TICK_S`` none has begun with another request, it receives. What it receives waits in the pool's
+queue, or is refused. A leader that has answered then gives its thread back to the pool.
+
+Leaders and the receiving thread never wait at the same time. Or a request might go to that thread while every thread of
+the pool waits in NNG, and nobody would answer it.
 """
 
 import logging
@@ -16,12 +19,12 @@ import time
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 
 import pynng
 
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.concurrency.static_pool import PATIENCE_S, StaticPool
+from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.messaging.answering import DROPPED_TIMES, Messages, check_kept
 from stock_service.rpc.server_core.answering import Answering, methods_of, stamping
@@ -31,16 +34,16 @@ from stock_service.rpc.transports import Address, ServeOptions
 
 _log = logging.getLogger(__name__)
 
-TICK_S = 0.001
-"""How often the leader is looked at while it is at work. A look takes some 10 us."""
+TICK_S = 0.01
+"""How often the leaders are looked at while requests come: some 10 us each. What comes while all threads are stuck
+waits in its connection for twice as long at most, before it is queued or refused."""
 
-QUICK_MIN = 32
-"""So many quick answers in a row, and a thread of the pool leads again though requests are under way."""
+HELLO_S = 0.02
+"""What a stop leaves to connections that are being made; a hundred times what one takes. NNG (1.11) never closes the
+descriptors of a connection whose listener is closed meanwhile: of a server stopped right after, one in ten."""
 
 _CLOSED = (pynng.NNGException, TypeError)
 """What pynng raises where a context was closed by another thread: TypeError where that was just before."""
-
-_PATIENCE_NS = int(PATIENCE_S * 1e9)
 
 
 class NngServer:
@@ -69,14 +72,14 @@ class NngServer:
             self._rep.close()
             raise OSError(str(error)) from error
         self._free: deque[pynng.Context] = deque()  # of any thread
-        self._changed = Condition()  # guards all below, and _stopping and _closed
-        self._under_way = 0
-        self._waiting: pynng.Context | None = None  # where the next request is received
-        self._may_lead = isinstance(executor, StaticPool)
-        self._quick = 0  # answers in a row that took no longer than PATIENCE_S, while nobody led
-        self._leader: pynng.Context | None = None  # of the thread of the pool that receives
-        self._led = 0  # requests that leaders have begun with
-        self._at_work = False  # the leader has a request
+        self._leaders_max = executor.workers if isinstance(executor, StaticPool) else 0
+        self._lock = Lock()  # guards all below, and _stopping and _closed
+        self._changed = Condition(self._lock)
+        self._waiting: set[pynng.Context] = set()  # where requests are received
+        self._tasks = 0  # that the executor has
+        self._receives = False  # the receiving thread does, and no leader
+        self._under_way = 0  # requests
+        self._begun = 0  # requests that a thread of the executor has begun with, ever
         self._watch_sleeps = False
         self._thread = Thread(target=self._run, name="nng-receiver")
         self._thread.start()
@@ -86,15 +89,18 @@ class NngServer:
 
         NNG says no more than that. What is left then of a reply of megabytes, to a client that does not read, is lost.
         """
-        with self._changed:
+        with self._lock:
             self._stopping = True
             in_time = self._changed.wait_for(lambda: not self._under_way, grace_s) or self._closed
+        if not self._closed:
+            time.sleep(HELLO_S)
+        with self._lock:
             first, self._closed = not self._closed, True
-            waiting = self._waiting
+            waiting = tuple(self._waiting)
             self._changed.notify_all()
         if first:
-            if waiting is not None:
-                _close(waiting)  # before its socket: NNG aborts the process over one that begins to wait meanwhile
+            for context in waiting:  # before the socket: NNG aborts the process over one that begins to wait then
+                _close(context)
             self._thread.join()
             while self._free:
                 _close(self._free.pop())
@@ -114,149 +120,160 @@ class NngServer:
     def _forget(self, pipe: pynng.Pipe) -> None:
         self._peers.pop(pipe, None)
 
+    # ---- a thread of the executor
+
+    def _begin(self, context: pynng.Context, message: bytes, arrived_ns: int, peer: Address) -> None:
+        """One task: answers a request that the receiving thread has left; on the static pool, then leads."""
+        with self._lock:
+            joins = self._joins()
+        if joins:
+            self._add_leader()
+        self._answer_in(context, message, arrived_ns, peer)
+        self._lead(context)
+
+    def _lead(self, context: pynng.Context) -> None:
+        """Receives and answers requests, until some wait for a thread of the pool, or the server is closed."""
+        try:
+            while self._goes_on(context):
+                message, arrived_ns, peer, accepted = self._received(context)
+                if accepted:
+                    self._answer_in(context, message, arrived_ns, peer)
+                else:
+                    self._reply(context, self._refused(message))
+        except _CLOSED:  # the server has stopped, or else the receiving thread learns what is wrong
+            self._ended(context)
+
+    def _goes_on(self, context: pynng.Context) -> bool:
+        """Whether this thread is to receive in its context. If not, its task has ended."""
+        with self._lock:
+            if self._tasks <= self._leaders_max and not self._receives and not self._closed:
+                self._waiting.add(context)
+                return True
+        self._ended(context)
+        return False
+
+    def _received(self, context: pynng.Context) -> tuple[bytes, int, Address, bool]:
+        """A leader's next request: its message, when it came, whom it is from, and whether it came before a stop.
+
+        Blocks; raises ``_CLOSED``.
+        """
+        received = context.recv_msg()
+        arrived_ns = time.monotonic_ns()
+        with self._lock:
+            self._waiting.discard(context)
+            self._under_way += 1
+            joins, accepted = self._joins(), not self._stopping
+        if joins:
+            self._add_leader()
+        return received.bytes, arrived_ns, self._peers.get(received.pipe, NOBODY), accepted
+
+    def _joins(self) -> bool:
+        """With the lock held: a thread begins with a request. Whether another is to lead, as nobody else receives."""
+        self._begun += 1
+        if self._waiting:
+            return False
+        if self._watch_sleeps:
+            self._changed.notify_all()
+        joins = self._tasks < self._leaders_max and not self._stopping
+        self._tasks += joins
+        return joins
+
+    def _add_leader(self) -> None:
+        """Has another thread of the pool lead. Raises ``_CLOSED``."""
+        context = self._context()
+        try:
+            self._executor.execute(partial(self._lead, context))
+        except Fault:  # it stops, or has more to do
+            self._ended(context)
+
+    def _answer_in(self, context: pynng.Context, message: bytes, arrived_ns: int, peer: Address) -> None:
+        """Answers a request and sends the reply."""
+        self._reply(context, self._answer(message, arrived_ns, peer))
+        if self._timeline is not None:
+            self._timeline.local.stamper.end()
+
     # ---- any thread
 
-    def _serve(self, context: pynng.Context, message: bytes, arrived_ns: int, peer: Address) -> None:
-        """One task: answers a request and sends the reply."""
-        quick = self._answer_by(context, message, arrived_ns, peer)
-        with self._changed:
-            self._quick = self._quick + 1 if quick else 0
-            self._end()
+    def _reply(self, context: pynng.Context, reply: bytes) -> None:
+        """Sends a reply. The request is no longer under way."""
+        with suppress(*_CLOSED):  # the client has gone, or the server has given the request up
+            context.send(reply)
+        with self._lock:
+            self._under_way -= 1
+            if self._stopping and not self._under_way:
+                self._changed.notify_all()
+
+    def _ended(self, context: pynng.Context) -> None:
+        """The task that had this context is over."""
+        with self._lock:
+            self._tasks -= 1
+            self._waiting.discard(context)
             if not self._closed:
                 self._free.append(context)
                 return
         _close(context)
 
-    def _answer_by(self, context: pynng.Context, message: bytes, arrived_ns: int, peer: Address) -> bool:
-        """Answers a request and sends the reply; whether the answer took no longer than ``PATIENCE_S``."""
-        began_ns = time.monotonic_ns()
-        reply = self._answer(message, arrived_ns, peer)
-        took_ns = time.monotonic_ns() - began_ns
-        _send(context, reply)
-        if self._timeline is not None:
-            self._timeline.local.stamper.end()
-        return took_ns < _PATIENCE_NS
-
-    def _end(self) -> None:
-        """A request is no longer under way. With the lock held."""
-        self._under_way -= 1
-        if self._stopping and not self._under_way:
-            self._changed.notify_all()
-
-    # ---- a thread of the pool
-
-    def _lead(self, context: pynng.Context, message: bytes, arrived_ns: int, peer: Address) -> None:
-        """One task: answers a request, and those that come after it, for as long as this thread is the leader."""
-        try:
-            while True:
-                if not self._goes_on(context, self._answer_by(context, message, arrived_ns, peer)):
-                    return
-                received = context.recv_msg()
-                message, arrived_ns = received.bytes, time.monotonic_ns()
-                peer = self._peers.get(received.pipe, NOBODY)
-                with self._changed:
-                    self._under_way += 1
-                    self._led += 1
-                    self._at_work, self._waiting = True, None
-                    stopping = self._stopping
-                    if self._watch_sleeps:
-                        self._changed.notify_all()
-                if stopping:
-                    _send(context, self._refused(message))
-                    self._goes_on(context, quick=False)
-                    return
-        except _CLOSED:  # the server has stopped, or else the receiving thread learns what is wrong
-            with self._changed:
-                self._leader = None
-                self._changed.notify_all()
-            _close(context)
-
-    def _goes_on(self, context: pynng.Context, quick: bool) -> bool:
-        """Whether the thread that has answered in a context is to receive the next request in it."""
-        with self._changed:
-            self._end()
-            if self._leader is context:
-                self._at_work = False
-                if quick and not self._stopping:
-                    self._waiting = context
-                    return True
-                self._leader = None
-                self._changed.notify_all()
-            if not self._closed:
-                self._free.append(context)
-                return False
-        _close(context)
-        return False
+    def _context(self) -> pynng.Context:
+        """One that is free. Raises ``_CLOSED``."""
+        with suppress(IndexError):
+            return self._free.pop()
+        return self._rep.new_context()
 
     # ---- the receiving thread
 
     def _run(self) -> None:
         try:
             while True:
-                context = self._free.pop() if self._free else self._rep.new_context()
-                with self._changed:
-                    self._waiting = context
-                    if self._closed:
-                        break
-                message = context.recv_msg()
-                self._take(context, message.bytes, self._peers.get(message.pipe, NOBODY))
-                self._watch()
+                context = self._context()
+                if not self._to_receive(context):
+                    _close(context)
+                    return
+                received = context.recv_msg()
+                self._take(context, received.bytes, self._peers.get(received.pipe, NOBODY))
         except _CLOSED:
             if not self._closed:
                 _log.exception("nothing is received any more")
-        if self._waiting is not None:
-            _close(self._waiting)
+
+    def _to_receive(self, context: pynng.Context) -> bool:
+        """Blocks for as long as leaders receive by themselves; False once the server is closed."""
+        seen = -1
+        with self._lock:
+            while 0 < self._tasks <= self._leaders_max and not self._closed:
+                if seen != self._begun:
+                    seen = self._begun
+                    self._changed.wait(TICK_S)
+                elif self._waiting:
+                    self._watch_sleeps = True
+                    self._changed.wait()
+                    self._watch_sleeps = False
+                else:  # every leader is at work, and none has begun with another request
+                    break
+            self._receives = True
+            self._waiting.add(context)
+            return not self._closed
 
     def _take(self, context: pynng.Context, message: bytes, peer: Address) -> None:
-        """Has the executor answer a request, or refuses it. With nothing slow under way a thread of the pool leads."""
+        """Has the executor answer a request, or refuses it."""
         arrived_ns = time.monotonic_ns()
-        with self._changed:
-            self._waiting, stopping = None, self._stopping
-            leads = self._may_lead and (not self._under_way or self._quick >= QUICK_MIN) and not stopping
+        with self._lock:
+            self._waiting.discard(context)
+            self._receives = False
             self._under_way += 1
-            if leads:
-                self._leader, self._at_work = context, True
-                self._led += 1
-                self._quick = 0
-        if stopping:
-            refused = self._refused(message)
-        else:
-            answer = self._lead if leads else self._serve
-            try:
-                self._executor.execute(partial(answer, context, message, arrived_ns, peer))
+            self._tasks += 1
+            stopping = self._stopping
+        try:
+            if not stopping:
+                self._executor.execute(partial(self._begin, context, message, arrived_ns, peer))
                 return
-            except Fault as fault:
-                refused = self._messages.refusal(message, fault.code, fault.detail)
-        _send(context, refused)
-        with self._changed:
-            self._leader = None
-            self._end()
-            self._free.append(context)
-
-    def _watch(self) -> None:
-        """Blocks for as long as a thread of the pool leads; ends that where it is stuck.
-
-        When the leader had nothing to do for ``TICK_S`` this thread sleeps, and is woken by the next request.
-        """
-        with self._changed:
-            before = -1
-            while self._leader is not None and not self._closed:
-                led, at_work = self._led, self._at_work
-                self._watch_sleeps = led == before and not at_work
-                self._changed.wait(None if self._watch_sleeps else TICK_S)
-                self._watch_sleeps = False
-                if at_work and self._at_work and self._led == led:
-                    self._leader = None
-                before = led
+            refused = self._refused(message)
+        except Fault as fault:
+            refused = self._messages.refusal(message, fault.code, fault.detail)
+        self._reply(context, refused)
+        self._ended(context)
 
     def _refused(self, message: bytes) -> bytes:
         """What is said to a request that comes after a stop."""
         return self._messages.refusal(message, FaultCode.UNAVAILABLE, "the server is stopping")
-
-
-def _send(context: pynng.Context, reply: bytes) -> None:
-    with suppress(*_CLOSED):  # the client has gone, or the server has given the request up
-        context.send(reply)
 
 
 def _close(context: pynng.Context) -> None:
