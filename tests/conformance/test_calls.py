@@ -38,18 +38,40 @@ def test_a_service_sees_payload_peer_and_deadline(kind: Kind) -> None:
         ended_ns = time.monotonic_ns()
         one.call(SEEN, b"second", 7.0)
         other.call(SEEN, b"third", 7.0)
-    first, second, third = calls
+    first = calls[0]
     assert [call.payload for call in calls] == [b"first", b"second", b"third"]
     assert first.deadline_ns is not None
     grain_ns = 10_000_000  # of a timeout on the wire, and between the clock of gRPC's deadlines and ours
     assert began_ns + 7_000_000_000 - grain_ns <= first.deadline_ns <= ended_ns + 7_000_000_000 + grain_ns
+    check_peers(kind, *(call.peer for call in calls))
+
+
+def check_peers(kind: Kind, first: str, second: str, third: str) -> None:
+    """What three calls say of who calls, the third from a connection of its own."""
     if not keeps(kind, "says who calls"):
-        assert [call.peer for call in calls] == [""] * 3
+        assert [first, second, third] == [""] * 3
         return
-    host, _, port = first.peer.partition(":")
+    host, _, port = first.partition(":")
     assert host == "127.0.0.1"
     assert 0 < int(port) < 65536
-    assert first.peer == second.peer != third.peer
+    assert first == second != third
+
+
+@pytest.mark.parametrize(
+    ("transport", "peers"),
+    [
+        ("sockets", ("", "", "")),
+        ("nng", ("127.0.0.1:5", "127.0.0.1:5", "127.0.0.1:5")),
+        ("nng", ("127.0.0.1:5", "127.0.0.1:6", "127.0.0.1:7")),
+        ("grpc_aio", ("10.0.0.1:5", "10.0.0.1:5", "10.0.0.1:6")),
+        ("zeromq", ("127.0.0.1:5", "127.0.0.1:5", "127.0.0.1:6")),
+    ],
+    ids=["nobody", "one for two", "two for one", "another host", "kept after all"],
+)
+def test_a_wrong_peer_is_refused(transport: str, peers: tuple[str, str, str]) -> None:
+    """The check can fail, on a transport that keeps the promise and on one that does not."""
+    with pytest.raises(AssertionError):
+        check_peers(Kind(transport, "static-pool"), *peers)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport == "sockets"], ids=str)
