@@ -108,6 +108,15 @@ def test_a_server_exits_so(start: str, options: list[str], said: str) -> None:
     assert said in line
 
 
+@pytest.mark.parametrize("transport", ["zeromq", "nng", "jsonrpc"])
+def test_what_serves_experiments_alone_is_on_loopback_alone(transport: str) -> None:
+    """Another address is refused before anything listens, though it is said to be meant."""
+    words = f"stock_service serve --transport {transport} --port 0 --insecure --host 0.0.0.0"
+    line = refused(*words.split())
+    assert "--host: got '0.0.0.0', allowed: a loopback address of IPv4" in line
+    assert f"{transport} is for experiments on one machine" in line
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -10,7 +10,6 @@
 import argparse
 import errno
 import gc
-import ipaddress
 import logging
 import os
 import resource
@@ -24,6 +23,7 @@ from typing import NoReturn
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
+from stock_service.rpc.server_core.options import is_loopback
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import REQUESTS_MAX, Timeline
 from stock_service.rpc.transports import ServeOptions, load
@@ -117,7 +117,7 @@ def _run(
     except (OSError, UnicodeError) as error:  # UnicodeError: a host that is no name at all
         executor.stop(0)
         refuse(program, _unbound(error, options.host, options.port))
-    except UsageError as error:  # the transport's library is missing
+    except UsageError as error:  # its library is missing, or it cannot keep an option
         executor.stop(0)
         refuse(program, error)
     gc.freeze()  # what start-up made stays: the collector need not look at it again
@@ -181,11 +181,7 @@ def _serve_options(
 
 def _check_host(program: str, host: str, insecure: bool) -> None:
     """Refuses an address that others can reach, unless that is said to be meant."""
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback and not insecure:
+    if not is_loopback(host) and not insecure:
         refuse(
             program,
             f"--host: got {host!r}, allowed: a loopback address of IPv4 (127.0.0.1, localhost), or any with "

@@ -1,8 +1,10 @@
 """Where a server listens, and its limits: what every transport's server is given."""
 
 import argparse
+import ipaddress
 from dataclasses import dataclass
 
+from stock_service.rpc.errors import UsageError
 from stock_service.rpc.option_types import seconds
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
@@ -35,6 +37,21 @@ class ServeOptions:
     """Where to note when each request was where; None: nowhere, which costs nothing."""
     own: object = None
     """What the transport's ``own_options`` gave; None: its defaults."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address to listen on. A name other than ``localhost`` may lead anywhere."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def only_loopback(transport: str, host: str) -> None:
+    """For a transport that serves experiments alone. Raises UsageError for a host that others may reach."""
+    if not is_loopback(host):
+        allowed = f"a loopback address of IPv4 (127.0.0.1, localhost): {transport} is for experiments on one machine"
+        raise UsageError("--host", host, allowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from stock_service.rpc import codec_connection
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.server_core.answering import methods_of
-from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
+from stock_service.rpc.server_core.options import ReadOptions, add_read_options, only_loopback, read_options
 from stock_service.rpc.server_core.request_server import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
@@ -44,7 +44,11 @@ own_options = read_options
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """A server that listens when this returns. Raises OSError where it cannot."""
+    """A server that listens when this returns, on a loopback address.
+
+    Raises OSError where it cannot, UsageError for another address.
+    """
+    only_loopback("jsonrpc", options.host)
     own = options.own or ReadOptions()
     assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
     methods = methods_of(service)

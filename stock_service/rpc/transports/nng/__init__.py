@@ -21,6 +21,7 @@ from collections.abc import Callable
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.messaging import library
+from stock_service.rpc.server_core.options import only_loopback
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
 
@@ -38,7 +39,11 @@ def own_options(_options: argparse.Namespace) -> None:
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """A server that listens when this returns. Raises OSError where it cannot, UsageError without pynng."""
+    """A server that listens when this returns, on a loopback address.
+
+    Raises OSError where it cannot; UsageError for another address, for a limit that is not kept, and without pynng.
+    """
+    only_loopback("nng", options.host)
     with library("nng", "pynng"):
         from stock_service.rpc.transports.nng.server import NngServer
     return NngServer(service, executor, options)

@@ -22,6 +22,7 @@ from collections.abc import Callable
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.messaging import library
+from stock_service.rpc.server_core.options import only_loopback
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
 
@@ -39,7 +40,11 @@ def own_options(_options: argparse.Namespace) -> None:
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """A server that listens when this returns. Raises OSError where it cannot, UsageError without pyzmq."""
+    """A server that listens when this returns, on a loopback address.
+
+    Raises OSError where it cannot; UsageError for another address, for a limit that is not kept, and without pyzmq.
+    """
+    only_loopback("zeromq", options.host)
     with library("zeromq", "pyzmq"):
         from stock_service.rpc.transports.zeromq.server import ZeroServer
     return ZeroServer(service, executor, options)
