@@ -4,6 +4,7 @@ import argparse
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -179,9 +180,15 @@ def _read(factor: Factor, given: str) -> Level:
 
 def _epilog() -> str:
     factors = [factor for factor in FACTORS.values() if factor.of == "server"]
-    lines = "\n".join(f"  {each.name}={each.kind.levels}{_default(each)}" for each in factors)
+    lines = "\n".join(_words(each) for each in factors)
     exits = "\n".join(f"  {code:<4} {meaning}" for code, meaning in EXITS.items())
     return _EPILOG.format(factors=lines, exits=exits)
+
+
+def _words(of: Factor) -> str:
+    """A factor's words, in lines of 80 that break after a level."""
+    words = f"{of.name}={of.kind.levels}{_default(of)}".replace("|", "| ")
+    return textwrap.fill(words, 80, initial_indent="  ", subsequent_indent="    ").replace("| ", "|")
 
 
 def _default(of: Factor) -> str:

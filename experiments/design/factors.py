@@ -234,7 +234,10 @@ def _own_executor(levels: Levels) -> Level:
 
 
 def _own_dispatch(levels: Levels) -> Level:
-    return str(getattr(load(str(levels["transport"])), "DEFAULT_DISPATCH", "request"))
+    transport = str(levels["transport"])
+    if transport not in TRANSPORTS:  # a peer's own
+        return "request"
+    return str(getattr(load(transport), "DEFAULT_DISPATCH", "request"))
 
 
 FACTORS: Mapping[str, Factor] = {

@@ -26,7 +26,8 @@ def main(arguments: Sequence[str]) -> None:
     parser = Parser(PROGRAM, description, serving.EXITS)
     parser.add_argument("command", choices=("serve", "list"), help="serve a service, or list them (and nothing else)")
     parser.add_argument("service", choices=(STOCK, *SERVICES), help="which service")
-    parser.add_argument("--transport", choices=TRANSPORTS, required=True, help="what carries the requests")
+    carried = f"what carries the requests: {', '.join(TRANSPORTS)}"
+    parser.add_argument("--transport", choices=TRANSPORTS, metavar="NAME", required=True, help=carried)
     if {"-h", "--help"} & set(arguments) and not any(word.startswith("--transport") for word in arguments):
         parser.parse_args(arguments)  # shows these alone: the others are the transport's
     chosen, _ = parser.parse_known_args([a for a in arguments if a not in ("-h", "--help")] or arguments)
