@@ -13,8 +13,10 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from clients.load.plan.load_plan import RequestType
+from experiments.helloworld import greeter_pb2
 from experiments.services.echo import ECHO
 from experiments.services.entity import GET_ENTITY, KNOWN_IDS, PUT_ENTITY
+from experiments.services.greeter import SAY_HELLO
 from experiments.services.sort import MERGE_SORT, QUICK_SORT
 from experiments.v1 import echo_pb2, entity_pb2, sort_pb2
 from stock_service.rpc.errors import InternalFault
@@ -24,6 +26,9 @@ from stock_service.trading.model import Status
 _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
 """What a Lookup carries, so that an echo's request is as long as one."""
 
+
+_NAME = "world"
+"""Whom the original's client greets."""
 
 ARRAY = (38, 27, 43, 3, 9, 82, 10)
 """The array that textbooks sort."""
@@ -56,6 +61,14 @@ def echoed(reply: bytes) -> int:
     text = decoded(echo_pb2.EchoResponse, reply).text
     if text not in _TEXTS:
         raise InternalFault(f"an echo of {text!r}, which was not sent")
+    return Status.OK
+
+
+def greeted(reply: bytes) -> int:
+    """OK for the greeting of the one name that is sent. Raises InternalFault for anything else."""
+    message = decoded(greeter_pb2.HelloReply, reply).message
+    if message != f"Hello {_NAME}":
+        raise InternalFault(f"a greeting of somebody else: {message!r}")
     return Status.OK
 
 
@@ -131,6 +144,11 @@ def _echo_request() -> RequestType:
     return RequestType("echo", ECHO, payloads, echoed)
 
 
-REQUEST_TYPES = (_echo_request(), *sort_requests("textbook", [ARRAY]), *_entity_requests())
+def _say_hello_request() -> RequestType:
+    payload = greeter_pb2.HelloRequest(name=_NAME).SerializeToString()
+    return RequestType("say-hello", SAY_HELLO, (payload,), greeted)
+
+
+REQUEST_TYPES = (_echo_request(), _say_hello_request(), *sort_requests("textbook", [ARRAY]), *_entity_requests())
 """Requests of other services than the stock service, for ``LoadPlan.request_types``. Seeded arrays of a length:
 ``sort_requests(name, arrays(length))``."""

@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from clients.load.plan.load_plan import RequestType
+from experiments.helloworld import greeter_pb2
 from experiments.services import SERVICES
 from experiments.services.entity import GET_ENTITY, PUT_ENTITY
 from experiments.services.workloads import REQUEST_TYPES, arrays, sort_requests
@@ -35,6 +36,7 @@ GET, PUT = entity_pb2.GetEntityResponse, entity_pb2.PutEntityResponse
 
 WRONG = [
     ("echo", b"\xff"),
+    ("say-hello", greeter_pb2.HelloReply(message="Hello you").SerializeToString()),
     ("merge-textbook", sort_pb2.MergeSortResponse(values=(38, 27, 43, 3, 9, 82, 10)).SerializeToString()),
     ("quick-textbook", sort_pb2.QuickSortResponse(values=(3, 9, 10, 27, 38, 43)).SerializeToString()),
     ("quick-300", b""),

@@ -1,0 +1,202 @@
+"""Calls the greeter with grpcio and says how long that took: synchronously, or asynchronously with ``grpc.aio``.
+
+    python -m experiments.peers.python.greeter_client --address HOST:PORT [--mode sync|async] [--clients N] [--count N]
+        [--in-flight N]
+
+It does what ``greeter_client.cpp`` does, and prints the same lines. Two things differ, as Python's own do. A client is a
+process, since threads of one interpreter would take turns. An asynchronous client is asyncio's, as in gRPC's example.
+
+Each client has a channel of its own. All connect, and make their first call; then all begin at the same moment and make
+the others, ``--count`` in all for each. Every reply is checked. A failed call, or a wrong reply, ends it with exit code
+1, a bad option with 2. The processor time of the whole is that of all clients' processes, each from its begin to its
+last reply.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.synchronize import Barrier
+
+import grpc
+import grpc.aio
+
+from experiments.helloworld.greeter_pb2 import HelloReply, HelloRequest
+from experiments.helloworld.greeter_pb2_grpc import GreeterStub
+from stock_service.rpc.process.command_line import Parser, integer
+
+PROGRAM = "python -m experiments.peers.python.greeter_client"
+
+CONNECT_S = 10.0
+"""Within which a client must have its connection."""
+
+START_S = 60.0
+"""Within which all clients must have made their first call."""
+
+NAME, REPLY = "world", "Hello world"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one client saw; nanoseconds, moments by ``time.perf_counter_ns``."""
+
+    connect_ns: int
+    calls_ns: Sequence[int]
+    """The first call is the first."""
+    began_ns: int
+    """When the calls behind the first began."""
+    ended_ns: int
+    thread_ns: int
+    """Processor time of the thread that calls, for these calls."""
+    process_ns: int
+    """Of its process, in which gRPC's own threads are."""
+
+
+class Clock:
+    """The three clocks of the calls behind the first: begun behind the barrier, read at the last reply."""
+
+    def __init__(self, start: Barrier) -> None:
+        start.wait(START_S)
+        self._process_ns, self._thread_ns = time.process_time_ns(), time.thread_time_ns()
+        self._began_ns = time.perf_counter_ns()
+
+    def seen(self, connect_ns: int, calls_ns: Sequence[int]) -> Seen:
+        """What the client saw, up to now."""
+        ended_ns, thread_ns = time.perf_counter_ns(), time.thread_time_ns() - self._thread_ns
+        process_ns = time.process_time_ns() - self._process_ns
+        return Seen(connect_ns, calls_ns, self._began_ns, ended_ns, thread_ns, process_ns)
+
+
+def check(reply: HelloReply) -> None:
+    """Raises ValueError for a wrong reply."""
+    if reply.message != REPLY:
+        raise ValueError(f"a wrong reply: {reply.message!r}")
+
+
+def call_in_turn(address: str, count: int, start: Barrier) -> Seen:
+    """One call after the other, each waiting for its reply. Blocks until the last."""
+    began_ns = time.perf_counter_ns()
+    with grpc.insecure_channel(address) as channel:
+        grpc.channel_ready_future(channel).result(CONNECT_S)
+        connect_ns = time.perf_counter_ns() - began_ns
+        say_hello, request, calls_ns = GreeterStub(channel).SayHello, HelloRequest(name=NAME), list[int]()
+
+        def call() -> None:
+            sent_ns = time.perf_counter_ns()
+            reply = say_hello(request)
+            calls_ns.append(time.perf_counter_ns() - sent_ns)
+            check(reply)
+
+        call()
+        clock = Clock(start)
+        for _ in range(count - 1):
+            call()
+        return clock.seen(connect_ns, calls_ns)
+
+
+async def call_at_once(address: str, count: int, in_flight: int, start: Barrier) -> Seen:
+    """So many calls under way: as soon as one is answered, the next is sent."""
+    began_ns = time.perf_counter_ns()
+    async with grpc.aio.insecure_channel(address) as channel:
+        await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
+        connect_ns = time.perf_counter_ns() - began_ns
+        # The stub of grpcio serves both of its kinds of channel; its types know the one kind.
+        say_hello, request, calls_ns = GreeterStub(channel).SayHello, HelloRequest(name=NAME), list[int]()
+
+        async def call(turns: Iterator[int]) -> None:
+            for _ in turns:
+                sent_ns = time.perf_counter_ns()
+                reply = await say_hello(request)
+                calls_ns.append(time.perf_counter_ns() - sent_ns)
+                check(reply)
+
+        await call(iter(range(1)))
+        clock = Clock(start)
+        turns = iter(range(count - 1))
+        await asyncio.gather(*(call(turns) for _ in range(in_flight)))
+        return clock.seen(connect_ns, calls_ns)
+
+
+def run_client(options: argparse.Namespace, start: Barrier, pipe: Pipe) -> None:
+    """A client's process: sends what it saw, or in words what went wrong, and lets nobody wait for it."""
+    gc.disable()  # as in every load client here: a collection is none of the call's
+    try:
+        if options.mode == "sync":
+            seen = call_in_turn(options.address, options.count, start)
+        else:
+            seen = asyncio.run(call_at_once(options.address, options.count, options.in_flight, start))
+        pipe.send(seen)
+    except Exception as error:  # whatever it is, it ends the run, and is said by the parent
+        start.abort()
+        pipe.send(f"{type(error).__name__}: {error}")
+    finally:
+        pipe.close()
+
+
+def told(seen: Sequence[Seen]) -> Iterator[dict[str, str | int]]:
+    """The lines: what each client saw, then its sum, and at last the sum of all."""
+    for client, one in enumerate(seen):
+        yield {"what": "connect", "client": client, "ns": one.connect_ns}
+        for number, ns in enumerate(one.calls_ns):
+            yield {"what": "call" if number else "first call", "client": client, "ns": ns}
+        own = {"calls": len(one.calls_ns) - 1, "wall_ns": one.ended_ns - one.began_ns, "processor_ns": one.thread_ns}
+        yield {"what": "client", "client": client, **own}
+    calls = sum(len(one.calls_ns) - 1 for one in seen)
+    wall_ns = max(one.ended_ns for one in seen) - min(one.began_ns for one in seen)
+    yield {"what": "total", "calls": calls, "wall_ns": wall_ns, "processor_ns": sum(one.process_ns for one in seen)}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the clients; gives the exit code. Blocks until the last has ended."""
+    parser = Parser(PROGRAM, "Calls the greeter, and says how long that took.")
+    parser.add_argument("--address", required=True, metavar="HOST:PORT", help="of the server")
+    parser.add_argument("--mode", choices=("sync", "async"), default="sync", help="one call at a time, or by asyncio")
+    parser.add_argument("--clients", type=integer(1, 256), default=1, metavar="N", help="processes that call")
+    parser.add_argument("--count", type=integer(1, 10_000_000), default=1000, metavar="N", help="calls of each")
+    parser.add_argument("--in-flight", type=integer(1, 1024), default=1, metavar="N", help="calls at once, of async")
+    options = parser.parse_args(arguments)
+    if options.in_flight > 1 and options.mode != "async":
+        parser.error("--in-flight: got it with --mode sync, allowed: with --mode async")
+    found = run(options)
+    wrong = [each for each in found if isinstance(each, str)]
+    for each in wrong:
+        print(f"greeter_client: {each}", file=sys.stderr)
+    if wrong:
+        return 1
+    print("\n".join(json.dumps(line) for line in told([each for each in found if isinstance(each, Seen)])))
+    return 0
+
+
+def run(options: argparse.Namespace) -> list[Seen | str]:
+    """What each client saw, or what went wrong with it. Each is forked before gRPC has begun anything."""
+    context = multiprocessing.get_context("fork")
+    start = context.Barrier(options.clients)
+    ours: list[Pipe] = []
+    processes = []
+    for number in range(options.clients):
+        receiving, sending = context.Pipe(duplex=False)
+        process = context.Process(target=run_client, args=(options, start, sending), name=f"client-{number}")
+        process.start()
+        sending.close()
+        ours.append(receiving)
+        processes.append(process)
+    found: list[Seen | str] = []
+    for pipe in ours:
+        with pipe:
+            try:
+                found.append(pipe.recv())
+            except EOFError:
+                found.append("a client ended without a word")
+    for process in processes:
+        process.join()
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
