@@ -19,8 +19,9 @@ Kind = Literal["ratio", "growth", "per client", "same"]
 """``ratio``: A ÷ B against 1. ``growth``: more clients ÷ fewer, against 1 and against the ratio of the clients.
 ``per client``: the same, against the ratio of the clients alone. ``same``: an A/A pair."""
 
-Measure = Literal["response", "cpu"]
-"""Mean response time, or the server's processor time for each request."""
+Measure = Literal["response", "cpu", "wall"]
+"""For each request: mean response time; the server's processor time; or the wall clock of all clients together, which
+is 1 ÷ throughput."""
 
 ServerKey = tuple[tuple[tuple[str, Level], ...], int]
 """What makes a server process: the levels of its factors, and which copy it is."""

@@ -121,8 +121,9 @@ def _slices(
 def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
     """What is added up in each slice, and over how many requests."""
     slices = block.slices
-    if comparison.measure == "cpu":
-        return np.asarray(slices.server_cpu_ns, dtype=np.float64), np.asarray(slices.requests, dtype=np.float64)
+    if comparison.measure != "response":
+        spent = slices.server_cpu_ns if comparison.measure == "cpu" else slices.active_ns
+        return np.asarray(spent, dtype=np.float64), np.asarray(slices.requests, dtype=np.float64)
     none: Sequence[int] = [0] * len(slices.arm)
     totals, counts = slices.sums_ns.get(comparison.request, none), slices.counts.get(comparison.request, none)
     return np.asarray(totals, dtype=np.float64), np.asarray(counts, dtype=np.float64)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
+from experiments.design.arms import Measure
 from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN
 from experiments.judge.stats import POWER
 from experiments.judge.verdicts import Judged, Judgement, Ruling, Verdict
@@ -27,6 +28,9 @@ MEANINGS: Mapping[Verdict, str] = {
     Verdict.INCONCLUSIVE: "These blocks do not decide it. It does not mean that there is no difference.",
 }
 """What each verdict on A ÷ B means."""
+
+
+_WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wall": "time per reply"}
 
 
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
@@ -223,4 +227,4 @@ def _ratio(judged: Judged) -> str:
 
 
 def _what(judged: Judged) -> str:
-    return "time" if judged.comparison.measure == "response" else "processor time"
+    return _WHAT[judged.comparison.measure]

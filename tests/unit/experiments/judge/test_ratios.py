@@ -150,6 +150,16 @@ def test_processor_time_is_over_all_requests_of_a_slice() -> None:
     assert ratios.typical(OF, with_slices(one, server_cpu_ns=[0] * 30), cpu) is None
 
 
+def test_the_time_per_reply_is_over_all_clients_together() -> None:
+    """The wall clock of a slice ÷ its requests, however many were under way: 1 ÷ throughput."""
+    one = block(OF, MEANS)
+    of_sockets = [OF.arms[arm] == SOCKETS for arm in one.slices.arm]
+    took = [1000 if own else 500 for own in of_sockets]
+    answered = [100 if own else 10 for own in of_sockets]
+    logs = ratios.typical(OF, with_slices(one, active_ns=took, requests=answered), ratio(measure="wall"))
+    assert logs == pytest.approx(math.log(0.2))
+
+
 def test_request_types_have_ratios_of_their_own() -> None:
     """One that an arm never sent has none."""
     one = block(OF, MEANS)
