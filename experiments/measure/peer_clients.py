@@ -1,7 +1,9 @@
 """A peer's own load client: a fresh process that connects, makes so many calls one after another, and says each time.
 
 It prints a line of JSON for each time, when all is done: ``{"what":"connect","ns":…}``, ``{"what":"first call",…}`` and
-for every other call ``{"what":"call",…}``. With several clients there is a connect and a first call of each. Other
+for every other call ``{"what":"call",…}``. With several clients there is a connect and a first call of each. It may
+say what it measured of the calls behind the first together: ``{"what":"client",…}`` of each client, ``{"what":"total",
+…}`` of all, both with ``calls``, ``wall_ns`` and ``processor_ns``, which in the total is the whole program's. Other
 lines are somebody else's to read. The peers' clients check every reply, and end with another code than 0 at a fault.
 """
 
@@ -25,6 +27,16 @@ CALL_S_MAX = 0.1
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """Calls of one client, or of all, together."""
+
+    calls: int
+    wall_ns: int
+    """From the common start to the last reply."""
+    processor_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class PeerRun:
     """What a client saw. Times are nanoseconds."""
 
@@ -35,6 +47,10 @@ class PeerRun:
     """The calls behind the first, in their order."""
     wall_ns: int
     """From before the program was started until it had ended: not what it measured itself."""
+    clients: tuple[Together, ...] = ()
+    """The calls behind the first of each client, where the program says it."""
+    total: Together | None = None
+    """Those of all clients; None: the program does not say it."""
 
 
 class _Line(msgspec.Struct):
@@ -42,6 +58,9 @@ class _Line(msgspec.Struct):
 
     what: str
     ns: int = 0
+    calls: int = 0
+    wall_ns: int = 0
+    processor_ns: int = 0
 
 
 def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> PeerRun:
@@ -69,4 +88,9 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
     found = len(times["first call"]) + len(times["call"])
     if len(times["first call"]) != clients or found != clients * calls:
         raise ProgramFailed(command, f"{found} calls of {len(times['first call'])} clients were made, not all", "")
-    return PeerRun(times["connect"], times["first call"], times["call"], wall_ns)
+    each, all_ = (
+        [Together(line.calls, line.wall_ns, line.processor_ns) for line in lines if line.what == what and line.wall_ns]
+        for what in ("client", "total")
+    )
+    total = all_[0] if all_ else None
+    return PeerRun(times["connect"], times["first call"], times["call"], wall_ns, tuple(each), total)

@@ -214,8 +214,9 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, columns: Columns) -> N
 def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pid: int | None, columns: Columns) -> None:
     """Runs one window with the client of a peer, and fills its place in the columns.
 
-    The times are of the calls behind each client's first. The server's processor time is of all calls, and of
-    connecting. The client's, and bytes, are as if they could not be read. Raises Absent and ProgramFailed.
+    The times are of the calls behind each client's first, and so are the clients' rates and processor time, where the
+    program says them. The server's processor time is of all calls, and of connecting. Bytes are as if they could not be
+    read. Raises Absent and ProgramFailed.
     """
     rate_hz = of["rate_hz"]
     calls = round(float(rate_hz) * turns.duration_s) if isinstance(rate_hz, float) else turns.calls
@@ -224,18 +225,24 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pid: in
     times = Times()
     times.record(run.calls_ns)
     answered = len(run.calls_ns) + len(run.first_ns)
-    busy_s = float(run.calls_ns.sum()) / len(run.first_ns) / 1e9
-    if isinstance(rate_hz, float):
+    if run.total is not None:
+        busy_s = run.total.wall_ns / 1e9
+    elif isinstance(rate_hz, float):
         busy_s = turns.duration_s
+    else:
+        busy_s = float(run.calls_ns.sum()) / len(run.first_ns) / 1e9
+    clients_hz = [1e9 * each.calls / each.wall_ns for each in run.clients]
     columns.counted_ns.append(round(busy_s * 1e9))
     columns.active_ns.append(round(busy_s * 1e9))
     columns.parts.append({of.text("mix"): Part(times, {}, {})})
-    columns.windows.append(Window(None, answered / busy_s, times.count / busy_s, 0, 0, None, busy_s))
+    columns.windows.append(
+        Window(None, answered / busy_s, times.count / busy_s, 0, 0, None, busy_s, clients_hz=clients_hz)
+    )
     columns.unrecorded.append(0)
     columns.fate.append(KEPT)
     columns.requests.append(answered)
     columns.server_cpu_ns.append(0 if pid is None else process_cpu_ns(pid) - cpu_ns)
-    columns.client_cpu_ns.append(0)
+    columns.client_cpu_ns.append(0 if run.total is None else run.total.processor_ns)
     columns.wire_bytes.append(0)
 
 

@@ -77,6 +77,8 @@ class Window:
     duration_s: float = 0.0
     arrival_faults: Sequence[str] = ()
     """How the sends differed from the declared process."""
+    clients_hz: Sequence[float] = ()
+    """Replies a second of each client, over its own time; none where its program does not say it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ for number in range(int(sys.argv[2]) - int(sys.argv[3])):
     began = time.perf_counter_ns()
     connection.sendall(b"."), connection.recv(1)
     print(json.dumps({"what": "call" if number else "first call", "ns": time.perf_counter_ns() - began}))
-print(json.dumps({"what": "total", "calls": 1}))
+print(json.dumps({"what": "somebody else's", "calls": 1}))
 """
 
 OF = setting(service="sort", language="go", transport="net-rpc", client="peer", mix="quick")
@@ -71,6 +71,22 @@ def test_a_window_has_the_calls_behind_the_first() -> None:
     assert block.slices.counts == {"quick": [49, 49], ALL: [49, 49]}
     assert min(block.slices.server_cpu_ns) > 0
     assert block.arms[0].answered["quick"].times.count == 98
+
+
+TOGETHER = """
+print(json.dumps({"what": "client", "calls": 49, "wall_ns": 490_000_000, "processor_ns": 1}))
+print(json.dumps({"what": "total", "calls": 49, "wall_ns": 500_000_000, "processor_ns": 2_000_000}))
+"""
+
+
+def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it says them: rates are of its own wall clock, and not of what its calls add up to."""
+    monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT + TOGETHER))
+    sweep = Sweep("study", "part", (Group((Arm(OF),)),), (), 1, (1,), turns=Windows(calls=50))
+    block = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
+    assert (block.slices.active_ns, block.slices.client_cpu_ns) == ([500_000_000], [2_000_000])
+    (window,) = block.arms[0].windows
+    assert (window.answered_hz, window.clients_hz) == (98, [100])
 
 
 def test_a_rate_says_how_many_calls_a_window_has() -> None:
