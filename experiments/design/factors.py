@@ -12,7 +12,7 @@ from typing import Literal
 
 from clients.load.plan.load_plan import CHOICES, CLIENT_KINDS, CLIENTS_MAX, CONNECTION_POLICIES, CONNECTIONS_MAX
 from clients.load.plan.schedule import ARRIVALS
-from experiments.peers import LANGUAGES, PYTHON
+from experiments.peers import LANGUAGES, PYTHON, client_takes
 from experiments.peers import TRANSPORTS as PEER_TRANSPORTS
 from experiments.services import SERVICES, STOCK
 from stock_service.rpc.concurrency import EXECUTORS
@@ -227,6 +227,18 @@ def _no_update(levels: Levels, seen: Watched) -> str | None:
     return None if seen.updates or not levels["updater"] else "no update was answered, declared: a price updater"
 
 
+def _not_told(name: str, default: Level) -> Callable[[Levels, Watched], str | None]:
+    """The fault of a factor that only the clients of some peers have."""
+
+    def fault(levels: Levels, _: Watched) -> str | None:
+        served = str(levels["service"]), str(levels["language"]), str(levels["transport"])
+        if levels[name] == default or (levels["client"] == PEER_CLIENT and client_takes(served, name)):
+            return None
+        return f"its client has no {name}, declared: {shown(levels[name])}"
+
+    return fault
+
+
 def _own_executor(levels: Levels) -> Level:
     if levels["language"] != PYTHON or levels["transport"] not in TRANSPORTS:
         return OWN_EXECUTOR
@@ -344,6 +356,23 @@ FACTORS: Mapping[str, Factor] = {
         ),
         Factor(
             "arrivals", "load", one_of(*ARRIVALS), "poisson", "the process of an open loop", plan=_field("arrivals")
+        ),
+        Factor(
+            "call_style",
+            "load",
+            one_of("sync", "async"),
+            "sync",
+            "whether a peer's client waits within a call, or is told of its reply",
+            fault=_not_told("call_style", "sync"),
+        ),
+        Factor(
+            "in_flight",
+            "load",
+            whole(1, 1024),
+            1,
+            "calls of each client at once, of a peer's asynchronous client",
+            wire=True,
+            fault=_not_told("in_flight", 1),
         ),
     )
 }

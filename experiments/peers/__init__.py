@@ -4,11 +4,14 @@ A peer's server keeps the process contract of ``stock_service/rpc/process/servin
 client measures, is in the README of its folder. ``make peers`` builds those that this machine can build, each into a
 folder of its own under ``BUILT``. A peer counts as built if it was built from the sources that are there now.
 
+A peer in Python runs from its sources, and needs no building. Its server is ours; its client is there to be compared.
+
 No peer is started here. This module imports nothing of the project but its errors, so that anything may look into it.
 """
 
 import hashlib
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,7 +59,9 @@ class Peer:
     """What it speaks; no two peers have the same language, service and transport."""
     needs: tuple[Need, ...]
     build: tuple[str, ...]
+    """Empty: it runs from its sources."""
     start: tuple[str, ...]
+    """Its server, for options to follow. Empty for one in Python, whose server is ours."""
     client: tuple[str, ...] = ()
     """What measures it, with ``{address}``, ``{calls}`` and names of factors to be filled in: see ``client_command``.
     Empty where another program does that."""
@@ -110,6 +115,9 @@ def _echo(api: str, *library: Need) -> Peer:
 
 _WORKERS = MappingProxyType({"workers": "--workers"})
 
+_GREETER_CLIENT: tuple[str, ...] = ("--address", "{address}", "--clients", "{clients}", "--count", "{calls}")
+_GREETER_CLIENT += ("--mode", "{call_style}", "--in-flight", "{in_flight}")
+
 
 PEERS: Mapping[str, Peer] = MappingProxyType(
     {
@@ -126,7 +134,16 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
             (*_GRPC, _MAKE),
             _CPP_BUILD,
             ("cpp/greeter_server",),
-            ("cpp/greeter_client", "--address", "{address}", "--clients", "{clients}", "--count", "{calls}"),
+            ("cpp/greeter_client", *_GREETER_CLIENT),
+        ),
+        "python-greeter": Peer(
+            "python",
+            "greeter",
+            "grpc",
+            (),
+            (),
+            (),
+            (sys.executable, "-m", "experiments.peers.python.greeter_client", *_GREETER_CLIENT),
         ),
         "c-berkeley": _echo("berkeley"),
         "c-zeromq": _echo("zeromq", _header("zmq.h", "libzmq3-dev")),
@@ -137,9 +154,9 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
 """Every peer by its name."""
 
 PYTHON = "python"
-"""The language of our own servers, which are no peers."""
+"""The language of our own servers."""
 
-LANGUAGES = (PYTHON, *dict.fromkeys(each.language for each in PEERS.values()))
+LANGUAGES = tuple(dict.fromkeys((PYTHON, *(each.language for each in PEERS.values()))))
 TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))
 """What peers speak, some of which no server of ours does."""
 
@@ -152,9 +169,15 @@ def peer_of(service: str, language: str, transport: str) -> str:
     raise Absent(f"no peer in {language} serves {service} on {transport}; there are {', '.join(PEERS)}")
 
 
+def client_takes(served: tuple[str, str, str], factor: str) -> bool:
+    """Whether the client of a peer is told a factor's level; ``served``: its service, language and transport."""
+    own = (each for each in PEERS.values() if (each.serves, each.language, each.transport) == served)
+    return any(f"{{{factor}}}" in word for each in own for word in each.client)
+
+
 def is_built(name: str) -> bool:
-    """Whether a peer is built from the sources that are there now."""
-    return stamp(name).exists() and stamp(name).read_text() == digest(PEERS[name].folder)
+    """Whether a peer is built from the sources that are there now, or needs no building."""
+    return not PEERS[name].build or (stamp(name).exists() and stamp(name).read_text() == digest(PEERS[name].folder))
 
 
 def server_command(name: str) -> tuple[str, ...]:

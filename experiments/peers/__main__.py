@@ -26,7 +26,7 @@ def main() -> int:
             print(f"{name}: {line}")
     BUILT.mkdir(parents=True, exist_ok=True)
     shared: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for name in (name for name, lines in wanting.items() if not lines):
+    for name in (name for name, lines in wanting.items() if PEERS[name].build and not lines):
         shared.setdefault((PEERS[name].language, PEERS[name].build), []).append(name)
     with ThreadPoolExecutor(AT_ONCE, "build") as pool:
         return 0 if all(list(pool.map(_build, shared, shared.values()))) else 1

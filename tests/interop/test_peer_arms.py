@@ -18,6 +18,9 @@ ARMS = (
     setting(service="sort", language="go", transport="net-rpc", client="peer", mix="merge"),
     setting(service="sort", language="go", transport="grpc", client="peer", mix="quick"),
     setting(service="greeter", language="cpp", transport="grpc", client="peer", clients=2),
+    setting(service="greeter", language="cpp", transport="grpc", client="peer", call_style="async", in_flight=3),
+    setting(service="greeter", transport="grpc", client="peer", clients=2),
+    setting(service="greeter", transport="grpc", client="peer", call_style="async", in_flight=3),
     setting(service="echo", language="c", transport="berkeley", client="peer"),
     setting(service="echo", language="c", transport="zeromq", client="peer"),
 )

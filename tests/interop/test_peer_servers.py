@@ -29,7 +29,7 @@ def command(name: str) -> tuple[str, ...]:
         pytest.skip(str(absent))
 
 
-@pytest.fixture(params=PEERS)
+@pytest.fixture(params=[name for name, peer in PEERS.items() if peer.start])
 def peer(request: pytest.FixtureRequest) -> str:
     """Each peer's name; it is built."""
     name = str(request.param)

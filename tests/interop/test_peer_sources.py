@@ -24,8 +24,8 @@ OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
 
 
 def test_every_language_is_tested() -> None:
-    """No peer is without tests of its own."""
-    assert {peer.language for peer in PEERS.values()} <= set(COMMANDS)
+    """No peer that is built is without tests of its own; one in Python is tested like all of Python."""
+    assert {peer.language for peer in PEERS.values() if peer.build} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("language", COMMANDS)

@@ -3,8 +3,8 @@
     python -m experiments.peers.python.greeter_client --address HOST:PORT [--mode sync|async] [--clients N] [--count N]
         [--in-flight N]
 
-It does what ``greeter_client.cpp`` does, and prints the same lines. Two things differ, as Python's own do. A client is a
-process, since threads of one interpreter would take turns. An asynchronous client is asyncio's, as in gRPC's example.
+It does what ``greeter_client.cpp`` does, and prints the same lines. Two things are Python's own. A client is a process,
+since threads of one interpreter would take turns. An asynchronous client is one of asyncio, as in gRPC's example.
 
 Each client has a channel of its own. All connect, and make their first call; then all begin at the same moment and make
 the others, ``--count`` in all for each. Every reply is checked. A failed call, or a wrong reply, ends it with exit code

@@ -13,6 +13,8 @@ from stock_service.rpc.transports import TRANSPORTS, load
 LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "service": st.sampled_from(("stock", "echo", "./server --port 0", "python -c 'print(\"ready h:1\")'", "a=b  c")),
     "language": st.sampled_from(LANGUAGES),
+    "call_style": st.sampled_from(["sync", "async"]),
+    "in_flight": st.integers(1, 1024),
     "transport": st.sampled_from(PROTOCOLS),
     "executor": st.sampled_from(("static-pool", "thread-pool")),
     "workers": st.integers(1, 1024),

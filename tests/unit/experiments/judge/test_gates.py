@@ -9,7 +9,7 @@ import pytest
 from experiments.design.arms import Arm, Comparison, Group
 from experiments.design.factors import FACTORS, Level, Watched
 from experiments.design.limits import LIMITS
-from experiments.design.setting import read
+from experiments.design.setting import read, setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.judge import gates, points
 from experiments.judge.stats import Estimate
@@ -142,6 +142,17 @@ def test_the_threads_of_somebody_elses_server_are_its_own_affair() -> None:
     assert FACTORS["workers"].fault(levels | {"service": "./server --port 0"}, seen) is None
     assert FACTORS["workers"].fault(levels | {"service": "entity", "language": "go"}, seen) is None
     assert FACTORS["workers"].fault(levels | {"service": "stock"}, seen) is not None
+
+
+@pytest.mark.parametrize(("factor", "level"), [("call_style", "async"), ("in_flight", 10)])
+def test_how_calls_are_made_is_the_affair_of_the_clients_that_are_told(factor: str, level: Level) -> None:
+    """Others would make them as ever, under another name."""
+    seen = Watched(threads=None, connections=None, updates=0)
+    told = dict(setting(service="greeter", language="cpp", transport="grpc", client="peer").levels)
+    assert FACTORS[factor].fault(told | {factor: level}, seen) is None
+    assert FACTORS[factor].fault(told | {factor: level, "client": "library"}, seen) is not None
+    assert FACTORS[factor].fault(told | {factor: level, "language": "go", "service": "sort"}, seen) is not None
+    assert FACTORS[factor].fault(told | {"client": "library"}, seen) is None
 
 
 def test_connections_of_windows_are_not_counted_after_them() -> None:

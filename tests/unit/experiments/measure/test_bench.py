@@ -54,7 +54,7 @@ def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
     assert (plan.connection, plan.mix, plan.choice) == ("per-request", {"lookup": 1, "trade": 3}, "zipf")
     assert (plan.client, plan.rate_hz, plan.arrivals, plan.seed) == ("lean", 50, "constant", 7)
     silent = [name for name, factor in FACTORS.items() if factor.of == "load" and not factor.plan(arm.setting[name])]
-    assert silent == ["updater"]  # who is a process of its own
+    assert silent == ["updater", "call_style", "in_flight"]  # a process of its own; told to peers' clients
 
 
 @pytest.mark.slow
