@@ -1,0 +1,209 @@
+"""The replication card: every claim of the document, and whether our data bear it out.
+
+Its programs are C++, so C++ decides; Python's number stands beside. A claim about comparisons takes their verdicts. One
+about clocks or first calls takes an interval over blocks, of 95 %, once the sweep stands at a look. What is said of its
+machine alone is NOT TESTABLE, as is all that needs C++ where its peer is not built.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from experiments.design.sweep import BLOCKS_MIN
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judgement, Verdict
+from experiments.show.content import Claim, ClaimVerdict, Seen
+from experiments.show.numbers import number
+from experiments.studies.greeter import original
+from experiments.studies.greeter.rates import from_cold, rates
+from experiments.studies.greeter.sweeps import IN_FLIGHT, LABELS, ONE, two
+from experiments.studies.greeter.wording import NOT_MEASURED, brief, ends, microseconds, milliseconds, per_second
+
+Finding = tuple[ClaimVerdict, str]
+
+CPP, PYTHON = LABELS
+
+_LATENCY = f"{original.LATENCY_MS[0]:g} to {original.LATENCY_MS[1]:g} ms"
+
+_CONTEXT = "Another machine: context only."
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A claim, where it stands in the document, and what decides it."""
+
+    text: str
+    place: str
+    finding: Callable[[Seen], Finding]
+
+
+def claims(seen: Seen) -> tuple[Claim, ...]:
+    """Every claim, in the document's order."""
+    return tuple(Claim(entry.text, *entry.finding(seen)) for entry in ENTRIES)
+
+
+def has_cpp(judgement: Judgement) -> bool:
+    """Whether the sweep has the original's language."""
+    return any(arm.setting == ONE[CPP] for arm in judgement.sweep.arms)
+
+
+def _round_trip(seen: Seen) -> Finding:
+    told = [
+        f"{milliseconds(run.as_timed_us)} in {name}"
+        for language, name in LABELS.items()
+        if (run := from_cold(seen.cold, ONE[language])) is not None
+    ]
+    here = f" Here a call that connects takes {', '.join(told)}." if told else ""
+    return "NOT TESTABLE", f"{_CONTEXT}{here}"
+
+
+def _one_call_is_the_latency(seen: Seen) -> Finding:
+    """Contradicted where a call timed so takes longer, or less long, than the others, by over 5 %."""
+    if not has_cpp(seen.main):
+        return "NOT TESTABLE", NOT_MEASURED
+    run, beside = (from_cold(seen.cold, ONE[each]) for each in (CPP, PYTHON))
+    if run is None:
+        return "INCONCLUSIVE", "No cold run counts."
+    said = (
+        f"Timed so, a call takes {number(run.as_timed_over_rest.value)} times as long as the others of its run"
+        f"{ends(run.as_timed_over_rest, 1)}: {milliseconds(run.as_timed_us)} beside {milliseconds(run.rest_us)}. "
+        f"Without connecting it is {number(run.first_over_rest.value)} times{ends(run.first_over_rest, 1)}."
+    )
+    if beside is not None:
+        said += f" Python: {number(beside.as_timed_over_rest.value)} times{ends(beside.as_timed_over_rest, 1)}."
+    return _same(seen.main, run.as_timed_over_rest), said
+
+
+def _one_rate(seen: Seen) -> Finding:
+    return "NOT TESTABLE", f"{_CONTEXT}{_ours(seen.main, two_clients=False)}"
+
+
+def _two_rate(seen: Seen) -> Finding:
+    return "NOT TESTABLE", f"{_CONTEXT}{_ours(seen.main, two_clients=True)}"
+
+
+def _latency_and_rate_agree(seen: Seen) -> Finding:
+    """One call at a time: rate × mean time is 1. The document's own two numbers give 3.6 to 7.2."""
+    if not has_cpp(seen.main):
+        return "NOT TESTABLE", NOT_MEASURED
+    found, low, high = rates(seen.main, ONE[CPP]), *original.LATENCY_MS
+    theirs = [original.ONE_CLIENT_HZ * each / 1000 for each in (low, high)]
+    said = f"Its numbers give {theirs[0]:.1f} to {theirs[1]:.1f}; {original.ONE_CLIENT_HZ:,.0f}/s means "
+    said += f"{original.implied_ms():.2f} ms."
+    if found is None:
+        return "INCONCLUSIVE", f"{said} No block of ours counts."
+    product = found.rate_times_response
+    said = f"One call at a time: rate × mean time is {number(product.value)}{ends(product, 1)} here. {said}"
+    return ("CONTRADICTED" if _same(seen.main, product) == "CONFIRMED" else "INCONCLUSIVE"), said
+
+
+def _server_answers_less(seen: Seen) -> Finding:
+    """Both clients together: their rate falls if latency grows by more than the clients do."""
+    return _growth(seen.main, 1, Verdict.SUPERLINEAR)
+
+
+def _share_falls(seen: Seen) -> Finding:
+    """One client's rate is 1 ÷ its latency: it falls if latency grows."""
+    return _growth(seen.main, 0, Verdict.GROWS)
+
+
+def _growth(judgement: Judgement, ruling: int, confirming: Verdict) -> Finding:
+    if not has_cpp(judgement):
+        return "NOT TESTABLE", NOT_MEASURED
+    judged = judgement.judged.get(f"clients_{CPP}")
+    said = brief(judgement, f"clients_{CPP}", "2 clients", "1 client")
+    if judged is None or not judged.rulings or judged.rulings[ruling].verdict is Verdict.INCONCLUSIVE:
+        return "INCONCLUSIVE", said
+    return ("CONFIRMED" if judged.rulings[ruling].verdict is confirming else "CONTRADICTED"), said
+
+
+def _timer_is_a_processor_clock(seen: Seen) -> Finding:
+    if not has_cpp(seen.main):
+        return "NOT TESTABLE", NOT_MEASURED
+    found, beside = (rates(seen.main, ONE[each]) for each in (CPP, PYTHON))
+    if found is None:
+        return "INCONCLUSIVE", "No block counts."
+    said = (
+        f"Its timer is the wall clock. A reply takes {microseconds(found.wall_us)} by that, and "
+        f"{microseconds(found.client_cpu_us)} of the client's processor time: {number(found.wall_over_cpu.value)} times"
+        f"{ends(found.wall_over_cpu, 1)}."
+    )
+    if beside is not None:
+        said += f" Python: {number(beside.wall_over_cpu.value)} times{ends(beside.wall_over_cpu, 1)}."
+    return _same(seen.main, found.wall_over_cpu), said
+
+
+def _server_makes_calls_synchronous(seen: Seen) -> Finding:
+    """Contradicted where calls at once, of the same server, are answered at a higher rate than one at a time can be."""
+    if not has_cpp(seen.main):
+        return "NOT TESTABLE", NOT_MEASURED
+    name = f"in_flight_{CPP}"
+    told = brief(seen.main, name, f"{IN_FLIGHT} asynchronous calls at once", "one at a time")
+    said = f"The same synchronous server answered an asynchronous client. {told}"
+    judged = seen.main.judged.get(name)
+    faster = judged is not None and judged.verdict is Verdict.FASTER
+    return ("CONTRADICTED" if faster else "INCONCLUSIVE"), said
+
+
+def _ours(judgement: Judgement, two_clients: bool) -> str:
+    told = []
+    for language, name in LABELS.items():
+        found = rates(judgement, two(language) if two_clients else ONE[language])
+        if found is not None and two_clients:
+            told.append(f"{name} {per_second(found.client_hz)} each and {per_second(found.total_hz)} in total")
+        elif found is not None:
+            told.append(f"{name} {per_second(found.total_hz)}")
+    return f" Here: {'; '.join(told)}." if told else ""
+
+
+def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
+    """Whether a ratio is 1, to within 5 %; nothing is said before the sweep's look, or of too few blocks."""
+    low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
+    if judgement.look is None or ratio.n < BLOCKS_MIN:
+        return "INCONCLUSIVE"
+    if low < ratio.low and ratio.high < high:
+        return "CONFIRMED"
+    return "CONTRADICTED" if ratio.high < low or ratio.low > high else "INCONCLUSIVE"
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(f"The round trip between one client and one server takes {_LATENCY}.", "question 1", _round_trip),
+    Entry(
+        "The time of one call of a client that has just started is the latency.",
+        "questions 1 and 3",
+        _one_call_is_the_latency,
+    ),
+    Entry(f"With one client, throughput is about {original.ONE_CLIENT_HZ:,.0f} messages/s.", "question 2", _one_rate),
+    Entry(
+        f"{_LATENCY} and {original.ONE_CLIENT_HZ:,.0f} messages/s are of the same client, one call at a time.",
+        "questions 1 and 2",
+        _latency_and_rate_agree,
+    ),
+    Entry(
+        f"With two clients, throughput is about {original.TWO_CLIENTS_HZ:,.0f} messages/s "
+        f"({original.TERMINAL_HZ:,} on the terminal).",
+        "question 2",
+        _two_rate,
+    ),
+    Entry(
+        "So the server answers fewer messages/s with two clients than with one: "
+        f"{original.TWO_CLIENTS_HZ / original.ONE_CLIENT_HZ:.2f} times as many.",
+        "question 2",
+        _server_answers_less,
+    ),
+    Entry(
+        "Read as what its program printed: one client of two gets fewer messages/s than one alone.",
+        "question 2, terminal",
+        _share_falls,
+    ),
+    Entry(
+        "The timer of C++'s chrono around a call is a CPU clock, since it times the process that runs.",
+        "question 3",
+        _timer_is_a_processor_clock,
+    ),
+    Entry(
+        "The calls are synchronous, as the server's program shows: it registers a synchronous service.",
+        "question 3",
+        _server_makes_calls_synchronous,
+    ),
+)
+"""Every claim, in the document's order."""

@@ -1,0 +1,136 @@
+"""Rates and clocks of an arm over the blocks: each client's, of all together, and what a reply cost. Pure.
+
+Every value is a block's, so intervals are Student's t over the blocks' logarithms, and lie above 0. Rounds that were
+robbed of time are left out. From cold, a block's value is a mean over its runs.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.design.arms import Arm
+from experiments.design.setting import Setting
+from experiments.judge import gates, ratios
+from experiments.judge.points import CONFIDENCE
+from experiments.judge.stats import Estimate, ratio_interval
+from experiments.judge.verdicts import Judgement
+from experiments.results.cold import ColdRow
+from experiments.results.observed import ALL, Block, SliceColumns
+from experiments.studies.greeter.original import CALLS
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """An arm. Rates are replies a second; times are µs for each reply."""
+
+    load_limited: bool
+    """Whether the clients' core was full: then these are numbers of client and server together."""
+    total_hz: Estimate
+    """Of the server: all clients together."""
+    client_hz: Estimate
+    """Of each client, over its own time: the mean of the clients."""
+    response_us: Estimate
+    """The mean time of a call."""
+    wall_us: Estimate
+    """The wall clock, of all clients together: 1 ÷ rate."""
+    client_cpu_us: Estimate
+    """Processor time of the clients' program, the library's threads in it."""
+    server_cpu_us: Estimate
+    wall_over_cpu: Estimate
+    """The wall clock ÷ the clients' processor time."""
+    rate_times_response: Estimate
+    """Mean time of a call × rate: the calls under way, by Little's law."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromCold:
+    """Runs of a fresh program; µs."""
+
+    connect_us: Estimate
+    first_us: Estimate
+    """The first call, the connection made before."""
+    as_timed_us: Estimate
+    """Connecting and the first call: what a program sees that connects within its first call, as the original's did."""
+    rest_us: Estimate
+    """The mean of the other calls of the run."""
+    first_over_rest: Estimate
+    as_timed_over_rest: Estimate
+
+
+def rates(judgement: Judgement, of: Setting) -> Rates | None:
+    """An arm's; None where it was not measured, its client does not say its clocks, or a gate objects."""
+    sweep, arm = judgement.sweep, Arm(of)
+    if arm not in sweep.arms or not judgement.blocks:
+        return None
+    if any(any(gates.arm_refusals(sweep, block, arm)) for block in judgement.blocks):
+        return None
+    place = sweep.arms.index(arm)
+
+    def over(value: Callable[[Block], float | None]) -> Estimate | None:
+        return over_blocks([value(block) for block in judgement.blocks])
+
+    def parts(
+        above: Callable[[SliceColumns], Sequence[int]], below: Callable[[SliceColumns], Sequence[int]]
+    ) -> Estimate | None:
+        def value(block: Block) -> float | None:
+            divisor = _sum(judgement, block, place, below(block.slices))
+            return _sum(judgement, block, place, above(block.slices)) / divisor if divisor else None
+
+        return over(value)
+
+    found = (
+        over(lambda block: _mean([window.answered_hz for window in block.arms[place].windows])),
+        over(lambda block: _mean([hz for window in block.arms[place].windows for hz in window.clients_hz])),
+        over(lambda block: ratios.arm_mean_us(sweep, block, place, ALL)),
+        _thousandth(parts(lambda all_: all_.active_ns, lambda all_: all_.counts[ALL])),
+        _thousandth(parts(lambda all_: all_.client_cpu_ns, lambda all_: all_.counts[ALL])),
+        over(lambda block: ratios.arm_cpu_us(sweep, block, place)),
+        parts(lambda all_: all_.active_ns, lambda all_: all_.client_cpu_ns),
+        parts(lambda all_: all_.sums_ns[ALL], lambda all_: all_.active_ns),
+    )
+    estimates = [each for each in found if each is not None]
+    if len(estimates) < len(found):
+        return None
+    return Rates(gates.is_load_limited(sweep, judgement.blocks, arm), *estimates)
+
+
+def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
+    """Of the runs of 1000 calls; None where there is none."""
+    own = [row for row in rows if row.cell.setting == of and row.cell.calls == CALLS]
+
+    def over(value: Callable[[ColdRow], float]) -> Estimate | None:
+        return over_blocks([value(row) for row in own])
+
+    found = (
+        over(lambda row: row.connect_us),
+        over(lambda row: row.first_call_us),
+        over(lambda row: row.connect_us + row.first_call_us),
+        over(lambda row: row.rest_us_mean or 0.0),
+        over(lambda row: row.first_call_us / row.rest_us_mean if row.rest_us_mean else 0.0),
+        over(lambda row: (row.connect_us + row.first_call_us) / row.rest_us_mean if row.rest_us_mean else 0.0),
+    )
+    estimates = [each for each in found if each is not None]
+    return FromCold(*estimates) if len(estimates) == len(found) else None
+
+
+def over_blocks(values: Sequence[float | None]) -> Estimate | None:
+    """The geometric mean of the blocks' values; those that are 0 or missing could not be read. None for no value."""
+    seen = [math.log(each) for each in values if each]
+    return ratio_interval(seen, CONFIDENCE) if seen else None
+
+
+def _sum(judgement: Judgement, block: Block, place: int, column: Sequence[int]) -> float:
+    """What a column adds up to over the windows of an arm in a block that count."""
+    own = ratios.used(judgement.sweep.limits, block) & (np.asarray(block.slices.arm) == place)
+    return float(np.asarray(column)[own].sum())
+
+
+def _thousandth(of: Estimate | None) -> Estimate | None:
+    """Nanoseconds as µs."""
+    return of and Estimate(of.value / 1000, of.low / 1000, of.high / 1000, of.n)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None

@@ -1,0 +1,137 @@
+"""What the study ``greeter`` measures: SayHello over gRPC, in windows by turns, and from cold.
+
+A window is a fresh program that makes 1000 calls of each client, as the original's did. Its client and its server are
+of one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares both ends at once. The servers
+alone stand beside each other under one client, ours: the lean one, which is no language's gRPC.
+
+In each language: one client, two clients, one asynchronous client, and one that has ten calls under way. A client's
+rate and processor time are what its program measured itself. An A/A pair of each language has two clients, the largest
+load that its first server carries. A language whose peer is not built is left out with its comparisons.
+
+Cold runs are of the same 1000 calls: connecting, the first call and the others apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.cold import Cold, ColdCell
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
+from experiments.studies.greeter.original import CALLS
+from experiments.studies.study import Scale
+
+HEADLINE = "headline"
+
+PEER = "cpp-greeter"
+"""The peer without which C++ is left out."""
+
+LABELS = {"cpp": "C++", "python": "Python"}
+"""The languages, as people call them, in the order of tables and figures."""
+
+IN_FLIGHT = 10
+"""Calls under way at once, of the asynchronous client that has several."""
+
+COLD_RUNS = 3
+"""Of each cell in a block: the first call of a fresh program varies."""
+
+_GREETER = setting(service="greeter", transport="grpc", mix="say-hello")
+
+ONE = {each: _GREETER.but(language=each, client="peer") for each in LABELS}
+"""One client, one call at a time, client and server in one language."""
+
+SAME_CLIENT = {each: _GREETER.but(language=each, client="lean") for each in LABELS}
+"""The server alone is of the language; our lean client calls it."""
+
+LIBRARY = _GREETER.but(client="library")
+"""Our load client's own grpcio client, beside the Python program."""
+
+
+def two(language: str) -> Setting:
+    """Two clients, each one call at a time."""
+    return ONE[language].but(clients=2)
+
+
+def asynchronous(language: str, in_flight: int = 1) -> Setting:
+    """One asynchronous client, with so many calls under way."""
+    return ONE[language].but(call_style="async", in_flight=in_flight)
+
+
+def languages(scale: Scale) -> tuple[str, ...]:
+    """Those whose programs are here."""
+    return tuple(each for each in LABELS if each == "python" or PEER in scale.peers)
+
+
+def greeter(scale: Scale) -> Sweep:
+    """Every arm, each language on its own and the two beside each other."""
+    own = languages(scale)
+    groups, comparisons = list[Group](), list[Comparison]()
+    for language in own:
+        added, asked = _within(language)
+        groups += added
+        comparisons += asked
+    if len(own) > 1:
+        added, asked = _between()
+        groups += added
+        comparisons += asked
+    turns = Windows(calls=CALLS, duration_s=0.3)
+    return Sweep("greeter", "greeter", tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
+
+
+def cold(scale: Scale) -> Cold:
+    """Connecting, first call and the rest, of each language's program and of our grpcio client."""
+    runs, blocks = (1, 1) if scale.looks[-1] < BLOCKS_MIN else (COLD_RUNS, scale.looks[0])
+    cells = [ColdCell(each, CALLS, runs) for each in (*(ONE[language] for language in languages(scale)), LIBRARY)]
+    return Cold("greeter", "greeter", tuple(cells), blocks, scale.seed)
+
+
+def _within(language: str) -> tuple[Sequence[Group], Sequence[Comparison]]:
+    """One language: two clients ÷ one, asynchronous ÷ synchronous, several calls under way ÷ one, and its A/A pair."""
+    name = LABELS[language]
+    one, pair, called_back = Arm(ONE[language]), Arm(two(language)), Arm(asynchronous(language))
+    several = Arm(asynchronous(language, IN_FLIGHT))
+    same, _, again = twins(pair.setting, "same")
+    comparisons = (
+        Comparison(f"clients_{language}", f"{name}: 2 ÷ 1 clients", pair, one, ("clients",), "growth", family=HEADLINE),
+        Comparison(
+            f"style_{language}",
+            f"{name}: asynchronous ÷ synchronous, one call at a time",
+            called_back,
+            one,
+            ("call_style",),
+            family=HEADLINE,
+        ),
+        Comparison(
+            f"in_flight_{language}",
+            f"{name}, asynchronous: {IN_FLIGHT} calls under way ÷ 1, time per reply",
+            several,
+            called_back,
+            ("in_flight",),
+            measure="wall",
+            family=HEADLINE,
+        ),
+        same,
+    )
+    return (Group((one, pair, again)), Group((one, called_back, several))), comparisons
+
+
+def _between() -> tuple[Sequence[Group], Sequence[Comparison]]:
+    """C++ ÷ Python: both ends, and the server alone."""
+    cpp, python = (Arm(ONE[each]) for each in LABELS)
+    cpp_served, python_served = (Arm(SAME_CLIENT[each]) for each in LABELS)
+    differ = ("language", "executor")
+    ends = Comparison("language", "Client and server: C++ ÷ Python", cpp, python, differ, family=HEADLINE)
+    server = Comparison(
+        "server", "The server, same client: C++ ÷ Python", cpp_served, python_served, differ, family=HEADLINE
+    )
+    return (Group((cpp, python)), Group((cpp_served, python_served))), (
+        ends,
+        server,
+        replace(
+            ends,
+            name="language_cpu",
+            title=f"{ends.title}, processor time of the server",
+            measure="cpu",
+            family="further",
+        ),
+    )

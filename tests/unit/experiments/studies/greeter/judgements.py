@@ -1,0 +1,104 @@
+"""What the study would have seen, planted: mean times by arm, the clients' processor share, runs from cold."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from clients.load.record.cold_run import ColdRun
+from experiments.design.arms import Arm
+from experiments.design.setting import Setting
+from experiments.judge.cold import counting_rows
+from experiments.judge.verdicts import Judgement, judge
+from experiments.results.cold import ColdBlock, ColdRow, ColdSeen
+from experiments.results.observed import ALL, Block, RoundSeen, Window
+from experiments.show.content import Seen
+from experiments.studies.greeter.sweeps import LABELS, ONE, asynchronous, cold, greeter, two
+from experiments.studies.study import Scale
+from tests.unit.experiments.blocks import World, blocks
+
+SCALE = Scale(rounds=3, looks=(10, 14), clients=(1, 2))
+
+ALONE = Scale(rounds=3, looks=(10, 14), clients=(1, 2), peers=frozenset())
+"""The peer is not built."""
+
+CPP, PYTHON = LABELS
+
+MEANS_US: Mapping[Setting, float] = {
+    ONE[CPP]: 100.0,
+    two(CPP): 150.0,
+    asynchronous(CPP): 100.0,
+    asynchronous(CPP, 10): 200.0,
+    ONE[PYTHON]: 300.0,
+    two(PYTHON): 450.0,
+    asynchronous(PYTHON): 390.0,
+    asynchronous(PYTHON, 10): 1200.0,
+}
+"""Two clients make 1.5 times the latency: each has 0.67 of the rate, and the server 1.33 times."""
+
+CPU_SHARE = 0.4
+"""Of the wall clock, in the clients."""
+
+FIRST_US, CONNECT_US, REST_US = 500.0, 1500.0, 100.0
+
+
+def seen(
+    means_us: Mapping[Setting, float] | None = None,
+    number: int = 10,
+    scale: Scale = SCALE,
+    cpu_share: float = CPU_SHARE,
+    first_us: float = FIRST_US,
+    connect_us: float = CONNECT_US,
+) -> Seen:
+    """The part, of so many blocks, with runs from cold in as many."""
+    means = dict(MEANS_US) | dict(means_us or {})
+    world = World(lambda arm, _: means.get(arm.setting, 250.0), block_noise=0.002, slice_noise=0.0, effective=2000.0)
+    sweep = greeter(scale)
+    own = [_with_clocks(block, sweep.arms, cpu_share) for block in blocks(sweep, number, world)]
+    return Seen(judge(sweep, own), cold=rows(scale, number, first_us, connect_us))
+
+
+def judgement(means_us: Mapping[Setting, float] | None = None, number: int = 10, scale: Scale = SCALE) -> Judgement:
+    """The sweep alone."""
+    return seen(means_us, number, scale).main
+
+
+def rows(scale: Scale, number: int, first_us: float, connect_us: float) -> tuple[ColdRow, ...]:
+    """Runs in which the calls behind the first take ``REST_US``; Python's and our client's take thrice as long."""
+    plan = cold(scale)
+    times = {each.setting: 1 if each.setting == ONE[CPP] else 3 for each in plan.cells}
+    found = []
+    for block in range(1, number + 1):
+        runs = []
+        for place, cell in enumerate(plan.cells):
+            ns = 1000 * times[cell.setting] * (1 + block / 1000)
+            run = ColdRun(
+                round(connect_us * ns), round(first_us * ns), round(999 * REST_US * ns), 999, {"OK": 1000}, {}
+            )
+            runs.append(ColdSeen(place, run, RoundSeen(1.0, 0)))
+        found.append(ColdBlock(block, "2026-01-01T00:00:00+00:00", 9.0, True, 900.0, 2, tuple(runs)))
+    return counting_rows(plan, found)
+
+
+def _with_clocks(block: Block, arms: tuple[Arm, ...], cpu_share: float) -> Block:
+    """The clocks that belong to a block's times: the wall clock of calls under way at once, and what clients say."""
+    at_once = [arm.connections * arm.setting.whole("in_flight") for arm in arms]
+    slices = block.slices
+    wall_ns = [round(total / at_once[place]) for total, place in zip(slices.sums_ns[ALL], slices.arm, strict=True)]
+    windows = [
+        tuple(
+            _window(arm, slices.counts[ALL][at] / wall_ns[at] * 1e9)
+            for at, each in enumerate(slices.arm)
+            if each == place
+        )
+        for place, arm in enumerate(arms)
+    ]
+    return replace(
+        block,
+        slices=replace(slices, active_ns=wall_ns, client_cpu_ns=[round(cpu_share * each) for each in wall_ns]),
+        arms=[replace(arm, windows=windows[place]) for place, arm in enumerate(block.arms)],
+    )
+
+
+def _window(arm: Arm, rate_hz: float) -> Window:
+    clients = arm.setting.whole("clients")
+    own = [rate_hz / clients] * clients if arm.setting["client"] == "peer" else []
+    return Window(None, rate_hz, rate_hz, 0, 0, None, 0.1, clients_hz=own)

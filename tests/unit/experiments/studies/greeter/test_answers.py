@@ -1,0 +1,65 @@
+"""The five answers, the tables and the figures: each has its numbers, in both languages, or says what is missing."""
+
+import pytest
+
+from experiments.show.content import Seen, content
+from experiments.studies.greeter import GREETER
+from experiments.studies.greeter.answers import answers
+from experiments.studies.greeter.tables import sections
+from tests.unit.experiments.studies.greeter.judgements import ALONE, CONNECT_US, FIRST_US, judgement, seen
+
+
+def test_the_answers_have_the_planted_numbers() -> None:
+    """In their order."""
+    trip, throughput, clocks, style, language = (answer.sentence for answer in answers(seen()))
+    assert "In C++ a call takes 0.101 ms" in trip
+    assert "The first call of a fresh client takes 0.503 ms" in trip
+    assert "In C++ the server answers 9,998/s" in throughput
+    assert "With two, each client gets 6,6" in throughput
+    assert "It grows by less than the clients do" in throughput
+    assert "a reply takes 100 µs" in clocks
+    assert "It takes 40.0 µs" in clocks
+    assert "10 asynchronous calls at once in C++ take 0.200 of the time per reply of one at a time" in style
+    assert "An asynchronous call in Python takes 1.300 times the time of a synchronous one" in style
+    assert "A call with both ends in C++ takes 0.333 of the time of one with both in Python" in language
+
+
+@pytest.mark.slow
+def test_every_answer_has_a_figure_that_is_drawn() -> None:
+    """And the card and the sections come with it."""
+    found = content(GREETER.parts["greeter"], seen())
+    for answer in found.answers:
+        assert answer.figure is not None
+        assert found.picture(answer.figure).alternative
+        assert answer.to_decide is None
+    assert {picture.name for picture in found.pictures} >= {"first_call", "throughput", "clocks", "answers", "same"}
+    for picture in found.pictures:
+        picture.draw()
+
+
+def test_the_originals_numbers_stand_beside_ours() -> None:
+    """Every one of the document."""
+    table = sections(seen())[0].text
+    for words in ("1 to 2 ms", "0.28 ms", "about 3,600/s", "about 3,300/s (3,297.24/s on the terminal)", "not given"):
+        assert words in table
+    assert f"{(FIRST_US + CONNECT_US) / 1000 * 1.0055:.2f}"[:3] in table
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1, 10])
+def test_python_alone_is_answered_alone(number: int) -> None:
+    """Also before the first block, and without a run from cold."""
+    without = Seen(judgement(number=number, scale=ALONE))
+    for each in (without, seen(number=number, scale=ALONE)):
+        found = content(GREETER.parts["greeter"], each)
+        assert not any("In C++ the server" in answer.sentence for answer in found.answers)
+        assert "make peers" in found.answers[-1].sentence
+        for picture in found.pictures:
+            picture.draw()
+
+
+def test_a_full_clients_core_is_marked() -> None:
+    """With what the mark means."""
+    table = sections(seen(cpu_share=0.9))[2].text
+    assert "C++, 1 client †" in table
+    assert "over 80 % of its core" in table

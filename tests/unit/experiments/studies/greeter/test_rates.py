@@ -1,0 +1,52 @@
+"""Rates and clocks are those that were planted; a ratio over blocks has an interval."""
+
+import pytest
+
+from experiments.studies.greeter.rates import from_cold, rates
+from experiments.studies.greeter.sweeps import ONE, SAME_CLIENT, asynchronous, two
+from tests.unit.experiments.studies.greeter.judgements import CPP, PYTHON, judgement, seen
+
+
+def test_two_clients_share_the_servers_rate() -> None:
+    """150 µs a call: 6667/s each, 13,333/s of the server, 75 µs of the wall clock a reply."""
+    found = rates(judgement(), two(CPP))
+    assert found is not None
+    assert found.client_hz.value == pytest.approx(6667, rel=0.01)
+    assert found.total_hz.value == pytest.approx(13_333, rel=0.01)
+    assert found.response_us.value == pytest.approx(150, rel=0.01)
+    assert found.wall_us.value == pytest.approx(75, rel=0.01)
+    assert found.wall_us.low < found.wall_us.value < found.wall_us.high
+
+
+def test_the_processor_time_is_the_clients_own() -> None:
+    """0.4 of the wall clock was planted in the client, 0.3 of the times of the calls in the server."""
+    found = rates(judgement(), ONE[PYTHON])
+    assert found is not None
+    assert found.client_cpu_us.value == pytest.approx(120, rel=0.01)
+    assert found.server_cpu_us.value == pytest.approx(90, rel=0.01)
+    assert found.wall_over_cpu.value == pytest.approx(2.5, rel=0.01)
+
+
+def test_rate_times_response_is_the_calls_under_way() -> None:
+    """One, two of two clients, ten at once."""
+    for of, at_once in ((ONE[CPP], 1), (two(CPP), 2), (asynchronous(CPP, 10), 10)):
+        found = rates(judgement(), of)
+        assert found is not None
+        assert found.rate_times_response.value == pytest.approx(at_once, rel=0.001)
+
+
+def test_an_arm_without_its_clients_clocks_has_no_rates() -> None:
+    """Our lean client says none of each client; a setting that is no arm has none either."""
+    assert rates(judgement(), SAME_CLIENT[CPP]) is None
+    assert rates(judgement(), two(CPP).but(clients=3)) is None
+
+
+def test_from_cold_has_ratios_of_each_block() -> None:
+    """500 µs first, 1500 to connect, 100 for the others."""
+    run = from_cold(seen().cold, ONE[CPP])
+    assert run is not None
+    assert run.first_over_rest.value == pytest.approx(5)
+    assert run.as_timed_over_rest.value == pytest.approx(20)
+    assert run.as_timed_us.value == pytest.approx(2000, rel=0.02)
+    assert run.rest_us.n == 10
+    assert from_cold([], ONE[CPP]) is None

@@ -1,0 +1,35 @@
+"""What the study measures: both languages in the original's way, and Python alone where C++ is not built."""
+
+from experiments.design.sweep import Windows
+from experiments.studies.greeter import GREETER, original
+from experiments.studies.greeter.sweeps import LABELS, cold, greeter
+from tests.unit.experiments.studies.greeter.judgements import ALONE, SCALE
+
+
+def test_every_client_makes_the_originals_calls() -> None:
+    """In windows and from cold, at every profile."""
+    for scale in GREETER.scales.values():
+        turns = greeter(scale).turns
+        assert isinstance(turns, Windows)
+        assert turns.calls == original.CALLS
+        assert {cell.calls for cell in cold(scale).cells} == {original.CALLS}
+
+
+def test_each_language_has_the_same_arms_and_comparisons() -> None:
+    """But for those between the two."""
+    names = {each.name for each in greeter(SCALE).comparisons if each.kind != "same"}
+    for language in LABELS:
+        assert {f"{kind}_{language}" for kind in ("clients", "style", "in_flight")} <= names
+    own = [
+        [arm.setting.but(language="cpp") for arm in greeter(SCALE).arms if arm.setting["language"] == each]
+        for each in LABELS
+    ]
+    assert set(own[0]) == set(own[1])
+
+
+def test_python_alone_is_measured_where_the_peer_is_not_built() -> None:
+    """Its arms are those that it has beside C++ too, but for the lean client's."""
+    sweep = greeter(ALONE)
+    assert {arm.setting["language"] for arm in sweep.arms} == {"python"}
+    assert set(sweep.arms) < set(greeter(SCALE).arms)
+    assert {cell.setting["language"] for cell in cold(ALONE).cells} == {"python"}
