@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from experiments.design.factors import PEER_CLIENT
 from experiments.design.sweep import Slices, Sweep
 from experiments.judge.points import points
 from experiments.judge.verdicts import Judged, Judgement, Verdict
@@ -205,7 +206,10 @@ def method(judgement: Judgement) -> Iterator[str]:
 def _turns(sweep: Sweep) -> str:
     if isinstance(sweep.turns, Slices):
         return f"Within a block the arms take turns of {1000 * sweep.turns.counted_s:.0f} ms or more, in random order."
-    return f"Within a block the arms take turns of {sweep.turns.duration_s:g} s, in random order."
+    counted = [arm.setting["client"] == PEER_CLIENT and arm.setting["rate_hz"] is None for arm in sweep.arms]
+    took = [] if all(counted) else [f"{sweep.turns.duration_s:g} s"]
+    took += [f"{sweep.turns.calls:,} calls of each client of a peer"] * any(counted)
+    return f"Within a block the arms take turns of {' or '.join(took)}, in random order."
 
 
 def _loops(sweep: Sweep) -> str:

@@ -25,7 +25,7 @@ GREETER = Study(
     },
     scales={
         "smoke": Scale(rounds=1, looks=(2,), clients=original.CLIENTS),
-        "quick": Scale(rounds=3, looks=(10, 14), clients=original.CLIENTS),
+        "quick": Scale(rounds=4, looks=(10, 14), clients=original.CLIENTS),
         "paper": Scale(rounds=10, looks=(12, 16, 20), clients=original.CLIENTS),
     },
 )

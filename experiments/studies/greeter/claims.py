@@ -98,20 +98,27 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
 
 def _server_answers_less(seen: Seen) -> Finding:
     """Both clients together: their rate falls if latency grows by more than the clients do."""
-    return _growth(seen.main, 1, Verdict.SUPERLINEAR)
+    return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers {} times as many a second")
 
 
 def _share_falls(seen: Seen) -> Finding:
     """One client's rate is 1 ÷ its latency: it falls if latency grows."""
-    return _growth(seen.main, 0, Verdict.GROWS)
+    return _growth(seen.main, 0, Verdict.GROWS, "Each client gets {} times as many a second")
 
 
-def _growth(judgement: Judgement, ruling: int, confirming: Verdict) -> Finding:
+def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -> Finding:
+    """By the growth of latency: one call at a time, a client's rate is 1 ÷ its latency."""
     if not has_cpp(judgement):
         return "NOT TESTABLE", NOT_MEASURED
     judged = judgement.judged.get(f"clients_{CPP}")
     said = brief(judgement, f"clients_{CPP}", "2 clients", "1 client")
-    if judged is None or not judged.rulings or judged.rulings[ruling].verdict is Verdict.INCONCLUSIVE:
+    if judged is None or not judged.rulings:
+        return "INCONCLUSIVE", said
+    times = judged.rulings[ruling].against
+    of = judged.typical
+    of = Estimate(times / of.value, times / of.high, times / of.low, of.n)
+    said = f"{rate.format(number(of.value))}{ends(of, 1)}. {said}"
+    if judged.rulings[ruling].verdict is Verdict.INCONCLUSIVE:
         return "INCONCLUSIVE", said
     return ("CONFIRMED" if judged.rulings[ruling].verdict is confirming else "CONTRADICTED"), said
 

@@ -5,6 +5,7 @@ robbed of time are left out. From cold, a block's value is a mean over its runs.
 """
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -81,11 +82,11 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
         return over(value)
 
     found = (
-        over(lambda block: _mean([window.answered_hz for window in block.arms[place].windows])),
-        over(lambda block: _mean([hz for window in block.arms[place].windows for hz in window.clients_hz])),
+        _times(1e9, parts(lambda all_: all_.counts[ALL], lambda all_: all_.active_ns)),
+        over(lambda block: _mean_rate([hz for window in block.arms[place].windows for hz in window.clients_hz])),
         over(lambda block: ratios.arm_mean_us(sweep, block, place, ALL)),
-        _thousandth(parts(lambda all_: all_.active_ns, lambda all_: all_.counts[ALL])),
-        _thousandth(parts(lambda all_: all_.client_cpu_ns, lambda all_: all_.counts[ALL])),
+        _times(0.001, parts(lambda all_: all_.active_ns, lambda all_: all_.counts[ALL])),
+        _times(0.001, parts(lambda all_: all_.client_cpu_ns, lambda all_: all_.counts[ALL])),
         over(lambda block: ratios.arm_cpu_us(sweep, block, place)),
         parts(lambda all_: all_.active_ns, lambda all_: all_.client_cpu_ns),
         parts(lambda all_: all_.sums_ns[ALL], lambda all_: all_.active_ns),
@@ -127,10 +128,11 @@ def _sum(judgement: Judgement, block: Block, place: int, column: Sequence[int]) 
     return float(np.asarray(column)[own].sum())
 
 
-def _thousandth(of: Estimate | None) -> Estimate | None:
-    """Nanoseconds as µs."""
-    return of and Estimate(of.value / 1000, of.low / 1000, of.high / 1000, of.n)
+def _times(factor: float, of: Estimate | None) -> Estimate | None:
+    """In another unit."""
+    return of and Estimate(of.value * factor, of.low * factor, of.high * factor, of.n)
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return float(np.mean(values)) if values else None
+def _mean_rate(rates_hz: Sequence[float]) -> float | None:
+    """Of runs of as many calls each: all calls ÷ all time, which is the harmonic mean."""
+    return statistics.harmonic_mean(rates_hz) if rates_hz else None

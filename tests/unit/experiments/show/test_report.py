@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from experiments.design.arms import Arm, Group
+from experiments.design.setting import setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.judge.verdicts import judge
 from experiments.results.environment import Busy, Environment, save
 from experiments.results.files import append_block, write_sweep
 from experiments.show import notebook, report
@@ -188,6 +192,21 @@ def test_the_method_is_ten_short_lines() -> None:
     lines = list(report.method(judged()))
     assert len(lines) == 10
     assert max(len(sentence.split()) for line in lines for sentence in line.split(". ")) <= 25
+
+
+@pytest.mark.parametrize(
+    ("clients", "words"),
+    [
+        (("lean",), "take turns of 0.5 s, in"),
+        (("peer",), "take turns of 1,000 calls of each client of a peer, in"),
+        (("lean", "peer"), "take turns of 0.5 s or 1,000 calls of each client of a peer, in"),
+    ],
+)
+def test_the_method_says_how_long_a_window_is(clients: Sequence[str], words: str) -> None:
+    """A peer's own client makes so many calls, however long they take."""
+    arms = tuple(Arm(setting(service="greeter", transport="grpc", client=each)) for each in clients)
+    sweep = Sweep("try", "try", (Group(arms),), (), 4, (2,), turns=Windows())
+    assert any(words in line for line in report.method(judge(sweep, ())))
 
 
 def test_the_markdown_is_markdown() -> None:
