@@ -1,7 +1,7 @@
-"""Numbers as people read them: three significant digits, intervals as ``0.28 to 0.30``, nothing that crosses a page."""
+"""Numbers as people read them: three digits, intervals as ``0.280 to 0.300``, nothing that crosses a page."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from experiments.judge.stats import Estimate
 
@@ -10,6 +10,9 @@ NOTHING = "–"
 
 BOUNDS = (0.95, 1.0, 1.05)
 """No end of an interval is shown to be one of these unless it is."""
+
+_FURTHER = 2
+"""Decimals that a ratio gets beyond three significant digits, at most."""
 
 _FAR = 100
 """An end of an interval that lies so many times from its value says no more than that it is far."""
@@ -28,31 +31,32 @@ def number(value: float) -> str:
 
 
 def ratio_words(estimate: Estimate) -> tuple[str, str]:
-    """A ratio, and its interval as ``0.28 to 0.30``.
+    """A ratio, and its interval as ``0.280 to 0.300``.
 
-    Both have as many decimals as tell the ends apart, and from the bounds that verdicts are made by.
+    Three significant digits of the ratio, and its ends to as many decimals. More where that does not tell the three
+    apart, or an end from the bounds that verdicts are made by.
     """
     value, low, high = estimate.value, estimate.low, estimate.high
     if not has_interval(estimate):
-        return _ratio(value, 2), NOTHING
+        return number(value), NOTHING
     if low < value / _FAR or high > _FAR * value:
-        below = f"under {_ratio(value / _FAR, 2)}" if low < value / _FAR else _ratio(low, 2)
-        above = f"over {_ratio(_FAR * value, 2)}" if high > _FAR * value else _ratio(high, 2)
-        return _ratio(value, 2), f"{below} to {above}"
-    for decimals in (2, 3, 4):
-        words = [_ratio(each, decimals) for each in (value, low, high)]
-        shown = [float(word.replace(",", "")) for word in words]
-        on_bound = any(
-            end == bound != exact for end, exact in zip(shown[1:], (low, high), strict=True) for bound in BOUNDS
-        )
-        on_1 = shown[0] == 1 and not low <= 1 <= high
-        if not on_bound and not on_1 and shown[1] != shown[2]:
+        below = f"under {number(value / _FAR)}" if low < value / _FAR else number(low)
+        above = f"over {number(_FAR * value)}" if high > _FAR * value else number(high)
+        return number(value), f"{below} to {above}"
+    places = max(0, 2 - math.floor(math.log10(value)))
+    for decimals in range(places, places + _FURTHER + 1):
+        words = [f"{each:,.{decimals}f}" for each in (value, low, high)]
+        if _tells_apart(words, (value, low, high)):
             break
     return words[0], f"{words[1]} to {words[2]}"
 
 
-def _ratio(value: float, decimals: int) -> str:
-    return f"{value:.{decimals}f}" if 0.1 <= value < 10 else number(value)
+def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
+    """Whether a ratio and its ends differ as they are shown, and are at a bound only where they lie on it."""
+    shown = [float(word.replace(",", "")) for word in words]
+    on_bound = any(end == bound != exact for end, exact in zip(shown[1:], values[1:], strict=True) for bound in BOUNDS)
+    on_1 = shown[0] == 1 and not values[1] <= 1 <= values[2]
+    return not on_bound and not on_1 and len(set(shown)) == len(set(values))
 
 
 def times_between(estimate: Estimate, factor: float) -> str:

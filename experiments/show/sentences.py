@@ -34,7 +34,7 @@ _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wa
 
 
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
-    """A comparison in plain sentences: ``sockets take 0.29 of the time of gRPC, 0.28 to 0.30.``
+    """A comparison in plain sentences: ``sockets take 0.290 of the time of gRPC, 0.280 to 0.300.``
 
     Labels are what stands above and below in the ratio, as words within a sentence.
     """
@@ -42,13 +42,13 @@ def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
 
 
 def ratio_so_far(judgement: Judgement) -> str:
-    """The first comparison's ratio while a sweep runs, without a verdict: ``sockets ÷ gRPC 0.29 (0.28 to 0.30)``."""
+    """The first comparison's ratio while a sweep runs, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``."""
     judged = next(iter(judgement.judged.values()), None)
     if judged is None:
         return ""
-    at = judged.typical
-    around = f" ({at.low:.3g} to {at.high:.3g})" if at.n > 1 else ""
-    return f"{judged.comparison.title.rpartition(': ')[2]} {at.value:.3g}{around}"
+    value, ends = ratio_words(judged.typical)
+    around = f" ({ends})" if has_interval(judged.typical) else ""
+    return f"{judged.comparison.title.rpartition(': ')[2]} {value}{around}"
 
 
 def verdict_words(judged: Judged) -> str:
@@ -145,7 +145,7 @@ def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
 
 
 def _sized(judged: Judged, above: str, below: str) -> str:
-    """``sockets take 0.29 of the time of gRPC, 0.28 to 0.30``."""
+    """``sockets take 0.290 of the time of gRPC, 0.280 to 0.300``."""
     value, ends = ratio_words(judged.typical)
     times = "of" if judged.typical.value < 1 else "times"
     said = f", {ends}" if has_interval(judged.typical) else " (one block: no interval)"

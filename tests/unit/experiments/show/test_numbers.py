@@ -28,7 +28,13 @@ def test_three_digits(value: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("estimate", "words"),
     [
-        (Estimate(0.29, 0.28, 0.30, 10), ("0.29", "0.28 to 0.30")),
+        (Estimate(0.29, 0.28, 0.30, 10), ("0.290", "0.280 to 0.300")),
+        (Estimate(0.258, 0.252, 0.264, 10), ("0.258", "0.252 to 0.264")),
+        (Estimate(0.2602, 0.2598, 0.2606, 10), ("0.2602", "0.2598 to 0.2606")),
+        (Estimate(0.05231, 0.05229, 0.05233, 10), ("0.05231", "0.05229 to 0.05233")),
+        (Estimate(12.34, 11.9, 12.9, 10), ("12.3", "11.9 to 12.9")),
+        (Estimate(1234.5, 1200.1, 1300, 10), ("1,234", "1,200 to 1,300")),
+        (Estimate(0.5, 0.5, 0.5, 10), ("0.500", "0.500 to 0.500")),
         (Estimate(0.302, 0.299, 0.3049, 10), ("0.302", "0.299 to 0.305")),
         (Estimate(0.997, 0.996, 0.998, 10), ("0.997", "0.996 to 0.998")),
         (Estimate(1.01, 0.999, 1.02, 10), ("1.010", "0.999 to 1.020")),
@@ -38,7 +44,7 @@ def test_three_digits(value: float, text: str) -> None:
     ],
 )
 def test_a_ratio_and_its_interval(estimate: Estimate, words: tuple[str, str]) -> None:
-    """With the decimals that tell its ends apart, and from 0.95, 1 and 1.05."""
+    """Three digits, and more where they do not tell it, its ends and the bounds 0.95, 1 and 1.05 apart."""
     assert ratio_words(estimate) == words
 
 

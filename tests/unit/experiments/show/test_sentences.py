@@ -31,7 +31,7 @@ def made(name: str, verdicts: tuple[Verdict, ...], ratio: Interval, needed: int 
 
 
 RATIOS = {
-    Verdict.FASTER: ((0.29, 0.28, 0.30), "Sockets take 0.29 of the time of gRPC, 0.28 to 0.30."),
+    Verdict.FASTER: ((0.29, 0.28, 0.30), "Sockets take 0.290 of the time of gRPC, 0.280 to 0.300."),
     Verdict.SLOWER: ((1.29, 1.2, 1.4), "Sockets take 1.29 times the time of gRPC, 1.20 to 1.40."),
     Verdict.EQUIVALENT: (
         (1.01, 0.99, 1.02),
@@ -39,7 +39,7 @@ RATIOS = {
     ),
     Verdict.INCONCLUSIVE: (
         (0.98, 0.9, 1.07),
-        "Whether sockets or gRPC takes less time is not decided: ratio 0.98, 0.90 to 1.07. "
+        "Whether sockets or gRPC takes less time is not decided: ratio 0.980, 0.900 to 1.070. "
         "About 24 blocks in all would decide it with 80 % power.",
     ),
 }
@@ -104,7 +104,7 @@ def test_equal_servers_are_told_apart_or_not(verdict: Verdict, words: str) -> No
 def test_processor_time_is_called_so() -> None:
     """A comparison of processor time speaks of no response time."""
     one = made("cpu", (Verdict.FASTER,), (0.5, 0.49, 0.51))
-    assert ratio_sentence(one, "sockets", "gRPC") == "Sockets take 0.50 of the processor time of gRPC, 0.49 to 0.51."
+    assert ratio_sentence(one, "sockets", "gRPC") == "Sockets take 0.500 of the processor time of gRPC, 0.490 to 0.510."
 
 
 def test_what_a_gate_keeps_back_names_the_gate() -> None:
@@ -126,7 +126,7 @@ def test_unknown_blocks_are_said_to_be_unknown() -> None:
 def test_whole_means_that_disagree_are_said_too() -> None:
     """Where the two intervals do not meet."""
     one = replace(made("transport", (Verdict.FASTER,), (0.3, 0.29, 0.31)), whole=Estimate(0.4, 0.38, 0.42, 10))
-    assert "With every pause counted, the ratio of the means is 0.40, 0.38 to 0.42." in ratio_sentence(one, "a", "b")
+    assert "With every pause counted, the ratio of the means is 0.400, 0.380 to 0.420." in ratio_sentence(one, "a", "b")
 
 
 def test_without_verdicts_the_ratio_is_no_verdict() -> None:

@@ -56,7 +56,7 @@ def test_whole_means_have_a_column_where_they_disagree() -> None:
     apart = replace(one, whole=Estimate(0.5, 0.49, 0.51, 10))
     assert "Of whole means" not in tables.comparisons(judged(), [one]).head
     table = tables.comparisons(judged(), [apart])
-    assert table.lines[0][table.head.index("Of whole means")] == "0.50, 0.49 to 0.51"
+    assert table.lines[0][table.head.index("Of whole means")] == "0.500, 0.490 to 0.510"
     assert tables.WHOLE_NOTE in table.notes
 
 
