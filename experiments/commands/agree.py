@@ -5,16 +5,30 @@ Reads folders of results and measures nothing. A table, as text or as Markdown; 
 """
 
 import argparse
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from experiments.judge.agreement import CONFIDENCE, Agreement, agreements, differences
+from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, judge
 from experiments.results import files
+from experiments.show.numbers import ratio_words
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
 HEAD = ("comparison", "decided", "verdicts", "range over runs", "pooled", "tau", "a further run", "contradictions")
+
+LEGEND = (
+    ("decided", "in how many runs the comparison has a verdict that is not INCONCLUSIVE"),
+    ("verdicts", "what the runs said, each verdict once"),
+    ("range over runs", "the least and the greatest ratio of a run"),
+    ("pooled", f"the mean ratio over all such runs, with its {CONFIDENCE:.0%} interval (random effects)"),
+    ("tau", "how far true ratios lie apart between runs, as a standard deviation; 0.0%: no more than chance explains"),
+    ("a further run", f"where the true ratio of one more run would lie, with {CONFIDENCE:.0%} (prediction interval)"),
+    ("contradictions", "pairs of runs of which one says the opposite of the other"),
+)
+"""What each column is, behind the first."""
 
 
 def add_options(parser: Parser) -> None:
@@ -43,7 +57,7 @@ def table(folders: Sequence[Path], markdown: bool = False) -> str:
         if found := differences(runs[0].sweep, run.sweep):
             raise UsageError(str(folder), found, f"a run of the same sweep as {folders[0]}")
     lines = [_cells(each, len(runs)) for each in agreements(runs)]
-    return _markdown(lines) if markdown else _text(lines)
+    return _markdown(lines) if markdown else f"{_text(lines)}\n{_legend('  {}: {}')}"
 
 
 def whole_run(folder: Path) -> Judgement:
@@ -60,23 +74,27 @@ def _cells(one: Agreement, runs: int) -> tuple[str, ...]:
     words = dict.fromkeys(" and ".join(ruling.verdict.value for ruling in each.rulings) for each in one.judged)
     pooled, tau, predicted = "", "", ""
     if one.pooled is not None:
-        ratio = one.pooled.ratio
-        pooled = f"{ratio.value:.3g} ({ratio.low:.3g} to {ratio.high:.3g})"
+        pooled = "{} ({})".format(*ratio_words(one.pooled.ratio))
         tau = f"{one.pooled.tau:.1%}"
         predicted = "three runs needed"
         if one.pooled.predicted is not None:
-            predicted = "{:.3g} to {:.3g}".format(*one.pooled.predicted)
+            predicted = _range(*one.pooled.predicted)
     against = ", ".join(f"runs {a + 1} and {b + 1}" for a, b in one.contradictions) or "none"
     return (
         one.comparison.title,
         f"{one.decided} of {runs}",
         ", ".join(words),
-        f"{one.lowest:.3g} to {one.highest:.3g}",
+        _range(one.lowest, one.highest),
         pooled,
         tau,
         predicted,
         against,
     )
+
+
+def _range(low: float, high: float) -> str:
+    """Two ratios, with the digits that an interval of these ends has."""
+    return ratio_words(Estimate(math.sqrt(low * high), low, high, 2))[1]
 
 
 def _text(lines: Sequence[tuple[str, ...]]) -> str:
@@ -88,12 +106,15 @@ def _text(lines: Sequence[tuple[str, ...]]) -> str:
 
 
 def _markdown(lines: Sequence[tuple[str, ...]]) -> str:
-    return "\n".join(_markdown_lines(lines)) + "\n"
+    return "\n".join(_markdown_lines(lines)) + "\n\n" + _legend("- **{}**: {}")
+
+
+def _legend(line: str) -> str:
+    """A line for each column."""
+    return "".join(f"{line}\n".format(name, meaning) for name, meaning in LEGEND)
 
 
 def _markdown_lines(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
     yield f"| {' | '.join(HEAD)} |"
     yield "|---" * len(HEAD) + "|"
     yield from (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-    yield ""
-    yield f"Intervals are of {CONFIDENCE:.0%}, by random effects; tau is the deviation between runs."

@@ -13,6 +13,7 @@ from typing import get_args
 from experiments.commands.recording import read
 from experiments.design.slots import order
 from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN, Sweep
+from experiments.design.words import WORDS
 from experiments.judge.verdicts import Judgement
 from experiments.measure import alone, cold
 from experiments.measure.bench import CATALOG, Bench, bench
@@ -48,6 +49,7 @@ START_S, SLICE_S = 3.0, 0.035
 def add_options(parser: Parser) -> None:
     """What ``run`` takes."""
     add = parser.add_argument
+    parser.epilog = WORDS
     add("name", choices=PARTS, metavar="NAME", help="which study, or part of one; 'list' prints them")
     add("--profile", choices=get_args(ProfileName), default="quick", help="how much: seconds, minutes, or far more")
     add("--clients", type=integer(1, 64), nargs="+", metavar="N", help="numbers of clients (default: 1 to 5)")

@@ -27,6 +27,7 @@ from experiments.design.arms import Arm
 from experiments.design.factors import FACTORS, Factor, Level, shown
 from experiments.design.setting import Setting
 from experiments.design.sweep import BLOCKS_MAX
+from experiments.design.words import WORDS
 from experiments.measure.bench import CATALOG, Bench, bench, running_at, server_command
 from experiments.measure.programs import Program
 from experiments.measure.progress import Progress
@@ -55,6 +56,8 @@ EXITS = {
 _LOAD = tuple(factor for factor in FACTORS.values() if factor.of == "load")
 
 _EPILOG = """\
+{words}
+
 Words of a setting: a transport, then FACTOR=LEVEL. What is not said is at its default.
 {factors}
 
@@ -182,7 +185,7 @@ def _epilog() -> str:
     factors = [factor for factor in FACTORS.values() if factor.of == "server"]
     lines = "\n".join(_words(each) for each in factors)
     exits = "\n".join(f"  {code:<4} {meaning}" for code, meaning in EXITS.items())
-    return _EPILOG.format(factors=lines, exits=exits)
+    return _EPILOG.format(words=WORDS, factors=lines, exits=exits)
 
 
 def _words(of: Factor) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.__main__ import main
+from experiments.commands import run
 from experiments.compare import sweep
 from experiments.compare.command import EXITS, add_options
 from experiments.design.factors import FACTORS
@@ -33,6 +34,15 @@ def test_the_help_names_every_level_of_every_factor(help_lines: list[str]) -> No
             assert factor.kind.levels in told, name
     assert "  workers=1..1024 (default: 8)" in help_lines
     assert "  locking=mutex|per-stock|read-write|two-level|snapshot (default: mutex)" in help_lines
+
+
+def test_the_help_says_what_the_words_mean(help_lines: list[str]) -> None:
+    """A line for each; ``run`` has the same."""
+    start = help_lines.index("Words:") + 1
+    assert [line.split()[0] for line in help_lines[start : start + 4]] == ["factor", "level", "arm", "block"]
+    parser = Parser("run", "Measures.")
+    run.add_options(parser)
+    assert set(help_lines[start : start + 4]) <= set(parser.format_help().splitlines())
 
 
 def test_the_help_has_examples_and_exit_codes(help_lines: list[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.commands.agree import HEAD
 from experiments.commands.agree import table as agree
 from experiments.design.arms import Arm, Group
 from experiments.design.limits import LIMITS
@@ -136,15 +137,18 @@ def written(folder: Path, of: Sweep, true: float, number: int = 10) -> Path:
 
 
 def test_the_command_prints_a_table(tmp_path: Path) -> None:
-    """As text, or as Markdown: a line for each headline."""
+    """As text, or as Markdown: a line for each headline, then one for each column that says what it is."""
     folders = [written(tmp_path / str(true), sweep(), true) for true in (0.25, 0.27, 0.3)]
-    head, line = agree(folders).splitlines()
+    head, line, empty, *legend = agree(folders).splitlines()
     assert head.split()[:2] == ["comparison", "decided"]
     assert line.startswith("sockets ÷ gRPC  3 of 3   FASTER")
     assert line.endswith("none")
     markdown = agree(folders, markdown=True).splitlines()
-    assert markdown[2].startswith("| sockets ÷ gRPC | 3 of 3 | FASTER | 0.25 to 0.3")
+    assert markdown[2].startswith("| sockets ÷ gRPC | 3 of 3 | FASTER | 0.250 to 0.300")
     assert {text.count(" | ") for text in (markdown[0], markdown[2])} == {7}
+    assert empty == ""
+    assert [text.split(":")[0].strip() for text in legend] == list(HEAD[1:])
+    assert [text.split("**")[1] for text in markdown[4:]] == list(HEAD[1:])
 
 
 def test_runs_that_cannot_be_compared_are_refused_in_one_line(tmp_path: Path) -> None:
