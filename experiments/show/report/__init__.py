@@ -6,43 +6,26 @@ card, further sections, what gates refused and what was left out, the machine, a
 or concluded here.
 """
 
-import base64
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-from markupsafe import Markup
 
 from experiments.design.factors import PEER_CLIENT
 from experiments.design.sweep import Slices, Sweep
 from experiments.judge.points import points
-from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.judge.verdicts import Judged, Judgement
 from experiments.results.files import write_at_once
 from experiments.show import gallery, tables
 from experiments.show.content import Answer, Content, Section
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, percent
+from experiments.show.report.rendering import html_of, markdown_of
 from experiments.show.sentences import MEANINGS, state_sentences
-
-HERE = Path(__file__).parent
 
 FAMILIES = {"same": tables.TWINS_HEADING}
 """What families of comparisons are called."""
 
 MARKDOWN, HTML = "report.md", "report.html"
-
-_CLASSES: Mapping[str, str] = {
-    **{verdict.value: "different" for verdict in Verdict},
-    **dict.fromkeys(("EQUIVALENT", "FLAT", "PROPORTIONAL", "CONFIRMED"), "same"),
-    **dict.fromkeys(("INCONCLUSIVE", "NOT TESTABLE"), "open"),
-    "CONTRADICTED": "different",
-}
-"""The class of a verdict that stands in bold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,31 +59,13 @@ def texts(content: Content) -> dict[str, str]:
 
 def markdown(content: Content) -> str:
     """The report in Markdown, its figures by their paths."""
-    text = _templates().get_template("report.md.j2").render(_given(content), folder=gallery.FOLDER)
-    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+    return markdown_of("report.md.j2", **_given(content), folder=gallery.FOLDER)
 
 
 def html(content: Content, drawn: Mapping[str, str]) -> str:
     """The page, its figures within; ``drawn`` is each figure's SVG by its name."""
 
-    def source(picture: Picture) -> str:
-        data = base64.b64encode(drawn[picture.name].encode()).decode("ascii")
-        return f"data:image/svg+xml;base64,{data}"
-
-    style = Markup((HERE / "page.css").read_text(encoding="utf-8"))
-    return _templates().get_template("page.html.j2").render(_given(content), source=source, style=style)
-
-
-def _templates() -> Environment:
-    found = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=select_autoescape(("html.j2",)),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    found.filters["html"] = rendered
-    return found
+    return html_of("page.html.j2", drawn, **_given(content))
 
 
 def _given(content: Content) -> dict[str, object]:
@@ -217,21 +182,3 @@ def _loops(sweep: Sweep) -> str:
     closed = "A client sends again once it has its reply. So with more clients each waits longer, by arithmetic alone."
     opened = "Requests are due at a given rate. Response time counts from then, sent late or not."
     return closed if rates == {True} else opened if rates == {False} else f"Closed loop: {closed} Open loop: {opened}"
-
-
-def rendered(text: str, label: str = "Table") -> Markup:
-    """Markdown as HTML: tables scroll in a box of their own, verdicts in bold have their colour."""
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = parser.parse(text)
-    for token in tokens:
-        _mark_verdicts(token.children or ())
-    body = str(parser.renderer.render(tokens, parser.options, {}))
-    box = Markup('<div class="wide" tabindex="0" role="group" aria-label="{}"><table>').format(label)
-    return Markup(body.replace("<table>", box).replace("</table>", "</table></div>"))
-
-
-def _mark_verdicts(children: Sequence[Token]) -> None:
-    for opening, text in pairwise(children):
-        word = text.content.split(",")[0]
-        if opening.type == "strong_open" and word in _CLASSES:
-            opening.attrSet("class", f"verdict {_CLASSES[word]}")

@@ -1,0 +1,72 @@
+"""What every page is made with: templates, Markdown as HTML, figures within. A page is one file that works offline."""
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from experiments.judge.verdicts import Verdict
+from experiments.show.figures.style import Picture
+
+HERE = Path(__file__).parent
+
+_CLASSES: Mapping[str, str] = {
+    **{verdict.value: "different" for verdict in Verdict},
+    **dict.fromkeys(("EQUIVALENT", "FLAT", "PROPORTIONAL", "CONFIRMED"), "same"),
+    **dict.fromkeys(("INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"), "open"),
+    "CONTRADICTED": "different",
+}
+"""The class of a verdict that stands in bold."""
+
+
+def markdown_of(template: str, **given: object) -> str:
+    """A page in Markdown."""
+    text = _templates().get_template(template).render(**given)
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+
+
+def html_of(template: str, drawn: Mapping[str, str], **given: object) -> str:
+    """A page in HTML; ``drawn`` is each figure's SVG by its name."""
+
+    def source(picture: Picture) -> str:
+        data = base64.b64encode(drawn[picture.name].encode()).decode("ascii")
+        return f"data:image/svg+xml;base64,{data}"
+
+    style = Markup((HERE / "page.css").read_text(encoding="utf-8"))
+    return _templates().get_template(template).render(**given, source=source, style=style)
+
+
+def _templates() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=select_autoescape(("html.j2",)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["html"] = rendered
+    return found
+
+
+def rendered(text: str, label: str = "Table") -> Markup:
+    """Markdown as HTML: tables scroll in a box of their own, verdicts in bold have their colour."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(text)
+    for token in tokens:
+        _mark_verdicts(token.children or ())
+    body = str(parser.renderer.render(tokens, parser.options, {}))
+    box = Markup('<div class="wide" tabindex="0" role="group" aria-label="{}"><table>').format(label)
+    return Markup(body.replace("<table>", box).replace("</table>", "</table></div>"))
+
+
+def _mark_verdicts(children: Sequence[Token]) -> None:
+    for opening, text in pairwise(children):
+        word = text.content.split(",")[0]
+        if opening.type == "strong_open" and word in _CLASSES:
+            opening.attrSet("class", f"verdict {_CLASSES[word]}")
