@@ -6,6 +6,7 @@ any of it looks, and whether it is true, which ``judge`` decides.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -20,7 +21,17 @@ from experiments.show.figures import ratios
 from experiments.show.figures.style import Picture
 from stock_service.rpc.errors import UsageError
 
-ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABLE"]
+ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"]
+"""NOT TESTABLE: nothing that is measured here decides it. NOT MEASURED: another part would (``not_measured``)."""
+
+
+class Theme(Enum):
+    """What claims of several documents are about: each a sentence that is true or not."""
+
+    LAYER = "The thinner the layer over a socket, the sooner the answer."
+    CLIENTS = "Latency rises with the clients."
+    POOL = "The number of threads in the pool makes a difference."
+    WRITING = "A request that writes costs more than one that reads."
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +65,15 @@ class Claim:
     verdict: ClaimVerdict
     said: str
     """Our numbers, in a sentence."""
+    theme: Theme | None = None
+    """What it is about, where claims of other documents are about the same."""
+    denies: bool = False
+    """Whether it says that its theme is not so."""
+
+
+def not_measured(text: str, part: str) -> Claim:
+    """A claim that another part decides, which was not measured with this one."""
+    return Claim(text, "NOT MEASURED", f"This measures it: `python -m experiments run {part}`")
 
 
 @dataclass(frozen=True, slots=True)

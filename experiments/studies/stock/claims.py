@@ -2,7 +2,7 @@
 
 CONFIRMED and CONTRADICTED come from verdicts alone, so never from a sweep that stands at no look; starved clients are
 counted at a look. The part on lock waits has no look: it stays INCONCLUSIVE, beside its numbers. What no measurement
-here decides is NOT TESTABLE, as is what another part measures that is not at hand. The document's
+here decides is NOT TESTABLE; what another part measures that is not at hand is NOT MEASURED. The document's
 milliseconds are context: another machine, another program.
 """
 
@@ -14,7 +14,7 @@ from experiments.design.setting import Setting
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.gates import arm_refusals
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Seen
+from experiments.show.content import Claim, ClaimVerdict, Seen, Theme, not_measured
 from experiments.show.numbers import number
 from experiments.show.sentences import state_sentences
 from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
@@ -45,6 +45,8 @@ class Entry:
     text: str
     part: str
     finding: Callable[[Parts], Finding]
+    theme: Theme | None = None
+    denies: bool = False
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -56,9 +58,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 def _claim(entry: Entry, parts: Parts) -> Claim:
     if entry.part not in parts:
-        said = f"Not measured in this run; `python -m experiments run {entry.part}` tests it."
-        return Claim(entry.text, "NOT TESTABLE", said)
-    return Claim(entry.text, *entry.finding(parts))
+        return not_measured(entry.text, entry.part)
+    return Claim(entry.text, *entry.finding(parts), entry.theme, entry.denies)
 
 
 def _milliseconds(parts: Parts) -> Finding:
@@ -259,16 +260,26 @@ ENTRIES: tuple[Entry, ...] = (
         f"Lookup is more efficient on sockets than on gRPC: a ratio of {SOCKETS_MS / GRPC_MS:.2f}, no interval.",
         "stock",
         _sockets_are_faster,
+        Theme.LAYER,
     ),
     Entry("The lock that gRPC's Lookup takes could be why.", "stock", _the_lock_is_why),
     Entry("Sockets need no lock, as nothing is written there.", "stock", _no_lock_needed),
-    *(Entry(f"{text}: latency rises with the clients.", "stock", _rises(figure)) for figure, text in PLAIN.items()),
+    *(
+        Entry(f"{text}: latency rises with the clients.", "stock", _rises(figure), Theme.CLIENTS)
+        for figure, text in PLAIN.items()
+    ),
     Entry(
         "It rises as each request is a task; with a thread for each connection it would stay constant up to the pool.",
         "dispatch",
         _constant_up_to_the_pool,
     ),
-    Entry("Trade takes about as long as Lookup (figures 2 and 3).", "stock", _trade_is_like_lookup),
+    Entry(
+        "Trade takes about as long as Lookup (figures 2 and 3).",
+        "stock",
+        _trade_is_like_lookup,
+        Theme.WRITING,
+        denies=True,
+    ),
     Entry(
         "Synchronization costs Trade and Lookup the same, as both take the one lock.",
         "lock_waits",
@@ -280,7 +291,13 @@ ENTRIES: tuple[Entry, ...] = (
         "lock_strategies",
         _read_lock_sets_apart,
     ),
-    Entry(f"Past the pool of {POOL} threads, latency does not jump (figure 5).", "stock", _no_jump),
+    Entry(
+        f"Past the pool of {POOL} threads, latency does not jump (figure 5).",
+        "stock",
+        _no_jump,
+        Theme.POOL,
+        denies=True,
+    ),
     Entry(
         "That is because each request is a task: with a thread for each connection, clients past the pool would wait "
         "drastically longer.",
