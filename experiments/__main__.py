@@ -1,4 +1,4 @@
-"""``python -m experiments compare A B | run NAME | list | plot | report | verify | agree | selfcheck``."""
+"""``python -m experiments compare A B | run NAME | list | plot | report | index | verify | agree | selfcheck``."""
 
 import os
 import signal
@@ -73,6 +73,7 @@ COMMANDS = {
     "list": ("experiments.commands.list_parts", "Prints what can be run."),
     "plot": ("experiments.commands.plot", "Draws the figures of a folder of results anew."),
     "report": ("experiments.commands.report", "Writes the report of a folder of results anew."),
+    "index": ("experiments.commands.index", "One page of all studies: answers, claims, verdicts."),
     "verify": ("experiments.commands.verify", "Computes a recording anew, and names what differs."),
     "agree": ("experiments.commands.agree", "What whole runs from different hours say together."),
     "selfcheck": ("experiments.commands.selfcheck", "Checks the instrument against what is known beforehand."),

@@ -34,6 +34,7 @@ DOCUMENTS = (
     "stock_service/README.md",
     "experiments/README.md",
     "experiments/compare/README.md",
+    "experiments/studies/README.md",
     ".github/CONTRIBUTING.md",
 )
 
@@ -45,7 +46,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "clients.price_updater": ("",),
     "clients.load": ("",),
     "experiments.compare.recorded": ("",),
-    "experiments": ("compare", "list", "run", "plot", "report", "verify", "agree", "selfcheck"),
+    "experiments": ("compare", "list", "run", "plot", "report", "index", "verify", "agree", "selfcheck"),
 }
 """The programs by module, with the commands of each; an empty one where it runs without."""
 

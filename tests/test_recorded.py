@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from experiments.commands.index import HERE, made, recordings
 from experiments.commands.recording import computed
 from experiments.judge.verdicts import judge
 from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
+from experiments.show.report import index
+from experiments.studies import STUDIES
 from experiments.verify import differences
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,6 +27,15 @@ def test_a_recording_is_what_its_blocks_give(folder: Path) -> None:
 def test_the_studies_are_recorded() -> None:
     """Each where its study's page says."""
     assert {folder.parts[-3] for folder in RECORDED} >= {"stock"}
+
+
+@pytest.mark.slow
+def test_the_index_is_of_the_recordings() -> None:
+    """Made anew, it is what is committed; every study that has a recording of its main part is in it."""
+    assert index.markdown(made(list(recordings()), HERE)) == (HERE / "README.md").read_text(encoding="utf-8")
+    recorded = [name for name in STUDIES if HERE / name / "recorded" / "quick" in RECORDED]
+    assert recorded
+    assert re.findall(r"^## (\w+)$", (HERE / "README.md").read_text(encoding="utf-8"), re.MULTILINE) == recorded
 
 
 RUNS = [folder for folder in RECORDED if folder.parts[-3] == "stock" and folder.name.startswith("quick")]

@@ -14,8 +14,10 @@ import pytest
 from experiments.results.environment import look
 from experiments.show import report
 from experiments.show.content import Seen, content
+from experiments.show.report import index
 from tests.browser.chromium import Chromium
 from tests.unit.experiments.show.judgements import FakePart, judged
+from tests.unit.experiments.show.test_index import TWO
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -50,3 +52,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     of = content(FakePart(), Seen(judged(), {"later": judged(3)}), look())
     _, html = report.write(tmp_path_factory.mktemp("results"), of)
     return html.rename(tmp_path_factory.mktemp("page") / "report.html")
+
+
+@pytest.fixture(scope="module")
+def index_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of two studies and of one that was not measured."""
+    page = tmp_path_factory.mktemp("index") / index.HTML
+    page.write_text(index.html(TWO), encoding="utf-8")
+    return page

@@ -40,11 +40,19 @@ PLANTED = {
 """Each a text of the page, what takes its place, and what must be found."""
 
 
-@pytest.mark.parametrize(
-    "view",
-    [PHONE, DESK, PAPER, View(360, dark=True), View(1280, dark=True), View(794, dark=True, media="print")],
-    ids=str,
-)
+VIEWS = [PHONE, DESK, PAPER, View(360, dark=True), View(1280, dark=True), View(794, dark=True, media="print")]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+def test_the_index_has_no_fault(browser: Chromium, index_page: Path, view: View) -> None:
+    """Nor has the page of all studies, folds open or not."""
+    assert faults(browser, index_page, view) == []
+    opened = index_page.with_name("opened.html")
+    opened.write_text(index_page.read_text(encoding="utf-8").replace("<details>", "<details open>"), encoding="utf-8")
+    assert faults(browser, opened, view) == []
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=str)
 def test_the_page_has_no_fault(browser: Chromium, page: Path, view: View) -> None:
     """No request but for itself, no error, no picture without text, no sideways scrolling, nothing faint."""
     assert faults(browser, page, view) == []

@@ -1,0 +1,133 @@
+"""The index of studies: one page, in HTML and in Markdown, of what each asked and what came out.
+
+For each study its question, its first answer, one figure and the verdicts of its card; then every claim of every
+document, and what the claims say together (``themes``). ``index.html.j2`` and ``index.md.j2`` are the two forms.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from experiments.show import gallery, themes
+from experiments.show.content import Claim, ClaimVerdict, Content
+from experiments.show.figures.style import Picture
+from experiments.show.numbers import NOTHING
+from experiments.show.report.rendering import html_of, markdown_of
+from experiments.show.sentences import state_sentences
+from experiments.show.tables import Table, card
+
+MARKDOWN, HTML = "index.md", "index.html"
+
+TITLE = "The studies: what each asked, and what came out"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A study on the page. Paths are from the page; empty where there is no such file."""
+
+    name: str
+    question: str
+    content: Content
+    """Of its main part."""
+    claims: tuple[Claim, ...]
+    """Of its document, decided by whatever part was measured."""
+    readme: str
+    """Where its factors, levels, metrics, tables and figures stand with their commands: from the project's root."""
+    lists: tuple[tuple[str, str], ...] = ()
+    """Headings of that page with the way to each."""
+    figures: str = ""
+    """The folder of its figures."""
+    report: str = ""
+    page: str = ""
+    """Its report, in Markdown and in HTML."""
+
+    @property
+    def picture(self) -> Picture | None:
+        """The figure of its first answer, else its first."""
+        first = next((answer.figure for answer in self.content.answers if answer.figure), None)
+        if first is not None:
+            return self.content.picture(first)
+        return next(iter(self.content.pictures), None)
+
+    @property
+    def state(self) -> str:
+        """How far its main part is."""
+        return " ".join(state_sentences(self.content.judgement))
+
+    @property
+    def verdicts(self) -> str:
+        """``9 **CONFIRMED**, 2 **CONTRADICTED**``."""
+        counts = Counter(claim.verdict for claim in self.claims)
+        return ", ".join(f"{counts[verdict]} **{verdict}**" for verdict in get_args(ClaimVerdict) if counts[verdict])
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A study that has no results here, and why where that is known."""
+
+    name: str
+    question: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """All studies."""
+
+    entries: tuple[Entry, ...]
+    missing: tuple[Missing, ...] = ()
+
+
+def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
+    """The main part's claims; one that was not measured there is another part's, where that has it."""
+    others = {
+        claim.text: replace(claim, said=f"{claim.said} From the part `{each.judgement.sweep.part}`.")
+        for each in further
+        for claim in each.claims
+        if claim.verdict != "NOT MEASURED"
+    }
+    return tuple(others.get(claim.text, claim) if claim.verdict == "NOT MEASURED" else claim for claim in main.claims)
+
+
+def markdown(index: Index) -> str:
+    """The page in Markdown, figures and reports by their paths."""
+    return markdown_of("index.md.j2", **_given(index))
+
+
+def html(index: Index) -> str:
+    """The page in HTML, figures within. Draws them, which takes seconds."""
+    drawn = {
+        entry.name: gallery.svg_texts([entry.picture])[entry.picture.name] for entry in index.entries if entry.picture
+    }
+    pictures = {entry.name: replace(entry.picture, name=entry.name) for entry in index.entries if entry.picture}
+    return html_of("index.html.j2", drawn, **_given(index), pictures=pictures)
+
+
+def _given(index: Index) -> dict[str, object]:
+    stances = themes.stances({entry.name: entry.claims for entry in index.entries})
+    return {
+        "title": TITLE,
+        "entries": index.entries,
+        "missing": index.missing,
+        "glance": _glance(index.entries).markdown,
+        "themes": themes.table(stances).markdown if stances else "",
+        "claims": _claims(index.entries).markdown,
+    }
+
+
+def _glance(entries: Sequence[Entry]) -> Table:
+    """How many claims of each study came out how."""
+    verdicts = get_args(ClaimVerdict)
+    lines = []
+    for entry in entries:
+        counts = Counter(claim.verdict for claim in entry.claims)
+        lines.append((entry.name, str(len(entry.claims)), *(str(counts[each] or NOTHING) for each in verdicts)))
+    return Table(("Study", "Claims", *(each.capitalize() for each in verdicts)), tuple(lines))
+
+
+def _claims(entries: Sequence[Entry]) -> Table:
+    """Every claim of every document."""
+    cards = [(entry.name, card(entry.claims)) for entry in entries if entry.claims]
+    lines = tuple((name, *line) for name, each in cards for line in each.lines)
+    return Table(("Study", *card(()).head), lines, 4)

@@ -1,0 +1,74 @@
+"""What claims of several documents say together of one theme. Their verdicts alone decide the sentence. Pure.
+
+A claim that says so and is CONFIRMED speaks for its theme, as does one that denies it and is CONTRADICTED. The other
+way round it speaks against it. Every other verdict leaves the claim open. Left out: how much each claim weighs.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from experiments.show.content import Claim, Theme
+from experiments.show.numbers import NOTHING
+from experiments.show.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """A theme, and how many claims of each study speak for it, against it, or are open."""
+
+    theme: Theme
+    for_it: Mapping[str, int]
+    against: Mapping[str, int]
+    open: Mapping[str, int]
+
+    @property
+    def sentence(self) -> str:
+        """What the studies say together."""
+        if self.for_it and self.against:
+            return f"They do not agree: for it {_listed(self.for_it)}, against it {_listed(self.against)}."
+        if not self.for_it and not self.against:
+            return "No claim about it is decided."
+        decided, words = (self.for_it, "for it") if self.for_it else (self.against, "against it")
+        if len(decided) > 1:
+            return f"{_listed(decided)} agree: their data speak {words}."
+        return f"Only {_listed(decided)} decides it: its data speak {words}."
+
+
+def stances(claims: Mapping[str, Sequence[Claim]]) -> tuple[Stance, ...]:
+    """Every theme that any claim is about; ``claims`` are each study's, by its name."""
+    return tuple(_stances(claims))
+
+
+def table(found: Iterable[Stance]) -> Table:
+    """A line for each theme."""
+    lines = tuple(
+        (each.theme.value, each.sentence, *(_counted(of) for of in (each.for_it, each.against, each.open)))
+        for each in found
+    )
+    return Table(("Theme", "What the studies say together", "For it", "Against it", "Open"), lines, 5)
+
+
+def _stances(claims: Mapping[str, Sequence[Claim]]) -> Iterator[Stance]:
+    for theme in Theme:
+        sides: dict[str, Counter[str]] = {"for": Counter(), "against": Counter(), "open": Counter()}
+        for study, of_one in claims.items():
+            for claim in of_one:
+                if claim.theme is theme:
+                    sides[_side(claim)][study] += 1
+        if any(sides.values()):
+            yield Stance(theme, sides["for"], sides["against"], sides["open"])
+
+
+def _side(claim: Claim) -> str:
+    if claim.verdict not in ("CONFIRMED", "CONTRADICTED"):
+        return "open"
+    return "for" if (claim.verdict == "CONFIRMED") is not claim.denies else "against"
+
+
+def _listed(studies: Iterable[str]) -> str:
+    return " and ".join(", ".join(studies).rsplit(", ", 1))
+
+
+def _counted(studies: Mapping[str, int]) -> str:
+    return ", ".join(f"{study} {count}" for study, count in studies.items()) or NOTHING

@@ -1,0 +1,61 @@
+"""The command ``index``: which folders it takes, and which it refuses in one line."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.commands import index
+from experiments.results.files import SWEEP_FILE, append_block, write_sweep
+from experiments.studies import STUDIES
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import Parser
+from tests.unit.experiments.blocks import blocks
+from tests.unit.experiments.studies.stock.judgements import SCALE, planted
+
+STOCK = STUDIES["stock"]
+
+
+def measured(folder: Path, part: str = "stock", number: int = 10) -> Path:
+    """A folder that a part of the stock study was measured into."""
+    folder.mkdir(parents=True)
+    sweep = STOCK.parts[part].sweep(SCALE)
+    write_sweep(folder, sweep)
+    for each in blocks(sweep, number, planted()):
+        append_block(folder, each)
+    return folder
+
+
+@pytest.mark.slow
+def test_it_takes_a_folder_of_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As ``run all`` leaves it; what is not in it is said, and paths are from the page."""
+    measured(tmp_path / "all" / "stock")
+    options = ["--out", str(tmp_path / "page"), str(tmp_path / "all")]
+    parser = Parser("index", "")
+    index.add_options(parser)
+    assert index.run(parser.parse_args(options)) == 0
+    page, text = map(Path, capsys.readouterr().out.split())
+    assert "## stock" in text.read_text()
+    assert "- `server_cost`: " in text.read_text()
+    assert page.read_text().startswith("<!doctype html>")
+    assert "(../all/stock/figures" not in text.read_text()  # nothing was drawn there
+
+
+@pytest.mark.slow
+def test_a_part_decides_what_the_main_part_did_not(tmp_path: Path) -> None:
+    """Of the claims of its study."""
+    folders = [measured(tmp_path / "stock"), measured(tmp_path / "locks", "lock_strategies")]
+    (entry,) = index.made(folders, tmp_path).entries
+    assert sum("From the part `lock_strategies`" in claim.said for claim in entry.claims) == 2
+
+
+def test_what_makes_no_page_is_refused(tmp_path: Path) -> None:
+    """A study twice, a part without its study, a folder without results."""
+    one, other = measured(tmp_path / "one", number=1), measured(tmp_path / "other", number=1)
+    part = measured(tmp_path / "part", "lock_strategies", number=1)
+    for folders, said in (([one, other], "stock twice"), ([part], "parts of stock alone")):
+        with pytest.raises(UsageError, match=said):
+            index.made(folders, tmp_path)
+    (tmp_path / "empty").mkdir()
+    for folder, said in ((tmp_path / "empty", f"no {SWEEP_FILE}"), (tmp_path / "none", "no folder")):
+        with pytest.raises(UsageError, match=said):
+            list(index.swept([folder]))

@@ -1,0 +1,103 @@
+"""The index of studies: every study has its question, answer, figure and verdicts; every claim its line."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from experiments.show.content import Claim, Content, Seen, content, not_measured
+from experiments.show.report.index import Entry, Index, Missing, html, markdown, merged
+from tests.unit.experiments.show.judgements import FakePart, judged
+from tests.unit.experiments.show.test_report import Nesting
+
+
+def entry(name: str, of: Content | None = None) -> Entry:
+    """A study of that name, whose part is the usual one."""
+    shown = of or content(FakePart(), Seen(judged()))
+    return Entry(
+        name=name,
+        question=f"What does {name} ask?",
+        content=shown,
+        claims=shown.claims,
+        readme=f"experiments/studies/{name}/README.md",
+        lists=(("Metrics", f"{name}/README.md#metrics"), ("Claims", f"{name}/README.md#claims")),
+        figures=f"{name}/figures",
+        report=f"{name}/report.md",
+        page=f"{name}/report.html",
+    )
+
+
+TWO = Index(
+    (entry("one"), entry("two")), (Missing("three", "What is three?"), Missing("four", "And four?", "It broke."))
+)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """In HTML."""
+    return html(TWO)
+
+
+def test_every_study_has_its_parts() -> None:
+    """Question, answer, figure, verdicts, report, and where its factors and metrics stand."""
+    text = markdown(TWO)
+    for name in ("one", "two"):
+        own = text[text.index(f"## {name}") :].split("\n## ")[0]
+        assert f"**What does {name} ask?**" in own
+        assert "Sockets take 0.302 of the time of gRPC" in own
+        assert f"]({name}/figures/answers.svg)" in own
+        assert "Its card: 1 **CONFIRMED**, 1 **NOT TESTABLE**." in own
+        assert f"[The report]({name}/report.md)" in own
+        assert f"[Metrics]({name}/README.md#metrics), [Claims]({name}/README.md#claims)." in own
+
+
+def test_every_claim_has_its_line() -> None:
+    """With its study, its verdict and the numbers."""
+    lines = markdown(TWO).split("## Every claim")[1].split("\n## ")[0].strip().splitlines()[2:]
+    assert [line.split(" | ")[0] for line in lines] == ["| one", "| one", "| two", "| two"]
+    assert lines[0].endswith("| **CONFIRMED** | 0.302, 0.299 to 0.305. |")
+
+
+def test_what_was_not_measured_is_said() -> None:
+    """With its command, or with what kept it back."""
+    text = markdown(TWO)
+    assert "- `three`: What is three? This measures it: `python -m experiments run three`" in text
+    assert "- `four`: And four? It broke." in text
+    assert "Not measured" not in markdown(replace(TWO, missing=())).replace("Not measured |", "")
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else(page: str) -> None:
+    """Every tag closes, no id stands twice, every figure is within; only reports are linked."""
+    nesting = Nesting()
+    nesting.feed(page)
+    assert (nesting.faults, nesting.open) == ([], [])
+    assert len(set(nesting.ids)) == len(nesting.ids)
+    assert page.count("<img") == page.count('src="data:image/svg+xml;base64,') == 2
+    assert re.findall(r'href="([^#][^"]*)"', page) == ["one/report.html", "two/report.html"]
+    assert "<script" not in page
+
+
+def test_page_and_markdown_have_the_same_sections(page: str) -> None:
+    """In the same order."""
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", page) == re.findall(r"^## (.*)$", markdown(TWO), re.MULTILINE)
+
+
+def test_a_study_without_a_document_has_no_card() -> None:
+    """And no line among the claims."""
+    text = markdown(Index((replace(entry("one"), claims=()),)))
+    assert "It reproduces no document, and has no card." in text
+    assert "| one | 0 |" in text
+
+
+def test_a_claim_is_decided_by_the_part_that_measured_it() -> None:
+    """Where the main part did not; the numbers name it. What it measured itself stays."""
+    shown = content(FakePart(), Seen(judged()))
+    open_ = not_measured("A read lock is faster.", "part")
+    main = replace(shown, claims=(*shown.claims, open_))
+    other = replace(
+        shown, claims=(Claim(open_.text, "CONTRADICTED", "1.02."), Claim(shown.claims[0].text, "CONTRADICTED", ""))
+    )
+    found = merged(main, [other])
+    assert found[:2] == shown.claims
+    assert (found[2].verdict, found[2].said) == ("CONTRADICTED", "1.02. From the part `part`.")
+    assert merged(main, []) == main.claims
