@@ -1,17 +1,19 @@
 """``run``: measures a part of a study and what is measured after it, then draws and reports.
 
-It is a study's first part by the study's name, or any part by its own.
+It is a study's first part by the study's name, or any part by its own; ``all`` is every study's first (``run_all``).
 """
 
 import argparse
 import shlex
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+from experiments.commands import estimate, run_all
 from experiments.commands.recording import read
-from experiments.design.slots import order
+from experiments.commands.run_all import ALL, Planned
 from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN, Sweep
 from experiments.design.words import WORDS
 from experiments.judge.verdicts import Judgement
@@ -23,7 +25,7 @@ from experiments.results.observed import Block
 from experiments.show import report
 from experiments.show.content import Content
 from experiments.show.sentences import ratio_so_far
-from experiments.studies import PARTS
+from experiments.studies import PARTS, STUDIES
 from experiments.studies.study import Part, ProfileName, Scale, Study
 from experiments.sweeping import measured
 from stock_service.rpc.errors import UsageError
@@ -39,18 +41,17 @@ AFTER_BLOCKS = 3
 
 INTERRUPTED_EXIT = 130
 
-REPORT_S = 8.0
-"""What drawing and reporting take, about."""
-
-START_S, SLICE_S = 3.0, 0.035
-"""What the start of a block's processes takes, and a slice, about."""
-
 
 def add_options(parser: Parser) -> None:
     """What ``run`` takes."""
     add = parser.add_argument
     parser.epilog = WORDS
-    add("name", choices=PARTS, metavar="NAME", help="which study, or part of one; 'list' prints them")
+    add(
+        "name",
+        choices=[ALL, *PARTS],
+        metavar="NAME",
+        help=f"a study, a part of one ('list' prints them), or {ALL!r} studies",
+    )
     add("--profile", choices=get_args(ProfileName), default="quick", help="how much: seconds, minutes, or far more")
     add("--clients", type=integer(1, 64), nargs="+", metavar="N", help="numbers of clients (default: 1 to 5)")
     add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="measure exactly N (default: until decided)")
@@ -61,32 +62,81 @@ def add_options(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measures, draws, reports; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
-    study, part = PARTS[options.name]
-    scale = replace(_scale(study, options), peers=_built(part))
     folder = options.out or _new(RESULTS / f"{options.name}-{options.profile}")
     if options.resume and (options.out is None or not options.out.exists()):
         given = "no folder" if options.out is None else f"{options.out}, which is not there"
         raise UsageError("--resume", given, "--out FOLDER, one that was begun")
+    if options.blocks is not None and options.blocks < BLOCKS_MIN:
+        print(f"{options.blocks} blocks give no verdicts: {BLOCKS_MIN} at least do", file=sys.stderr)
     try:
-        _measure(study, part, scale, bench(CATALOG), folder, options.resume)
+        return _run_all(options, folder) if options.name == ALL else _run_one(options, folder)
     except KeyboardInterrupt:
-        print(f"interrupted; whole blocks are kept. To go on: {PROGRAM} {_again(options, folder)}", file=sys.stderr)
+        print(f"interrupted; whole blocks are kept. To go on: {_again(options, folder)}", file=sys.stderr)
         return INTERRUPTED_EXIT
-    found = read(folder)
-    written = report.write(folder, found)
+
+
+def _run_one(options: argparse.Namespace, folder: Path) -> int:
+    for line in _left_out([PARTS[options.name][1]]):
+        print(line, file=sys.stderr)
+    found = _measured(options.name, options, folder, options.resume)
     print("\n".join(conclusion(found)))
-    print(f"\nReport: {written[1]}")
+    print(f"\nReport: {folder / report.HTML}")
     return 0
 
 
+def _run_all(options: argparse.Namespace, folder: Path) -> int:
+    if not options.resume:
+        run_all.check_new(folder)
+    planned = [_planned(study, options) for study in STUDIES.values()]
+    left_out = _left_out([study.parts[name] for name, study in STUDIES.items()])
+
+    def measure(name: str, own: Path) -> Content:
+        return _measured(name, options, own, options.resume and own.exists())
+
+    return run_all.run(planned, left_out, folder, measure, _again(options, folder))
+
+
+def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
+    """Measures a part and what belongs to it into a folder, and writes its report."""
+    study, part = PARTS[name]
+    _measure(study, part, _scale(study, part, options), bench(CATALOG), folder, resume)
+    found = read(folder)
+    report.write(folder, found)
+    return found
+
+
+def _planned(study: Study, options: argparse.Namespace) -> Planned:
+    main, *others = study.parts
+    part = study.parts[main]
+    scale = _scale(study, part, options)
+    unmeasured = tuple(name for name in others if name not in part.after)
+    try:
+        sweep = part.sweep(scale)
+    except ValueError:  # measuring it says so, in a line of its own
+        return Planned(main, 0.0, 0.0, unmeasured)
+    after_s = _after_s(study, part, scale)
+    least_s, most_s = (sweep.looks[place] * estimate.block_s(sweep) + after_s for place in (0, -1))
+    return Planned(main, least_s, most_s, unmeasured, sweep)
+
+
+def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
+    """The sweeps without verdicts that are measured after a part, by their names."""
+    return {name: study.parts[name].sweep(replace(scale, looks=(AFTER_BLOCKS,))) for name in part.after}
+
+
+def _after_s(study: Study, part: Part, scale: Scale) -> float:
+    alone, cold = part.alone and part.alone(scale), part.cold and part.cold(scale)
+    return estimate.after_s(_after(study, part, scale), alone, cold)
+
+
 def _again(options: argparse.Namespace, folder: Path) -> str:
-    """The words of the command that goes on."""
+    """The command that goes on."""
     words = ["run", options.name, "--profile", options.profile, "--seed", str(options.seed)]
     if options.clients is not None:
         words += ["--clients", *map(str, options.clients)]
     if options.blocks is not None:
         words += ["--blocks", str(options.blocks)]
-    return shlex.join([*words, "--out", str(folder), "--resume"])
+    return f"{PROGRAM} {shlex.join([*words, '--out', str(folder), '--resume'])}"
 
 
 def conclusion(found: Content) -> list[str]:
@@ -102,9 +152,7 @@ def conclusion(found: Content) -> list[str]:
 def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> None:
     """A part's sweep, and all that is measured after it."""
     sweep = part.sweep(scale)
-    afterwards = {name: study.parts[name].sweep(replace(scale, looks=(AFTER_BLOCKS,))) for name in part.after}
-    after_s = REPORT_S + sum(AFTER_BLOCKS * _block_s(each) for each in afterwards.values())
-    progress = Progress(sweep, sys.stderr, after_s)
+    progress = Progress(sweep, sys.stderr, _after_s(study, part, scale))
 
     def seen(judgement: Judgement) -> str:
         if len(judgement.blocks) == 1:
@@ -118,7 +166,7 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
     if part.cold is not None:
         progress.say("cold runs")
         cold.run(part.cold(scale), folder, resume, on)
-    for name, after in afterwards.items():
+    for name, after in _after(study, part, scale).items():
         progress.say(f"{study.parts[name].title}: {AFTER_BLOCKS} blocks")
         measured(after, on, folder / name, Progress(after, sys.stderr), lambda _: "", resume)
 
@@ -136,25 +184,22 @@ def _say_busy(progress: Progress, first: Block) -> None:
         )
 
 
-def _scale(study: Study, options: argparse.Namespace) -> Scale:
+def _scale(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     """How much is run. Raises UsageError."""
     profile: ProfileName = options.profile
-    scale = replace(study.scales[profile], seed=options.seed)
+    built = frozenset(filter(is_built, part.peers))
+    scale = replace(study.scales[profile], seed=options.seed, peers=built)
     if options.clients is not None:
         scale = replace(scale, clients=tuple(sorted(set(options.clients))))
     if options.blocks is not None:
         scale = replace(scale, looks=(options.blocks,))
-        if options.blocks < BLOCKS_MIN:
-            print(f"{options.blocks} blocks give no verdicts: {BLOCKS_MIN} at least do", file=sys.stderr)
     return scale
 
 
-def _built(part: Part) -> frozenset[str]:
-    """The peers of a part that are built here; a line says which are left out, and how to get them."""
-    for name in part.peers:
-        if not is_built(name):
-            print(f"left out: {why_absent(name)}", file=sys.stderr)
-    return frozenset(filter(is_built, part.peers))
+def _left_out(parts: Iterable[Part]) -> list[str]:
+    """A line for each peer of these parts that is not built here, with how to get it."""
+    peers = dict.fromkeys(name for part in parts for name in part.peers)
+    return [f"left out: {why_absent(name)}" for name in peers if not is_built(name)]
 
 
 def _new(folder: Path) -> Path:
@@ -164,8 +209,3 @@ def _new(folder: Path) -> Path:
         number += 1
         found = folder.with_name(f"{folder.name}-{number}")
     return found
-
-
-def _block_s(sweep: Sweep) -> float:
-    """How long a block of a sweep takes, about."""
-    return START_S + SLICE_S * sum(1 for _ in order(sweep, ""))

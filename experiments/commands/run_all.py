@@ -1,0 +1,126 @@
+"""``run all``: the main part of every study and what belongs to it, one after the other; then the index of all.
+
+Each goes into a folder of its own inside one, so that it can be resumed. A study that fails loses no other: its error
+is one line, and the exit code is 1. Left out: how a study is measured, which is given, and the other parts of studies.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.commands import index
+from experiments.commands.recording import read
+from experiments.design.sweep import Sweep
+from experiments.measure.progress import duration
+from experiments.results.files import SWEEP_FILE
+from experiments.show import report
+from experiments.show.content import Content
+from stock_service.rpc.errors import StockServiceError, UsageError
+
+PROGRAM = "python -m experiments"
+
+ALL = "all"
+
+FAILED_EXIT = 1
+
+KNOWN = (StockServiceError, OSError)
+"""What measuring raises where something outside of it is wrong."""
+
+Measure = Callable[[str, Path], Content]
+"""Measures a study's main part into a folder, goes on where that was begun, and writes its report. Blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A study that is to be measured."""
+
+    name: str
+    least_s: float
+    """About how long it takes if its first look decides it."""
+    most_s: float
+    """If only its last does."""
+    others: tuple[str, ...]
+    """Its parts that are not measured."""
+    sweep: Sweep | None = None
+    """What is measured; None: these options are not for it, which measuring it says."""
+
+
+def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measure: Measure, again: str) -> int:
+    """Measures what the folder lacks, writes the index, and prints an answer a study; gives the exit code. Blocks.
+
+    ``left_out`` are lines on what cannot be measured here, ``again`` is the command that goes on. Raises
+    KeyboardInterrupt, with every whole block kept; OSError where the index cannot be written.
+    """
+    done = {each.name for each in planned if is_whole(folder / each.name, each.sweep)}
+    for line in (*announced(planned, folder, done), *left_out):
+        print(line, flush=True)
+    found: dict[str, Content] = {}
+    failed: dict[str, str] = {}
+    for number, each in enumerate(planned, 1):
+        own = folder / each.name
+        try:
+            if each.name not in done:
+                print(f"\n{each.name} ({number} of {len(planned)})", file=sys.stderr)
+            found[each.name] = read(own) if each.name in done else measure(each.name, own)
+        except Exception as error:  # whatever it is, the other studies are measured
+            failed[each.name] = _line(error)
+            print(f"{each.name} failed: {failed[each.name]}", file=sys.stderr)
+    page, _ = index.write(folder, [folder / name for name in found], failed)
+    print("\n" + "\n".join(concluded(planned, found, failed)))
+    if failed:
+        print(f"\nTo measure what failed: {again}")
+    print(f"\nIndex: {page}")
+    return FAILED_EXIT if failed else 0
+
+
+def is_whole(folder: Path, sweep: Sweep | None) -> bool:
+    """Whether this was measured into it to the end: then its report stands there, and its sweeps ended at a look."""
+    if not (folder / report.MARKDOWN).exists():
+        return False
+    try:
+        seen = read(folder).seen
+    except UsageError:
+        return False
+    ended = all(len(each.blocks) in each.sweep.looks for each in (seen.main, *seen.after.values()))
+    return ended and seen.main.sweep == sweep
+
+
+def announced(planned: Sequence[Planned], folder: Path, done: Set[str]) -> list[str]:
+    """What is measured, where, about how long it takes, and what is not."""
+    to_do = [each for each in planned if each.name not in done]
+    least_s, most_s = sum(each.least_s for each in to_do), sum(each.most_s for each in to_do)
+    lines = [f"{len(planned)} studies into {folder}, one after the other; about {_span(least_s, most_s)} in all:"]
+    for each in planned:
+        takes = "measured already" if each.name in done else f"about {_span(each.least_s, each.most_s)}"
+        lines.append(f"  {each.name:14} {takes}")
+    lines += ["Each is its main part, with what is measured after it. These parts are not in it:"]
+    lines += [f"  {each.name:14} {', '.join(each.others)}" for each in planned if each.others]
+    return [*lines, f"A part by its name: {PROGRAM} run {next((e.others[0] for e in planned if e.others), 'NAME')}"]
+
+
+def concluded(planned: Sequence[Planned], found: Mapping[str, Content], failed: Mapping[str, str]) -> list[str]:
+    """A line for each study: its first answer, or why it has none."""
+    lines = []
+    for each in planned:
+        answers = found[each.name].answers if each.name in found else ()
+        said = answers[0].sentence if answers else failed.get(each.name, "it has no answer")
+        lines.append(f"{each.name}: {'failed: ' if each.name in failed else ''}{said}")
+    return lines
+
+
+def check_new(folder: Path) -> None:
+    """Refuses a folder that holds results, unless they are to be gone on with. Raises UsageError."""
+    if any(folder.glob(f"*/{SWEEP_FILE}")) or (folder / SWEEP_FILE).exists():
+        raise UsageError(f"--out {folder}", "a folder with results", "--resume to go on with them, or another folder")
+
+
+def _span(least_s: float, most_s: float) -> str:
+    least, most = duration(least_s), duration(most_s)
+    return least if least == most else f"{least} to {most}"
+
+
+def _line(error: Exception) -> str:
+    """What an error says, in one line; one that is a fault of ours with its kind."""
+    said = " ".join(str(error).split())
+    return said if isinstance(error, KNOWN) else f"{type(error).__name__}: {said}"

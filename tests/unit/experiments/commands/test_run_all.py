@@ -1,0 +1,143 @@
+"""``run all``: every study's answer, none lost by another's failure, and nothing measured twice."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.commands import estimate, run_all
+from experiments.commands.recording import read
+from experiments.commands.run_all import Planned, check_new, is_whole
+from experiments.design.alone import Alone, LoneServer
+from experiments.design.cold import Cold, ColdCell
+from experiments.design.setting import setting
+from experiments.measure.programs import ProgramFailed
+from experiments.results.files import append_block, write_sweep
+from experiments.show.content import Content
+from experiments.show.report import MARKDOWN
+from experiments.studies import STUDIES
+from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.blocks import blocks
+from tests.unit.experiments.studies.stock.judgements import SCALE, planted
+
+SWEEP = STUDIES["stock"].parts["stock"].sweep(SCALE)
+
+PLANNED = (Planned("stock", 60, 90, ("dispatch", "updater"), SWEEP), Planned("server_cost", 420, 420, ()))
+
+AGAIN = "python -m experiments run all --resume"
+
+Fails = Callable[[], None]
+
+
+class Studies:
+    """Stands in for what measures studies: the stock study is planted, the other ends as it is told."""
+
+    def __init__(self, fails: Fails) -> None:
+        self.fails = fails
+        self.measured: list[str] = []
+
+    def measure(self, name: str, folder: Path) -> Content:
+        """Leaves what measuring leaves."""
+        self.measured.append(name)
+        if name != "stock":
+            self.fails()
+        folder.mkdir(parents=True)
+        write_sweep(folder, SWEEP)
+        for each in blocks(SWEEP, 10, planted()):
+            append_block(folder, each)
+        (folder / MARKDOWN).write_text("# A report\n")
+        return read(folder)
+
+
+def fails_with(error: BaseException) -> Fails:
+    """Raises it."""
+
+    def fails() -> None:
+        raise error
+
+    return fails
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ProgramFailed(["server"], "it ended", "a\nb"), "server: it ended; it said: a | b"),
+        (UsageError("--out", "it", "another"), "--out: got 'it', allowed: another"),
+        (KeyError("pool"), "KeyError: 'pool'"),
+    ],
+    ids=["program", "usage", "bug"],
+)
+def test_a_study_that_fails_loses_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], error: BaseException, said: str
+) -> None:
+    """Its error is a line, at once and at the end; the code is 1; the index has the others and says why it lacks it."""
+    studies = Studies(fails_with(error))
+    planned = PLANNED[::-1]
+    assert run_all.run(planned, ["left out: the peer x"], tmp_path, studies.measure, AGAIN) == 1
+    assert studies.measured == ["server_cost", "stock"]
+    printed = capsys.readouterr()
+    assert f"server_cost failed: {said}\n" in printed.err
+    assert f"server_cost: failed: {said}\n" in printed.out
+    assert "\nstock: As the servers are started, a Lookup" in printed.out
+    assert f"To measure what failed: {AGAIN}" in printed.out
+    assert printed.out.endswith(f"Index: {tmp_path / 'index.html'}\n")
+    assert said.split(" ")[0] in (tmp_path / "index.md").read_text().split("## Not measured")[1]
+
+
+@pytest.mark.slow
+def test_what_is_whole_is_not_measured_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Resumed after Ctrl-C, it begins with the study that was interrupted."""
+    with pytest.raises(KeyboardInterrupt):
+        run_all.run(PLANNED, [], tmp_path, Studies(fails_with(KeyboardInterrupt())).measure, AGAIN)
+    again = Studies(fails_with(ProgramFailed(["server"], "no", "")))
+    run_all.run(PLANNED, [], tmp_path, again.measure, AGAIN)
+    assert again.measured == ["server_cost"]
+    assert "stock          measured already" in capsys.readouterr().out
+
+
+def test_it_says_what_it_will_do() -> None:
+    """Which studies, about how long each takes and all, and which parts are not in it."""
+    text = "\n".join(run_all.announced(PLANNED, Path("results/all"), {"stock"}))
+    assert "2 studies into results/all, one after the other; about 7:00 min in all:" in text
+    assert "  server_cost    about 7:00 min" in text
+    assert "  stock          dispatch, updater" in text
+    assert "python -m experiments run dispatch" in text
+    assert "about 1:00 min to 1:30 min" in "\n".join(run_all.announced(PLANNED, Path("a"), set()))
+
+
+@pytest.mark.slow
+def test_a_study_is_whole_at_a_look_with_its_report(tmp_path: Path) -> None:
+    """Not in between, not before its report is written, and not another sweep."""
+    write_sweep(tmp_path, SWEEP)
+    for number, each in enumerate(blocks(SWEEP, 10, planted()), 1):
+        append_block(tmp_path, each)
+        if number == 9:
+            (tmp_path / MARKDOWN).write_text("# A report\n")
+            assert not is_whole(tmp_path, SWEEP)
+    assert is_whole(tmp_path, SWEEP)
+    assert not is_whole(tmp_path, replace(SWEEP, seed=2))
+    (tmp_path / MARKDOWN).unlink()
+    assert not is_whole(tmp_path, SWEEP)
+
+
+def test_a_folder_with_results_is_not_begun_anew(tmp_path: Path) -> None:
+    """Neither one of a study, nor one of all."""
+    check_new(tmp_path)
+    (tmp_path / "stock").mkdir()
+    write_sweep(tmp_path / "stock", SWEEP)
+    for folder in (tmp_path, tmp_path / "stock"):
+        with pytest.raises(UsageError, match="--resume to go on"):
+            check_new(folder)
+
+
+def test_what_is_measured_after_a_part_takes_time_too() -> None:
+    """Sweeps without verdicts, servers by themselves, cold runs."""
+    one = setting(transport="sockets")
+    alone = Alone("s", "p", (LoneServer(one, (10,)),), repetitions=5, idle_s=5)
+    cold = Cold("s", "p", (ColdCell(one, 100, runs=3),), blocks=10)
+    nothing = estimate.after_s({}, None, None)
+    assert estimate.after_s({}, alone, None) - nothing > 5 * 2 * 5
+    assert estimate.after_s({}, None, cold) - nothing > 10 * estimate.START_S
+    assert estimate.after_s({"later": SWEEP}, None, None) - nothing == SWEEP.looks[-1] * estimate.block_s(SWEEP)
