@@ -37,7 +37,7 @@ EXITS = {
 def main(arguments: Sequence[str]) -> int:
     """Does what the arguments say; gives the process's exit code."""
     try:
-        options = _parser(arguments[0] if arguments else None).parse_args(arguments)
+        options = parser(arguments[0] if arguments else None).parse_args(arguments)
         code: int = options.do(options)
         sys.stdout.flush()  # here, where it is known what to do if nobody reads
     except UsageError as error:
@@ -82,17 +82,17 @@ COMMANDS = {
 loaded: drawing and statistics take a second to load."""
 
 
-def _parser(asked: str | None) -> Parser:
+def parser(asked: str | None) -> Parser:
     """The parser of all commands; the one that is asked for has its options."""
-    parser = Parser(PROGRAM, "Compares servers, runs the studies, and checks what was measured.", EXITS)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    whole = Parser(PROGRAM, "Compares servers, runs the studies, and checks what was measured.", EXITS)
+    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for name, (module, text) in COMMANDS.items():
         command = commands.add_parser(name, prog=f"{PROGRAM} {name}", help=text, description=text)
         if name == asked:
             known = import_module(module)
             known.add_options(command)
             command.set_defaults(do=known.run)
-    return parser
+    return whole
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from experiments.studies import PARTS
+from experiments.studies import PARTS, STUDIES
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.transports import TRANSPORTS
 from stock_service.trading.locking import LOCKINGS
@@ -35,6 +35,7 @@ DOCUMENTS = (
     "experiments/README.md",
     "experiments/compare/README.md",
     "experiments/studies/README.md",
+    *(f"experiments/studies/{name}/README.md" for name in STUDIES),
     ".github/CONTRIBUTING.md",
 )
 

@@ -66,11 +66,11 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
         except Exception as error:  # whatever it is, the other studies are measured
             failed[each.name] = _line(error)
             print(f"{each.name} failed: {failed[each.name]}", file=sys.stderr)
-    page, _ = index.write(folder, [folder / name for name in found], failed)
     print("\n" + "\n".join(concluded(planned, found, failed)))
     if failed:
         print(f"\nTo measure what failed: {again}")
-    print(f"\nIndex: {page}")
+    if found:
+        print(f"\nIndex: {index.write(folder, [folder / name for name in found], failed)[0]}")
     return FAILED_EXIT if failed else 0
 
 

@@ -31,6 +31,7 @@ class Theme(Enum):
     LAYER = "The thinner the layer over a socket, the sooner the answer."
     CLIENTS = "Latency rises with the clients."
     POOL = "The number of threads in the pool makes a difference."
+    FIRST_CALL = "A client's first call takes longer than its others."
     WRITING = "A request that writes costs more than one that reads."
 
 

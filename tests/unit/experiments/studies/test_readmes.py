@@ -1,0 +1,94 @@
+"""Every study's page has the lists that the index leads to, and its commands are ones that the parser takes."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
+
+from experiments.__main__ import parser
+from experiments.commands.index import HERE, LISTS
+from experiments.commands.recording import read
+from experiments.results.files import SWEEP_FILE
+from experiments.studies import STUDIES
+from tests.test_docs import Document, split
+
+PLACEHOLDERS = {"NAME": "all", "PART": "all", "STUDY": "all"}
+"""Words of a command that stand for any that can be run."""
+
+OF_A_DOCUMENT = ("Figures and tables", "Claims")
+"""Lists that a study has which reproduces a document: one with claims."""
+
+
+def page(name: str) -> Document:
+    """A study's page."""
+    return Document(name, (HERE / name / "README.md").read_text(encoding="utf-8"))
+
+
+def sections(text: str) -> dict[str, str]:
+    """The text under each heading."""
+    return dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+
+
+def commands(document: Document) -> Iterator[list[str]]:
+    """The words of every command of ``experiments`` that stands as code, whole or as ``run NAME``."""
+    for code in document.code:
+        for line in code.splitlines():
+            found = re.match(r"(?:\$ )?(?:python -m experiments (?=\w)|(?=run \w))(.*)", line.strip())
+            if found:
+                yield [PLACEHOLDERS.get(word, word) for word in split(found[1])]
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Why the parser does not take a command; empty where it does."""
+    try:
+        parser(words[0]).parse_args(words)
+    except SystemExit:
+        return f"{shlex.join(words)}: {capsys.readouterr().err}"
+    return ""
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_page_has_its_lists(name: str) -> None:
+    """Factors, metrics, what may not be concluded; figures and claims where it reproduces a document."""
+    reproduces = find_spec(f"experiments.studies.{name}.claims") is not None
+    wanted = [heading for heading in LISTS if reproduces or heading not in OF_A_DOCUMENT]
+    assert [heading for heading in wanted if heading not in sections(page(name).text)] == []
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_what_is_listed_has_its_command(name: str) -> None:
+    """Figures, factors and claims say which part measures them; and no part of the study is left out."""
+    found = sections(page(name).text)
+    for heading in ("Factors and levels", *OF_A_DOCUMENT):
+        if heading in found:
+            assert any(words[0] == "run" for words in commands(Document(name, found[heading]))), heading
+    run = {words[1] for words in commands(page(name)) if words[0] == "run"}
+    after = {each for part in STUDIES[name].parts.values() for each in part.after}
+    assert set(STUDIES[name].parts) - run - after == set()
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_command_is_taken(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the parser itself."""
+    assert list(filter(None, (refused(words, capsys) for words in commands(page(name))))) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_claim_is_listed(name: str) -> None:
+    """Each of the recorded card stands on the study's page, word for word."""
+    folder = HERE / name / "recorded" / "quick"
+    if (folder / SWEEP_FILE).exists():
+        listed = sections(page(name).text).get("Claims", "")
+        assert [claim.text for claim in read(folder).claims if f"| {claim.text} |" not in listed] == []
+
+
+@pytest.mark.parametrize(
+    "planted", ["run stok", "python -m experiments run stock --profil quick", "run stock --blocks 0"]
+)
+def test_a_planted_command_is_refused(planted: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A slip in a name, in an option, in a number."""
+    (words,) = commands(Document("a.md", f"`{planted}`"))
+    assert refused(words, capsys)
