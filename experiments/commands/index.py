@@ -80,16 +80,10 @@ def recordings() -> Iterator[Path]:
 
 
 def swept(given: Sequence[Path]) -> Iterator[Path]:
-    """Each folder that a sweep was measured into, or those that it holds. UsageError for one without any."""
+    """Each folder that a sweep was measured into, or those that it holds."""
     for folder in given:
         inside = sorted(file.parent for file in folder.glob(f"*/{SWEEP_FILE}"))
-        if (folder / SWEEP_FILE).exists():
-            yield folder
-        elif inside:
-            yield from inside
-        else:
-            said = f"no {SWEEP_FILE}" if folder.is_dir() else "no folder"
-            raise UsageError(str(folder), said, "a folder that 'run' has measured into")
+        yield from [folder] if (folder / SWEEP_FILE).exists() or not inside else inside
 
 
 def made(folders: Sequence[Path], at: Path, why: Mapping[str, str] = NOTHING_SAID) -> Index:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from experiments.design.factors import Level
-from experiments.results.files import write_at_once
+from experiments.results.files import AS_WRITTEN, damage, write_at_once
 from stock_service.rpc.errors import UsageError
 
 FORMAT = 1
@@ -50,15 +50,16 @@ def read(file: Path, kind: type[Content]) -> Content:
         whole = file.read_bytes()
         version = msgspec.json.decode(whole, type=dict[str, Any]).get("format")
         if version != FORMAT:
-            raise UsageError(str(file), f"format {version}", f"format {FORMAT}: measure it anew")
+            given = "no format" if version is None else f"format {version}"
+            raise UsageError(str(file), given, f"format {FORMAT}: measure it anew")
         kept = msgspec.json.decode(whole, type=_File)
         if _digest(msgspec.json.format(kept.content, indent=-1)) != kept.digest:
-            raise UsageError(str(file), "a file that was edited", "what was observed, as it was written")
+            raise UsageError(str(file), "a file that was edited", AS_WRITTEN)
         return msgspec.json.decode(kept.content, type=kind)
     except FileNotFoundError as error:
         raise UsageError(str(file.parent), f"no {file.name}", "a folder that this was measured into") from error
     except (OSError, ValueError) as error:
-        raise UsageError(str(file), f"{type(error).__name__}: {error}", "what is written there") from error
+        raise UsageError(str(file), damage(error), AS_WRITTEN) from error
 
 
 def _digest(content: bytes) -> str:

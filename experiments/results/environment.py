@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from experiments.results.files import write_at_once
+from experiments.results.files import AS_WRITTEN, damage, write_at_once
 from experiments.results.machine import calibrated_us, cores
 from stock_service.rpc.errors import UsageError
 
@@ -158,7 +158,7 @@ def load(folder: Path) -> Environment:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Environment)
     except (OSError, ValueError) as error:
-        raise UsageError(str(file), f"{type(error).__name__}: {error}", "what a sweep writes there") from error
+        raise UsageError(str(file), damage(error), AS_WRITTEN) from error
 
 
 def finish(folder: Path) -> None:

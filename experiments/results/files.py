@@ -35,6 +35,10 @@ FORMAT = 1
 
 SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
 
+MEASURED = "one folder of results: what `python -m experiments run NAME` or `compare --out` has measured into"
+AS_WRITTEN = "the file as it was written: take it from a copy, or measure anew"
+"""What is allowed where something else was given."""
+
 _DIGITS = 16
 """Of the digest that ends a line."""
 
@@ -104,12 +108,44 @@ def read_sweep(folder: Path) -> Sweep:
         content = file.read_bytes()
         version = msgspec.json.decode(content, type=dict[str, Any]).get("format")
         if version != FORMAT:
-            raise UsageError(str(file), f"format {version}", f"format {FORMAT}: measure it anew")
-        return _sweep(msgspec.json.decode(content, type=SweepFile))
-    except FileNotFoundError as error:
-        raise UsageError(str(folder), f"no {SWEEP_FILE}", "a folder that a sweep was measured into") from error
+            given = "no format" if version is None else f"format {version}"
+            raise UsageError(str(file), given, f"format {FORMAT}: measure it anew")
+        return _known(file, msgspec.json.decode(content, type=SweepFile))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(str(folder), _no_results(folder), MEASURED) from error
     except (OSError, ValueError, IndexError) as error:
-        raise UsageError(str(file), f"{type(error).__name__}: {error}", "what a sweep writes there") from error
+        raise UsageError(str(file), damage(error), AS_WRITTEN) from error
+
+
+def _known(file: Path, content: SweepFile) -> Sweep:
+    """The sweep of a file. UsageError for a factor or a level that this version has not."""
+    try:
+        return _sweep(content)
+    except UsageError as error:
+        raise UsageError(
+            str(file), f"{error.option} {error.given}", f"what this version has: {error.allowed}"
+        ) from error
+
+
+def damage(error: Exception) -> str:
+    """What is wrong with a file that cannot be read, in words."""
+    match error:
+        case OSError():
+            return f"a file that cannot be read ({error.strerror or error})"
+        case IndexError():
+            return "a damaged file (it names an arm that it has not)"
+        case _:
+            return f"a damaged file ({error})"
+
+
+def _no_results(folder: Path) -> str:
+    """Why a folder has no results, in words."""
+    if not folder.exists():
+        return "no such folder"
+    if not folder.is_dir():
+        return "a file, no folder"
+    inside = sorted(file.parent.name for file in folder.glob(f"*/{SWEEP_FILE}"))
+    return f"a folder that holds results in {', '.join(inside)}" if inside else f"a folder without {SWEEP_FILE}"
 
 
 def _sweep_file(sweep: Sweep) -> SweepFile:
@@ -187,7 +223,7 @@ def read_blocks(folder: Path) -> tuple[Block, ...]:
     for number, whole in enumerate(_lines(file), 1):
         line, of_sweep, of_line = whole.rsplit(b" ", 2) if whole.count(b" ") > 1 else (whole, sweep, b"")
         if of_line != _digest(line):
-            raise UsageError(f"{file} line {number}", "a block that was edited", "what was observed, as it was written")
+            raise UsageError(f"{file} line {number}", "a block that was edited", AS_WRITTEN)
         if of_sweep != sweep:
             given = f"a sweep that was edited after block {number}{_edited_limits(folder)}"
             raise UsageError(str(folder / SWEEP_FILE), given, "what the blocks were measured under")
@@ -233,7 +269,7 @@ def _lines(file: Path) -> list[bytes]:
         except zlib.error as error:
             if not content.strip(b"\0"):
                 break  # a power cut leaves zeros
-            raise UsageError(str(file), f"damage behind block {len(lines)} ({error})", "blocks as written") from error
+            raise UsageError(str(file), f"a file that is damaged behind line {len(lines)}", AS_WRITTEN) from error
         if not member.eof:
             break  # torn
         lines.append(line.removesuffix(b"\n"))

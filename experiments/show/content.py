@@ -153,7 +153,8 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
     """
     main = _judged(folder)
     if main.sweep.part not in parts:
-        raise UsageError(str(folder), f"part {main.sweep.part} of {main.sweep.study}", f"one of {', '.join(parts)}")
+        given = f"results of {main.sweep.part}, which is no part of a study here"
+        raise UsageError(str(folder), given, f"those of one of {', '.join(parts)}; `verify` reads any")
     part = parts[main.sweep.part]
     after = {name: _judged(folder / name) for name in part.after if (folder / name / SWEEP_FILE).exists()}
     environment = load(folder) if (folder / ENVIRONMENT_FILE).exists() else None

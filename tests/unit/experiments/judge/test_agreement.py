@@ -161,7 +161,7 @@ def test_runs_that_cannot_be_compared_are_refused_in_one_line(tmp_path: Path) ->
         ([whole, part], "got '9 blocks, of a sweep with looks at 10, 14, 20', allowed: a whole run"),
         ([whole], "allowed: two folders of results or more"),
         ([], "RESULTS: missing"),
-        ([whole, tmp_path], r"no sweep.json"),
+        ([whole, tmp_path], "a folder that holds results in other, part, whole"),
     ):
         with pytest.raises(UsageError) as refused:
             agree(folders)

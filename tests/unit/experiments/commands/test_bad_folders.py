@@ -1,0 +1,100 @@
+"""Folders that are no results, damaged ones and those of another version: one line, and what to do."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments.__main__ import main
+from experiments.results.files import BLOCKS_FILE, SWEEP_FILE, append_block, write_sweep
+from experiments.studies import STUDIES
+from stock_service.rpc.process.command_line import USAGE_EXIT
+from tests.unit.experiments.blocks import blocks
+from tests.unit.experiments.studies.stock.judgements import SCALE, planted
+
+SWEEP = STUDIES["stock"].parts["updater"].sweep(SCALE)
+
+Spoil = Callable[[Path], object]
+
+
+def sweep_file(instead_of: str, given: str) -> Spoil:
+    """``sweep.json``, with one text in another's place, and without blocks: those know the sweep that they are of."""
+
+    def spoil(folder: Path) -> None:
+        (folder / BLOCKS_FILE).unlink()
+        text = (folder / SWEEP_FILE).read_text()
+        assert instead_of in text
+        (folder / SWEEP_FILE).write_text(text.replace(instead_of, given))
+
+    return spoil
+
+
+SPOILT: dict[str, tuple[Spoil, str, str]] = {
+    "empty": (lambda folder: (folder / SWEEP_FILE).unlink(), "a folder without sweep.json", "experiments run NAME"),
+    "cut": (lambda f: (f / SWEEP_FILE).write_text('{"format": 1, "st'), "a damaged file (", "take it from a copy"),
+    "a list": (lambda f: (f / SWEEP_FILE).write_text("[1]"), "a damaged file (Expected `object`", "measure anew"),
+    "not text": (lambda f: (f / SWEEP_FILE).write_bytes(b"\xff\xfe"), "a damaged file (", "measure anew"),
+    "blocks": (lambda f: (f / BLOCKS_FILE).write_text("no gzip"), "damaged behind line 0", "take it from a copy"),
+    "machine": (lambda f: (f / "environment.json").write_text("{"), "a damaged file (", "take it from a copy"),
+    "newer": (sweep_file('"format": 1', '"format": 9'), "format 9", "format 1: measure it anew"),
+    "factor": (sweep_file('"updater":', '"weather":'), "a setting weather", "what this version has: these factors"),
+    "level": (sweep_file('"sockets"', '"smoke"'), "transport smoke", "what this version has: grpc"),
+}
+"""What is done to a folder; what is said to be given, and to be allowed."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A block of a part of a study."""
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    write_sweep(whole, SWEEP)
+    for each in blocks(SWEEP, 1, planted()):
+        append_block(whole, each)
+    return whole
+
+
+def refused(capsys: pytest.CaptureFixture[str], command: str, folder: Path) -> str:
+    """The one line with which a command refuses a folder."""
+    with pytest.raises(SystemExit) as ended:
+        main([command, str(folder)])
+    assert ended.value.code == USAGE_EXIT
+    printed = capsys.readouterr()
+    (line,) = printed.err.splitlines()
+    assert str(folder) in line
+    assert not re.search(r"\w+Error\b|Errno|Traceback", line)
+    return line
+
+
+@pytest.mark.parametrize("command", ["report", "plot"])
+@pytest.mark.parametrize("spoilt", SPOILT)
+def test_a_spoilt_folder_is_refused_in_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], spoilt: str, command: str
+) -> None:
+    """It names the file, what is wrong with it, and what would do."""
+    spoil, given, allowed = SPOILT[spoilt]
+    spoil(folder)
+    line = refused(capsys, command, folder)
+    assert given in line.partition("allowed:")[0]
+    assert allowed in line.partition("allowed:")[2]
+
+
+@pytest.mark.parametrize("command", ["report", "verify", "plot", "index"])
+def test_what_is_no_folder_of_results_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """A folder that is not there, and a file; one that holds results says which, where one is wanted."""
+    assert "got 'no such folder'" in refused(capsys, command, folder / "none")
+    assert "got 'a file, no folder'" in refused(capsys, command, folder / SWEEP_FILE)
+    if command != "index":
+        assert "got 'a folder that holds results in whole'" in refused(capsys, command, folder.parent)
+
+
+def test_results_of_no_study_here_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By whatever says what a study would say. They can still be verified."""
+    sweep_file('"part": "updater"', '"part": "weather"')(folder)
+    line = refused(capsys, "report", folder)
+    assert "got 'results of weather, which is no part of a study here', allowed: those of one of stock," in line
+    assert main(["verify", str(folder)]) == 1
+    assert "the sweep was cut short: 0 blocks" in capsys.readouterr().out
