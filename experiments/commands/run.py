@@ -150,8 +150,11 @@ def conclusion(found: Content) -> list[str]:
 
 
 def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> None:
-    """A part's sweep, and all that is measured after it."""
-    sweep = part.sweep(scale)
+    """A part's sweep, and all that is measured after it. UsageError for a sweep that so few blocks could not decide."""
+    try:
+        sweep = part.sweep(scale)
+    except ValueError as error:
+        raise UsageError("how much is run", str(error), "more --blocks, or other --clients") from error
     progress = Progress(sweep, sys.stderr, _after_s(study, part, scale))
 
     def seen(judgement: Judgement) -> str:

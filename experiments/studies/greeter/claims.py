@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Seen
+from experiments.show.content import Claim, ClaimVerdict, Seen, Theme
 from experiments.show.numbers import number
 from experiments.studies.greeter import original
 from experiments.studies.greeter.rates import from_cold, rates
@@ -34,11 +34,13 @@ class Entry:
     text: str
     place: str
     finding: Callable[[Seen], Finding]
+    theme: Theme | None = None
+    denies: bool = False
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the document's order."""
-    return tuple(Claim(entry.text, *entry.finding(seen)) for entry in ENTRIES)
+    return tuple(Claim(entry.text, *entry.finding(seen), entry.theme, entry.denies) for entry in ENTRIES)
 
 
 def has_cpp(judgement: Judgement) -> bool:
@@ -178,6 +180,8 @@ ENTRIES: tuple[Entry, ...] = (
         "The time of one call of a client that has just started is the latency.",
         "questions 1 and 3",
         _one_call_is_the_latency,
+        Theme.FIRST_CALL,
+        denies=True,
     ),
     Entry(f"With one client, throughput is about {original.ONE_CLIENT_HZ:,.0f} messages/s.", "question 2", _one_rate),
     Entry(
@@ -201,6 +205,7 @@ ENTRIES: tuple[Entry, ...] = (
         "Read as what its program printed: one client of two gets fewer messages/s than one alone.",
         "question 2, terminal",
         _share_falls,
+        Theme.CLIENTS,
     ),
     Entry(
         "The timer of C++'s chrono around a call is a CPU clock, since it times the process that runs.",

@@ -98,3 +98,13 @@ def test_results_of_no_study_here_are_refused(folder: Path, capsys: pytest.Captu
     assert "got 'results of weather, which is no part of a study here', allowed: those of one of stock," in line
     assert main(["verify", str(folder)]) == 1
     assert "the sweep was cut short: 0 blocks" in capsys.readouterr().out
+
+
+def test_too_few_blocks_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Six cannot decide eight comparisons; nothing is started."""
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "stock", "--blocks", "6", "--out", str(tmp_path / "seen")])
+    assert ended.value.code == USAGE_EXIT
+    said = capsys.readouterr().err
+    assert "6 blocks cannot decide it', allowed: more --blocks" in said
+    assert not (tmp_path / "seen").exists()

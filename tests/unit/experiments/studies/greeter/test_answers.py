@@ -21,7 +21,7 @@ def test_the_answers_have_the_planted_numbers() -> None:
     assert "It takes 40.0 µs" in clocks
     assert "10 asynchronous calls at once in C++ take 0.200 of the time per reply of one at a time" in style
     assert "An asynchronous call in Python takes 1.300 times the time of a synchronous one" in style
-    assert "A call with both ends in C++ takes 0.333 of the time of one with both in Python" in language
+    assert "A call with both ends in C++ takes 0.3333 of the time of one with both in Python" in language
 
 
 @pytest.mark.slow
