@@ -15,6 +15,7 @@ from clients.load.plan.schedule import ARRIVALS
 from experiments.peers import LANGUAGES, PYTHON, client_takes
 from experiments.peers import TRANSPORTS as PEER_TRANSPORTS
 from experiments.services import SERVICES, STOCK
+from experiments.services.sort import VALUES_MAX
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS, load
@@ -39,6 +40,9 @@ Levels = Mapping[str, Level]
 
 SLICED_US_MAX = 5000
 """µs of work in a request that a slice can serve."""
+
+SLICED_LEN_MAX = 2000
+"""Numbers in a request that a slice can serve: our sorts take 5 ms for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +326,15 @@ FACTORS: Mapping[str, Factor] = {
             windows=lambda level: level == "per-request",
         ),
         Factor("mix", "load", MIX, "lookup", "which requests are sent", plan=_mix_plan, wire=True),
+        Factor(
+            "array_len",
+            "load",
+            whole(0, VALUES_MAX),
+            0,
+            "random numbers in an array to be sorted; 0: the seven that textbooks sort",
+            wire=True,
+            windows=lambda level: int(str(level)) > SLICED_LEN_MAX,
+        ),
         Factor(
             "choice", "load", one_of(*CHOICES), "uniform", "how a stock is chosen", plan=_field("choice"), wire=True
         ),

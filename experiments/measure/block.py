@@ -28,7 +28,7 @@ from experiments.measure.programs import Program, kept_to
 from experiments.results import stages
 from experiments.results.machine import calibrated_us, cores, stolen_ticks
 from experiments.results.observed import ALL, KEPT, Block, RoundSeen, ServerSeen
-from experiments.services.workloads import REQUEST_TYPES
+from experiments.services.workloads import request_types
 from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
 
@@ -138,7 +138,7 @@ def load_plan(arm: Arm, address: Address, bench: Bench, stocks: tuple[str, ...],
         duration_s=1,
         seed=seed,
         cpus=bench.load_cores,
-        request_types=(*REQUEST_TYPES, *bench.request_types),
+        request_types=(*request_types(arm.setting.whole("array_len")), *bench.request_types),
         **fields,  # type: ignore[arg-type]  # the factors' levels are of the fields' types: a test makes every one
     )
 

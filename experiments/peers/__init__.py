@@ -90,7 +90,8 @@ def _sort(mechanism: str, transport: str) -> Peer:
     """The sort service in Go."""
     start = "go/sort_server", "--mechanism", mechanism
     client = "go/sort_client", "--mechanism", mechanism, "--address", "{address}", "--count", "{calls}"
-    return Peer("go", "sort", transport, (_GO,), _GO_BUILD, start, (*client, "--algorithm", "{mix}"))
+    asked = "--algorithm", "{mix}", "--array-len", "{array_len}"
+    return Peer("go", "sort", transport, (_GO,), _GO_BUILD, start, (*client, *asked))
 
 
 _CC = Need("a C compiler", ("cc", "--version"), "apt-get install gcc")

@@ -7,7 +7,7 @@ the reply says which, and both are OK. A server that starts afresh has none of t
 import math
 import random
 from collections.abc import Iterable
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -36,8 +36,8 @@ ARRAY = (38, 27, 43, 3, 9, 82, 10)
 ARRAYS = 16
 """Different arrays of one length that are sent."""
 
-VALUE_MAX = 10**6
-"""The largest number in a seeded array."""
+VALUES = range(2**31)
+"""What a seeded array's numbers are drawn from: as in Go's client, so that they take as many bytes."""
 
 ENTITIES = 100
 """Known ids that are asked for and put."""
@@ -75,18 +75,18 @@ def greeted(reply: bytes) -> int:
 def arrays(length: int, seed: int = 0) -> list[list[int]]:
     """``ARRAYS`` arrays of so many numbers, drawn by the seed."""
     rng = random.Random(f"{seed}/{length}")
-    return [[rng.randint(-VALUE_MAX, VALUE_MAX) for _ in range(length)] for _ in range(ARRAYS)]
+    return [[rng.choice(VALUES) for _ in range(length)] for _ in range(ARRAYS)]
 
 
-def sort_requests(name: str, given: Iterable[Iterable[int]]) -> tuple[RequestType, RequestType]:
-    """``merge-NAME`` and ``quick-NAME``: sort these arrays, by either algorithm."""
+def sort_requests(given: Iterable[Iterable[int]]) -> tuple[RequestType, RequestType]:
+    """``merge`` and ``quick``: sort these arrays, by either algorithm. Peers' clients have the same names for them."""
     sent = [list(values) for values in given]
     expected = frozenset(tuple(sorted(values)) for values in sent)
     merge = tuple(sort_pb2.MergeSortRequest(values=values).SerializeToString() for values in sent)
     quick = tuple(sort_pb2.QuickSortRequest(values=values).SerializeToString() for values in sent)
     return (
-        RequestType(f"merge-{name}", MERGE_SORT, merge, partial(_sorted, sort_pb2.MergeSortResponse, expected)),
-        RequestType(f"quick-{name}", QUICK_SORT, quick, partial(_sorted, sort_pb2.QuickSortResponse, expected)),
+        RequestType("merge", MERGE_SORT, merge, partial(_sorted, sort_pb2.MergeSortResponse, expected)),
+        RequestType("quick", QUICK_SORT, quick, partial(_sorted, sort_pb2.QuickSortResponse, expected)),
     )
 
 
@@ -149,6 +149,11 @@ def _say_hello_request() -> RequestType:
     return RequestType("say-hello", SAY_HELLO, (payload,), greeted)
 
 
-REQUEST_TYPES = (_echo_request(), _say_hello_request(), *sort_requests("textbook", [ARRAY]), *_entity_requests())
-"""Requests of other services than the stock service, for ``LoadPlan.request_types``. Seeded arrays of a length:
-``sort_requests(name, arrays(length))``."""
+@cache
+def request_types(array_len: int) -> tuple[RequestType, ...]:
+    """Requests of other services than the stock service, for ``LoadPlan.request_types``.
+
+    Those that sort have arrays of so many numbers; at 0 the one that textbooks sort.
+    """
+    sorts = sort_requests(arrays(array_len) if array_len else [ARRAY])
+    return _echo_request(), _say_hello_request(), *sorts, *_entity_requests()

@@ -25,6 +25,7 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "connections": st.integers(1, 64),
     "connection": st.sampled_from(("kept-alive", "per-request")),
     "mix": st.sampled_from(("lookup", "trade", "lookup=0.5,trade=0.5", "echo")),
+    "array_len": st.integers(0, 100_000),
     "choice": st.sampled_from(("uniform", "zipf")),
     "updater": st.booleans(),
     "client": st.sampled_from(("library", "lean", "c", "h2load", "peer")),

@@ -17,6 +17,7 @@ from experiments.measure.block import load_plan, measure
 from experiments.measure.load_programs import Absent, Ask, Reading, load_programs
 from experiments.results import rows
 from experiments.results.observed import KEPT, SILENT
+from experiments.v1.sort_pb2 import MergeSortRequest
 
 
 def words(text: str) -> list[str]:
@@ -54,7 +55,16 @@ def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
     assert (plan.connection, plan.mix, plan.choice) == ("per-request", {"lookup": 1, "trade": 3}, "zipf")
     assert (plan.client, plan.rate_hz, plan.arrivals, plan.seed) == ("lean", 50, "constant", 7)
     silent = [name for name, factor in FACTORS.items() if factor.of == "load" and not factor.plan(arm.setting[name])]
-    assert silent == ["updater", "call_style", "in_flight"]  # a process of its own; told to peers' clients
+    told = ["call_style", "in_flight"]  # to peers' clients
+    assert silent == ["array_len", "updater", *told]  # known to ``request_types``; a process of its own
+
+
+def test_an_array_length_is_what_a_load_sorts() -> None:
+    """The payloads are those of arrays of so many numbers."""
+    arm = Arm(read("grpc service=sort mix=merge array_len=50"))
+    plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
+    (merge,) = (each for each in plan.request_types if each.name == "merge")
+    assert {len(MergeSortRequest.FromString(payload).values) for payload in merge.payloads} == {50}
 
 
 @pytest.mark.slow

@@ -8,14 +8,17 @@ from clients.load.plan.load_plan import RequestType
 from experiments.helloworld import greeter_pb2
 from experiments.services import SERVICES
 from experiments.services.entity import GET_ENTITY, PUT_ENTITY
-from experiments.services.workloads import REQUEST_TYPES, arrays, sort_requests
+from experiments.services.workloads import arrays, request_types
 from experiments.v1 import entity_pb2, sort_pb2
 from stock_service.rpc.errors import InternalFault
 from stock_service.rpc.service import Service
 from stock_service.trading.model import Status
 from tests.raw_service import answered
 
-TYPES = {each.name: each for each in (*REQUEST_TYPES, *sort_requests("300", arrays(300)))}
+TYPES = {each.name: each for each in request_types(0)}
+
+LONG = {each.name: each for each in request_types(300)}
+"""The same, with arrays of 300 numbers."""
 
 
 def service_of(request_type: RequestType) -> Service:
@@ -23,10 +26,12 @@ def service_of(request_type: RequestType) -> Service:
     return next(made for made in (make() for make in SERVICES.values()) if request_type.path in made.methods)
 
 
-@pytest.mark.parametrize("name", TYPES)
-def test_every_request_is_answered_as_its_check_wants(name: str) -> None:
+@pytest.mark.parametrize(
+    "sent", [*TYPES.values(), LONG["merge"], LONG["quick"]], ids=lambda sent: f"{sent.name}-{len(sent.payloads)}"
+)
+def test_every_request_is_answered_as_its_check_wants(sent: RequestType) -> None:
     """Twice over, for a store that changes; a process that gets the type pickled checks alike."""
-    request_type: RequestType = pickle.loads(pickle.dumps(TYPES[name]))
+    request_type: RequestType = pickle.loads(pickle.dumps(sent))
     service = service_of(request_type)
     for payload in request_type.payloads[:40] * 2:
         assert request_type.check(answered(service, request_type.path, payload)) == Status.OK
@@ -37,9 +42,9 @@ GET, PUT = entity_pb2.GetEntityResponse, entity_pb2.PutEntityResponse
 WRONG = [
     ("echo", b"\xff"),
     ("say-hello", greeter_pb2.HelloReply(message="Hello you").SerializeToString()),
-    ("merge-textbook", sort_pb2.MergeSortResponse(values=(38, 27, 43, 3, 9, 82, 10)).SerializeToString()),
-    ("quick-textbook", sort_pb2.QuickSortResponse(values=(3, 9, 10, 27, 38, 43)).SerializeToString()),
-    ("quick-300", b""),
+    ("merge", sort_pb2.MergeSortResponse(values=(38, 27, 43, 3, 9, 82, 10)).SerializeToString()),
+    ("quick", sort_pb2.QuickSortResponse(values=(3, 9, 10, 27, 38, 43)).SerializeToString()),
+    ("quick", b""),
     ("entity-get", GET(id=1, description="entity 2", value=1).SerializeToString()),
     ("entity-get", GET(id=0, description="entity 0", value=1).SerializeToString()),
     ("entity-get", GET(id=1, description="entity 1", value=float("nan")).SerializeToString()),
@@ -53,6 +58,12 @@ def test_a_wrong_reply_is_found(name: str, reply: bytes) -> None:
     """Whatever was not to be expected is INTERNAL."""
     with pytest.raises(InternalFault):
         TYPES[name].check(reply)
+
+
+def test_a_reply_to_another_length_is_wrong() -> None:
+    """What sorts the textbook's array is no answer to a longer one."""
+    with pytest.raises(InternalFault):
+        LONG["quick"].check(sort_pb2.QuickSortResponse(values=(3, 9, 10, 27, 38, 43, 82)).SerializeToString())
 
 
 def test_seeded_arrays_are_drawn_by_their_seed() -> None:
