@@ -1,6 +1,6 @@
 """What all figures share: the style sheet, a canvas with title and legend, colours and labels, files.
 
-A transport's colour and marker are those of its place in ``TRANSPORTS``; its label is its module's. Markers repeat
+A transport's colour and marker are those of its place in ``PROTOCOLS``; its label is its module's. Markers repeat
 what colours say, so that a figure survives a grey printer. Lines of one transport differ in tint and dashes. The same
 data give the same bytes: no dates, no random ids.
 """
@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from experiments.design.factors import PROTOCOLS
 from stock_service.rpc.transports import TRANSPORTS, load
 
 HOUSE = Path(__file__).with_name("house.mplstyle")
@@ -104,12 +105,12 @@ def strokes(lines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Stroke]:
 
 
 def _look(transport: str) -> tuple[str, str]:
-    if transport not in TRANSPORTS:
+    if transport not in PROTOCOLS:
         return QUIET, "d"
-    place = list(TRANSPORTS).index(transport)
+    place = PROTOCOLS.index(transport)
     with house():
         colours = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
-    return to_hex(colours[place % len(colours)]), MARKERS[place % len(MARKERS)]
+    return to_hex(colours[place % len(colours)]), MARKERS[(place + place // len(colours)) % len(MARKERS)]
 
 
 def tinted(colour: str, pale: float) -> str:

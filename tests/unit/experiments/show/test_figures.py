@@ -22,8 +22,10 @@ from experiments.judge.verdicts import judge
 from experiments.results.environment import UNKNOWN
 from experiments.results.observed import Window
 from experiments.show.figures import (
+    bars,
     clients,
     costs,
+    curves,
     distributions,
     heat_map,
     locking,
@@ -138,6 +140,27 @@ def _costs(title: str) -> Picture:
     return costs.picture("costs", title, [costs.Panel("Processor time, µs", rows), costs.Panel("Idle, %", [])])
 
 
+def _bars(title: str, *means: Estimate) -> Picture:
+    panels = [
+        bars.Panel(
+            name, [bars.Bar(each, of, mean) for of in ("grpc", "net-rpc") for each in ("merge sort", "quicksort")]
+        )
+        for name, mean in zip(("The document, on another machine", "Ours"), means, strict=False)
+    ]
+    return bars.picture("bars", title, "Mean, µs", [*panels, bars.Panel("A panel without any", [])])
+
+
+def _curves(title: str, log_y: bool) -> Picture:
+    points = [(float(x), Estimate(10.0 * x, 9.0 * x, 11.0 * x, 5)) for x in (1, 10, 100)]
+    lines = [
+        curves.Line("merge sort", "grpc", points),
+        curves.Line("quicksort", "net-rpc", points, [(x, y.value) for x, y in points]),
+    ]
+    scale = curves.Scale("Numbers", "Mean, µs", [(x, f"{x:g}") for x, _ in points], "as a formula has it", log_y)
+    panels = [curves.Panel("Go", lines, [(1.0, 20.0)]), curves.Panel("Python", [curves.Line("none", "grpc", [])])]
+    return curves.picture("curves", title, scale, panels)
+
+
 FULL: dict[str, Callable[[], Picture]] = {
     "clients": lambda: _clients("Latency as clients grow", _points()),
     "one panel": lambda: clients.picture(
@@ -150,6 +173,9 @@ FULL: dict[str, Callable[[], Picture]] = {
     "heat": lambda: _heat_map("Heat", _points()),
     "locking": lambda: _waits("Waits"),
     "costs": lambda: _costs("Costs"),
+    "bars": lambda: _bars("Bars", Estimate(100, -math.inf, math.inf, 1), Estimate(50, 40, 400, 5)),
+    "curves": lambda: _curves("Curves", False),
+    "curves, both axes logarithmic": lambda: _curves("Curves", True),
 }
 
 SPARSE: dict[str, Callable[[], Picture]] = {
@@ -184,6 +210,8 @@ EMPTY: dict[str, Callable[[], Picture]] = {
     "heat": lambda: heat_map.picture("heat", "Nothing", []),
     "locking": lambda: locking.picture("waits", "Nothing", []),
     "costs": lambda: costs.picture("costs", "Nothing", []),
+    "bars": lambda: bars.picture("bars", "Nothing", "Mean, µs", []),
+    "curves": lambda: curves.picture("curves", "Nothing", curves.Scale("x", "y", [(1.0, "1")]), []),
 }
 
 
