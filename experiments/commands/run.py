@@ -24,6 +24,7 @@ from experiments.peers import is_built, why_absent
 from experiments.results.observed import Block
 from experiments.show import report
 from experiments.show.content import Content
+from experiments.show.numbers import counted
 from experiments.show.sentences import ratio_so_far
 from experiments.studies import PARTS, STUDIES
 from experiments.studies.study import Part, ProfileName, Scale, Study
@@ -109,7 +110,7 @@ def _planned(study: Study, options: argparse.Namespace) -> Planned:
     main, *others = study.parts
     part = study.parts[main]
     scale = _scale(study, part, options)
-    unmeasured = tuple(name for name in others if name not in part.after)
+    unmeasured = tuple(name for name in others if name not in (*part.also, *part.after))
     try:
         sweep = part.sweep(scale)
     except ValueError:  # measuring it says so, in a line of its own
@@ -120,8 +121,9 @@ def _planned(study: Study, options: argparse.Namespace) -> Planned:
 
 
 def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
-    """The sweeps without verdicts that are measured after a part, by their names."""
-    return {name: study.parts[name].sweep(replace(scale, looks=(AFTER_BLOCKS,))) for name in part.after}
+    """The sweeps that are measured after a part, by their names: those with verdicts, then those without."""
+    also = {name: study.parts[name].sweep(scale) for name in part.also}
+    return also | {name: study.parts[name].sweep(replace(scale, looks=(AFTER_BLOCKS,))) for name in part.after}
 
 
 def _after_s(study: Study, part: Part, scale: Scale) -> float:
@@ -170,8 +172,8 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
         progress.say("cold runs")
         cold.run(part.cold(scale), folder, resume, on)
     for name, after in _after(study, part, scale).items():
-        progress.say(f"{study.parts[name].title}: {AFTER_BLOCKS} blocks")
-        measured(after, on, folder / name, Progress(after, sys.stderr), lambda _: "", resume)
+        progress.say(f"{study.parts[name].title}: {counted(after.looks[0], 'block')}")
+        measured(after, on, folder / name, Progress(after, sys.stderr), ratio_so_far, resume)
 
 
 def _say_busy(progress: Progress, first: Block) -> None:

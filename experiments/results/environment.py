@@ -11,8 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from experiments.peers import PEERS
 from experiments.results.files import AS_WRITTEN, damage, write_at_once
 from experiments.results.machine import calibrated_us, cores
 from stock_service.rpc.errors import UsageError
@@ -81,6 +82,14 @@ class Environment:
     """None while the sweep is not done."""
     changes: str | None = None
     """A digest of what differed from the commit, so that two working trees can be told apart; None: not known."""
+    languages: dict[str, str] = field(default_factory=dict)
+    """What builds the peers of each language here, in its own words."""
+    interfaces: tuple[str, ...] | None = None
+    """Network interfaces that are up, but for the loopback; None: not known."""
+    power: str = UNKNOWN
+    """``mains`` or ``battery``; a machine without a battery has the mains."""
+    processes: int | None = None
+    """Of the whole machine, as far as this one sees it; None: not known."""
 
     def decisive(self) -> tuple[str, ...]:
         """What must be the same for blocks to be of one sweep, in words."""
@@ -110,6 +119,10 @@ def look() -> Environment:
         dirty=_dirty(),
         before=busy(),
         changes=_changes(),
+        languages=_languages(),
+        interfaces=_interfaces(),
+        power=_power(),
+        processes=len(psutil.pids()),
     )
 
 
@@ -234,6 +247,29 @@ def _version(package: str) -> str:
         return UNKNOWN
 
 
+def _languages() -> dict[str, str]:
+    """The first line that each language's compiler says of its version; those that are not here are left out."""
+    probes = {peer.language: peer.needs[0].probe for peer in PEERS.values() if peer.needs}
+    found = {}
+    for language, probe in probes.items():
+        said = _said(probe)
+        if said:
+            found[language] = said.splitlines()[0]
+    return found
+
+
+def _interfaces() -> tuple[str, ...] | None:
+    try:
+        return tuple(sorted(name for name, each in psutil.net_if_stats().items() if each.isup and name != "lo"))
+    except OSError:  # the container hides them
+        return None
+
+
+def _power() -> str:
+    battery = psutil.sensors_battery()
+    return "battery" if battery is not None and battery.power_plugged is False else "mains"
+
+
 def _dirty() -> bool | None:
     status = _git("status", "--porcelain", "--untracked-files=no")
     return None if status is None else bool(status)
@@ -246,9 +282,14 @@ def _changes() -> str | None:
 
 def _git(*arguments: str) -> str | None:
     """What git says of the repository that this file is in; None without git or repository."""
+    return _said(("git", *arguments))
+
+
+def _said(command: Sequence[str]) -> str | None:
+    """What a program prints; None where it is not there, or fails."""
     try:
         done = subprocess.run(
-            ["git", *arguments], cwd=_REPOSITORY, capture_output=True, text=True, errors="backslashreplace", timeout=10
+            command, cwd=_REPOSITORY, capture_output=True, text=True, errors="backslashreplace", timeout=10
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -96,6 +96,8 @@ class Seen:
     """The part's servers by themselves."""
     cold: Sequence[ColdRow] = ()
     """The part's cold runs."""
+    environment: Environment | None = None
+    """None: no record of the machine stands beside the results."""
 
 
 class Shows(Protocol):
@@ -103,6 +105,9 @@ class Shows(Protocol):
 
     @property
     def title(self) -> str: ...
+
+    @property
+    def also(self) -> tuple[str, ...]: ...
 
     @property
     def after(self) -> tuple[str, ...]: ...
@@ -130,8 +135,11 @@ class Content:
     claims: tuple[Claim, ...] = ()
     pictures: tuple[Picture, ...] = ()
     sections: tuple[Section, ...] = ()
-    environment: Environment | None = None
-    """None: no record of the machine stands beside the results."""
+
+    @property
+    def environment(self) -> Environment | None:
+        """None: no record of the machine stands beside the results."""
+        return self.seen.environment
 
     @property
     def judgement(self) -> Judgement:
@@ -156,14 +164,15 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
         given = f"results of {main.sweep.part}, which is no part of a study here"
         raise UsageError(str(folder), given, f"those of one of {', '.join(parts)}; `verify` reads any")
     part = parts[main.sweep.part]
-    after = {name: _judged(folder / name) for name in part.after if (folder / name / SWEEP_FILE).exists()}
+    afterwards = (*part.also, *part.after)
+    after = {name: _judged(folder / name) for name in afterwards if (folder / name / SWEEP_FILE).exists()}
     environment = load(folder) if (folder / ENVIRONMENT_FILE).exists() else None
     servers = lone_servers(*alone.load(folder)) if (folder / alone.ALONE_FILE).exists() else ()
     runs = counting_rows(*cold.load(folder), main.sweep.limits) if (folder / cold.COLD_FILE).exists() else ()
-    return content(part, Seen(main, after, servers, runs), environment)
+    return content(part, Seen(main, after, servers, runs, environment))
 
 
-def content(part: Shows, seen: Seen, environment: Environment | None = None) -> Content:
+def content(part: Shows, seen: Seen) -> Content:
     """All that a part says of what was measured. An answer without a figure gets that of its comparisons."""
     answers, pictures = [], list(part.pictures(seen))
     for number, answer in enumerate(part.answers(seen), 1):
@@ -178,7 +187,6 @@ def content(part: Shows, seen: Seen, environment: Environment | None = None) -> 
         claims=tuple(part.claims(seen)),
         pictures=tuple(pictures),
         sections=tuple(part.sections(seen)),
-        environment=environment,
     )
 
 

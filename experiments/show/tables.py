@@ -14,7 +14,7 @@ from experiments.design.setting import Setting
 from experiments.judge import gates, ratios
 from experiments.judge.points import Point
 from experiments.judge.verdicts import Judged, Judgement
-from experiments.results.environment import Busy, Environment
+from experiments.results.environment import UNKNOWN, Busy, Environment
 from experiments.results.observed import ALL, FATES, KEPT
 from experiments.show.content import Claim
 from experiments.show.figures.style import label
@@ -207,6 +207,10 @@ def machine(environment: Environment) -> Table:
         ("System", f"{environment.system}, {environment.kernel}"),
         ("Clock", environment.clock),
         ("Python", f"{environment.python}, {'with' if environment.gil else 'without'} the global interpreter lock"),
+        ("Other languages", ", ".join(environment.languages.values()) or UNKNOWN),
+        ("Network interfaces up", interfaces(environment)),
+        ("Power", environment.power),
+        ("Processes", UNKNOWN if environment.processes is None else str(environment.processes)),
         ("Packages", ", ".join(f"{name} {version}" for name, version in environment.packages.items())),
         ("Commit", environment.commit + (", with changes" if environment.dirty else "")),
         ("Before", _busy(environment.before)),
@@ -216,6 +220,11 @@ def machine(environment: Environment) -> Table:
         stolen = environment.after.cpu_steal_s - environment.before.cpu_steal_s
         lines.append(("Taken by the hypervisor", f"{stolen:.1f} processor seconds"))
     return Table(("Parameter", "Value"), tuple(lines), 2)
+
+
+def interfaces(environment: Environment) -> str:
+    """Those that are up, beside the loopback."""
+    return UNKNOWN if environment.interfaces is None else ", ".join(environment.interfaces) or "the loopback alone"
 
 
 def _refused(judged: Judged) -> Iterator[Cells]:

@@ -49,6 +49,8 @@ class Part:
     sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
     peers: tuple[str, ...] = ()
     """Peers that it measures where they are built, by name."""
+    also: tuple[str, ...] = ()
+    """Parts that are measured after it, as fully as if asked for alone, into folders inside its own."""
     after: tuple[str, ...] = ()
     """Parts without verdicts that are measured after it, in blocks of their own, into folders inside its own."""
     alone: Callable[[Scale], Alone] | None = None

@@ -49,7 +49,7 @@ def browser(executable: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a report, in a folder with nothing that it would need beside it."""
-    of = content(FakePart(), Seen(judged(), {"later": judged(3)}), look())
+    of = content(FakePart(), Seen(judged(), {"later": judged(3)}, environment=look()))
     _, html = report.write(tmp_path_factory.mktemp("results"), of)
     return html.rename(tmp_path_factory.mktemp("page") / "report.html")
 

@@ -77,7 +77,7 @@ class Nesting(HTMLParser):
 def shown(number: int = 10, world: World | None = None) -> Content:
     """All that the part says of so many blocks."""
     judgement = judged(number) if world is None else judged(number, world)
-    return content(FakePart(), Seen(judgement, {"later_part": judged(1)}), MACHINE)
+    return content(FakePart(), Seen(judgement, {"later_part": judged(1)}, environment=MACHINE))
 
 
 def drawn(of: Content) -> dict[str, str]:
@@ -225,9 +225,9 @@ def folder(tmp_path: Path) -> Path:
     for block in judgement.blocks:
         append_block(tmp_path, block)
     save(MACHINE, tmp_path)
-    later = tmp_path / "later"
-    later.mkdir()
-    write_sweep(later, judgement.sweep)
+    for name in ("beside", "later"):
+        (tmp_path / name).mkdir()
+        write_sweep(tmp_path / name, judgement.sweep)
     return tmp_path
 
 
@@ -236,7 +236,7 @@ def test_a_folder_is_read_and_reported(folder: Path) -> None:
     """What is written is what ``texts`` says, so that a recording can be checked."""
     of = read(folder, {"part": FakePart()})
     assert of.environment == MACHINE
-    assert list(of.seen.after) == ["later"]
+    assert list(of.seen.after) == ["beside", "later"]
     report.write(folder, of)
     for name, text in report.texts(of).items():
         assert (folder / name).read_text(encoding="utf-8") == text

@@ -1,0 +1,29 @@
+"""What a sweep ran on, as it is kept."""
+
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from experiments.results.environment import ENVIRONMENT_FILE, UNKNOWN, load, look
+
+
+@pytest.mark.slow
+def test_a_compiler_that_is_here_says_its_version() -> None:
+    """In its own words, by the language of the peers that it builds; the others are left out."""
+    found = look().languages
+    assert ("go" in found) == (shutil.which("go") is not None)
+    assert all(any(letter.isdigit() for letter in said) and "\n" not in said for said in found.values())
+
+
+@pytest.mark.slow
+def test_a_file_from_before_a_field_reads_as_not_known(tmp_path: Path) -> None:
+    """So that no recording is thrown away for it."""
+    old = asdict(look())
+    for name in ("languages", "interfaces", "power", "processes"):
+        del old[name]
+    (tmp_path / ENVIRONMENT_FILE).write_bytes(msgspec.json.encode(old))
+    read = load(tmp_path)
+    assert (read.languages, read.interfaces, read.power, read.processes) == ({}, None, UNKNOWN, None)
