@@ -127,8 +127,8 @@ def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
 
 
 def _after_s(study: Study, part: Part, scale: Scale) -> float:
-    alone, cold = part.alone and part.alone(scale), part.cold and part.cold(scale)
-    return estimate.after_s(_after(study, part, scale), alone, cold)
+    alone = part.alone and part.alone(scale)
+    return estimate.after_s(_after(study, part, scale), alone, part.cold(scale))
 
 
 def _again(options: argparse.Namespace, folder: Path) -> str:
@@ -168,9 +168,9 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
     if part.alone is not None:
         progress.say("servers by themselves")
         alone.run(part.alone(scale), folder, resume, on)
-    if part.cold is not None:
+    if (runs := part.cold(scale)) is not None:
         progress.say("cold runs")
-        cold.run(part.cold(scale), folder, resume, on)
+        cold.run(runs, folder, resume, on)
     for name, after in _after(study, part, scale).items():
         progress.say(f"{study.parts[name].title}: {counted(after.looks[0], 'block')}")
         measured(after, on, folder / name, Progress(after, sys.stderr), ratio_so_far, resume)

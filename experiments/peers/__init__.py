@@ -161,6 +161,11 @@ LANGUAGES = tuple(dict.fromkeys((PYTHON, *(each.language for each in PEERS.value
 TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))
 """What peers speak, some of which no server of ours does."""
 
+LABELS: Mapping[str, str] = MappingProxyType(
+    {"net-rpc": "net/rpc", "berkeley": "Berkeley sockets", "zeromq": "ZeroMQ", "nng": "NNG"}
+)
+"""What people call these, where it is not their name here."""
+
 
 def peer_of(service: str, language: str, transport: str) -> str:
     """The name of the peer that serves this. Raises Absent where there is none."""

@@ -55,8 +55,8 @@ class Part:
     """Parts without verdicts that are measured after it, in blocks of their own, into folders inside its own."""
     alone: Callable[[Scale], Alone] | None = None
     """Servers that are looked at by themselves after it, into its own folder."""
-    cold: Callable[[Scale], Cold] | None = None
-    """Cold runs that are made after it, into its own folder."""
+    cold: Callable[[Scale], Cold | None] = lambda _: None
+    """Cold runs that are made after it, into its own folder; None for none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from experiments.judge.stats import Estimate
 from experiments.show.figures.style import (
     INK,
-    QUIET,
+    PALEST,
     Picture,
     Stroke,
     canvas,
@@ -25,6 +25,7 @@ from experiments.show.figures.style import (
     legend,
     say,
     strokes,
+    tinted,
     wrapped,
 )
 from experiments.show.numbers import has_interval, number, times_between
@@ -65,25 +66,26 @@ def draw(title: str, quantity: str, panels: Sequence[Panel]) -> Figure:
     figure = canvas(title, 3.4)
     row = figure.subplots(1, max(1, len(panels)), sharey=True, squeeze=False)[0]
     drawn = strokes((bar.transport, bar.name) for panel in panels for bar in panel.bars)
-    for axes, panel in zip(row, panels, strict=False):
-        _draw(axes, panel, drawn, PANEL_LETTERS // len(panels))
     if not drawn:
         say(row[0], "Nothing was measured for this figure.")
         return figure
     highest = max(bar.mean.value for panel in panels for bar in panel.bars)
     ends = [bar.mean.high for panel in panels for bar in panel.bars if has_interval(bar.mean)]
-    row[0].set_ylim(0, 1.14 * max(highest, min(max(ends, default=0), CUT * highest)))
+    top = max(highest, min(max(ends, default=0), CUT * highest))
+    for axes, panel in zip(row, panels, strict=True):
+        _draw(axes, panel, drawn, PANEL_LETTERS // len(panels), top)
+    row[0].set_ylim(0, 1.14 * top)
     row[0].set_ylabel(quantity)
     even_axis(row[0].yaxis)
     names = dict.fromkeys(name for _, name in drawn)
-    first = next(iter(drawn))[0]
-    patches = [Patch(color=drawn.get((first, name), Stroke(QUIET, "", "-")).colour, label=name) for name in names]
+    greys = [tinted(INK, PALEST * place / max(1, len(names) - 1) + 0.2) for place in range(len(names))]
+    patches = [Patch(color=grey, label=name) for grey, name in zip(greys, names, strict=True)]
     interval = Line2D([], [], color=INK, marker="|", markersize=11, linestyle="", label="95 % interval")
     legend(figure, [*patches, interval])
     return figure
 
 
-def _draw(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int) -> None:
+def _draw(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int, most: float) -> None:
     axes.set_title(wrapped(panel.title, letters))
     if not panel.bars:
         say(axes, "Nothing was measured here.", letters)
@@ -98,8 +100,8 @@ def _draw(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], letter
             axes.bar([x], [bar.mean.value], width=0.92 * width, color=drawn[transport, bar.name].colour)
             top = bar.mean.value
             if has_interval(bar.mean):
-                axes.vlines(x, bar.mean.low, bar.mean.high, color=INK, linewidth=1.1)
-                top = bar.mean.high
+                top = min(bar.mean.high, most)
+                axes.vlines(x, bar.mean.low, top, color=INK, linewidth=1.1)
             axes.annotate(number(bar.mean.value), (x, top), (0, 2), textcoords="offset points", ha="center", fontsize=7)
         centres.append(group)
     axes.set_xticks(centres, [label(each) for each in groups])

@@ -26,6 +26,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from experiments.design.factors import PROTOCOLS
+from experiments.peers import LABELS
 from stock_service.rpc.transports import TRANSPORTS, load
 
 HOUSE = Path(__file__).with_name("house.mplstyle")
@@ -87,7 +88,9 @@ def house() -> Iterator[None]:
 @cache
 def label(transport: str) -> str:
     """What a transport is called; one that this project does not have (any more) is called by its own name."""
-    return str(getattr(load(transport), "LABEL", transport)) if transport in TRANSPORTS else transport
+    if transport in TRANSPORTS:
+        return str(getattr(load(transport), "LABEL", transport))
+    return LABELS.get(transport, transport)
 
 
 def strokes(lines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Stroke]:

@@ -1,0 +1,180 @@
+"""The study's questions, answered for a reader who reads once: a sentence, its number, what does not follow."""
+
+from collections.abc import Iterator
+
+from experiments.judge.stats import Estimate
+from experiments.show.content import Answer, Seen
+from experiments.show.figures.style import label
+from experiments.show.numbers import number, ratio_words, times_between
+from experiments.show.sentences import to_decide
+from experiments.studies.sort import one_off
+from experiments.studies.sort.measured import NO_GO, Measured, measured
+from experiments.studies.sort.sweeps import ALGORITHMS, LENGTHS, MERGE, TRANSPORTS, go
+
+MECHANISM_NAMES = tuple(f"mechanism_{each}" for each in ALGORITHMS)
+ALGORITHM_NAMES = ("algorithm_grpc", "algorithm_net_rpc")
+
+BESIDE = (
+    "Mean time of a call at the client, one client, one connection, a closed loop, Go's own client on both sides, "
+    "warm; typical of pairs of windows side by side."
+)
+
+NLOGN = 40 / 3
+"""How many times 1,000 log 1,000 is 10,000 log 10,000."""
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """All five."""
+    found = measured(seen)
+    return _mechanism(found), _algorithm(found), _falling(found), _array_len(found), _python(found)
+
+
+def array_len(seen: Seen) -> tuple[Answer, ...]:
+    """That on long arrays."""
+    return (_array_len(measured(seen)),)
+
+
+def python(seen: Seen) -> tuple[Answer, ...]:
+    """That on Python."""
+    return (_python(measured(seen)),)
+
+
+def _mechanism(found: Measured) -> Answer:
+    deciding = found.found(*MECHANISM_NAMES)
+    said = [found.told(f"mechanism_{each}", f"in Go, {name} on gRPC", "net/rpc") for each, name in ALGORITHMS.items()]
+    return Answer(
+        question="Does Go's net/rpc answer sooner than gRPC?",
+        sentence=" ".join(said) if deciding else NO_GO,
+        deciding=deciding,
+        estimand=BESIDE,
+        not_concluded=(
+            "That gRPC wastes the time: it has deadlines, metadata, many calls on one connection and flow control. "
+            "net/rpc has none of these, and Go's authors no longer add to it.",
+            "That it holds for many clients, or across a network: there the wire takes a larger part.",
+        ),
+        figure="answers",
+        to_decide=to_decide(found.parts["sort"], MECHANISM_NAMES) if deciding else None,
+    )
+
+
+def _algorithm(found: Measured) -> Answer:
+    deciding = found.found(*ALGORITHM_NAMES)
+    said = [
+        found.told(f"algorithm_{name}", f"on {where}, merge sort", "quicksort")
+        for name, where in (("grpc", "gRPC"), ("net_rpc", "net/rpc"))
+    ]
+    return Answer(
+        question="Does it matter which algorithm sorts the seven numbers?",
+        sentence=" ".join(said) if deciding else NO_GO,
+        deciding=deciding,
+        details=("To sort seven numbers takes well under a microsecond in Go. The rest of a call is the mechanism's.",),
+        estimand=BESIDE,
+        not_concluded=("Which algorithm is faster: seven numbers are no test of a sort.",),
+        figure="answers",
+        to_decide=to_decide(found.parts["sort"], ALGORITHM_NAMES) if deciding else None,
+    )
+
+
+def _falling(found: Measured) -> Answer:
+    said = list(_fits(found))
+    return Answer(
+        question="Why does the document's mean fall as its N grows?",
+        sentence=" ".join((FALLING, *said[:2])) if said else NO_GO,
+        deciding=(),
+        details=tuple(said[2:]),
+        estimand=(
+            "mean(N) = a + b ÷ N by least squares on each block's means; intervals are of 95 % over blocks, each with "
+            "fresh servers. Every run is a fresh client process; the order of all runs is drawn."
+        ),
+        not_concluded=(
+            "That longer inputs take less time: every call sorts the same seven numbers.",
+            "That the first call alone is dear: the next ones warm up caches and memory too, which b holds in part.",
+        ),
+        figure="one_off",
+    )
+
+
+FALLING = (
+    "Because N is the number of calls, and what is paid once is spread over them: connecting, and a first call that "
+    "finds everything cold."
+)
+
+
+def _fits(found: Measured) -> Iterator[str]:
+    for mechanism, with_connect in (("grpc", True), ("net-rpc", False), ("grpc", False), ("net-rpc", True)):
+        paid = one_off.paid(found.cold, mechanism, MERGE, with_connect)
+        if paid is not None:
+            how = "connecting within its times" if with_connect else "connecting before"
+            yield (
+                f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(paid.fit.each_us)} and "
+                f"{_us(paid.fit.once_us)} are paid once; timed apart they are {_us(paid.seen_us)}. "
+                f"The fit is off by {100 * paid.fit.off_share:.0f} % at most."
+            )
+
+
+def _array_len(found: Measured) -> Answer:
+    growth = [each for name, each in found.judged.items() if name.startswith("growth_")]
+    means = [_means_by_length(found, mechanism) for mechanism in ("grpc", "net-rpc")]
+    said = " ".join(text for text in means if text)
+    return Answer(
+        question="How does a call grow with the length of the array, the document's N as it is read?",
+        sentence=said or NO_GO,
+        deciding=(),
+        details=(
+            *(
+                f"{each.comparison.title}: {ratio_words(each.typical)[0]} ({ratio_words(each.typical)[1]}); "
+                f"N log N would be {number(NLOGN)}."
+                for each in growth
+            ),
+            *(
+                found.brief(f"mechanism_{algorithm}_{length}")
+                for length in LENGTHS
+                for algorithm in ALGORITHMS
+                if f"mechanism_{algorithm}_{length}" in found.judged
+            ),
+        ),
+        estimand=f"{BESIDE} Random arrays, drawn once for each run of the client.",
+        not_concluded=(
+            "That sorting alone grows so: encoding, the wire and decoding grow with the length too, by N and not by "
+            "N log N.",
+        ),
+        figure="array_len",
+    )
+
+
+def _means_by_length(found: Measured, mechanism: str) -> str:
+    shown = [
+        f"{length:,} numbers {number(point.mean_us.value)} µs"
+        for length in LENGTHS
+        for point in (found.points.get(go(mechanism, MERGE, length)),)
+        if point is not None and point.mean_us is not None
+    ]
+    return f"Merge sort on {label(mechanism)}: {', '.join(shown)}." if shown else ""
+
+
+def _python(found: Measured) -> Answer:
+    names = [f"python_{transport}_{MERGE}" for transport in ("grpc", "sockets")]
+    said = [
+        found.told(name, f"in Python, merge sort on {where}", "JSON-RPC")
+        for name, where in zip(names, ("gRPC", "sockets"), strict=True)
+    ]
+    further = [found.brief(f"python_algorithm_{each}") for each in TRANSPORTS]
+    has = bool(found.found(*names))
+    return Answer(
+        question="Is it so in Python too, with JSON-RPC in the role of net/rpc?",
+        sentence=" ".join(said) if has else "Python's servers were not measured here.",
+        deciding=(),
+        details=tuple(further) if has else (),
+        estimand=(
+            "Mean time of a call at the client, one client process with a connection, each transport's own client, the "
+            "static pool on all; typical of pairs of slices."
+        ),
+        not_concluded=(
+            "How Go compares with Python: their clients differ too, and they were measured one after the other.",
+        ),
+        figure="mechanisms",
+    )
+
+
+def _us(of: Estimate) -> str:
+    return f"{number(of.value)} µs ({times_between(of, 1)})"

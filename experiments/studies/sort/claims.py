@@ -1,0 +1,232 @@
+"""The replication card: every claim of the document, and whether our data bear it out.
+
+CONFIRMED and CONTRADICTED come from verdicts, or, for the cold runs, which have no look, from intervals of 99 % over at
+least six blocks. What the document's own table says against a claim stands beside our numbers. Its microseconds are
+context: another machine, another system.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judged, Verdict
+from experiments.show.content import Claim, ClaimVerdict, Seen
+from experiments.show.figures.style import label
+from experiments.show.numbers import has_interval, number, ratio_words
+from experiments.studies.sort import one_off
+from experiments.studies.sort.measured import DIFFERENT, NO_GO, Measured, measured
+from experiments.studies.sort.original import CALLS, MEAN_US, ratio
+from experiments.studies.sort.sweeps import ALGORITHMS, LENGTHS, MECHANISMS, MERGE, QUICK
+
+Finding = tuple[ClaimVerdict, str]
+
+HALF_AS_LONG_AGAIN = 1.5
+"""How many times quicksort's mean merge sort's is at N = 100 in its table, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A claim, the part whose data decide it, and how."""
+
+    text: str
+    part: str
+    finding: Callable[[Measured], Finding]
+
+
+def claims(seen: Seen) -> tuple[Claim, ...]:
+    """For the main part every claim, in the document's order; for another those that its data decide."""
+    found = measured(seen)
+    own = [entry for entry in ENTRIES if seen.main.sweep.part in ("sort", entry.part)]
+    return tuple(_claim(entry, found) for entry in own)
+
+
+def _claim(entry: Entry, found: Measured) -> Claim:
+    if entry.part not in found.parts:
+        said = f"Not measured in this run; `python -m experiments run {entry.part}` tests it."
+        return Claim(entry.text, "NOT TESTABLE", said)
+    if not found.found("mechanism_merge", f"mechanism_merge_{LENGTHS[0]}"):
+        return Claim(entry.text, "NOT TESTABLE", NO_GO)
+    return Claim(entry.text, *entry.finding(found))
+
+
+def _means(calls: int) -> Callable[[Measured], Finding]:
+    def finding(found: Measured) -> Finding:
+        ours = []
+        for mechanism in MECHANISMS:
+            connecting = one_off.as_original(mechanism)
+            means = [one_off.mean(found.cold, mechanism, each, calls, connecting) for each in ALGORITHMS]
+            texts = [number(each.value) for each in means if each is not None]
+            ours.append(f"{' and '.join(texts) or 'nothing'} µs on {label(mechanism)}")
+        here = f" Here, connecting as the document does: {', '.join(ours)}." if found.cold else ""
+        return "NOT TESTABLE", f"Another machine and another system: context only.{here}"
+
+    return finding
+
+
+def _falls_with_calls(found: Measured) -> Finding:
+    """Confirmed where every mechanism's and algorithm's mean of few calls is over that of many."""
+    ratios = {
+        f"{label(mechanism)}, {ALGORITHMS[algorithm]}": one_off.calls_ratio(
+            found.cold, mechanism, algorithm, CALLS[0], CALLS[2]
+        )
+        for mechanism, algorithm in product(MECHANISMS, ALGORITHMS)
+    }
+    verdict = _all(ratios.values(), lambda each: each.low > 1, lambda each: each.high < 1)
+    return verdict, f"Mean of 100 calls ÷ of 10,000: {_listed(ratios)}. N is the number of calls."
+
+
+def _falls_with_length(found: Measured) -> Finding:
+    judged = [each for name, each in found.judged.items() if name.startswith("growth_")]
+    grows = bool(judged) and all(each.verdict is Verdict.SLOWER for each in judged)
+    falls = bool(judged) and all(each.verdict is Verdict.FASTER for each in judged)
+    names = [each.comparison.name for each in judged]
+    return ("CONTRADICTED" if grows else "CONFIRMED" if falls else "INCONCLUSIVE"), found.brief(*names)
+
+
+def _net_rpc_is_faster(found: Measured) -> Finding:
+    judged = found.found("mechanism_merge", "mechanism_quick")
+    verdicts = {each.verdict for each in judged}
+    said = found.brief("mechanism_merge", "mechanism_quick")
+    if verdicts == {Verdict.SLOWER}:
+        return "CONFIRMED", said
+    refuted = verdicts & {Verdict.FASTER, Verdict.EQUIVALENT}
+    return ("CONTRADICTED" if refuted else "INCONCLUSIVE"), said
+
+
+def _more_so_with_calls(found: Measured) -> Finding:
+    """The document's N is calls: is the ratio larger with 10,000 of them than with 100?"""
+    ratios = {
+        f"{ALGORITHMS[each]} {calls:,}": one_off.mechanisms_ratio(found.cold, each, calls, connecting=True)
+        for each, calls in product(ALGORITHMS, CALLS)
+    }
+    pairs = [
+        (ratios[f"{ALGORITHMS[each]} {CALLS[0]:,}"], ratios[f"{ALGORITHMS[each]} {CALLS[2]:,}"]) for each in ALGORITHMS
+    ]
+    theirs = ", ".join(number(ratio(("grpc", MERGE, calls), ("net-rpc", MERGE, calls))) for calls in CALLS)
+    said = f"gRPC ÷ net/rpc, by calls: {_listed(ratios)}. The document's own merge sort: {theirs}."
+    return _moved(pairs), said
+
+
+def _more_so_with_length(found: Measured) -> Finding:
+    """What it says: is the ratio larger for 10,000 numbers than for 100?"""
+    pairs: list[tuple[Estimate | None, Estimate | None]] = []
+    for algorithm in ALGORITHMS:
+        ends = [found.found(f"mechanism_{algorithm}_{length}") for length in (LENGTHS[0], LENGTHS[2])]
+        if all(ends) and all(_is_decided(each) for end in ends for each in end):
+            pairs.append((ends[0][0].typical, ends[1][0].typical))
+        else:
+            pairs.append((None, None))
+    names = [f"mechanism_{algorithm}_{length}" for algorithm, length in product(ALGORITHMS, LENGTHS)]
+    return _moved(pairs), found.brief(*names)
+
+
+def _moved(pairs: Sequence[tuple[Estimate | None, Estimate | None]]) -> ClaimVerdict:
+    """Of ratios at the least N and at the greatest: CONFIRMED where all are larger there, CONTRADICTED where all are
+    smaller, by intervals that do not meet."""
+    known = [(few, many) for few, many in pairs if few is not None and many is not None and _carries(few, many)]
+    if len(known) < len(pairs):
+        return "INCONCLUSIVE"
+    if all(many.low > few.high for few, many in known):
+        return "CONFIRMED"
+    return "CONTRADICTED" if all(many.high < few.low for few, many in known) else "INCONCLUSIVE"
+
+
+def _algorithms_differ_less(found: Measured) -> Finding:
+    """Confirmed where the largest difference that the algorithms may have is under the least of the mechanisms."""
+    names = ("algorithm_grpc", "algorithm_net_rpc"), ("mechanism_merge", "mechanism_quick")
+    algorithms, mechanisms = (found.found(*each) for each in names)
+    said = found.brief(*names[0], *names[1])
+    theirs = MEAN_US["grpc", MERGE, 100] - MEAN_US["grpc", QUICK, 100]
+    beside = MEAN_US["grpc", MERGE, 100] - MEAN_US["net-rpc", MERGE, 100]
+    said += (
+        f" In the document's table at N = 100 it does not hold: on gRPC the algorithms lie {number(theirs)} µs apart, "
+        f"with merge sort the mechanisms {number(beside)} µs."
+    )
+    if len(algorithms) < 2 or len(mechanisms) < 2 or not all(map(_is_decided, (*algorithms, *mechanisms))):
+        return "INCONCLUSIVE", said
+    most = max(max(each.typical.high, 1 / each.typical.low) for each in algorithms)
+    least = min(max(each.typical.low, 1 / each.typical.high) for each in mechanisms)
+    least_algorithm = min(max(each.typical.low, 1 / each.typical.high) for each in algorithms)
+    most_mechanism = max(max(each.typical.high, 1 / each.typical.low) for each in mechanisms)
+    if most < least:
+        return "CONFIRMED", said
+    return ("CONTRADICTED" if least_algorithm > most_mechanism else "INCONCLUSIVE"), said
+
+
+def _merge_is_slower(found: Measured) -> Finding:
+    """Each algorithm on a connection of its own; the document ran merge sort first, and quicksort after it."""
+    ratios = {label(each): one_off.algorithms_ratio(found.cold, each, CALLS[0]) for each in MECHANISMS}
+    verdict = _all(
+        ratios.values(), lambda each: each.low > HALF_AS_LONG_AGAIN, lambda each: each.high < HALF_AS_LONG_AGAIN
+    )
+    first = {label(each): one_off.first_pays(found.cold, each, CALLS[0]) for each in MECHANISMS}
+    return verdict, (
+        f"Merge sort ÷ quicksort, each in fresh runs of 100 calls: {_listed(ratios)}. The document ran merge sort "
+        f"first. 100 calls ÷ those behind the first, whichever algorithm: {_listed(first)}."
+    )
+
+
+def _all(
+    ratios: Iterable[Estimate | None], confirms: Callable[[Estimate], bool], contradicts: Callable[[Estimate], bool]
+) -> ClaimVerdict:
+    """What all of them say; INCONCLUSIVE where one is missing, has too few blocks, or says something else."""
+    seen = [each for each in ratios if each is not None and _carries(each)]
+    if len(seen) < len(MECHANISMS):
+        return "INCONCLUSIVE"
+    if all(map(confirms, seen)):
+        return "CONFIRMED"
+    return "CONTRADICTED" if all(map(contradicts, seen)) else "INCONCLUSIVE"
+
+
+def _listed(ratios: Mapping[str, Estimate | None]) -> str:
+    """Each by its name, with its interval."""
+    shown = [(name, ratio_words(each)) for name, each in ratios.items() if each is not None]
+    return "; ".join(f"{name} {value} ({ends})" for name, (value, ends) in shown) or "not measured"
+
+
+def _carries(*estimates: Estimate) -> bool:
+    """Whether enough blocks stand behind them."""
+    return all(has_interval(each) and each.n >= one_off.BLOCKS_MIN for each in estimates)
+
+
+def _is_decided(judged: Judged) -> bool:
+    return judged.verdict in (*DIFFERENT, Verdict.EQUIVALENT)
+
+
+def _results() -> Iterator[Entry]:
+    """The table of results, a line for each N."""
+    for calls in CALLS:
+        on = [
+            f"{' and '.join(f'{MEAN_US[mechanism, each, calls]:g}' for each in ALGORITHMS)} µs on {name}"
+            for mechanism, name in (("grpc", "gRPC"), ("net-rpc", "net/rpc"))
+        ]
+        text = f"N = {calls:,}: merge sort and quicksort take {', and '.join(on)}, mean round-trip time at the client."
+        yield Entry(text, "sort", _means(calls))
+
+
+ENTRIES: tuple[Entry, ...] = (
+    *_results(),
+    Entry("The mean falls as N grows from 100 to 10,000, N being the number of calls.", "sort", _falls_with_calls),
+    Entry(
+        "The mean falls as N grows, N being the size of the input, as the conclusion reads it.",
+        "sort_array_len",
+        _falls_with_length,
+    ),
+    Entry(
+        "At N = 100 merge sort takes over 1.5 times as long as quicksort, on both mechanisms.", "sort", _merge_is_slower
+    ),
+    Entry(
+        "net/rpc consistently has a lower latency than gRPC, with merge sort and with quicksort.",
+        "sort",
+        _net_rpc_is_faster,
+    ),
+    Entry("The more so as N grows: N being calls, as it was measured.", "sort", _more_so_with_calls),
+    Entry(
+        "The more so as the input grows: N being numbers in the array, as it is written.",
+        "sort_array_len",
+        _more_so_with_length,
+    ),
+    Entry("The algorithms differ by less than the mechanisms do.", "sort", _algorithms_differ_less),
+)
+"""Every claim: the numbers of the table of results, what its figures show, and the two sentences of the conclusion."""

@@ -1,0 +1,68 @@
+"""What was measured for a part, by name: comparisons and means, of its own sweep and of those beside it. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from experiments.design.setting import Setting
+from experiments.judge.points import Point, points
+from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.results.cold import ColdRow
+from experiments.results.observed import ALL
+from experiments.show.content import Seen
+from experiments.show.numbers import ratio_words
+from experiments.show.sentences import ratio_sentence, reservations, verdict_words
+
+NO_GO = "Go's servers were not measured here: `make peers` builds them."
+
+DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Comparisons and points by name, over all sweeps; and the cold runs."""
+
+    parts: Mapping[str, Judgement]
+    judged: Mapping[str, Judged]
+    points: Mapping[Setting, Point]
+    cold: tuple[ColdRow, ...]
+
+    def found(self, *names: str) -> tuple[Judged, ...]:
+        """Those of the comparisons that have a value."""
+        return tuple(self.judged[name] for name in names if name in self.judged)
+
+    def told(self, name: str, above: str, below: str) -> str:
+        """A comparison as its verdict has it; ``above`` and ``below`` are words within a sentence."""
+        judged = self.judged.get(name)
+        return f"Not known: {above} beside {below}." if judged is None else ratio_sentence(judged, above, below)
+
+    def brief(self, *names: str) -> str:
+        """For lists: each comparison's title, numbers and verdict, and why one has none."""
+        return " ".join(_brief(each) for each in self.found(*names)) or NO_GO
+
+    def requests(self) -> int:
+        """How many requests were counted in all sweeps, of the arms that have a point."""
+        return sum(point.times.count for point in self.points.values())
+
+    def errors(self) -> int:
+        """How many of them got no valid reply, cold runs among them."""
+        return sum(point.errors for point in self.points.values()) + sum(row.errors for row in self.cold)
+
+
+def measured(seen: Seen) -> Measured:
+    """All of a part."""
+    parts = {seen.main.sweep.part: seen.main, **seen.after}
+    judged = {name: each for judgement in parts.values() for name, each in judgement.judged.items()}
+    return Measured(parts, judged, dict(_points(parts)), tuple(seen.cold))
+
+
+def _points(parts: Mapping[str, Judgement]) -> Iterator[tuple[Setting, Point]]:
+    for judgement in parts.values():
+        for (arm, request), point in points(judgement.sweep, judgement.blocks).items():
+            if request == ALL and not arm.copy:
+                yield arm.setting, point
+
+
+def _brief(judged: Judged) -> str:
+    value, ends = ratio_words(judged.typical)
+    said = f"{judged.comparison.title}: {value} ({ends}), {verdict_words(judged)}."
+    return " ".join((said, *reservations(judged)))

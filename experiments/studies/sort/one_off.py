@@ -1,0 +1,108 @@
+"""The cold runs, as the study reads them: means by cell in two readings, the fit a + b ÷ N, and ratios of cells.
+
+The original connected before its loop on net/rpc, and inside its first timed call on gRPC. So its reading of a gRPC
+run has connecting in its mean, and that of a net/rpc run has not. The other reading connects before the loop on both.
+A ratio is that of a block's two means; its interval is over the blocks. Pure.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.design.setting import Setting
+from experiments.judge.cold import OneOff, cell_interval, one_off, paid_once
+from experiments.judge.stats import Estimate, ratio_interval
+from experiments.results.cold import ColdRow
+from experiments.studies.sort.sweeps import ALGORITHMS, MECHANISMS, MERGE, QUICK, go
+
+CONFIDENCE = 0.99
+"""Of ratios, on which claims rest: several are asked of the same runs. Means and fits have 95 %, as elsewhere."""
+
+BLOCKS_MIN = 6
+"""Fewer blocks decide no claim, as in a sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What a mechanism's calls cost with an algorithm, and what a run pays once."""
+
+    mechanism: str
+    algorithm: str
+    with_connect: bool
+    fit: OneOff
+    seen_us: Estimate
+    """What a run paid once, as it was timed and not fitted."""
+
+
+def as_original(mechanism: str) -> bool:
+    """Whether connecting is within the original's times."""
+    return mechanism == "grpc"
+
+
+def column(with_connect: bool) -> str:
+    """Which mean of a cell has connecting in it, or has not."""
+    return "with_connect_us" if with_connect else "mean_us"
+
+
+def mean(rows: Sequence[ColdRow], mechanism: str, algorithm: str, calls: int, with_connect: bool) -> Estimate | None:
+    """The mean of a cell over the blocks, µs, in a reading; None where it was not measured."""
+    cell = next((row.cell for row in rows if _is(row, go(mechanism, algorithm), calls)), None)
+    return None if cell is None else cell_interval(rows, cell, column(with_connect))
+
+
+def paid(rows: Sequence[ColdRow], mechanism: str, algorithm: str, with_connect: bool) -> Paid | None:
+    """The fit, and what was timed; None where too little was measured."""
+    of = go(mechanism, algorithm)
+    fit, seen_us = one_off(rows, of, with_connect), paid_once(rows, of, with_connect)
+    if fit is None or seen_us is None:
+        return None
+    return Paid(mechanism, algorithm, with_connect, fit, seen_us)
+
+
+def algorithms_ratio(rows: Sequence[ColdRow], mechanism: str, calls: int) -> Estimate | None:
+    """Merge sort ÷ quicksort in runs of so many calls, each on a connection of its own, in the original's reading."""
+    name = column(as_original(mechanism))
+    return _ratio(rows, (go(mechanism, MERGE), calls, name), (go(mechanism, QUICK), calls, name))
+
+
+def mechanisms_ratio(rows: Sequence[ColdRow], algorithm: str, calls: int, connecting: bool) -> Estimate | None:
+    """gRPC ÷ net/rpc in runs of so many calls; ``connecting``: gRPC's has connecting in it, as the original's had."""
+    above, below = (go(mechanism, algorithm) for mechanism in MECHANISMS)
+    return _ratio(rows, (above, calls, column(connecting)), (below, calls, "mean_us"))
+
+
+def calls_ratio(rows: Sequence[ColdRow], mechanism: str, algorithm: str, few: int, many: int) -> Estimate | None:
+    """The mean of a few calls ÷ that of many, in the original's reading."""
+    name, of = column(as_original(mechanism)), go(mechanism, algorithm)
+    return _ratio(rows, (of, few, name), (of, many, name))
+
+
+def first_pays(rows: Sequence[ColdRow], mechanism: str, calls: int) -> Estimate | None:
+    """The mean of all calls ÷ that of all but the first, which finds the connection warm: of both algorithms together.
+
+    It is what running first on a connection costs by its first call alone.
+    """
+    name = column(as_original(mechanism))
+    by_block: dict[int, list[float]] = {}
+    for row in rows:
+        if row.rest_us_mean and any(_is(row, go(mechanism, each), calls) for each in ALGORITHMS):
+            by_block.setdefault(row.block, []).append(math.log(getattr(row, name) / row.rest_us_mean))
+    means = [sum(logs) / len(logs) for logs in by_block.values()]
+    return ratio_interval(means, CONFIDENCE) if means else None
+
+
+_Cell = tuple[Setting, int, str]
+
+
+def _ratio(rows: Sequence[ColdRow], above: _Cell, below: _Cell) -> Estimate | None:
+    """Of two cells' means in the same blocks."""
+    values = []
+    for of, calls, name in (above, below):
+        values.append({row.block: float(getattr(row, name)) for row in rows if _is(row, of, calls)})
+    shared = sorted(values[0].keys() & values[1].keys())
+    logs = [math.log(values[0][block] / values[1][block]) for block in shared]
+    return ratio_interval(logs, CONFIDENCE) if logs else None
+
+
+def _is(row: ColdRow, of: Setting, calls: int) -> bool:
+    return row.cell.setting == of and row.cell.calls == calls

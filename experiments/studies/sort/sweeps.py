@@ -1,0 +1,180 @@
+"""What the study ``sort`` measures: the arms, groups and comparisons of its parts, and its cold runs.
+
+The main part has Go's two mechanisms, loaded by Go's own client in windows by turns, both algorithms on the textbook's
+array. ``sort_array_len`` has the same on random arrays of 100, 1000 and 10,000 numbers. ``sort_python`` has this
+project's servers, in slices, with the static pool on all three transports, so that the transport alone differs.
+``sort_python_array_len`` shows what longer arrays cost them. The cold runs have the original's N: so many calls of a
+fresh client, on a fresh connection.
+
+Where Go's peers are not built, a part has Python's arms in their place, and says nothing of Go.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.cold import Cold, ColdCell
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import Slices, Sweep, Windows
+from experiments.show.figures.style import label
+from experiments.studies.sort.original import CALLS
+from experiments.studies.study import Scale
+
+HEADLINE = "headline"
+
+MERGE, QUICK = "merge", "quick"
+
+ALGORITHMS = {MERGE: "merge sort", QUICK: "quicksort"}
+"""Both, by the names that clients have for them."""
+
+MECHANISMS = ("grpc", "net-rpc")
+
+PEERS = tuple(f"go-sort-{each}" for each in MECHANISMS)
+"""The peers that the parts about Go need, all of them."""
+
+TRANSPORTS = ("grpc", "jsonrpc", "sockets")
+"""Python's; JSON-RPC is in the role of net/rpc."""
+
+LENGTHS = (100, 1000, 10000)
+"""Numbers in an array: the second reading of the original's N."""
+
+WARM_CALLS = 1000
+"""Of a window: the original's middle N. The first call counts nowhere."""
+
+LONG_CALLS = 200
+"""Of a window with long arrays, of which a call takes up to 2 ms."""
+
+RUNS = {100: 6, 1000: 2, 10000: 1}
+"""Cold runs of a block by N: a mean of few calls varies more, and costs less."""
+
+SAME_LENGTH = 1000
+"""At which length an A/A pair stands."""
+
+
+def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
+    """A server in Go, loaded by Go's client."""
+    return setting(
+        service="sort", language="go", transport=mechanism, client="peer", mix=algorithm, array_len=array_len
+    )
+
+
+def python(transport: str, algorithm: str, array_len: int = 0) -> Setting:
+    """A server of ours, loaded by the transport's own client."""
+    return setting(service="sort", transport=transport, executor="static-pool", mix=algorithm, array_len=array_len)
+
+
+def has_go(scale: Scale) -> bool:
+    """Whether Go's peers are built here."""
+    return scale.peers >= set(PEERS)
+
+
+def sort(scale: Scale) -> Sweep:
+    """The main part: both mechanisms in Go, both algorithms, and an A/A pair of each mechanism."""
+    if not has_go(scale):
+        return _python("sort", scale)
+    same = [twins(go(each, MERGE), "same") for each in MECHANISMS]
+    arms = [Arm(go(mechanism, algorithm)) for mechanism, algorithm in product(MECHANISMS, ALGORITHMS)]
+    group = Group((*arms, *(again for _, _, again in same)))
+    comparisons = [*_mechanisms(0, HEADLINE), *_algorithms(), *(comparison for comparison, _, _ in same)]
+    rounds, turns = max(1, 2 * scale.rounds // 3), Windows(calls=WARM_CALLS)
+    return Sweep("sort", "sort", (group,), tuple(comparisons), rounds, scale.looks, scale.seed, turns)
+
+
+def array_len(scale: Scale) -> Sweep:
+    """Random arrays of 100, 1000 and 10,000 numbers: gRPC ÷ net/rpc at each length, and what ten times more cost."""
+    if not has_go(scale):
+        return _python_array_len("sort_array_len", scale)
+    groups = [
+        Group(tuple(Arm(go(mechanism, algorithm, length)) for mechanism, length in product(MECHANISMS, LENGTHS)))
+        for algorithm in ALGORITHMS
+    ]
+    same = [twins(go(each, MERGE, SAME_LENGTH), "same") for each in MECHANISMS]
+    groups += [Group(tuple(arm for _, *pair in same for arm in pair))]
+    comparisons = [comparison for length in LENGTHS for comparison in _mechanisms(length, HEADLINE)]
+    comparisons += [*_growth(), *(comparison for comparison, _, _ in same)]
+    rounds, turns = max(1, scale.rounds // 5), Windows(calls=LONG_CALLS)
+    return Sweep("sort", "sort_array_len", tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, turns)
+
+
+def python_sort(scale: Scale) -> Sweep:
+    """Python's three transports."""
+    return _python("sort_python", scale)
+
+
+def python_array_len(scale: Scale) -> Sweep:
+    """Python's three transports on longer arrays, each arm in a few windows; no verdict is asked."""
+    return _python_array_len("sort_python_array_len", scale)
+
+
+def cold(scale: Scale) -> Cold | None:
+    """The original's 12 cells; None where Go's peers are not built."""
+    if not has_go(scale):
+        return None
+    cells = tuple(
+        ColdCell(go(mechanism, algorithm), calls, RUNS[calls])
+        for mechanism, algorithm, calls in product(MECHANISMS, ALGORITHMS, CALLS)
+    )
+    return Cold("sort", "sort", cells, scale.looks[0], scale.seed)
+
+
+def _mechanisms(length: int, family: str) -> Iterator[Comparison]:
+    """gRPC ÷ net/rpc, of each algorithm; ``length`` 0 is the textbook's array."""
+    for algorithm, name in ALGORITHMS.items():
+        above, below = (Arm(go(mechanism, algorithm, length)) for mechanism in MECHANISMS)
+        what = f"{name}, {length:,} numbers" if length else name
+        named = f"mechanism_{algorithm}_{length}" if length else f"mechanism_{algorithm}"
+        yield Comparison(named, f"Go, {what}: gRPC ÷ net/rpc", above, below, ("transport",), family=family)
+
+
+def _algorithms() -> Iterator[Comparison]:
+    """Merge sort ÷ quicksort, on each mechanism."""
+    for mechanism in MECHANISMS:
+        above, below = (Arm(go(mechanism, algorithm)) for algorithm in ALGORITHMS)
+        title = f"Go, {label(mechanism)}: merge sort ÷ quicksort"
+        yield Comparison(f"algorithm_{mechanism.replace('-', '_')}", title, above, below, ("mix",), family=HEADLINE)
+
+
+def _growth() -> Iterator[Comparison]:
+    """Ten times the numbers, on each mechanism and by each algorithm."""
+    for mechanism, algorithm in product(MECHANISMS, ALGORITHMS):
+        above, below = (Arm(go(mechanism, algorithm, length)) for length in (LENGTHS[2], LENGTHS[1]))
+        title = f"Go, {label(mechanism)}, {ALGORITHMS[algorithm]}: 10,000 ÷ 1,000 numbers"
+        name = f"growth_{mechanism.replace('-', '_')}_{algorithm}"
+        yield Comparison(name, title, above, below, ("array_len",), family="growth")
+
+
+def _python(part: str, scale: Scale) -> Sweep:
+    """Each transport ÷ JSON-RPC, and merge sort ÷ quicksort on each, in slices; an A/A pair of each transport."""
+    merges = {each: Arm(python(each, MERGE)) for each in TRANSPORTS}
+    quicks = {each: Arm(python(each, QUICK)) for each in TRANSPORTS}
+    groups = [Group((*merges.values(), *quicks.values()))]
+    comparisons: list[Comparison] = []
+    for transport in TRANSPORTS:
+        same, first, again = twins(python(transport, MERGE), "same")
+        groups.append(Group((first, quicks[transport], again), times=4))
+        comparisons.append(same)
+        title = f"Python, {label(transport)}: merge sort ÷ quicksort"
+        above, below = merges[transport], quicks[transport]
+        comparisons.append(Comparison(f"python_algorithm_{transport}", title, above, below, ("mix",), family=HEADLINE))
+    for name, of in ((MERGE, merges), (QUICK, quicks)):
+        comparisons += [
+            Comparison(
+                f"python_{transport}_{name}",
+                f"Python, {ALGORITHMS[name]}: {label(transport)} ÷ JSON-RPC",
+                of[transport],
+                of["jsonrpc"],
+                ("transport",),
+                family=HEADLINE,
+            )
+            for transport in ("grpc", "sockets")
+        ]
+    turns = Slices(block_s=scale.block_s)
+    return Sweep("sort", part, tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
+
+
+def _python_array_len(part: str, scale: Scale) -> Sweep:
+    """Every transport, algorithm and length."""
+    groups = [
+        Group(tuple(Arm(python(transport, *each)) for each in product(ALGORITHMS, LENGTHS))) for transport in TRANSPORTS
+    ]
+    return Sweep("sort", part, tuple(groups), (), 1, scale.looks, scale.seed, Windows(0.1, 0.4))
