@@ -34,6 +34,9 @@ from experiments.show.numbers import has_interval, number, times_between
 PANEL_LETTERS = 72
 """Letters of all panels' titles that fit side by side."""
 
+APART = 0.06
+"""How far lines of a panel stand apart, in decades, so that no interval hides another's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -108,11 +111,12 @@ def _draw(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], S
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: texts[min(places, key=lambda x: abs(x - value))]))
     axes.set_xlim(min(places) / 1.8, max(places) * 1.8)
-    for line in panel.lines:
+    for order, line in enumerate(panel.lines):
         stroke = drawn[line.transport, line.name]
-        x, y = [place for place, _ in line.points], [mean.value for _, mean in line.points]
+        aside = 10 ** (APART * (order - (len(panel.lines) - 1) / 2))
+        x, y = [place * aside for place, _ in line.points], [mean.value for _, mean in line.points]
         axes.plot(x, y, color=stroke.colour, marker=stroke.marker, linestyle="" if line.formula else stroke.dashes)
-        for place, mean in line.points:
+        for place, (_, mean) in zip(x, line.points, strict=True):
             if has_interval(mean):
                 axes.vlines(place, mean.low, mean.high, color=stroke.colour, linewidth=1.1)
         axes.plot(*_columns(line.formula), color=stroke.colour, linestyle=(0, (1, 1.6)), linewidth=1.1)
@@ -135,7 +139,7 @@ def _entries(scale: Scale, panels: Sequence[Panel], drawn: dict[tuple[str, str],
             color=each.colour,
             marker=each.marker,
             linestyle=each.dashes if dashed[transport, name] else "",
-            label=f"{name}, {label(transport)}",
+            label=f"{name}, {label(transport)}" if name else label(transport),
         )
         for (transport, name), each in drawn.items()
     ]
@@ -155,7 +159,8 @@ def alternative(title: str, scale: Scale, panels: Sequence[Panel]) -> str:
     for panel in panels:
         for line in panel.lines:
             means = "; ".join(f"{texts.get(x, f'{x:g}')}: {_value(mean)}" for x, mean in line.points)
-            told.append(f"{panel.title}, {line.name} on {label(line.transport)}: {means or 'nothing was measured'}.")
+            where = f"{line.name} on {label(line.transport)}" if line.name else label(line.transport)
+            told.append(f"{panel.title}, {where}: {means or 'nothing was measured'}.")
         if panel.document:
             values = "; ".join(f"{texts.get(x, f'{x:g}')}: {number(y)}" for x, y in panel.document)
             told.append(f"{panel.title}, the document: {values}.")

@@ -104,14 +104,15 @@ def _fitted(found: Measured, mechanism: str, algorithm: str, with_connect: bool)
 def _array_len(found: Measured) -> Picture:
     """Mean against the length of the array, beside N log N through the longest."""
     panels = []
-    for title, transports, of in (("Go", MECHANISMS, go), ("Python", TRANSPORTS, python)):
+    of_languages = (("Go", MECHANISMS, go), ("Python", TRANSPORTS, python))
+    for (algorithm, name), (language, transports, of) in product(ALGORITHMS.items(), of_languages):
         lines = []
-        for transport, (algorithm, name) in product(transports, ALGORITHMS.items()):
+        for transport in transports:
             seen = [(length, found.points.get(of(transport, algorithm, length))) for length in LENGTHS]
             means = [(float(length), point.mean_us) for length, point in seen if point is not None and point.mean_us]
             if means:
-                lines.append(curves.Line(name, transport, means, _n_log_n(means[-1])))
-        panels.append(curves.Panel(title, lines))
+                lines.append(curves.Line("", transport, means, _n_log_n(means[-1])))
+        panels.append(curves.Panel(f"{language}, {name}", lines))
     scale = curves.Scale(
         "Numbers in the array",
         RTT,

@@ -13,6 +13,7 @@ from experiments.design.setting import Setting
 from experiments.judge.cold import OneOff, cell_interval, one_off, paid_once
 from experiments.judge.stats import Estimate, ratio_interval
 from experiments.results.cold import ColdRow
+from experiments.studies.sort.original import CALLS
 from experiments.studies.sort.sweeps import ALGORITHMS, MECHANISMS, MERGE, QUICK, go
 
 CONFIDENCE = 0.99
@@ -77,17 +78,27 @@ def calls_ratio(rows: Sequence[ColdRow], mechanism: str, algorithm: str, few: in
     return _ratio(rows, (of, few, name), (of, many, name))
 
 
-def first_pays(rows: Sequence[ColdRow], mechanism: str, calls: int) -> Estimate | None:
-    """The mean of all calls ÷ that of all but the first, which finds the connection warm: of both algorithms together.
+def first_pays(rows: Sequence[ColdRow], mechanism: str) -> Estimate | None:
+    """The mean of a connection's first 100 calls ÷ that of the 900 behind them, of both algorithms together.
 
-    It is what running first on a connection costs by its first call alone.
+    It is what running first costs beside running second on the same connection, with no other difference. The 900 are
+    what runs of 1,000 calls have beyond runs of 100, in the same block.
     """
+    few, more, _ = CALLS
     name = column(as_original(mechanism))
-    by_block: dict[int, list[float]] = {}
+    by_block: dict[int, dict[tuple[Setting, int], float]] = {}
     for row in rows:
-        if row.rest_us_mean and any(_is(row, go(mechanism, each), calls) for each in ALGORITHMS):
-            by_block.setdefault(row.block, []).append(math.log(getattr(row, name) / row.rest_us_mean))
-    means = [sum(logs) / len(logs) for logs in by_block.values()]
+        if any(row.cell.setting == go(mechanism, each) for each in ALGORITHMS):
+            by_block.setdefault(row.block, {})[row.cell.setting, row.cell.calls] = getattr(row, name)
+    means = []
+    for seen in by_block.values():
+        logs = [
+            math.log(first / later)
+            for each in ALGORITHMS
+            for first, all_ in ((seen.get((go(mechanism, each), few)), seen.get((go(mechanism, each), more))),)
+            if first is not None and all_ is not None and (later := (more * all_ - few * first) / (more - few)) > 0
+        ]
+        means += [sum(logs) / len(logs)] if logs else []
     return ratio_interval(means, CONFIDENCE) if means else None
 
 

@@ -1,0 +1,68 @@
+"""What the study ``sort`` would see, made from planted means: sweeps, and the rows of cold runs."""
+
+import random
+from collections.abc import Callable, Mapping
+from itertools import product
+
+from experiments.design.arms import Arm
+from experiments.design.cold import ColdCell
+from experiments.design.setting import Setting
+from experiments.design.sweep import Sweep
+from experiments.judge.verdicts import Judgement, judge
+from experiments.results.cold import ColdRow
+from experiments.show.content import Seen
+from experiments.studies.sort import sweeps
+from experiments.studies.sort.original import CALLS
+from experiments.studies.study import Scale
+from tests.unit.experiments.blocks import World, blocks
+
+SCALE = Scale(rounds=15, looks=(10, 14), clients=(1,))
+
+CONNECT_US: Mapping[str, float] = {"grpc": 2000.0, "net-rpc": 200.0}
+FIRST_US: Mapping[str, float] = {"grpc": 1500.0, "net-rpc": 1000.0}
+CALL_US: Mapping[str, float] = {"grpc": 60.0, "net-rpc": 30.0}
+"""Of a cold run: connecting, its first call, and each other one."""
+
+Truth = Callable[[Setting], float]
+
+
+def truth(setting: Setting) -> float:
+    """gRPC takes twice as long as net/rpc, and an array its length by its logarithm's worth beside it."""
+    return CALL_US.get(setting.text("transport"), 100.0) + setting.whole("array_len") / 10
+
+
+def judged(sweep: Sweep, of: Truth = truth, number: int = 10) -> Judgement:
+    """So many blocks of a sweep, judged."""
+
+    def mean_us(arm: Arm, _: str) -> float:
+        return of(arm.setting)
+
+    world = World(mean_us, block_noise=0.002, slice_noise=0.0, effective=2000.0)
+    return judge(sweep, blocks(sweep, number, world))
+
+
+def cold_rows(number: int = 10, slower: Mapping[str, float] | None = None, slowing: float = 0.0) -> tuple[ColdRow, ...]:
+    """So many blocks of the 12 cells; ``slower`` says how many times longer an algorithm's calls take, ``slowing`` by
+    which share of itself a call takes longer for every call of its run."""
+    rng, found = random.Random(7), []
+    for block, mechanism, algorithm, calls in product(
+        range(1, number + 1), sweeps.MECHANISMS, sweeps.ALGORITHMS, CALLS
+    ):
+        noise = rng.gauss(1, 0.01) * (slower or {}).get(algorithm, 1.0)
+        connect_us, first_us = noise * CONNECT_US[mechanism], noise * FIRST_US[mechanism]
+        rest_us = noise * CALL_US[mechanism] * (1 + slowing * calls)
+        all_us = first_us + rest_us * (calls - 1)
+        cell = ColdCell(sweeps.go(mechanism, algorithm), calls, sweeps.RUNS[calls])
+        means = all_us / calls, (all_us + connect_us) / calls
+        found.append(ColdRow(block, cell, cell.runs, 0, connect_us, first_us, rest_us, *means))
+    return tuple(found)
+
+
+def seen(of: Truth = truth, cold: tuple[ColdRow, ...] | None = None, number: int = 10) -> Seen:
+    """The main part, and what is measured beside it."""
+    after = {"sort_array_len": sweeps.array_len(SCALE), "sort_python": sweeps.python_sort(SCALE)}
+    return Seen(
+        judged(sweeps.sort(SCALE), of, number),
+        {name: judged(sweep, of, number) for name, sweep in after.items()},
+        cold=cold_rows() if cold is None else cold,
+    )

@@ -1,0 +1,30 @@
+"""The study's page names what the study has."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.studies import STUDIES
+from experiments.studies.sort import sweeps
+from experiments.studies.sort.claims import ENTRIES
+from tests.unit.experiments.studies.sort.planted import SCALE
+
+PAGE = Path(sweeps.__file__).with_name("README.md").read_text(encoding="utf-8")
+
+
+def test_every_claim_is_on_the_page() -> None:
+    """In its words, with the command that decides it."""
+    for entry in ENTRIES:
+        assert any(entry.text in line and f"`run {entry.part}`" in line for line in PAGE.splitlines()), entry.text
+
+
+def test_every_comparison_of_the_main_part_is_on_the_page() -> None:
+    """But for the A/A pairs, which it tells of together."""
+    for comparison in sweeps.sort(SCALE).comparisons:
+        assert comparison.kind == "same" or f"`{comparison.name}`" in PAGE
+
+
+@pytest.mark.parametrize("part", STUDIES["sort"].parts)
+def test_every_part_is_on_the_page(part: str) -> None:
+    """By the command that runs it."""
+    assert f"`run {part}`" in PAGE

@@ -1,0 +1,92 @@
+"""What the study ``sort`` says and draws: numbers where they were measured, words where they were not."""
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.show import content, report
+from experiments.show.content import Seen
+from experiments.studies import PARTS
+from experiments.studies.sort import answers, one_off, sections, sweeps
+from experiments.studies.sort.measured import NO_GO, measured
+from experiments.studies.sort.original import MEAN_US, PARAMETERS
+from tests.unit.experiments.studies.sort.planted import (
+    CALL_US,
+    CONNECT_US,
+    FIRST_US,
+    SCALE,
+    cold_rows,
+    judged,
+    seen,
+)
+
+
+@pytest.mark.slow
+def test_the_whole_report_is_written() -> None:
+    """Every figure, the 12 means of the document, its parameters, and every fault."""
+    text = report.markdown(content.content(PARTS["sort"][1], seen()))
+    for each in (*map(str, MEAN_US.values()), *PARAMETERS.values()):
+        assert each in text
+    for name in ("answers", "figure_100", "figure_1000", "figure_10000", "one_off", "array_len", "mechanisms", "same"):
+        assert f"figures/{name}.svg" in text
+    assert "threw its errors away" in text
+    assert NO_GO not in text
+    assert "Nothing was measured" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["sort_array_len", "sort_python", "sort_python_array_len"])
+def test_the_report_of_every_other_part_is_written(part: str) -> None:
+    """By itself, with a figure."""
+    of = PARTS[part][1]
+    text = report.markdown(content.content(of, Seen(judged(of.sweep(SCALE)))))
+    assert ".svg" in text
+    assert NO_GO not in text
+
+
+@pytest.mark.slow
+def test_without_go_the_report_says_so() -> None:
+    """And has Python's servers."""
+    bare = sweeps.sort(replace(SCALE, peers=frozenset[str]()))
+    text = report.markdown(content.content(PARTS["sort"][1], Seen(judged(bare))))
+    assert NO_GO in text
+    assert "In Python, merge sort on gRPC" in text
+
+
+def test_what_is_paid_once_is_found_again() -> None:
+    """The fit has the planted call, and the first call over it; with connecting, connecting too."""
+    rows = cold_rows(20)
+    for mechanism, with_connect in (("grpc", True), ("grpc", False), ("net-rpc", False)):
+        paid = one_off.paid(rows, mechanism, "merge", with_connect)
+        assert paid is not None
+        once_us = FIRST_US[mechanism] - CALL_US[mechanism] + with_connect * CONNECT_US[mechanism]
+        assert paid.fit.each_us.value == pytest.approx(CALL_US[mechanism], rel=0.02)
+        assert paid.fit.once_us.value == pytest.approx(once_us, rel=0.05)
+        assert paid.seen_us.value == pytest.approx(once_us, rel=0.02)
+
+
+def test_running_first_costs_what_is_paid_once() -> None:
+    """Its share of a mean of 100 calls, by the planted times."""
+    ratio = one_off.first_pays(cold_rows(), "grpc")
+    assert ratio is not None
+    planted = (CONNECT_US["grpc"] + FIRST_US["grpc"] + 99 * CALL_US["grpc"]) / 100 / CALL_US["grpc"]
+    assert ratio.value == pytest.approx(planted, rel=0.02)
+
+
+def test_errors_are_counted() -> None:
+    """Of cold runs too."""
+    of = measured(Seen(judged(sweeps.sort(SCALE)), cold=cold_rows()))
+    assert of.errors() == 0
+    assert of.requests() > 0
+
+
+def test_the_falling_mean_is_explained_without_a_sweep() -> None:
+    """By the cold runs alone."""
+    found = answers.answers(Seen(judged(sweeps.sort(SCALE), number=1), cold=cold_rows()))
+    assert "N is the number of calls" in found[2].sentence
+    assert "are paid once" in found[2].sentence
+
+
+def test_parameters_without_a_record_are_unknown() -> None:
+    """And none is left out."""
+    assert sections.parameters(None).markdown.count("unknown") == len(PARAMETERS)
