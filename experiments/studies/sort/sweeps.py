@@ -38,8 +38,8 @@ TRANSPORTS = ("grpc", "jsonrpc", "sockets")
 LENGTHS = (100, 1000, 10000)
 """Numbers in an array: the second reading of the original's N."""
 
-WARM_CALLS = 1000
-"""Of a window: the original's middle N. The first call counts nowhere."""
+WARM_CALLS = 500
+"""Of a window, so that two that are compared stand close. The first call counts nowhere."""
 
 LONG_CALLS = 200
 """Of a window with long arrays, of which a call takes up to 2 ms."""
@@ -76,7 +76,7 @@ def sort(scale: Scale) -> Sweep:
     arms = [Arm(go(mechanism, algorithm)) for mechanism, algorithm in product(MECHANISMS, ALGORITHMS)]
     group = Group((*arms, *(again for _, _, again in same)))
     comparisons = [*_mechanisms(0, HEADLINE), *_algorithms(), *(comparison for comparison, _, _ in same)]
-    rounds, turns = max(1, 2 * scale.rounds // 3), Windows(calls=WARM_CALLS)
+    rounds, turns = max(1, 4 * scale.rounds // 3), Windows(calls=WARM_CALLS)
     return Sweep("sort", "sort", (group,), tuple(comparisons), rounds, scale.looks, scale.seed, turns)
 
 
