@@ -19,6 +19,8 @@ BESIDE = (
     "warm; typical of pairs of windows side by side."
 )
 
+NOT_HERE = "That was not measured in this run."
+
 NLOGN = 40 / 3
 """How many times 1,000 log 1,000 is 10,000 log 10,000."""
 
@@ -44,7 +46,7 @@ def _mechanism(found: Measured) -> Answer:
     said = [found.told(f"mechanism_{each}", f"in Go, {name} on gRPC", "net/rpc") for each, name in ALGORITHMS.items()]
     return Answer(
         question="Does Go's net/rpc answer sooner than gRPC?",
-        sentence=" ".join(said) if deciding else NO_GO,
+        sentence=" ".join(said) if found.has_go else NO_GO,
         deciding=deciding,
         estimand=BESIDE,
         not_concluded=(
@@ -53,7 +55,7 @@ def _mechanism(found: Measured) -> Answer:
             "That it holds for many clients, or across a network: there the wire takes a larger part.",
         ),
         figure="answers",
-        to_decide=to_decide(found.parts["sort"], MECHANISM_NAMES) if deciding else None,
+        to_decide=to_decide(found.parts["sort"], MECHANISM_NAMES) if found.has_go else None,
     )
 
 
@@ -65,13 +67,13 @@ def _algorithm(found: Measured) -> Answer:
     ]
     return Answer(
         question="Does it matter which algorithm sorts the seven numbers?",
-        sentence=" ".join(said) if deciding else NO_GO,
+        sentence=" ".join(said) if found.has_go else NO_GO,
         deciding=deciding,
         details=("To sort seven numbers takes well under a microsecond in Go. The rest of a call is the mechanism's.",),
         estimand=BESIDE,
         not_concluded=("Which algorithm is faster: seven numbers are no test of a sort.",),
         figure="answers",
-        to_decide=to_decide(found.parts["sort"], ALGORITHM_NAMES) if deciding else None,
+        to_decide=to_decide(found.parts["sort"], ALGORITHM_NAMES) if found.has_go else None,
     )
 
 
@@ -79,7 +81,7 @@ def _falling(found: Measured) -> Answer:
     said = list(_fits(found))
     return Answer(
         question="Why does the document's mean fall as its N grows?",
-        sentence=" ".join((FALLING, *said[:2])) if said else NO_GO,
+        sentence=" ".join((FALLING, *said[:2])) if said else NOT_HERE if found.has_go else NO_GO,
         deciding=(),
         details=tuple(said[2:]),
         estimand=(
@@ -118,7 +120,7 @@ def _array_len(found: Measured) -> Answer:
     said = " ".join(text for text in means if text)
     return Answer(
         question="How does a call grow with the length of the array, the document's N as it is read?",
-        sentence=said or NO_GO,
+        sentence=said or (NOT_HERE if found.has_go else NO_GO),
         deciding=(),
         details=(
             *(

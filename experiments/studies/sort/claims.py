@@ -45,7 +45,7 @@ def _claim(entry: Entry, found: Measured) -> Claim:
     if entry.part not in found.parts:
         said = f"Not measured in this run; `python -m experiments run {entry.part}` tests it."
         return Claim(entry.text, "NOT TESTABLE", said)
-    if not found.found("mechanism_merge", f"mechanism_merge_{LENGTHS[0]}"):
+    if not found.has_go:
         return Claim(entry.text, "NOT TESTABLE", NO_GO)
     return Claim(entry.text, *entry.finding(found))
 

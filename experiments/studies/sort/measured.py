@@ -26,6 +26,11 @@ class Measured:
     points: Mapping[Setting, Point]
     cold: tuple[ColdRow, ...]
 
+    @property
+    def has_go(self) -> bool:
+        """Whether servers in Go were measured."""
+        return any(arm.setting["language"] == "go" for each in self.parts.values() for arm in each.sweep.arms)
+
     def found(self, *names: str) -> tuple[Judged, ...]:
         """Those of the comparisons that have a value."""
         return tuple(self.judged[name] for name in names if name in self.judged)
@@ -37,7 +42,9 @@ class Measured:
 
     def brief(self, *names: str) -> str:
         """For lists: each comparison's title, numbers and verdict, and why one has none."""
-        return " ".join(_brief(each) for each in self.found(*names)) or NO_GO
+        return (
+            " ".join(_brief(each) for each in self.found(*names)) or "No two windows of it were answered side by side."
+        )
 
     def requests(self) -> int:
         """How many requests were counted in all sweeps, of the arms that have a point."""
