@@ -50,8 +50,8 @@ def _mechanism(found: Measured) -> Answer:
         deciding=deciding,
         estimand=BESIDE,
         not_concluded=(
-            "That gRPC wastes the time: it has deadlines, metadata, many calls on one connection and flow control. "
-            "net/rpc has none of these, and Go's authors no longer add to it.",
+            "That gRPC wastes the time: it has deadlines, metadata, streams and flow control. net/rpc has none of "
+            "these, and is frozen: Go adds nothing to it.",
             "That it holds for many clients, or across a network: there the wire takes a larger part.",
         ),
         figure="answers",
@@ -69,7 +69,7 @@ def _algorithm(found: Measured) -> Answer:
         question="Does it matter which algorithm sorts the seven numbers?",
         sentence=" ".join(said) if found.has_go else NO_GO,
         deciding=deciding,
-        details=("To sort seven numbers takes well under a microsecond in Go. The rest of a call is the mechanism's.",),
+        details=("Both mechanisms run the same sorting code, so what lies between them is none of the sort's.",),
         estimand=BESIDE,
         not_concluded=("Which algorithm is faster: seven numbers are no test of a sort.",),
         figure="answers",
