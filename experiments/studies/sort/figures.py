@@ -14,6 +14,9 @@ from experiments.studies.sort.measured import Measured, measured
 from experiments.studies.sort.original import CALLS, MEAN_US
 from experiments.studies.sort.sweeps import ALGORITHMS, LENGTHS, MECHANISMS, TRANSPORTS, go, python
 
+BESIDE = {"sort_array_len": "Longer arrays: ratios", "sort_python": "Python: ratios"}
+"""Figures of the comparisons of parts that were measured beside the main one."""
+
 RTT = "Mean round-trip time, µs"
 
 
@@ -24,9 +27,10 @@ def main(seen: Seen) -> Sequence[Picture]:
     pictures = [ratios.picture("answers", "Ratios that answer the questions", headline)]
     pictures += [_figure(found, calls) for calls in CALLS]
     pictures += [_one_off(found), _array_len(found), _mechanisms(found)]
-    if any(name in found.parts for name in ("sort_array_len", "sort_python")):
-        others = [each for each in found.judged.values() if each not in headline and each.comparison.kind != "same"]
-        pictures.append(ratios.picture("further", "Longer arrays, and Python", others))
+    for name, title in BESIDE.items():
+        if name in seen.after:
+            compared = [each for each in seen.after[name].judged.values() if each.comparison.kind != "same"]
+            pictures.append(ratios.picture(name, title, compared))
     return [*pictures, _same(found)]
 
 

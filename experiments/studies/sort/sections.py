@@ -34,7 +34,7 @@ def main(seen: Seen) -> Sequence[Section]:
         if name in seen.after:
             beside = seen.after[name]
             table = tables.comparisons(beside, tuple(beside.judged.values())).markdown
-            told.append(Section(title, table, ("further",) if name == "sort_array_len" else ()))
+            told.append(Section(title, table, (name,)))
     return told
 
 
@@ -109,7 +109,8 @@ def faults(found: Measured) -> Table:
 def _faults(found: Measured) -> Iterator[tuple[str, str]]:
     calls = one_off.calls_ratio(found.cold, "grpc", MERGE, CALLS[0], CALLS[2])
     grown = found.judged.get("growth_grpc_merge")
-    longer = "" if grown is None else f" 10,000 numbers ÷ 1,000 take {ratio_words(grown.typical)[0]} times as long."
+    times = None if grown is None else ratio_words(grown.typical)[0]
+    longer = "" if times is None else f" 10,000 numbers take {times} times as long as 1,000."
     yield (
         "N was the number of calls, and is read as the size of the input",
         f"gRPC, merge sort, 100 calls ÷ 10,000, the same seven numbers: {_ratio(calls)}.{longer}",
