@@ -11,7 +11,7 @@ from itertools import product
 
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Seen
+from experiments.show.content import Claim, ClaimVerdict, Seen, Theme, not_measured
 from experiments.show.figures.style import label
 from experiments.show.numbers import has_interval, number, ratio_words
 from experiments.studies.sort import one_off
@@ -32,6 +32,7 @@ class Entry:
     text: str
     part: str
     finding: Callable[[Measured], Finding]
+    theme: Theme | None = None
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -43,11 +44,10 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 def _claim(entry: Entry, found: Measured) -> Claim:
     if entry.part not in found.parts:
-        said = f"Not measured in this run; `python -m experiments run {entry.part}` tests it."
-        return Claim(entry.text, "NOT TESTABLE", said)
+        return not_measured(entry.text, entry.part)
     if not found.has_go:
         return Claim(entry.text, "NOT TESTABLE", NO_GO)
-    return Claim(entry.text, *entry.finding(found))
+    return Claim(entry.text, *entry.finding(found), entry.theme)
 
 
 def _means(calls: int) -> Callable[[Measured], Finding]:
@@ -207,7 +207,12 @@ def _results() -> Iterator[Entry]:
 
 ENTRIES: tuple[Entry, ...] = (
     *_results(),
-    Entry("The mean falls as N grows from 100 to 10,000, N being the number of calls.", "sort", _falls_with_calls),
+    Entry(
+        "The mean falls as N grows from 100 to 10,000, N being the number of calls.",
+        "sort",
+        _falls_with_calls,
+        Theme.FIRST_CALL,
+    ),
     Entry(
         "The mean falls as N grows, N being the size of the input, as the conclusion reads it.",
         "sort_array_len",
@@ -220,6 +225,7 @@ ENTRIES: tuple[Entry, ...] = (
         "net/rpc consistently has a lower latency than gRPC, with merge sort and with quicksort.",
         "sort",
         _net_rpc_is_faster,
+        Theme.LAYER,
     ),
     Entry("The more so as N grows: N being calls, as it was measured.", "sort", _more_so_with_calls),
     Entry(
