@@ -65,8 +65,8 @@ for api in berkeley zeromq nanomsg nng; do
     stop
 
     # One way: the receiver counts what comes, and sends nothing back.
-    start "$api" --pattern pair --reply none --report 10
-    "$folder/${api}_client" --address "$address" --pattern pair --one-way --size 1000 --count 2000 >/dev/null
+    start "$api" --pattern one-way --report 10
+    "$folder/${api}_client" --address "$address" --pattern one-way --size 1000 --count 2000 >/dev/null
     stop
     [ "$(lines message <<<"$report")" = 10 ] || fail "$api: one way, the receiver kept not 10 messages"
     for pattern in ${patterns[$api]}; do

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum pattern { REQUEST_REPLY, PAIR };
+enum pattern { REQUEST_REPLY, PAIR, ONE_WAY }; /* one way: a pair, of which one side never sends */
 enum role { SERVER, CLIENT };
 
 enum { MESSAGE_BYTES_MAX = 1000000 }; /* under the 1 MiB that nanomsg and NNG allow by default */

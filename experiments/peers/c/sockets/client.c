@@ -1,16 +1,16 @@
 /* The sender: sends messages one after another, each when the last one has come back, and times the round trip.
  *
- *     NAME_client --address HOST:PORT [--pattern request-reply|pair] [--size BYTES] [--rate HZ] [--count N]
- *                 [--seconds S] [--one-way] [--timeout-s S]
+ *     NAME_client --address HOST:PORT [--pattern request-reply|pair|one-way] [--size BYTES] [--rate HZ]
+ *                 [--count N] [--seconds S] [--timeout-s S]
  *
  * A time begins just before the send and ends when the whole reply is here. Every reply is compared with what was sent,
  * outside the time. With --rate a message is due at each of its moments; one that is due before the last has come back
  * goes out late, and none is left out. With rate 0 the next one goes out at once. It ends after --count messages or
- * --seconds, whichever is first. With --one-way (pair alone) it waits for no reply: the receiver counts.
+ * --seconds, whichever is first. With --pattern one-way it waits for no reply: the receiver counts.
  *
  * In the end it prints a line of JSON for each time, in nanoseconds: {"what":"connect","ns":…}, then
  * {"what":"first call","at_ns":…,"ns":…}, which holds the connecting of an API that connects later, and for every other
- * message {"what":"call",…}. at_ns is when it was sent, since the first. With --one-way: {"what":"sent",…} alone.
+ * message {"what":"call",…}. at_ns is when it was sent, since the first. One way: {"what":"sent",…} alone.
  * A lost server, or a wrong reply, ends it with exit code 1, a bad option with 2.
  */
 #include <getopt.h>
@@ -26,7 +26,7 @@ enum { SIZE_LEAST = 8, COUNT_MAX = 10000000, SECONDS_MOST = 7200, HOST_BYTES = 6
 
 struct options {
     char host[HOST_BYTES];
-    int port, one_way;
+    int port;
     enum pattern pattern;
     size_t size, count;
     double rate_hz, seconds, timeout_s;
@@ -43,8 +43,7 @@ static struct options parse(int count, char **words)
         {"address", required_argument, NULL, 'a'}, {"pattern", required_argument, NULL, 'p'},
         {"size", required_argument, NULL, 's'},    {"rate", required_argument, NULL, 'r'},
         {"count", required_argument, NULL, 'c'},   {"seconds", required_argument, NULL, 'd'},
-        {"one-way", no_argument, NULL, 'o'},       {"timeout-s", required_argument, NULL, 't'},
-        {NULL, 0, NULL, 0},
+        {"timeout-s", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
     };
     char after;
     opterr = 0;
@@ -60,7 +59,6 @@ static struct options parse(int count, char **words)
         case 'r': given.rate_hz = number_of("rate", optarg, 0, 1e6); break;
         case 'c': given.count = (size_t)number_of("count", optarg, 1, COUNT_MAX); break;
         case 'd': given.seconds = number_of("seconds", optarg, 0, SECONDS_MOST); break;
-        case 'o': given.one_way = 1; break;
         case 't': given.timeout_s = number_of("timeout-s", optarg, 0.01, 3600); break;
         default: refuse("%s: no such option, or no value", words[optind - 1]);
         }
@@ -69,8 +67,6 @@ static struct options parse(int count, char **words)
         refuse("got %s, allowed: options alone", words[optind]);
     if (given.port < 0)
         refuse("--address: HOST:PORT is needed");
-    if (given.one_way && given.pattern != PAIR)
-        refuse("--one-way: allowed with --pattern pair alone");
     return given;
 }
 
@@ -108,7 +104,7 @@ static size_t drive(struct channel *channel, const struct options *given, struct
         int64_t sent_ns = clock_ns();
         if (channel_send(channel, message, given->size) < 0)
             fail("a message could not be sent: %s", channel_error());
-        if (!given->one_way)
+        if (given->pattern != ONE_WAY)
             samples[number] = (struct sample){sent_ns, receive_reply(channel, given, message, room) - sent_ns};
     }
     free(message);
@@ -120,7 +116,7 @@ int main(int count, char **words)
 {
     struct options given = parse(count, words);
     signal(SIGPIPE, SIG_IGN);
-    struct sample *samples = room_for(given.one_way ? 0 : given.count, sizeof *samples);
+    struct sample *samples = room_for(given.pattern == ONE_WAY ? 0 : given.count, sizeof *samples);
     int64_t began_ns = clock_ns();
     struct channel *channel = channel_create(given.pattern, CLIENT, (int)(given.timeout_s * 1e3));
     if (channel == NULL || channel_connect(channel, given.host, given.port) < 0)
@@ -130,9 +126,9 @@ int main(int count, char **words)
     int64_t ended_ns = clock_ns();
     channel_close(channel);
     printf("{\"what\":\"connect\",\"ns\":%lld}\n", (long long)(connected_ns - began_ns));
-    if (given.one_way)
+    if (given.pattern == ONE_WAY)
         printf("{\"what\":\"sent\",\"messages\":%zu,\"ns\":%lld}\n", sent, (long long)(ended_ns - connected_ns));
-    for (size_t place = 0; place < sent && !given.one_way; place++)
+    for (size_t place = 0; place < sent && given.pattern != ONE_WAY; place++)
         printf("{\"what\":\"%s\",\"at_ns\":%lld,\"ns\":%lld}\n", place ? "call" : "first call",
                (long long)(samples[place].sent_ns - samples[0].sent_ns), (long long)samples[place].took_ns);
     free(samples);

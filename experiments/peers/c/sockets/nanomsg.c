@@ -22,7 +22,7 @@ struct channel *channel_create(enum pattern pattern, enum role role, int wait_ms
     struct channel *c = calloc(1, sizeof *c);
     if (c == NULL)
         return NULL;
-    int kind = pattern == PAIR ? NN_PAIR : role == SERVER ? NN_REP : NN_REQ;
+    int kind = pattern != REQUEST_REPLY ? NN_PAIR : role == SERVER ? NN_REP : NN_REQ;
     /* step: create */
     c->socket = nn_socket(AF_SP, kind);
     int on = 1;

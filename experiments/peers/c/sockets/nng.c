@@ -23,7 +23,7 @@ struct channel *channel_create(enum pattern pattern, enum role role, int wait_ms
     struct channel *c = calloc(1, sizeof *c);
     if (c == NULL)
         return NULL;
-    int (*open)(nng_socket *) = pattern == PAIR ? nng_pair0_open : role == SERVER ? nng_rep0_open : nng_req0_open;
+    int (*open)(nng_socket *) = pattern != REQUEST_REPLY ? nng_pair0_open : role == SERVER ? nng_rep0_open : nng_req0_open;
     /* step: create */
     error = open(&c->socket);
     if (error != 0 || (error = nng_socket_set_ms(c->socket, NNG_OPT_RECVTIMEO, wait_ms)) != 0)

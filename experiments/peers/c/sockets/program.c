@@ -54,7 +54,9 @@ enum pattern pattern_of(const char *value)
         return REQUEST_REPLY;
     if (strcmp(value, "pair") == 0)
         return PAIR;
-    refuse("--pattern: got %s, allowed: request-reply, pair", value);
+    if (strcmp(value, "one-way") == 0)
+        return ONE_WAY;
+    refuse("--pattern: got %s, allowed: request-reply, pair, one-way", value);
 }
 
 void *room_for(size_t count, size_t bytes)

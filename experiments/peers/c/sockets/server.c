@@ -1,7 +1,6 @@
-/* The receiver: sends every message back in full, or only counts them. One thread; which API, the linked file decides.
+/* The receiver: sends every message back in full, or only counts them where they come one way. One thread; which API, the linked file decides.
  *
- *     NAME_server [--host HOST] [--port N] [--pattern request-reply|pair] [--reply echo|none] [--grace-s S]
- *                 [--report N]
+ *     NAME_server [--host HOST] [--port N] [--pattern request-reply|pair|one-way] [--grace-s S] [--report N]
  *
  * It prints "ready HOST:PORT" once it serves. SIGTERM or SIGINT: what has come by then is answered, exit 0; 1 where that
  * takes longer than --grace-s. A second signal ends it at once with exit 1. A bad option, or a port that is taken: one
@@ -19,7 +18,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,7 +32,7 @@ enum { WAIT_MS = 50, SECONDS_MAX = 7200, REPORT_MAX = 10000000, GRACE_MAX_S = 36
 
 struct options {
     const char *host;
-    int port, echo;
+    int port;
     enum pattern pattern;
     double grace_s;
     size_t report;
@@ -59,12 +57,11 @@ static int64_t began_ns; /* when the first message had come */
 
 static struct options parse(int count, char **words)
 {
-    struct options given = {.host = "127.0.0.1", .port = 50081, .echo = 1, .pattern = REQUEST_REPLY, .grace_s = 5};
+    struct options given = {.host = "127.0.0.1", .port = 50081, .pattern = REQUEST_REPLY, .grace_s = 5};
     static const struct option known[] = {
         {"host", required_argument, NULL, 'h'},    {"port", required_argument, NULL, 'p'},
-        {"pattern", required_argument, NULL, 'a'}, {"reply", required_argument, NULL, 'r'},
-        {"grace-s", required_argument, NULL, 'g'}, {"report", required_argument, NULL, 'n'},
-        {NULL, 0, NULL, 0},
+        {"pattern", required_argument, NULL, 'a'}, {"grace-s", required_argument, NULL, 'g'},
+        {"report", required_argument, NULL, 'n'},  {NULL, 0, NULL, 0},
     };
     struct in_addr address;
     opterr = 0;
@@ -77,11 +74,6 @@ static struct options parse(int count, char **words)
             break;
         case 'p': given.port = (int)number_of("port", optarg, 0, 65535); break;
         case 'a': given.pattern = pattern_of(optarg); break;
-        case 'r':
-            given.echo = strcmp(optarg, "echo") == 0;
-            if (!given.echo && strcmp(optarg, "none") != 0)
-                refuse("--reply: got %s, allowed: echo, none", optarg);
-            break;
         case 'g': given.grace_s = number_of("grace-s", optarg, 0, GRACE_MAX_S); break;
         case 'n': given.report = (size_t)number_of("report", optarg, 0, REPORT_MAX); break;
         default: refuse("%s: no such option, or no value", words[optind - 1]);
@@ -89,8 +81,6 @@ static struct options parse(int count, char **words)
     }
     if (optind < count)
         refuse("got %s, allowed: options alone", words[optind]);
-    if (!given.echo && given.pattern == REQUEST_REPLY)
-        refuse("--reply: got none, allowed with --pattern request-reply: echo");
     return given;
 }
 
@@ -196,7 +186,7 @@ int main(int count, char **words)
         fail("no thread for signals");
     printf("ready %s:%d\n", given.host, port);
     fflush(stdout);
-    serve(channel, given.echo, room);
+    serve(channel, given.pattern != ONE_WAY, room);
     nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
     channel_close(channel);
     if (given.report)

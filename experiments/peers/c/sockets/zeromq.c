@@ -18,7 +18,7 @@ struct channel *channel_create(enum pattern pattern, enum role role, int wait_ms
     struct channel *c = calloc(1, sizeof *c);
     if (c == NULL)
         return NULL;
-    int kind = pattern == PAIR ? ZMQ_PAIR : role == SERVER ? ZMQ_REP : ZMQ_REQ;
+    int kind = pattern != REQUEST_REPLY ? ZMQ_PAIR : role == SERVER ? ZMQ_REP : ZMQ_REQ;
     /* step: create */
     c->context = zmq_ctx_new();
     c->socket = zmq_socket(c->context, kind);
