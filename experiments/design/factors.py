@@ -162,6 +162,16 @@ def number(low: float, high: float, none: bool = False) -> Kind:
     return Kind(parse, allowed, f"{low:,g}..{high:,.0f}".replace(",", "") + "|none" * none)
 
 
+def whole_or_none(low: int, high: int) -> Kind:
+    """Whole numbers, or no number at all."""
+    numbers = whole(low, high)
+    return Kind(
+        lambda text: None if text == "none" else numbers.parse(text),
+        f"{numbers.allowed}, or none",
+        f"{numbers.levels}|none",
+    )
+
+
 def _parse_yes_no(text: str) -> Level:
     if text not in ("yes", "no"):
         raise ValueError(text)
@@ -256,6 +266,11 @@ def _own_dispatch(levels: Levels) -> Level:
     return str(getattr(load(transport), "DEFAULT_DISPATCH", "request"))
 
 
+def _own_size(levels: Levels) -> Level:
+    """Of a peer's echo, which has no message of its own: the default of its client."""
+    return 10_000 if levels["service"] == "echo" and levels["language"] != PYTHON else None
+
+
 FACTORS: Mapping[str, Factor] = {
     each.name: each
     for each in (
@@ -294,6 +309,15 @@ FACTORS: Mapping[str, Factor] = {
             "what one task of the executor is, or loop where there is none; the transport's own unless said",
             _option("--dispatch"),
             windows=lambda level: level == "connection",
+        ),
+        Factor(
+            "pattern",
+            "server",
+            one_of("request-reply", "pair", "one-way"),
+            "request-reply",
+            "which sockets a messaging library gives both sides; one-way: a pair, and nothing comes back",
+            _option("--pattern"),
+            wire=True,
         ),
         Factor("locking", "server", one_of(*LOCKINGS), "mutex", "which lock a request holds", _option("--locking")),
         Factor(
@@ -337,6 +361,14 @@ FACTORS: Mapping[str, Factor] = {
         ),
         Factor(
             "choice", "load", one_of(*CHOICES), "uniform", "how a stock is chosen", plan=_field("choice"), wire=True
+        ),
+        Factor(
+            "size",
+            "load",
+            whole_or_none(8, 1_000_000),
+            _own_size,
+            "bytes of a message; none: as the request has it",
+            wire=True,
         ),
         Factor(
             "updater",

@@ -29,6 +29,7 @@ from experiments.results import stages
 from experiments.results.machine import calibrated_us, cores, stolen_ticks
 from experiments.results.observed import ALL, KEPT, Block, RoundSeen, ServerSeen
 from experiments.services.workloads import request_types
+from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
 
@@ -130,6 +131,9 @@ def load_plan(arm: Arm, address: Address, bench: Bench, stocks: tuple[str, ...],
     fields: dict[str, object] = {}
     for name, level in arm.setting.levels:
         fields |= FACTORS[name].plan(level)
+    size = None if arm.setting["size"] is None else arm.setting.whole("size")
+    if size is not None and arm.setting["mix"] != "echo":
+        raise UsageError("size", str(size), f"none where {arm.setting['mix']} is sent: its requests have their own")
     return LoadPlan(
         transport=arm.setting.text("transport"),
         address=address,
@@ -138,7 +142,7 @@ def load_plan(arm: Arm, address: Address, bench: Bench, stocks: tuple[str, ...],
         duration_s=1,
         seed=seed,
         cpus=bench.load_cores,
-        request_types=(*request_types(arm.setting.whole("array_len")), *bench.request_types),
+        request_types=(*request_types(arm.setting.whole("array_len"), size), *bench.request_types),
         **fields,  # type: ignore[arg-type]  # the factors' levels are of the fields' types: a test makes every one
     )
 

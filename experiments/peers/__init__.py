@@ -110,8 +110,10 @@ _CPP_BUILD = ("make", "--silent", "--jobs=2", f"OUT={BUILT / 'cpp'}")
 def _echo(api: str, *library: Need) -> Peer:
     """A socket API in C, which sends messages back."""
     build = ("make", "--silent", f"OUT={BUILT / 'c'}", api)
-    client = f"c/{api}_client", "--address", "{address}", "--rate", "{rate_hz}", "--count", "{calls}"
-    return Peer("c", "echo", api, (_CC, _MAKE, *library), build, (f"c/{api}_server",), client)
+    load = "--rate", "{rate_hz}", "--count", "{calls}", "--size", "{size}", "--pattern", "{pattern}"
+    client = f"c/{api}_client", "--address", "{address}", *load
+    takes = {"pattern": "--pattern"}
+    return Peer("c", "echo", api, (_CC, _MAKE, *library), build, (f"c/{api}_server",), client, takes)
 
 
 _WORKERS = MappingProxyType({"workers": "--workers"})

@@ -6,7 +6,7 @@ the reply says which, and both are OK. A server that starts afresh has none of t
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache, partial
 from typing import TypeVar
 
@@ -56,11 +56,11 @@ def decoded(kind: type[Reply], reply: bytes) -> Reply:
         raise InternalFault(f"{len(reply)} bytes that are no {kind.DESCRIPTOR.name}") from error
 
 
-def echoed(reply: bytes) -> int:
+def echoed(reply: bytes, sent: Collection[str] = _TEXTS) -> int:
     """OK for one of the texts that are sent. Raises InternalFault for anything else."""
     text = decoded(echo_pb2.EchoResponse, reply).text
-    if text not in _TEXTS:
-        raise InternalFault(f"an echo of {text!r}, which was not sent")
+    if text not in sent:
+        raise InternalFault(f"an echo of {text[:32]!r}, which was not sent")
     return Status.OK
 
 
@@ -139,9 +139,17 @@ def _entity_requests() -> tuple[RequestType, ...]:
     )
 
 
-def _echo_request() -> RequestType:
-    payloads = tuple(echo_pb2.EchoRequest(text=text).SerializeToString() for text in _TEXTS)
-    return RequestType("echo", ECHO, payloads, echoed)
+def echo_request(size: int | None = None) -> RequestType:
+    """``echo``: a few texts, in messages of so many bytes, from 8 on; without a size, as long as a Lookup's.
+
+    Where the length of the text just needs one more byte to be written, a message is one byte longer.
+    """
+    texts = _TEXTS
+    if size is not None:
+        head = echo_pb2.EchoRequest(text="x" * size).ByteSize() - size
+        texts = tuple(letter * (size - head) for letter in "abcd")
+    payloads = tuple(echo_pb2.EchoRequest(text=text).SerializeToString() for text in texts)
+    return RequestType("echo", ECHO, payloads, partial(echoed, sent=frozenset(texts)))
 
 
 def _say_hello_request() -> RequestType:
@@ -150,10 +158,10 @@ def _say_hello_request() -> RequestType:
 
 
 @cache
-def request_types(array_len: int) -> tuple[RequestType, ...]:
+def request_types(array_len: int = 0, size: int | None = None) -> tuple[RequestType, ...]:
     """Requests of other services than the stock service, for ``LoadPlan.request_types``.
 
-    Those that sort have arrays of so many numbers; at 0 the one that textbooks sort.
+    Those that sort have arrays of so many numbers; at 0 the one that textbooks sort. ``size``: see ``echo_request``.
     """
     sorts = sort_requests(arrays(array_len) if array_len else [ARRAY])
-    return _echo_request(), _say_hello_request(), *sorts, *_entity_requests()
+    return echo_request(size), _say_hello_request(), *sorts, *_entity_requests()

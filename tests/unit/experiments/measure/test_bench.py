@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from clients.load.plan.workload import Workload
 from clients.load.record.times import Times
 from experiments.design.arms import Arm, Group
 from experiments.design.factors import FACTORS
@@ -18,6 +19,7 @@ from experiments.measure.load_programs import Absent, Ask, Reading, load_program
 from experiments.results import rows
 from experiments.results.observed import KEPT, SILENT
 from experiments.v1.sort_pb2 import MergeSortRequest
+from stock_service.rpc.errors import UsageError
 
 
 def words(text: str) -> list[str]:
@@ -56,7 +58,7 @@ def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
     assert (plan.client, plan.rate_hz, plan.arrivals, plan.seed) == ("lean", 50, "constant", 7)
     silent = [name for name, factor in FACTORS.items() if factor.of == "load" and not factor.plan(arm.setting[name])]
     told = ["call_style", "in_flight"]  # to peers' clients
-    assert silent == ["array_len", "updater", *told]  # known to ``request_types``; a process of its own
+    assert sorted(silent) == sorted(["array_len", "size", "updater", *told])  # ``request_types``; a process of its own
 
 
 def test_an_array_length_is_what_a_load_sorts() -> None:
@@ -65,6 +67,15 @@ def test_an_array_length_is_what_a_load_sorts() -> None:
     plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
     (merge,) = (each for each in plan.request_types if each.name == "merge")
     assert {len(MergeSortRequest.FromString(payload).values) for payload in merge.payloads} == {50}
+
+
+def test_a_size_is_of_the_echos_message() -> None:
+    """And refused where the request has its own."""
+    of = read("sockets service=echo mix=echo size=10000")
+    plan = load_plan(Arm(of), ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
+    assert {len(request.payload) for request in Workload(plan).population} == {10_000}
+    with pytest.raises(UsageError, match="size: got '10000', allowed: none where lookup is sent"):
+        load_plan(Arm(read("sockets size=10000")), ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """What the load client sends to the studies' services passes its own check, and other replies do not."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -8,14 +9,15 @@ from clients.load.plan.load_plan import RequestType
 from experiments.helloworld import greeter_pb2
 from experiments.services import SERVICES
 from experiments.services.entity import GET_ENTITY, PUT_ENTITY
-from experiments.services.workloads import arrays, request_types
-from experiments.v1 import entity_pb2, sort_pb2
+from experiments.services.workloads import arrays, echo_request, request_types
+from experiments.v1 import echo_pb2, entity_pb2, sort_pb2
 from stock_service.rpc.errors import InternalFault
 from stock_service.rpc.service import Service
 from stock_service.trading.model import Status
 from tests.raw_service import answered
 
-TYPES = {each.name: each for each in request_types(0)}
+SIZED = replace(echo_request(10_000), name="echo-10000")
+TYPES = {each.name: each for each in (*request_types(), SIZED)}
 
 LONG = {each.name: each for each in request_types(300)}
 """The same, with arrays of 300 numbers."""
@@ -45,6 +47,7 @@ WRONG = [
     ("merge", sort_pb2.MergeSortResponse(values=(38, 27, 43, 3, 9, 82, 10)).SerializeToString()),
     ("quick", sort_pb2.QuickSortResponse(values=(3, 9, 10, 27, 38, 43)).SerializeToString()),
     ("quick", b""),
+    ("echo-10000", echo_pb2.EchoResponse(text="a" * 9_999).SerializeToString()),
     ("entity-get", GET(id=1, description="entity 2", value=1).SerializeToString()),
     ("entity-get", GET(id=0, description="entity 0", value=1).SerializeToString()),
     ("entity-get", GET(id=1, description="entity 1", value=float("nan")).SerializeToString()),
@@ -64,6 +67,12 @@ def test_a_reply_to_another_length_is_wrong() -> None:
     """What sorts the textbook's array is no answer to a longer one."""
     with pytest.raises(InternalFault):
         LONG["quick"].check(sort_pb2.QuickSortResponse(values=(3, 9, 10, 27, 38, 43, 82)).SerializeToString())
+
+
+@pytest.mark.parametrize("size", [8, 132, 10_000, 100_000])
+def test_a_sized_echo_has_so_many_bytes(size: int) -> None:
+    """Its messages, on the wire of protobuf."""
+    assert {len(payload) for payload in echo_request(size).payloads} == {size}
 
 
 def test_seeded_arrays_are_drawn_by_their_seed() -> None:
