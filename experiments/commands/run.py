@@ -17,7 +17,7 @@ from experiments.commands.run_all import ALL, Planned
 from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN, Sweep
 from experiments.design.words import WORDS
 from experiments.judge.verdicts import Judgement
-from experiments.measure import alone, cold
+from experiments.measure import alone, cold, received
 from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.progress import Progress
 from experiments.peers import is_built, why_absent
@@ -171,6 +171,9 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
     if (runs := part.cold(scale)) is not None:
         progress.say("cold runs")
         cold.run(runs, folder, resume, on)
+    if (told := part.received(scale)) is not None:
+        progress.say("what receivers tell")
+        received.run(told, folder, resume, on)
     for name, after in _after(study, part, scale).items():
         progress.say(f"{study.parts[name].title}: {counted(after.looks[0], 'block')}")
         measured(after, on, folder / name, Progress(after, sys.stderr), ratio_so_far, resume)

@@ -185,6 +185,16 @@ class Program:
             self._kill()
             self._close()
 
+    def ended(self, timeout_s: float = STOP_S) -> str:
+        """Stops it as ``stop`` does, and gives what it printed behind its first line, read while it ends."""
+        self._signal(signal.SIGTERM)
+        try:
+            said, _ = self._process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            said = b""  # it is told off below, as one that does not stop
+        self.stop(timeout_s)
+        return said.decode("utf-8", "replace")
+
     def __enter__(self) -> Self:
         return self
 

@@ -63,10 +63,12 @@ class Peer:
     start: tuple[str, ...]
     """Its server, for options to follow. Empty for one in Python, whose server is ours."""
     client: tuple[str, ...] = ()
-    """What measures it, with ``{address}``, ``{calls}`` and names of factors to be filled in: see ``client_command``.
-    Empty where another program does that."""
+    """What measures it, with ``{address}``, ``{calls}``, ``{seconds}`` and names of factors to be filled in: see
+    ``client_command``. Empty where another program does that."""
     takes: Mapping[str, str] = field(default_factory=dict)
     """Its server's options, by the factor whose level each takes."""
+    report: str = ""
+    """Its server's option for how many messages it times: it then prints at its end what came. Empty: it has none."""
 
     @property
     def folder(self) -> Path:
@@ -110,10 +112,10 @@ _CPP_BUILD = ("make", "--silent", "--jobs=2", f"OUT={BUILT / 'cpp'}")
 def _echo(api: str, *library: Need) -> Peer:
     """A socket API in C, which sends messages back."""
     build = ("make", "--silent", f"OUT={BUILT / 'c'}", api)
-    load = "--rate", "{rate_hz}", "--count", "{calls}", "--size", "{size}", "--pattern", "{pattern}"
-    client = f"c/{api}_client", "--address", "{address}", *load
+    load = "--rate", "{rate_hz}", "--count", "{calls}", "--seconds", "{seconds}"
+    client = f"c/{api}_client", "--address", "{address}", *load, "--size", "{size}", "--pattern", "{pattern}"
     takes = {"pattern": "--pattern"}
-    return Peer("c", "echo", api, (_CC, _MAKE, *library), build, (f"c/{api}_server",), client, takes)
+    return Peer("c", "echo", api, (_CC, _MAKE, *library), build, (f"c/{api}_server",), client, takes, "--report")
 
 
 _WORKERS = MappingProxyType({"workers": "--workers"})
@@ -193,13 +195,20 @@ def server_command(name: str) -> tuple[str, ...]:
     return _command(name, PEERS[name].start)
 
 
-def client_command(name: str, address: str, calls: int, levels: Mapping[str, object]) -> tuple[str, ...]:
-    """What makes so many calls with a peer's own client. The peer must have one. Raises Absent.
+SENDS_S_MAX = 7200.0
+"""How long a client sends at most, where nothing else is said."""
+
+
+def client_command(
+    name: str, address: str, calls: int, levels: Mapping[str, object], sends_s: float = SENDS_S_MAX
+) -> tuple[str, ...]:
+    """What makes so many calls with a peer's own client, for at most so long. The peer must have one. Raises Absent.
 
     ``levels`` are those of the factors; a factor that stands at no level is 0.
     """
     values = {factor: 0 if level is None else level for factor, level in levels.items()}
-    words = (each.format(**values | {"address": address, "calls": calls}) for each in PEERS[name].client)
+    values |= {"address": address, "calls": calls, "seconds": sends_s}
+    words = (each.format(**values) for each in PEERS[name].client)
     return _command(name, tuple(words))
 
 

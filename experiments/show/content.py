@@ -12,11 +12,13 @@ from typing import Literal, Protocol
 
 from experiments.judge.alone import Lone, lone_servers
 from experiments.judge.cold import counting_rows
+from experiments.judge.received import counting_rows as received_rows
 from experiments.judge.verdicts import Judged, Judgement, judge
-from experiments.results import alone, cold
+from experiments.results import alone, cold, received
 from experiments.results.cold import ColdRow
 from experiments.results.environment import ENVIRONMENT_FILE, Environment, load
 from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
+from experiments.results.received import ReceivedRow
 from experiments.show.figures import ratios
 from experiments.show.figures.style import Picture
 from stock_service.rpc.errors import UsageError
@@ -96,6 +98,8 @@ class Seen:
     """The part's servers by themselves."""
     cold: Sequence[ColdRow] = ()
     """The part's cold runs."""
+    received: Sequence[ReceivedRow] = ()
+    """What the part's receivers told."""
     environment: Environment | None = None
     """None: no record of the machine stands beside the results."""
 
@@ -169,7 +173,10 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
     environment = load(folder) if (folder / ENVIRONMENT_FILE).exists() else None
     servers = lone_servers(*alone.load(folder)) if (folder / alone.ALONE_FILE).exists() else ()
     runs = counting_rows(*cold.load(folder), main.sweep.limits) if (folder / cold.COLD_FILE).exists() else ()
-    return content(part, Seen(main, after, servers, runs, environment))
+    told = (
+        received_rows(*received.load(folder), main.sweep.limits) if (folder / received.RECEIVED_FILE).exists() else ()
+    )
+    return content(part, Seen(main, after, servers, runs, told, environment))
 
 
 def content(part: Shows, seen: Seen) -> Content:

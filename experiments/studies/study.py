@@ -11,6 +11,7 @@ from typing import Literal
 
 from experiments.design.alone import Alone
 from experiments.design.cold import Cold
+from experiments.design.received import Received
 from experiments.design.sweep import Sweep
 from experiments.peers import PEERS
 from experiments.show.content import Answer, Claim, Section, Seen
@@ -57,6 +58,8 @@ class Part:
     """Servers that are looked at by themselves after it, into its own folder."""
     cold: Callable[[Scale], Cold | None] = lambda _: None
     """Cold runs that are made after it, into its own folder; None for none."""
+    received: Callable[[Scale], Received | None] = lambda _: None
+    """Runs of which receivers tell, made after it, into its own folder; None for none."""
 
 
 @dataclass(frozen=True, slots=True)
