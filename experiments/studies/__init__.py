@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from experiments.studies.greeter import GREETER
 from experiments.studies.server_cost import SERVER_COST
+from experiments.studies.sockets import SOCKETS
 from experiments.studies.sort import SORT
 from experiments.studies.stock import STOCK
 from experiments.studies.study import Part, Study
 
-STUDIES: Mapping[str, Study] = {each.name: each for each in (STOCK, SERVER_COST, SORT, GREETER)}
+STUDIES: Mapping[str, Study] = {each.name: each for each in (STOCK, SERVER_COST, SORT, SOCKETS, GREETER)}
 """Every study by its name."""
 
 PARTS: Mapping[str, tuple[Study, Part]] = {

@@ -1,0 +1,203 @@
+"""What the study says: four questions, and sections for the graphs, receivers, throughput and lines of code. Pure."""
+
+from collections.abc import Callable, Iterator
+
+from experiments.design.setting import Setting
+from experiments.judge.received import ReceivedRatio, interval, ratios
+from experiments.judge.stats import Estimate
+from experiments.results.received import ReceivedRow
+from experiments.show.content import Answer, Section, Seen
+from experiments.show.numbers import NOTHING, has_interval, number, ratio_words, times_between
+from experiments.show.sentences import to_decide
+from experiments.show.tables import Table
+from experiments.studies.sockets import lines
+from experiments.studies.sockets.faults import fault_table, spread_table
+from experiments.studies.sockets.original import GRAPHS
+from experiments.studies.sockets.sweeps import APIS, BASE, HEADLINE, NAMES, of, throughput_of, words
+from experiments.studies.sockets.wording import ABSENT, brief, over_cells, standing
+
+NOT_CONCLUDED = (
+    "How the APIs do between two machines: all of this is on the loopback of one.",
+    "How they do with many clients, with other patterns, or with their other options.",
+    "What they do on more cores: each side is kept to one, which a library's own threads share with the program.",
+    "Anything from our times beside the document's: other machines, other versions.",
+)
+
+THROUGHPUT_PAIRS = (("nanomsg", BASE), ("nanomsg", "zeromq"), ("zeromq", BASE), ("nng", "nanomsg"))
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """The four questions of the main part."""
+    return _soonest(seen), _timer(seen), _most(seen), _lines()
+
+
+def sections(seen: Seen) -> tuple[Section, ...]:
+    """Graphs, tables, and the document's faults."""
+    return (
+        Section("Graphs 1 to 4", GRAPHS_TEXT, tuple(f"graph_{number}" for number in GRAPHS.values())),
+        Section("What receivers told", timer_table(seen)),
+        Section("Throughput", throughput_table(seen), ("graph_5",)),
+        Section("Table 2", Table(lines.HEAD, tuple(lines.table()), notes=(LINES_NOTE,)).markdown),
+        Section("Spread of samples, and interval of the mean", spread_table(seen.main)),
+        Section("Faults of the document, by our own data", fault_table(seen)),
+    )
+
+
+GRAPHS_TEXT = (
+    "The document's axes: the APIs, and response time. On the left it is measured at the client, on the right as the "
+    "document did. The text of the document has no numbers for its graphs, so none of theirs can be drawn here."
+)
+
+LINES_NOTE = (
+    "Lines of the C programs that were measured, between the marks of each step; blank lines and comments are not "
+    "counted. Errors are checked in each of them. How the document counted its own is not known."
+)
+
+
+def patterns(seen: Seen) -> tuple[Answer, ...]:
+    """The question of the part on patterns."""
+    judgement = seen.main
+    deciding = tuple(judgement.comparisons(HEADLINE))
+    told = " ".join(map(brief, deciding)) or ABSENT
+    names = [each.name for each in judgement.sweep.comparisons if each.family == HEADLINE]
+    question = "Does an exclusive pair answer sooner than request-reply?"
+    return (Answer(question, told, deciding, estimand=ESTIMAND, to_decide=to_decide(judgement, names)),)
+
+
+ESTIMAND = (
+    "response time at the client, from the send to the whole reply; typical of pairs of neighbouring windows, each "
+    "client's first call left out"
+)
+
+
+def _soonest(seen: Seen) -> Answer:
+    judgement = seen.main
+    pairs = [(above, BASE) for above in APIS if above != BASE] + [("nanomsg", "zeromq"), ("nng", "nanomsg")]
+    deciding = tuple(judgement.comparisons(HEADLINE))
+    further = tuple(each for pair in pairs for each in over_cells(judgement, *pair) if each not in deciding)
+    size = judgement.judged.get("size")
+    names = [each.name for each in judgement.sweep.comparisons if each.family == HEADLINE]
+    return Answer(
+        question="Which API answers soonest, at each rate and size?",
+        sentence=" ".join(standing(judgement, *pair) for pair in pairs[:2]),
+        deciding=deciding,
+        further=(*further, *((size,) if size is not None else ())),
+        details=(*(standing(judgement, *pair) for pair in pairs[2:]), brief(size)),
+        estimand=ESTIMAND,
+        not_concluded=NOT_CONCLUDED,
+        to_decide=to_decide(judgement, names),
+    )
+
+
+def cycle_us(row: ReceivedRow) -> float | None:
+    """The document's response time."""
+    return row.cycle_us
+
+
+def answer_us(row: ReceivedRow) -> float | None:
+    """The receiver's own part of it."""
+    return row.answer_us
+
+
+def response_us(row: ReceivedRow) -> float | None:
+    """Of the same messages, at the client."""
+    return row.response_us
+
+
+def received_hz(row: ReceivedRow) -> float:
+    """Messages a second."""
+    return row.received_hz
+
+
+def _timer(seen: Seen) -> Answer:
+    question = "How much of the document's response time is waiting for the next message?"
+    told = []
+    for rate_hz in dict.fromkeys(rate for rate, _ in GRAPHS):
+        of_rate = [of(api, *cell) for cell in GRAPHS if cell[0] == rate_hz for api in APIS]
+        cycles, true = (
+            [each.value for each in (interval(seen.received, at, value) for at in of_rate) if each]
+            for value in (cycle_us, response_us)
+        )
+        if cycles and true:
+            told.append(
+                f"At {rate_hz:g} messages a second the document's timer reads {_between(cycles)} ms, whatever the API "
+                f"and size: one is due every {1000 / rate_hz:.3g} ms. At the client they take {_between(true)} ms."
+            )
+    return Answer(question, " ".join(told) or "Not measured.", (), figure="graph_1")
+
+
+def _between(values_us: list[float]) -> str:
+    return f"{number(min(values_us) / 1000)} to {number(max(values_us) / 1000)}"
+
+
+def _most(seen: Seen) -> Answer:
+    question = "Which API carries the most messages of 100 KB a second?"
+    told = [f"{ratio_told(each)}" for each in throughput_ratios(seen)]
+    return Answer(question, " ".join(told) or "Not measured.", (), figure="graph_5")
+
+
+def throughput_ratios(seen: Seen) -> tuple[ReceivedRatio, ...]:
+    """Each pair that was measured, as one family."""
+    pairs = [(throughput_of(above), throughput_of(below)) for above, below in THROUGHPUT_PAIRS]
+    return ratios(seen.received, pairs, received_hz)
+
+
+def ratio_told(each: ReceivedRatio) -> str:
+    """``nanomsg carries 0.42 times as many as Berkeley sockets, 0.38 to 0.46.``"""
+    above, below = (NAMES[setting.text("transport")] for setting in (each.above, each.below))
+    value, ends = ratio_words(each.ratio)
+    apart = "" if each.differs else " That is no difference that these blocks tell."
+    return f"{above} carries {value} times as many as {below}, {ends}.{apart}"
+
+
+def _lines() -> Answer:
+    totals = ", ".join(f"{NAMES[api]} {sum(lines.counted(api).values())}" for api in APIS)
+    question = "How many lines of C does each API take to create, connect, send, receive and close?"
+    return Answer(question, f"Counted in the programs that were measured: {totals}.", ())
+
+
+def timer_table(seen: Seen) -> str:
+    """By API, rate and size: the document's timer, the receiver's part, and the client's response time."""
+    found = []
+    for cell in GRAPHS:
+        for api in APIS:
+            at = of(api, *cell)
+            cells = [
+                _shown(seen, at, value, unit) for value, unit in ((cycle_us, 1e3), (answer_us, 1), (response_us, 1))
+            ]
+            if cells[0] != NOTHING:
+                found.append((NAMES[api], words(*cell), *cells))
+    head = ("API", "messages", "document’s timer, ms", "answering, µs", "response at the client, µs")
+    note = (
+        "The document’s timer begins before the receive, so that it holds the wait for the next message. Answering is "
+        "from when a message had come until its reply was sent. 95 % intervals over blocks."
+    )
+    return Table(head, tuple(found), 2, (note,)).markdown
+
+
+def throughput_table(seen: Seen) -> str:
+    """By API: messages a second and MB/s, and the slowest and the fastest second."""
+    found = tuple(_throughput_lines(seen))
+    head = ("API", "messages a second", "95 % interval", "MB/s", "slowest second", "fastest second", "seconds")
+    note = "Counted at the receiver, in whole seconds; nothing comes back. One client sends as fast as it can."
+    return Table(head, found, 1, (note,)).markdown
+
+
+def _throughput_lines(seen: Seen) -> Iterator[tuple[str, ...]]:
+    for api in APIS:
+        at = throughput_of(api)
+        rate = interval(seen.received, at, received_hz)
+        seconds = [count for row in seen.received if row.cell.setting == at for count in row.seconds]
+        if rate is None:
+            continue
+        megabytes = number(rate.value * at.whole("size") / 1e6)
+        ends = times_between(rate, 1)
+        least_most = (f"{min(seconds):,}", f"{max(seconds):,}", f"{len(seconds):,}")
+        yield NAMES[api], number(rate.value), ends, megabytes, *least_most
+
+
+def _shown(seen: Seen, at: Setting, value: Callable[[ReceivedRow], float | None], unit: float) -> str:
+    found: Estimate | None = interval(seen.received, at, value)
+    if found is None:
+        return NOTHING
+    return f"{number(found.value / unit)}" + (f" ({times_between(found, unit)})" if has_interval(found) else "")

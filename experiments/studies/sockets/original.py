@@ -1,0 +1,26 @@
+"""What the document of seed 001 states as numbers and orders, with the place. Context only: other machines.
+
+Its graphs have no numbers in its text; it says of each which API did best. So no mean of theirs can be drawn.
+"""
+
+from collections.abc import Mapping
+
+RATES_HZ = (30.0, 50.0)
+SIZES = (10_000, 100_000)
+"""Table 1: messages a second, and bytes of a message (10 KB, 100 KB)."""
+
+SAMPLES, THROUGHPUT_SAMPLES = 3600, 60
+"""Means of a second each, 4.1.5: an hour a cell, and a minute."""
+
+GRAPHS: Mapping[tuple[float, int], int] = {(30.0, 10_000): 1, (50.0, 10_000): 2, (30.0, 100_000): 3, (50.0, 100_000): 4}
+"""Response time, 5.1.1: the graph of each rate and size."""
+
+LINES: Mapping[str, int] = {"berkeley": 23, "zeromq": 9, "nanomsg": 20}
+"""Lines of code to create, connect, send, receive and close: section 5.1.2, at table 2."""
+
+TABLE_2: Mapping[str, tuple[str, str, str]] = {
+    "berkeley": ("much", "little", "excellent"),
+    "zeromq": ("little", "much", "reasonable"),
+    "nanomsg": ("much", "medium", "excellent"),
+}
+"""Table 2: amount of code, ease of programming, performance."""

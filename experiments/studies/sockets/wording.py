@@ -1,0 +1,113 @@
+"""What the study's texts share: comparisons in a line, how often one API beats another, spreads of window means."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+import numpy as np
+
+from experiments.design.arms import Arm
+from experiments.design.setting import Setting
+from experiments.judge import ratios
+from experiments.judge.stats import Estimate, ratio_interval
+from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.results.observed import ALL
+from experiments.show.numbers import counted, number, ratio_words
+from experiments.show.sentences import reservations, verdict_words
+from experiments.studies.sockets.original import GRAPHS
+from experiments.studies.sockets.sweeps import NAMES, ratio_name
+
+ABSENT = "Not measured: an API that it compares is not built here, or gates left out its blocks."
+
+
+def brief(judged: Judged | None) -> str:
+    """A comparison's title, its numbers and its verdict."""
+    if judged is None:
+        return ABSENT
+    value, ends = ratio_words(judged.typical)
+    said = f"{judged.comparison.title}: {value} ({ends}), {verdict_words(judged)}."
+    return " ".join((said, *reservations(judged)))
+
+
+def over_cells(judgement: Judgement, above: str, below: str) -> tuple[Judged, ...]:
+    """The comparison of two APIs in each rate and size that has it, in the graphs' order."""
+    found = (judgement.judged.get(ratio_name(above, below, cell)) for cell in GRAPHS)
+    return tuple(each for each in found if each is not None)
+
+
+def standing(judgement: Judgement, above: str, below: str) -> str:
+    """In how many cells one takes more time than the other, and how many times as much."""
+    seen = over_cells(judgement, above, below)
+    if not seen:
+        return f"{NAMES[above]} beside {NAMES[below]}: not measured."
+    values = [each.typical.value for each in seen]
+    between = f"{number(min(values))} to {number(max(values))} times the time" if len(seen) > 1 else number(values[0])
+    told = f"{NAMES[above]} takes {between} of {NAMES[below]}"
+    if not all(each.rulings for each in seen):
+        return f"{told}; this is no verdict."
+    kinds = (Verdict.SLOWER, Verdict.FASTER, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE)
+    counts = {kind: sum(each.verdict is kind for each in seen) for kind in kinds}
+    said = ", ".join(f"{kind.value} in {count}" for kind, count in counts.items() if count)
+    return f"{told}; of {counted(len(seen), 'cell')} it is {said}."
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How an arm's window means spread, and how well their mean is known."""
+
+    of: Setting
+    samples: int
+    mean_us: float
+    deviation_us: float
+    mean: Estimate
+    """With its interval over blocks."""
+
+    @property
+    def low_us(self) -> float:
+        """Mean − 1.96 standard deviations of the samples: what a drawn "interval" of single samples reaches down to."""
+        return self.mean_us - 1.96 * self.deviation_us
+
+
+def spread(judgement: Judgement, of: Setting) -> Spread | None:
+    """Of an arm's windows over all blocks; None for fewer than two."""
+    by_block = [window_means_us(judgement, block, of) for block in range(len(judgement.blocks))]
+    samples = [each for block in by_block for each in block]
+    if len(samples) < 2:
+        return None
+    logs = [float(np.log(fmean(block))) for block in by_block if block]
+    return Spread(of, len(samples), fmean(samples), stdev(samples), ratio_interval(logs, 0.95))
+
+
+def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float]:
+    """The mean response of each window of an arm in a block that counts in whole means."""
+    arm = Arm(of)
+    if arm not in judgement.sweep.arms:
+        return []
+    seen = judgement.blocks[block]
+    place = judgement.sweep.arms.index(arm)
+    own = np.flatnonzero(
+        ratios.used_whole(judgement.sweep.limits, seen) & (np.asarray(seen.slices.arm) == place)
+    ).tolist()
+    counts, sums = seen.slices.counts.get(ALL, []), seen.slices.sums_ns.get(ALL, [])
+    return [sums[each] / counts[each] / 1000 for each in own if counts[each]]
+
+
+def spread_differences(judgement: Judgement, above: Setting, below: Setting) -> list[float]:
+    """How much farther window means stand from their median, on the log scale, above than below: a value a block.
+
+    The means of absolute deviations from the median are compared, as by Brown and Forsythe (1974), block by block.
+    """
+    return list(_differences(*(_deviations(judgement, each) for each in (above, below))))
+
+
+def _differences(above: Sequence[float | None], below: Sequence[float | None]) -> Iterator[float]:
+    for one, other in zip(above, below, strict=True):
+        if one is not None and other is not None:
+            yield one - other
+
+
+def _deviations(judgement: Judgement, of: Setting) -> list[float | None]:
+    by_block = [np.log(window_means_us(judgement, block, of)) for block in range(len(judgement.blocks))]
+    filled = [block for block in by_block if len(block)]
+    median = float(np.median(np.concatenate(filled))) if filled else 0.0
+    return [float(np.abs(block - median).mean()) if len(block) else None for block in by_block]

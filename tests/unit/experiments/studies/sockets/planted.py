@@ -1,0 +1,50 @@
+"""What the study could have seen: means planted by API, and receivers' counts planted beside them."""
+
+from collections.abc import Mapping
+
+from experiments.design.arms import Arm
+from experiments.judge.verdicts import judge
+from experiments.results.received import ReceivedRow
+from experiments.show.content import Seen
+from experiments.studies.sockets.sweeps import APIS, received, sockets
+from experiments.studies.study import Scale
+from tests.unit.experiments.blocks import World, blocks
+
+SCALE = Scale(rounds=5, looks=(10, 14), clients=(1,))
+
+MEANS_US = {"berkeley": 100.0, "zeromq": 200.0, "nanomsg": 150.0, "nng": 180.0}
+
+RECEIVED_HZ = {"berkeley": 20_000.0, "zeromq": 12_000.0, "nanomsg": 8_000.0, "nng": 9_000.0}
+
+CYCLE_US = 33_000.0
+
+
+def seen(
+    means_us: Mapping[str, float] = MEANS_US,
+    received_hz: Mapping[str, float] = RECEIVED_HZ,
+    scale: Scale = SCALE,
+    number: int = 10,
+    world: World | None = None,
+) -> Seen:
+    """A judged sweep with these means by API, 100 KB half as slow again; and what receivers told."""
+
+    def mean_us(arm: Arm, _: str) -> float:
+        return means_us[arm.setting.text("transport")] * (1.5 if arm.setting["size"] == 100_000 else 1.0)
+
+    sweep = sockets(scale)
+    known = world or World(mean_us, block_noise=0.01, slice_noise=0.02, effective=2000.0)
+    return Seen(judge(sweep, blocks(sweep, number, known)), received=rows(received_hz, scale))
+
+
+def rows(received_hz: Mapping[str, float], scale: Scale = SCALE) -> tuple[ReceivedRow, ...]:
+    """A row for each cell and block: the throughputs vary by 2 % from block to block."""
+    plan, found = received(scale), []
+    for block in range(1, plan.blocks + 1):
+        for place in plan.order(block):
+            cell = plan.cells[place]
+            api = cell.setting.text("transport")
+            hz = received_hz.get(api, 1.0) * (1 + 0.02 * (-1) ** (block + APIS.index(api) // 2))
+            one_way = cell.setting["pattern"] == "one-way"
+            times = (None, None, None) if one_way else (20.0, CYCLE_US, MEANS_US[api])
+            found.append(ReceivedRow(block, cell, hz, (round(hz),) * cell.seconds, *times))
+    return tuple(found)

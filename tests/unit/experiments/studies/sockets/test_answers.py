@@ -1,0 +1,76 @@
+"""Answers and sections say what was seen, and that it was not where it was not."""
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.judge.verdicts import judge
+from experiments.show.content import Seen
+from experiments.studies.sockets import SOCKETS, figures
+from experiments.studies.sockets.answers import answers, patterns, sections
+from experiments.studies.sockets.original import GRAPHS
+from experiments.studies.sockets.sweeps import patterns as patterns_sweep
+from experiments.studies.sockets.sweeps import received
+from tests.unit.experiments.blocks import World, blocks
+from tests.unit.experiments.studies.sockets.planted import SCALE, seen
+
+pytestmark = pytest.mark.slow  # judges sweeps of 20 arms: some 0.3 s each
+
+
+def test_the_answers_have_the_planted_numbers() -> None:
+    """Response time by verdicts, the timer beside it, throughput by receivers."""
+    soonest, timer, most, lines = answers(seen())
+    assert [round(each.typical.value, 1) for each in soonest.deciding] == [2.0, 1.5] * 4
+    assert soonest.sentence.count("of 4 cells it is SLOWER in 4.") == 2
+    assert soonest.to_decide is None
+    assert "timer reads 33.0 to 33.0 ms" in timer.sentence
+    assert "0.100 to 0.200 ms" in timer.sentence
+    assert "nanomsg carries 0.40 times as many as Berkeley" in most.sentence
+    assert "Berkeley sockets" in lines.sentence
+
+
+def test_every_graph_is_drawn() -> None:
+    """With a bar for each API, at the client and by the document's timer."""
+    drawn = {each.name: each.alternative for each in figures.graphs(seen())}
+    assert set(drawn) == {f"graph_{number}" for number in (*GRAPHS.values(), 5)}
+    assert "at the receiver, ms: Berkeley 33.0" in drawn["graph_1"]
+    assert "messages a second: Berkeley 20" in drawn["graph_5"].replace("19,996", "20,000")
+
+
+def test_without_receivers_the_rest_is_said() -> None:
+    """As where a run was cut short."""
+    bare = Seen(seen().main)
+    assert [each.sentence for each in answers(bare)[1:3]] == ["Not measured."] * 2
+    assert "Nothing to show" in {each.title: each.text for each in sections(bare)}["What receivers told"]
+    assert "nothing was measured" in figures.graphs(bare)[0].alternative
+
+
+def test_the_sections_have_the_faults() -> None:
+    """The idle share is computed; samples that spread are counted."""
+    told = {each.title: each.text for each in sections(seen())}
+    assert "The other 99.7 % is idle." in told["Faults of the document, by our own data"]
+    assert "in 0 of 16" in told["Faults of the document, by our own data"]
+    assert told["What receivers told"].count("\n| ") == 1 + 16  # the rule, and a line for each API and cell
+    assert "run socket_patterns" in told["Faults of the document, by our own data"]
+
+
+def test_patterns_are_compared_on_both_libraries() -> None:
+    """Pair beside request-reply, at both sizes."""
+    sweep = patterns_sweep(SCALE)
+    world = World(lambda arm, _: 90.0 if arm.setting["pattern"] == "pair" else 100.0)
+    judgement = judge(sweep, blocks(sweep, 10, world))
+    (answer,) = patterns(Seen(judgement))
+    assert len(answer.deciding) == 4
+    assert answer.sentence.count("FASTER") == 4
+
+
+def test_the_profiles_are_the_originals_where_they_say_so() -> None:
+    """3600 samples of a second in each cell, and sixty of throughput in a run."""
+    paper = SOCKETS.scales["paper"]
+    plan, sweep = received(paper), SOCKETS.parts["sockets"].sweep(paper)
+    assert paper.rounds * paper.looks[-1] == 3600
+    assert {cell.seconds * plan.blocks for cell in plan.cells if cell.setting["rate_hz"]} == {3600}
+    assert {cell.seconds for cell in plan.cells if not cell.setting["rate_hz"]} == {60}
+    assert getattr(sweep.turns, "duration_s", 0) == 1.0
+    few = replace(paper, peers=frozenset({"c-berkeley"}))
+    assert {arm.setting["transport"] for arm in SOCKETS.parts["sockets"].sweep(few).arms} == {"berkeley"}

@@ -1,0 +1,109 @@
+"""The card: each claim follows the data it is about, whichever way they point."""
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.design.arms import Arm
+from experiments.show.content import Seen
+from experiments.studies.sockets.claims import claims
+from tests.unit.experiments.blocks import World
+from tests.unit.experiments.studies.sockets.planted import MEANS_US, RECEIVED_HZ, SCALE, seen
+
+pytestmark = pytest.mark.slow  # judges sweeps of 20 arms: some 0.3 s each
+
+
+def verdict(of: Seen, begins: str) -> str:
+    """Of the claim whose text begins so."""
+    (found,) = (claim.verdict for claim in claims(of) if claim.text.startswith(begins))
+    return found
+
+
+GRAPHS = ("Graph 1 (", "Graph 2 (", "Graph 3 (", "Graph 4 (")
+
+
+@pytest.mark.parametrize(
+    ("nanomsg_us", "expected"), [(60.0, "CONFIRMED"), (150.0, "CONTRADICTED"), (100.0, "CONTRADICTED")]
+)
+def test_nanomsg_is_best_where_it_is_fastest(nanomsg_us: float, expected: str) -> None:
+    """Not where it is slower than Berkeley, or equal to it."""
+    found = seen(MEANS_US | {"nanomsg": nanomsg_us})
+    assert [verdict(found, graph) for graph in GRAPHS] == [expected] * 4
+
+
+def test_the_three_may_be_equal_only_if_they_are() -> None:
+    """To within 5 %."""
+    claim = "Graph 3: by the intervals"
+    assert verdict(seen(), claim) == "CONTRADICTED"
+    assert verdict(seen(dict.fromkeys(MEANS_US, 100.0)), claim) == "CONFIRMED"
+
+
+@pytest.mark.parametrize(("api", "expected"), [("zeromq", "CONFIRMED"), ("berkeley", "CONTRADICTED")])
+def test_zeromq_spreads_most_only_if_it_does(api: str, expected: str) -> None:
+    """By its windows' means, not by its mean."""
+
+    def pauses(arm: Arm) -> float:
+        return 3.0 if arm.setting["transport"] == api else 1.0
+
+    found = seen(world=World(lambda _, __: 100.0, slice_noise=0.02, pauses=pauses))
+    assert verdict(found, "Graph 1: ZeroMQ") == verdict(found, "Graph 3: ZeroMQ") == expected
+    assert verdict(seen(), "Graph 1: ZeroMQ") == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize(
+    ("nanomsg_hz", "most", "alike"),
+    [
+        (30_000.0, "CONFIRMED", "CONTRADICTED"),
+        (23_000.0, "CONFIRMED", "CONFIRMED"),
+        (20_000.0, "INCONCLUSIVE", "CONFIRMED"),
+        (8_000.0, "CONTRADICTED", "CONTRADICTED"),
+    ],
+)
+def test_throughput_is_by_what_receivers_counted(nanomsg_hz: float, most: str, alike: str) -> None:
+    """The most, and much alike, are two claims."""
+    found = seen(received_hz=RECEIVED_HZ | {"nanomsg": nanomsg_hz})
+    assert verdict(found, "Graph 5 (") == most
+    assert verdict(found, "Graph 5: nanomsg and Berkeley") == alike
+
+
+def test_the_whole_needs_every_part() -> None:
+    """Best in all four cells and in throughput; contradicted by one."""
+    claim, best = "nanomsg is the best", MEANS_US | {"nanomsg": 60.0}
+    assert verdict(seen(), claim) == "CONTRADICTED"
+    assert verdict(seen(best), claim) == "CONTRADICTED"
+    assert verdict(seen(best, RECEIVED_HZ | {"nanomsg": 30_000.0}), claim) == "CONFIRMED"
+
+
+def test_performance_wants_zeromq_behind_both() -> None:
+    """In every cell."""
+    assert verdict(seen(), "Performance") == "CONFIRMED"
+    assert verdict(seen(MEANS_US | {"zeromq": 120.0}), "Performance") == "CONTRADICTED"
+
+
+def test_size_shows_where_it_does() -> None:
+    """100 KB beside 10 KB."""
+    assert verdict(seen(), "10 and 100 KB") == "CONFIRMED"
+    flat = World(lambda _, __: 100.0, slice_noise=0.02)
+    assert verdict(seen(world=flat), "10 and 100 KB") == "CONTRADICTED"
+
+
+def test_samples_that_spread_reach_under_zero() -> None:
+    """Which says nothing of their mean."""
+    assert verdict(seen(), "Some intervals") == "NOT TESTABLE"
+    paused = World(lambda _, __: 100.0, slice_noise=0.02, pauses=lambda _: 20.0)
+    assert verdict(seen(world=paused), "Some intervals") == "CONTRADICTED"
+
+
+def test_what_is_not_built_here_is_not_testable() -> None:
+    """Rather than undecided."""
+    without = replace(SCALE, peers=frozenset({"c-berkeley", "c-zeromq"}))
+    found = seen(scale=without)
+    for claim in (*GRAPHS, "Graph 3: by the", "Graph 1: ZeroMQ", "Graph 5 (", "Performance", "nanomsg is the best"):
+        assert verdict(found, claim) == "NOT TESTABLE", claim
+
+
+def test_before_a_look_no_measurement_decides() -> None:
+    """What is counted in the sources alone is decided, and throughput, which has no look."""
+    early = replace(seen(number=9), received=())
+    decided = [claim.text for claim in claims(early) if claim.verdict in ("CONFIRMED", "CONTRADICTED")]
+    assert all("lines" in text for text in decided)
