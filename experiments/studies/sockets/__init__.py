@@ -32,7 +32,7 @@ SOCKETS = Study(
     },
     scales={
         "smoke": Scale(rounds=2, looks=(2,), clients=(1,)),
-        "quick": Scale(rounds=5, looks=(10, 14), clients=(1,)),
+        "quick": Scale(rounds=4, looks=(10, 14), clients=(1,)),
         "paper": Scale(rounds=180, looks=(20,), clients=(1,)),
     },
 )

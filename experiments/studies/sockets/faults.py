@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from experiments.judge.received import interval
 from experiments.judge.verdicts import Judgement
 from experiments.show.content import Seen
-from experiments.show.numbers import number, times_between
+from experiments.show.numbers import number, percent, times_between
 from experiments.show.tables import Table
 from experiments.studies.sockets.original import GRAPHS, SIZES
 from experiments.studies.sockets.sweeps import APIS, BASE, HEADLINE, NAMES, of, words
@@ -32,7 +32,7 @@ def fault_table(seen: Seen) -> str:
         ),
         (
             f"Berkeley replies {REPLY_BYTES} bytes, the others the whole message",
-            f"Its replies are {REPLY_BYTES / SIZES[0]:.2%} to {REPLY_BYTES / SIZES[1]:.3%} of the others’.",
+            f"Its replies are {percent(REPLY_BYTES / SIZES[0])} and {percent(REPLY_BYTES / SIZES[1])} of the others’.",
             "All echo in full, and the client compares every reply",
         ),
         (

@@ -2,7 +2,7 @@
 
 The APIs of a rate and size stand side by side, with the request-reply pattern on all of them. Each cell also has a
 second server of one API, so that every API has an A/A pair. In the profile ``paper`` a window is a second, one sample
-of the original. Else it is a quarter of one: five of them say more than one of a second, as a pause spoils one alone.
+of the original. Else it is a quarter of one, four a block: a pause of the machine then spoils one alone.
 Afterwards fresh servers tell what they received: the original's timer beside the true times, and throughput.
 """
 

@@ -33,6 +33,7 @@ from experiments.show.figures import (
     ratios,
     stages,
     style,
+    values,
 )
 from experiments.show.figures.style import Picture
 from stock_service.rpc.transports import TRANSPORTS
@@ -161,6 +162,16 @@ def _curves(title: str, log_y: bool) -> Picture:
     return curves.picture("curves", title, scale, panels)
 
 
+def _values(title: str) -> Picture:
+    shown = [
+        values.Bar("Berkeley", "berkeley", Estimate(100, 90, 900, 10)),
+        values.Bar("a server with a long name", "sockets", Estimate(20, 1, 22, 10)),
+        values.Bar("NNG", "nng", Estimate(10, -math.inf, math.inf, 1)),
+    ]
+    panels = [values.Panel("Response time, at the client", "µs", shown), values.Panel("At the receiver", "ms", [])]
+    return values.picture("values", title, panels)
+
+
 FULL: dict[str, Callable[[], Picture]] = {
     "clients": lambda: _clients("Latency as clients grow", _points()),
     "one panel": lambda: clients.picture(
@@ -176,6 +187,7 @@ FULL: dict[str, Callable[[], Picture]] = {
     "bars": lambda: _bars("Bars", Estimate(100, -math.inf, math.inf, 1), Estimate(50, 40, 400, 5)),
     "curves": lambda: _curves("Curves", False),
     "curves, both axes logarithmic": lambda: _curves("Curves", True),
+    "values": lambda: _values("Values"),
 }
 
 SPARSE: dict[str, Callable[[], Picture]] = {
@@ -212,6 +224,7 @@ EMPTY: dict[str, Callable[[], Picture]] = {
     "costs": lambda: costs.picture("costs", "Nothing", []),
     "bars": lambda: bars.picture("bars", "Nothing", "Mean, µs", []),
     "curves": lambda: curves.picture("curves", "Nothing", curves.Scale("x", "y", [(1.0, "1")]), []),
+    "values": lambda: values.picture("values", "Nothing", []),
 }
 
 
