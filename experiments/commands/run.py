@@ -127,8 +127,8 @@ def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
 
 
 def _after_s(study: Study, part: Part, scale: Scale) -> float:
-    alone = part.alone and part.alone(scale)
-    return estimate.after_s(_after(study, part, scale), alone, part.cold(scale))
+    lone = part.alone and part.alone(scale)
+    return estimate.after_s(_after(study, part, scale), lone, part.cold(scale), part.received(scale))
 
 
 def _again(options: argparse.Namespace, folder: Path) -> str:

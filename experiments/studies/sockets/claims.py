@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from experiments.judge.stats import holm, mean_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.received import RECEIVED_FILE
-from experiments.show.content import Claim, ClaimVerdict, Seen
+from experiments.show.content import Claim, ClaimVerdict, Seen, Theme
 from experiments.studies.sockets import lines
 from experiments.studies.sockets.answers import ratio_told, throughput_ratios
 from experiments.studies.sockets.faults import spreads
@@ -39,11 +39,14 @@ class Entry:
 
     text: str
     finding: Callable[[Seen], Finding]
+    theme: Theme | None = None
+    denies: bool = False
+    """Whether it says that its theme is not so: a library in place of bare sockets would answer sooner."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the document's order."""
-    return tuple(Claim(entry.text, *entry.finding(seen)) for entry in ENTRIES)
+    return tuple(Claim(entry.text, *entry.finding(seen), entry.theme, entry.denies) for entry in ENTRIES)
 
 
 def _direction(judged: Sequence[Judged | None], wanted: Verdict) -> ClaimVerdict:
@@ -187,13 +190,24 @@ def _not_testable(why: str) -> Callable[[Seen], Finding]:
 
 ENTRIES = (
     Entry("10 and 100 KB are sizes that already show in the times (5).", _size_shows),
-    Entry("Graph 1 (30/s, 10 KB): nanomsg does best of the three.", _nanomsg_is_best(GRAPH_1)),
+    Entry(
+        "Graph 1 (30/s, 10 KB): nanomsg does best of the three.", _nanomsg_is_best(GRAPH_1), Theme.LAYER, denies=True
+    ),
     Entry("Graph 1: ZeroMQ varies much more than the others.", _zeromq_spreads_most(GRAPH_1)),
-    Entry("Graph 2 (50/s, 10 KB): nanomsg again does best on average.", _nanomsg_is_best(GRAPH_2)),
-    Entry("Graph 3 (30/s, 100 KB): balanced, but nanomsg does best.", _nanomsg_is_best(GRAPH_3)),
+    Entry(
+        "Graph 2 (50/s, 10 KB): nanomsg again does best on average.",
+        _nanomsg_is_best(GRAPH_2),
+        Theme.LAYER,
+        denies=True,
+    ),
+    Entry(
+        "Graph 3 (30/s, 100 KB): balanced, but nanomsg does best.", _nanomsg_is_best(GRAPH_3), Theme.LAYER, denies=True
+    ),
     Entry("Graph 3: by the intervals the three may perform the same.", _three_may_be_equal),
     Entry("Graph 3: ZeroMQ varies significantly more.", _zeromq_spreads_most(GRAPH_3)),
-    Entry("Graph 4 (50/s, 100 KB): almost as before, nanomsg best.", _nanomsg_is_best(GRAPH_4)),
+    Entry(
+        "Graph 4 (50/s, 100 KB): almost as before, nanomsg best.", _nanomsg_is_best(GRAPH_4), Theme.LAYER, denies=True
+    ),
     Entry("Graph 5 (throughput, 100 KB): nanomsg carries the most.", _NANOMSG_CARRIES_MOST),
     Entry("Graph 5: nanomsg and Berkeley are much alike (here: within a quarter).", _carries((BASE,), *ALIKE)),
     Entry("Some intervals cross zero since times spread asymmetrically.", _crosses_zero),

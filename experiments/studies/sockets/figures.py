@@ -37,8 +37,8 @@ def _received_hz(row: ReceivedRow) -> float:
     return row.received_hz
 
 
-def _bars(values: Sequence[tuple[str, Estimate | None]], unit: float) -> Iterator[values.Bar]:
-    for api, value in values:
+def _bars(means: Sequence[tuple[str, Estimate | None]], unit: float) -> Iterator[values.Bar]:
+    for api, value in means:
         if value is not None:
             scaled = Estimate(value.value / unit, value.low / unit, value.high / unit, value.n)
             yield values.Bar(NAMES[api].removesuffix(" sockets"), api, scaled)

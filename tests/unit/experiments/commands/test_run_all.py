@@ -11,6 +11,7 @@ from experiments.commands.recording import read
 from experiments.commands.run_all import Planned, check_new, is_whole
 from experiments.design.alone import Alone, LoneServer
 from experiments.design.cold import Cold, ColdCell
+from experiments.design.received import Received, ReceivedCell
 from experiments.design.setting import setting
 from experiments.measure.programs import ProgramFailed
 from experiments.results.files import append_block, write_sweep
@@ -133,11 +134,14 @@ def test_a_folder_with_results_is_not_begun_anew(tmp_path: Path) -> None:
 
 
 def test_what_is_measured_after_a_part_takes_time_too() -> None:
-    """Sweeps without verdicts, servers by themselves, cold runs."""
+    """Sweeps without verdicts, servers by themselves, cold runs, what receivers tell."""
     one = setting(transport="sockets")
     alone = Alone("s", "p", (LoneServer(one, (10,)),), repetitions=5, idle_s=5)
     cold = Cold("s", "p", (ColdCell(one, 100, runs=3),), blocks=10)
     nothing = estimate.after_s({}, None, None)
     assert estimate.after_s({}, alone, None) - nothing > 5 * 2 * 5
     assert estimate.after_s({}, None, cold) - nothing > 10 * estimate.START_S
+    peer = setting(service="echo", language="c", transport="berkeley", client="peer")
+    received = Received("s", "p", (ReceivedCell(peer, 3),), blocks=4)
+    assert estimate.after_s({}, None, None, received) - nothing > 3 * 4
     assert estimate.after_s({"later": SWEEP}, None, None) - nothing == SWEEP.looks[-1] * estimate.block_s(SWEEP)

@@ -25,7 +25,7 @@ def test_the_answers_have_the_planted_numbers() -> None:
     assert soonest.to_decide is None
     assert "timer reads 33.0 to 33.0 ms" in timer.sentence
     assert "0.100 to 0.200 ms" in timer.sentence
-    assert "nanomsg carries 0.40 times as many as Berkeley" in most.sentence
+    assert "nanomsg carries 0.400 times as many as Berkeley" in most.sentence
     assert "Berkeley sockets" in lines.sentence
 
 
