@@ -137,15 +137,17 @@ def one_of(*names: str) -> Kind:
     return Kind(parse, ", ".join(names), "|".join(names))
 
 
-def whole(low: int, high: int) -> Kind:
-    """Whole numbers."""
+def whole(low: int, high: int, none: bool = False) -> Kind:
+    """Whole numbers; with ``none`` also no number at all."""
 
     def parse(text: str) -> Level:
+        if none and text == "none":
+            return None
         if not low <= (value := int(text)) <= high:
             raise ValueError(text)
         return value
 
-    return Kind(parse, f"a whole number from {low} to {high}", f"{low}..{high}")
+    return Kind(parse, f"a whole number from {low} to {high}" + ", or none" * none, f"{low}..{high}" + "|none" * none)
 
 
 def number(low: float, high: float, none: bool = False) -> Kind:
@@ -160,16 +162,6 @@ def number(low: float, high: float, none: bool = False) -> Kind:
 
     allowed = f"a number from {low:g} to {high:g}" + (", or none" if none else "")
     return Kind(parse, allowed, f"{low:,g}..{high:,.0f}".replace(",", "") + "|none" * none)
-
-
-def whole_or_none(low: int, high: int) -> Kind:
-    """Whole numbers, or no number at all."""
-    numbers = whole(low, high)
-    return Kind(
-        lambda text: None if text == "none" else numbers.parse(text),
-        f"{numbers.allowed}, or none",
-        f"{numbers.levels}|none",
-    )
 
 
 def _parse_yes_no(text: str) -> Level:
@@ -191,6 +183,8 @@ def _parse_served(text: str) -> Level:
         raise ValueError(text)
     return text
 
+
+SIZE = whole(8, 1_000_000, none=True)
 
 OURS = (STOCK, *SERVICES)
 """The services of ours, by name."""
@@ -362,14 +356,7 @@ FACTORS: Mapping[str, Factor] = {
         Factor(
             "choice", "load", one_of(*CHOICES), "uniform", "how a stock is chosen", plan=_field("choice"), wire=True
         ),
-        Factor(
-            "size",
-            "load",
-            whole_or_none(8, 1_000_000),
-            _own_size,
-            "bytes of a message; none: as the request has it",
-            wire=True,
-        ),
+        Factor("size", "load", SIZE, _own_size, "bytes of a message; none: as the request has it", wire=True),
         Factor(
             "updater",
             "load",

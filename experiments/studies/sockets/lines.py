@@ -1,6 +1,6 @@
 """Lines of code of each API, counted: what it takes to create, connect, send, receive and close.
 
-``python -m experiments.studies.sockets.lines`` prints them. Counted are the lines of the peers in C between
+Counted are the lines of the peers in C between
 ``step: NAME`` and ``end``, but for blank lines and comments. They are the peers that the study measures, so they check
 every error and set what is set, and hold no line that is for show.
 """
@@ -51,13 +51,3 @@ def table() -> list[tuple[str, ...]]:
 
 
 HEAD = ("API", *STEPS, "all five, counted", "theirs", "their amount of code", "their ease", "their performance")
-
-
-def main() -> None:
-    """Prints the table, tab-separated."""
-    for line in (HEAD, *table()):
-        print("\t".join(line))
-
-
-if __name__ == "__main__":
-    main()
