@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from itertools import repeat
 
 from experiments.design.alone import Alone
+from experiments.design.arms import Arm
 from experiments.design.cold import Cold
+from experiments.design.factors import PEER_CLIENT
 from experiments.design.received import Received
 from experiments.design.slots import order
-from experiments.design.sweep import Slices, Sweep
+from experiments.design.sweep import Slices, Sweep, Windows
 
 REPORT_S = 8.0
 """What drawing and reporting take."""
@@ -15,16 +17,25 @@ REPORT_S = 8.0
 START_S, SLICE_S, WINDOW_S = 3.0, 0.035, 0.1
 """What the start of a block's processes takes, a slice, and what a window takes beside its own time."""
 
+CALL_S = 2e-4
+"""A call of a peer's client in a closed loop."""
+
 LONE_S, COLD_S, RECEIVED_S = 0.8, 0.4, 0.5
 """What a server alone takes beside the time for which it is watched; a cold run; what a receiver tells of, likewise."""
 
 
 def block_s(sweep: Sweep) -> float:
     """A block."""
-    turns = sum(1 for _ in order(sweep, ""))
+    turns = [sweep.arms[arm] for _, _, arm in order(sweep, "")]
     if isinstance(sweep.turns, Slices):
-        return START_S + min(SLICE_S * turns, sweep.turns.block_s)
-    return START_S + turns * (WINDOW_S + sweep.turns.warm_up_s + sweep.turns.duration_s)
+        return START_S + min(SLICE_S * len(turns), sweep.turns.block_s)
+    return START_S + sum(WINDOW_S + _window_s(arm, sweep.turns) for arm in turns)
+
+
+def _window_s(arm: Arm, of: Windows) -> float:
+    if arm.setting["client"] != PEER_CLIENT:
+        return of.warm_up_s + of.duration_s
+    return of.duration_s if arm.setting["rate_hz"] else of.calls * arm.setting.whole("clients") * CALL_S
 
 
 def after_s(
