@@ -63,7 +63,8 @@ Words of a setting: a transport, then FACTOR=LEVEL. What is not said is at its d
 
 Loads:
   lean, library    our own client and the transport's, in slices of 20 ms
-  c, h2load        programs in C, for sockets and for gRPC, in windows of 0.5 s:
+  c, c-http,       programs in C, for sockets, routes of HTTP/1.1 and gRPC, in
+  h2load           windows of 0.5 s:
                    take them for servers so fast that our client would be the limit
 
 Examples:

@@ -19,11 +19,13 @@ from experiments.measure.block import load_plan
 from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.programs import Program
 from experiments.services import SERVICES, STOCK
+from experiments.services.workloads import request_types
 from stock_service.rpc.errors import Unavailable, UsageError
 from stock_service.trading.catalog_file import load as load_catalog
 
 NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
     "c": {2: "bytes on the wire", 6: "think times", 7: "its processor time"},
+    "c-http": {2: "bytes on the wire", 6: "think times"},
     "h2load": {
         2: "bytes on the wire",
         4: "gRPC's status (a fault counts as an answer), and lost connections",
@@ -35,6 +37,9 @@ NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
 
 _PLAIN = ("clients", "connection", "choice", "updater", "rate_hz")
 """Factors of the load that such a program has at their defaults alone."""
+
+ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswith("/"))
+"""Requests of routes, in JSON."""
 
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
 """How long a server is asked beforehand; the second where nothing was answered within the first."""
@@ -60,10 +65,14 @@ def check(a: Setting, b: Setting) -> None:
             allowed = f"{', '.join(('lean', 'library', *others))} for {side}, which is {of.text('transport')}"
             raise UsageError("--load", program, f"{allowed} ({program} speaks {LOAD_PROGRAMS[program]} alone)")
     for name in _PLAIN:
+        if (program, name) == ("c-http", "connection"):  # which makes them anew, or keeps them
+            continue
         if a[name] != FACTORS[name].default:
             more = ", and --connections for more" if name == "clients" else ""
             usual = shown(FACTORS[name].default_among({}))
             raise UsageError(option(name), a.text(name), f"{usual} with --load {program}{more}")
+    if program == "c-http" and a.text("mix") not in ROUTED:
+        raise UsageError("--mix", a.text("mix"), f"{' or '.join(ROUTED)} with --load c-http, which sends routes")
     if len(parsed_mix(a.text("mix"))) > 1:
         raise UsageError("--mix", a.text("mix"), f"one request type with --load {program}")
 

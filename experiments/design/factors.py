@@ -12,7 +12,7 @@ from typing import Literal
 
 from clients.load.plan.load_plan import CHOICES, CLIENT_KINDS, CLIENTS_MAX, CONNECTION_POLICIES, CONNECTIONS_MAX
 from clients.load.plan.schedule import ARRIVALS
-from experiments.peers import LANGUAGES, PYTHON, client_takes
+from experiments.peers import DEBUG, LANGUAGES, PYTHON, RELEASE, client_takes
 from experiments.peers import TRANSPORTS as PEER_TRANSPORTS
 from experiments.services import SERVICES, STOCK
 from experiments.services.sort import VALUES_MAX
@@ -23,7 +23,7 @@ from stock_service.trading.locking import LOCKINGS
 
 Level = str | int | float | bool | None
 
-LOAD_PROGRAMS: Mapping[str, str] = {"c": "sockets", "h2load": "grpc"}
+LOAD_PROGRAMS: Mapping[str, str] = {"c": "sockets", "c-http": "http1", "h2load": "grpc"}
 """Load programs that are none of our client, and the transport that each speaks."""
 
 PEER_CLIENT = "peer"
@@ -277,6 +277,7 @@ FACTORS: Mapping[str, Factor] = {
             "what the server is written in: ours, or a peer's",
             wire=True,
         ),
+        Factor("build", "server", one_of(RELEASE, DEBUG), RELEASE, "how a server in another language is compiled"),
         Factor("transport", "server", one_of(*PROTOCOLS), "sockets", "what carries a request", wire=True),
         Factor(
             "executor",

@@ -78,6 +78,8 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
     service = str(levels["service"])
     if levels["language"] != PYTHON:
         return _peer_command(service, levels)
+    if levels["build"] != FACTORS["build"].default:
+        raise UsageError("build", shown(levels["build"]), "its default with a server of ours, which nobody compiles")
     if service not in SERVICES and service != STOCK:
         program, *rest = shlex.split(service)
         found = shutil.which(program)
@@ -99,8 +101,8 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
 def _peer_command(service: str, levels: Mapping[str, Level]) -> Sequence[str]:
     """What starts a peer's server: with each factor that it takes, whether or not it stands at our default."""
     try:
-        name = peer_of(service, str(levels["language"]), str(levels["transport"]))
-        command = [*peer_command(name), "--port", "0"]
+        name = peer_of(service, *(str(levels[each]) for each in ("language", "transport", "build")))
+        command = [*peer_command(name), "--port", "0", *PEERS[name].measured]
     except Absent as absent:
         raise UsageError("a server", f"{service} in {levels['language']}", f"one that is here ({absent})") from absent
     for factor, level in levels.items():

@@ -6,7 +6,8 @@ name       speaks    what it is
 ``ghz``    gRPC      ghz 0.121.0, on grpc-go, with a worker for each connection
 ``h2load`` gRPC      nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
 ``go``     sockets   ``experiments/peers/go/socketload``, built here; as ghz, a worker for each connection
-``c``      sockets   ``experiments/peers/c``, built here; one thread with epoll
+``c``      sockets   ``experiments/peers/c/load.c``, built here; one thread with epoll
+``c-http`` HTTP/1.1  ``experiments/peers/c/http_load.c``, the same; a connection for each request, if asked for
 =========  ========  ==================================================================================
 
 All load in a closed loop with one request, sent again and again. They time a request from when they send it, and tell
@@ -22,7 +23,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clients.load.record.times import Times
+from experiments.measure.http_load import HttpAsk, HttpLoad
 from experiments.measure.programs import ProgramFailed, finished
 from stock_service.rpc.errors import StockServiceError
 from stock_service.rpc.transports import Address
@@ -67,10 +69,13 @@ class Ask:
     payload: bytes
     """The request that every connection sends again and again."""
     connections: int
+    """Kept, but for ``per_request``."""
     duration_s: float
     warm_up_s: float
     cpus: tuple[int, ...] | None
     """The cores that the program may use; None: any."""
+    per_request: bool = False
+    """Whether each request has a connection of its own."""
 
     @property
     def at(self) -> str:
@@ -95,6 +100,10 @@ class Reading:
     errors: int = 0
     times: Times | None = None
     """Of every answered request; None where the program does not give them."""
+    cpu_share: float | None = None
+    """Of a core that the program took; None where it does not say."""
+    reply: bytes | None = None
+    """The body of the first reply, where all others were the same; None where the program does not say."""
 
 
 class LoadProgram(Protocol):
@@ -187,6 +196,43 @@ class CClient:
             return _own_reading(command, said, np.fromfile(file, dtype=np.uint32).astype(np.int64))
 
 
+@dataclass(frozen=True, slots=True)
+class CHttpClient:
+    """See the table. The path is a route, such as ``GET /entities/1``, and the payload its JSON."""
+
+    program: HttpLoad
+
+    def load(self, ask: Ask) -> Reading:
+        """See ``LoadProgram``."""
+        with tempfile.TemporaryDirectory() as scratch:
+            file = Path(scratch) / "times"
+            asked = HttpAsk(
+                ask.address,
+                ask.path,
+                ask.payload.decode(),
+                ask.connections,
+                not ask.per_request,
+                seconds=ask.duration_s,
+                warm_up_seconds=ask.warm_up_s,
+                cpus=ask.cpus,
+            )
+            seen = self.program.run(asked, file)
+            times_ns = np.fromfile(file, dtype=np.uint32).astype(np.int64)
+        told = _of_times(times_ns, seen.throughput_hz, seen.errors)
+        return replace(told, cpu_share=seen.cpu_share, reply=seen.first_reply)
+
+
+@contextmanager
+def http_load() -> Iterator[HttpLoad]:
+    """The C client for HTTP/1.1, built; gone afterwards. Raises Absent where it cannot be built."""
+    with load_programs(("c-http",)) as found:
+        program = found["c-http"]
+        if isinstance(program, Absent):
+            raise program
+        assert isinstance(program, CHttpClient)
+        yield program.program
+
+
 def _found(name: str, scratch: Path) -> LoadProgram | Absent:
     match name:
         case "ghz":
@@ -204,14 +250,15 @@ def _there(program: Path | str | None, kind: type[Ghz] | type[H2load], how: str)
     return kind(Path(program))
 
 
-def _built(language: str, scratch: Path) -> LoadProgram | Absent:
+def _built(name: str, scratch: Path) -> LoadProgram | Absent:
     """A program of ours in another language, compiled into a folder."""
-    program = scratch / f"{language}-client"
+    language, _, speaks = name.partition("-")
+    program = scratch / f"{name}-client"
     if language == "go":
         compiler, command = shutil.which("go"), ["build", "-o", str(program), "./socketload"]
         how = "install Go, see https://go.dev/doc/install"
     else:
-        compiler, command = shutil.which("cc"), ["-O2", "-o", str(program), "load.c"]
+        compiler, command = shutil.which("cc"), ["-O2", "-o", str(program), f"{speaks}_load.c" if speaks else "load.c"]
         how = "install a C compiler as cc"
     if compiler is None:
         return Absent(f"the {language.capitalize()} client cannot be built: {how}")
@@ -219,6 +266,8 @@ def _built(language: str, scratch: Path) -> LoadProgram | Absent:
         finished([compiler, *command], None, BUILD_S, SOURCES / language, _OFFLINE)
     except ProgramFailed as failed:
         return Absent(f"the {language.capitalize()} client cannot be built: {failed}")
+    if speaks:
+        return CHttpClient(HttpLoad(program))
     return GoClient(program) if language == "go" else CClient(program)
 
 

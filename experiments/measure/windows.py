@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
 from clients.load.plan.workload import Workload
 from clients.load.record.dependence import cluster_effect
 from clients.load.record.result import ALL as ALL_REQUESTS
@@ -190,24 +191,27 @@ def _window(plan: LoadPlan, pid: int | None, columns: Columns) -> None:
 def _foreign_window(program: LoadProgram, plan: LoadPlan, columns: Columns) -> None:
     """Runs one window with a program that is not our client, and fills its place in the columns.
 
-    Processor time and bytes are as if they could not be read: they are of the warm-up too, whose requests such a
-    program does not count. Raises ProgramFailed.
+    The server's processor time and bytes are as if they could not be read: they are of the warm-up too, whose requests
+    such a program does not count. Its own is what it says, or none. Raises ProgramFailed.
     """
     (request,) = plan.mix
     sent = Workload(plan).population[0]
-    reading = program.load(
-        Ask(plan.address, sent.path, sent.payload, plan.connections, plan.duration_s, plan.warm_up_s, plan.cpus)
-    )
-    assert reading.times is not None, "a program that says no single time"
+    where = plan.address, sent.path, sent.payload
+    anew = plan.connection == "per-request"
+    reading = program.load(Ask(*where, plan.connections, plan.duration_s, plan.warm_up_s, plan.cpus, anew))
+    times = reading.times
+    assert times is not None, "a program that says no single time"
+    if reading.reply is not None and sent.check(reading.reply) % TYPE_STEP >= FAULT_FIRST:  # all others were the same
+        reading, times = replace(reading, requests=0, errors=reading.errors + reading.requests), Times()
     errors = {"failed": reading.errors} if reading.errors else {}
-    columns.parts.append({request: Part(reading.times, {}, errors)})
+    columns.parts.append({request: Part(times, {}, errors)})
     sent_hz = (reading.requests + reading.errors) / plan.duration_s
     columns.windows.append(Window(None, sent_hz, reading.throughput_hz, 0, 0, None, plan.duration_s))
     columns.unrecorded.append(0)
     columns.fate.append(KEPT if reading.requests else SILENT)
     columns.requests.append(reading.requests)
     columns.server_cpu_ns.append(0)
-    columns.client_cpu_ns.append(0)
+    columns.client_cpu_ns.append(round((reading.cpu_share or 0) * plan.duration_s * 1e9))
     columns.wire_bytes.append(0)
 
 

@@ -22,6 +22,9 @@ from stock_service.rpc.errors import StockServiceError
 SOURCES = Path(__file__).resolve().parent
 BUILT = SOURCES.parents[1] / ".tools" / "peers"
 
+RELEASE, DEBUG = "release", "debug"
+"""How a peer is compiled: for speed, or for whoever looks for faults in it."""
+
 _PROBE_S = 30.0
 """How long it may take to ask for a tool's version."""
 
@@ -56,7 +59,7 @@ class Peer:
     language: str
     serves: str
     transport: str
-    """What it speaks; no two peers have the same language, service and transport."""
+    """What it speaks; no two peers compiled alike have the same language, service and transport."""
     needs: tuple[Need, ...]
     build: tuple[str, ...]
     """Empty: it runs from its sources."""
@@ -69,6 +72,9 @@ class Peer:
     """Its server's options, by the factor whose level each takes."""
     report: str = ""
     """Its server's option for how many messages it times: it then prints at its end what came. Empty: it has none."""
+    measured: tuple[str, ...] = ()
+    """Further options of its server where it is an arm."""
+    compiled: str = RELEASE
 
     @property
     def folder(self) -> Path:
@@ -85,7 +91,7 @@ _GO = Need("Go 1.25", ("go", "version"), "see https://go.dev/doc/install")
 _GO_BUILD = ("go", "build", "-o", f"{BUILT / 'go'}/", "./...")
 
 _CARGO = Need("Rust 1.71", ("cargo", "--version"), "apt-get install cargo, or see https://rustup.rs")
-_CARGO_BUILD = ("cargo", "build", "--quiet", "--release", "--locked", "--target-dir", f"{BUILT / 'rust'}")
+_CARGO_BUILD = ("cargo", "build", "--quiet", "--locked", "--target-dir", f"{BUILT / 'rust'}")
 
 
 def _sort(mechanism: str, transport: str) -> Peer:
@@ -123,15 +129,26 @@ _WORKERS = MappingProxyType({"workers": "--workers"})
 _GREETER_CLIENT: tuple[str, ...] = ("--address", "{address}", "--clients", "{clients}", "--count", "{calls}")
 _GREETER_CLIENT += ("--mode", "{call_style}", "--in-flight", "{in_flight}")
 
+_KNOWN = ("--entities", "1000")
+"""As many as our own store begins with (``experiments/services/entity.py``)."""
+
+
+def _rust_entity(compiled: str) -> Peer:
+    """The entity service in Rust."""
+    build = (*_CARGO_BUILD, "--release") if compiled == RELEASE else _CARGO_BUILD
+    start = (f"rust/{compiled}/entity_server",)
+    return Peer("rust", "entity", "http1", (_CARGO,), build, start, takes=_WORKERS, measured=_KNOWN, compiled=compiled)
+
 
 PEERS: Mapping[str, Peer] = MappingProxyType(
     {
         "go-sort-net-rpc": _sort("net-rpc", "net-rpc"),
         "go-sort-grpc": _sort("grpc", "grpc"),
-        "go-entity": Peer("go", "entity", "http1", (_GO,), _GO_BUILD, ("go/entity_server",), takes=_WORKERS),
-        "rust-entity": Peer(
-            "rust", "entity", "http1", (_CARGO,), _CARGO_BUILD, ("rust/release/entity_server",), takes=_WORKERS
+        "go-entity": Peer(
+            "go", "entity", "http1", (_GO,), _GO_BUILD, ("go/entity_server",), takes=_WORKERS, measured=_KNOWN
         ),
+        "rust-entity": _rust_entity(RELEASE),
+        "rust-entity-debug": _rust_entity(DEBUG),
         "cpp-greeter": Peer(
             "cpp",
             "greeter",
@@ -171,12 +188,14 @@ LABELS: Mapping[str, str] = MappingProxyType(
 """What people call these, where it is not their name here."""
 
 
-def peer_of(service: str, language: str, transport: str) -> str:
+def peer_of(service: str, language: str, transport: str, compiled: str = RELEASE) -> str:
     """The name of the peer that serves this. Raises Absent where there is none."""
     for name, each in PEERS.items():
-        if (each.serves, each.language, each.transport) == (service, language, transport):
+        made = each.serves, each.language, each.transport, each.compiled
+        if made == (service, language, transport, compiled):
             return name
-    raise Absent(f"no peer in {language} serves {service} on {transport}; there are {', '.join(PEERS)}")
+    wanted = f"in {language}, a {compiled} build, that serves {service} on {transport}"
+    raise Absent(f"no peer {wanted}; there are {', '.join(PEERS)}")
 
 
 def client_takes(served: tuple[str, str, str], factor: str) -> bool:

@@ -24,7 +24,7 @@ GET_ENTITY = f"/{ENTITY_SERVICE}/GetEntity"
 PUT_ENTITY = f"/{ENTITY_SERVICE}/PutEntity"
 
 KNOWN_IDS = range(1, 1001)
-"""The ids that a new store has, so that a load can read at once."""
+"""The ids that a new store has, so that a load can read at once: ``entity N`` with the value N ÷ 2."""
 
 ENTITIES_MAX = 1_000_000
 """Entities that a store keeps, at most: some 500 MB."""
@@ -108,7 +108,7 @@ def entity() -> Service:
 
     Its routes are ``GET /entities/{id}`` and ``PUT /entities/{id}``.
     """
-    store = EntityStore(Entity(each, f"entity {each}", float(each)) for each in KNOWN_IDS)
+    store = EntityStore(Entity(each, f"entity {each}", each / 2) for each in KNOWN_IDS)
 
     def get(request: entity_pb2.GetEntityRequest) -> entity_pb2.GetEntityResponse:
         found = store.get(request.id)

@@ -4,6 +4,7 @@ A load client repeats what it has drawn. So of ``entity-put-new`` the first use 
 the reply says which, and both are OK. A server that starts afresh has none of those ids.
 """
 
+import json
 import math
 import random
 from collections.abc import Collection, Iterable
@@ -152,6 +153,44 @@ def echo_request(size: int | None = None) -> RequestType:
     return RequestType("echo", ECHO, payloads, partial(echoed, sent=frozenset(texts)))
 
 
+ROUTED_ID = 1
+"""The entity that the routes are asked for, again and again."""
+
+
+def _got_by_route(reply: bytes) -> int:
+    """OK for the entity in JSON, as a store begins with it. Raises InternalFault for anything else."""
+    if _in_json(reply) != _routed_entity():
+        raise InternalFault(f"an entity that was not asked for: {reply[:80]!r}")
+    return Status.OK
+
+
+def _put_by_route(reply: bytes) -> int:
+    """OK for a put of an id that was there, in JSON. Raises InternalFault for anything else."""
+    if _in_json(reply) != {"created": False}:
+        raise InternalFault(f"no reply to a put of a known id: {reply[:80]!r}")
+    return Status.OK
+
+
+def _in_json(reply: bytes) -> object:
+    try:
+        return json.loads(reply)
+    except ValueError as error:
+        raise InternalFault(f"{len(reply)} bytes that are no JSON") from error
+
+
+def _routed_entity() -> dict[str, object]:
+    return {"id": ROUTED_ID, "description": f"entity {ROUTED_ID}", "value": ROUTED_ID / 2}
+
+
+def _routed_requests() -> tuple[RequestType, ...]:
+    """One entity, read and put by its routes: what any HTTP client sends, and servers in other languages take."""
+    at, entity = f"/entities/{ROUTED_ID}", json.dumps(_routed_entity(), separators=(",", ":")).encode()
+    return (
+        RequestType("get", f"GET {at}", (b"",), _got_by_route),
+        RequestType("put", f"PUT {at}", (entity,), _put_by_route),
+    )
+
+
 def _say_hello_request() -> RequestType:
     payload = greeter_pb2.HelloRequest(name=_NAME).SerializeToString()
     return RequestType("say-hello", SAY_HELLO, (payload,), greeted)
@@ -164,4 +203,4 @@ def request_types(array_len: int = 0, size: int | None = None) -> tuple[RequestT
     Those that sort have arrays of so many numbers; at 0 the one that textbooks sort. ``size``: see ``echo_request``.
     """
     sorts = sort_requests(arrays(array_len) if array_len else [ARRAY])
-    return echo_request(size), _say_hello_request(), *sorts, *_entity_requests()
+    return echo_request(size), _say_hello_request(), *sorts, *_entity_requests(), *_routed_requests()

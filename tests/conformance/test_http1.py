@@ -9,12 +9,14 @@ from contextlib import closing, contextmanager
 import pytest
 
 from experiments.services.entity import PUT_ENTITY, entity
+from experiments.services.workloads import request_types
 from experiments.v1 import entity_pb2
-from stock_service.rpc.errors import FAULTS, FaultCode, NotFound, Overloaded, Unavailable, UnknownMethod
+from stock_service.rpc.errors import FAULTS, FaultCode, InvalidRequest, NotFound, Overloaded, Unavailable, UnknownMethod
 from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.transports import Address, ServeOptions
 from stock_service.rpc.transports.http1.codec import HttpCodec
 from stock_service.rpc.wire.http1_status import STATUSES
+from stock_service.trading.model import Status
 from stock_service.trading.service import LOOKUP, stock_service
 from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
 from tests.conformance.running import BLOCK, ECHO, FAIL, WAIT_S, Kind, Limits, Probe, maker
@@ -72,6 +74,22 @@ def test_routes_are_served_in_json() -> None:
         assert ask(connection, "POST", PUT_ENTITY, payload, "application/protobuf")[0] == 200
         with pytest.raises(NotFound, match="no entity has the id 0"):
             running.connect().call("/experiments.v1.EntityService/GetEntity", b"", WAIT_S)
+
+
+def test_our_client_asks_for_routes() -> None:
+    """In JSON, on one connection beside methods in protobuf; what is neither is no path."""
+    routed = [each for each in request_types(0) if not each.path.startswith("/")]
+    assert {each.path.split(" ")[0] for each in routed} == {"GET", "PUT"}
+    with MAKE(entity()) as running:
+        connection = running.connect()
+        for each in routed * 2:
+            assert each.check(connection.call(each.path, each.payloads[0], WAIT_S)) == Status.OK
+        assert connection.call(PUT_ENTITY, entity_pb2.PutEntityRequest(id=1).SerializeToString(), WAIT_S) == b""
+        with pytest.raises(NotFound, match="no entity has the id -5"):
+            connection.call("GET /entities/-5", b"", WAIT_S)
+        for path in ("GET /entities /1", " /entities/1", "G-T /entities/1"):
+            with pytest.raises(InvalidRequest):
+                connection.call(path, b"", WAIT_S)
 
 
 @pytest.mark.parametrize(

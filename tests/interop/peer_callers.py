@@ -129,6 +129,7 @@ CALLER: dict[str, Callable[[Server, int], Caller]] = {
     ),
     "go-entity": EntityCaller,
     "rust-entity": EntityCaller,
+    "rust-entity-debug": EntityCaller,
 }
 """By the peer's name. The others are called by their own client."""
 

@@ -82,6 +82,19 @@ def encode_request(authority: bytes, path: bytes, timeout_ms: int, payload: byte
     )
 
 
+def encode_route_request(authority: bytes, verb: bytes, path: bytes, timeout_ms: int, payload: bytes) -> bytes:
+    """A route's request, its message in JSON, where it has one."""
+    body = b"Content-Type: %s\r\nContent-Length: %d\r\n" % (JSON, len(payload)) if payload else b""
+    return b"%s %s HTTP/1.1\r\nHost: %s\r\nTimeout-Ms: %d\r\n%s\r\n%s" % (
+        verb,
+        path,
+        authority,
+        timeout_ms,
+        body,
+        payload,
+    )
+
+
 def encode_response(status: int, kind: bytes, payload: bytes, extra: bytes = b"") -> bytes:
     """A response. ``extra``: further fields, each with its line's end."""
     return b"HTTP/1.1 %d %s\r\n%sContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" % (

@@ -1,6 +1,7 @@
 // The entity server of the comparison of thread pools in Rust and Go: entities by id over HTTP/1.1.
 //
 //	entity_server [--host HOST] [--port N] [--workers N] [--queue-limit N] [--grace-s S] [--idle-s S]
+//	              [--entities N]
 //
 //	GET /entities/ID   200 {"id":…,"description":…,"value":…}, or 404
 //	PUT /entities/ID   with such a body: 200 {"created":true} for a new id, false for a known one
@@ -22,6 +23,7 @@ const (
 	workersMax    = 1024
 	queueLimitMax = 1_000_000
 	idleMaxS      = 86400
+	entitiesMax   = 1_000_000
 )
 
 func main() {
@@ -29,10 +31,12 @@ func main() {
 	workers := options.Set.Int("workers", 8, "goroutines that serve connections")
 	queueLimit := options.Set.Int("queue-limit", 1024, "connections that may wait for a worker, beside the kernel's")
 	idleS := options.Set.Int("idle-s", 60, "after which a connection without a request is closed")
+	entities := options.Set.Int("entities", 0, "entities that there are from the start, with the ids from 1")
 	options.Parse(os.Args[1:])
 	options.CheckRange("workers", *workers, 1, workersMax)
 	options.CheckRange("queue-limit", *queueLimit, 1, queueLimitMax)
 	options.CheckRange("idle-s", *idleS, 1, idleMaxS)
-	server := newServer(newStore(), *workers, *queueLimit, time.Duration(*idleS)*time.Second)
+	options.CheckRange("entities", *entities, 0, entitiesMax)
+	server := newServer(newStore(*entities), *workers, *queueLimit, time.Duration(*idleS)*time.Second)
 	os.Exit(process.Run(options, server))
 }

@@ -42,7 +42,7 @@ func serve(t *testing.T, workers int) running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(newStore(), workers, 16, patience)
+	s := newServer(newStore(0), workers, 16, patience)
 	go s.Serve(listener.(*net.TCPListener))
 	var once sync.Once
 	stop := func(grace time.Duration) (finished bool) {

@@ -1,6 +1,9 @@
 package main
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+)
 
 // Entity is what the server keeps.
 type Entity struct {
@@ -20,8 +23,13 @@ type entry struct {
 	entity Entity
 }
 
-func newStore() *store {
-	return &store{entries: map[int64]*entry{}}
+// newStore has so many entities, with the ids from 1: "entity N" with the value N / 2.
+func newStore(entities int) *store {
+	made := &store{entries: map[int64]*entry{}}
+	for id := int64(1); id <= int64(entities); id++ {
+		made.put(Entity{ID: id, Description: fmt.Sprintf("entity %d", id), Value: float64(id) / 2})
+	}
+	return made
 }
 
 // get locks the map and the entry, both shared.

@@ -11,7 +11,7 @@ import (
 // was created once.
 func TestStoreUnderAllThreeCases(t *testing.T) {
 	const ids, writers = 200, 8
-	entities := newStore()
+	entities := newStore(0)
 	var running sync.WaitGroup
 	created := make([]int, writers)
 	for writer := range writers {
@@ -46,7 +46,7 @@ func TestStoreUnderAllThreeCases(t *testing.T) {
 
 // Two writers of each id at once, as in the stress test: the entity is one of theirs, whole.
 func TestTwoWritersOfAnId(t *testing.T) {
-	entities := newStore()
+	entities := newStore(0)
 	for id := range int64(500) {
 		var running sync.WaitGroup
 		for _, name := range []string{"one", "other"} {
@@ -67,5 +67,16 @@ func TestThePrintedLocksAreARace(t *testing.T) {
 	}
 	if !strings.Contains(string(said), "WARNING: DATA RACE") {
 		t.Fatalf("it failed for another reason: %s", said)
+	}
+}
+
+// A store begins with as many entities as it was told to, and with no other.
+func TestStoreBeginsWithEntities(t *testing.T) {
+	entities := newStore(3)
+	if found, known := entities.get(3); !known || found != (Entity{ID: 3, Description: "entity 3", Value: 1.5}) {
+		t.Errorf("id 3: got %v, %v", found, known)
+	}
+	if _, known := entities.get(4); known || len(entities.entries) != 3 {
+		t.Errorf("got %d entities, expected 3", len(entities.entries))
 	}
 }

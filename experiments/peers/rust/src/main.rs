@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! entity_server [--host HOST] [--port N] [--workers N] [--queue-limit N] [--grace-s S] [--idle-s S]
+//!               [--entities N]
 //! ```
 //!
 //! `GET /entities/ID` answers 200 and `{"id":…,"description":…,"value":…}`, or 404. `PUT /entities/ID` with such a body

@@ -17,6 +17,8 @@ pub struct Options {
     pub grace: Duration,
     /// After which a connection without a request is closed.
     pub idle: Duration,
+    /// That there are from the start, with the ids from 1.
+    pub entities: i64,
 }
 
 impl Default for Options {
@@ -28,6 +30,7 @@ impl Default for Options {
             queue_limit: 1024,
             grace: Duration::from_secs(5),
             idle: Duration::from_secs(60),
+            entities: 0,
         }
     }
 }
@@ -49,6 +52,7 @@ impl Options {
                 "--workers" => options.workers = number(&name, &value()?, 1..=1024)?,
                 "--queue-limit" => options.queue_limit = number(&name, &value()?, 1..=1_000_000)?,
                 "--idle-s" => options.idle = Duration::from_secs(number(&name, &value()?, 1..=86400)?),
+                "--entities" => options.entities = number(&name, &value()?, 0..=1_000_000)?,
                 "--grace-s" => options.grace = seconds(&name, &value()?)?,
                 _ => return Err(format!("{name}: no such option")),
             }
@@ -84,10 +88,10 @@ mod tests {
     /// Every option is taken, in both ways of writing it; what is not given stands at its default.
     #[test]
     fn all_are_taken() {
-        let options = parse("--port 0 --workers=2 --queue-limit 3 --grace-s 0.5 --idle-s 4 --host 127.0.0.2");
+        let options = parse("--port 0 --workers=2 --queue-limit 3 --grace-s 0.5 --idle-s 4 --host 127.0.0.2 --entities 5");
         let (grace, idle) = (Duration::from_millis(500), Duration::from_secs(4));
         let host = Ipv4Addr::new(127, 0, 0, 2);
-        assert_eq!(options, Ok(Options { host, port: 0, workers: 2, queue_limit: 3, grace, idle }));
+        assert_eq!(options, Ok(Options { host, port: 0, workers: 2, queue_limit: 3, grace, idle, entities: 5 }));
         assert_eq!(parse(""), Ok(Options::default()));
     }
 

@@ -44,7 +44,7 @@ impl Server {
     /// Starts the workers and the thread that accepts.
     pub fn start(listener: TcpListener, options: &Options) -> Server {
         let address = listener.local_addr().expect("a listener has an address");
-        let (store, stopping, last) = (Store::default(), AtomicBool::new(false), Mutex::new(None));
+        let (store, stopping, last) = (Store::with(options.entities), AtomicBool::new(false), Mutex::new(None));
         let serving = Arc::new(Serving { store, idle: options.idle, stopping, last });
         let workers_share = serving.clone();
         let serve = move |connection: TcpStream| {

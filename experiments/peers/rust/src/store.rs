@@ -20,6 +20,15 @@ pub struct Store {
 }
 
 impl Store {
+    /// A store of so many entities, with the ids from 1: `entity N` with the value N / 2.
+    pub fn with(entities: i64) -> Store {
+        let store = Store::default();
+        for id in 1..=entities {
+            store.put(Entity { id, description: format!("entity {id}"), value: id as f64 / 2.0 });
+        }
+        store
+    }
+
     /// Locks the map and the entry, both shared.
     pub fn get(&self, id: i64) -> Option<Entity> {
         let entries = self.entries.read().unwrap();
@@ -72,6 +81,14 @@ mod tests {
         assert!(store.put(entity(7, "first", 0.5)));
         assert!(!store.put(entity(7, "second", 1.5)));
         assert_eq!(store.get(7), Some(entity(7, "second", 1.5)));
+    }
+
+    /// A store begins with as many entities as it was told to, and with no other.
+    #[test]
+    fn with_entities() {
+        let store = Store::with(3);
+        assert_eq!(store.get(3), Some(entity(3, "entity 3", 1.5)));
+        assert_eq!(store.get(4), None);
     }
 
     /// Readers, writers of new ids and of known ids at once: each id is created once, and what is read is whole.

@@ -2,13 +2,15 @@
 
 A connection has one call at a time: HTTP/1.1 answers in order, so that a reply would wait for all before it. A call
 that is given up takes its connection with it.
+
+What is called is a method by its path, with a message in protobuf; or a route as ``PUT /entities/5``, in JSON.
 """
 
 from stock_service.rpc.errors import Fault, InvalidRequest, Unavailable
 from stock_service.rpc.wire.codec import Prepared, Reply
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.http1 import HttpMessage, RequestHead, ResponseHead, request_decoder, response_decoder
-from stock_service.rpc.wire.http1_status import encode_request, fault_of
+from stock_service.rpc.wire.http1_status import encode_request, encode_route_request, fault_of
 
 REPLY_BYTES_MAX = 1 << 30
 """Bytes of a reply, at most: what a server is told with the largest ``--frame-bytes-max``."""
@@ -30,10 +32,13 @@ class HttpCodec:
         self._decoder = response_decoder(REPLY_BYTES_MAX)
 
     def prepare(self, path: str, payload: bytes) -> Prepared:
-        """See ``codec.Codec``."""
-        if not path.isascii() or not path.isprintable() or " " in path:
+        """See ``codec.Codec``. A path of a method, or a route: its verb, a space, and the path."""
+        verb, routed, target = path.rpartition(" ")
+        if not path.isascii() or not path.isprintable() or verb.isalpha() != bool(routed):
             raise InvalidRequest(f"a method's name that is no path of HTTP: {path!r}")
-        return (encode_request(self._authority, path.encode(), self._timeout_ms, payload),)
+        if routed:
+            return (encode_route_request(self._authority, verb.encode(), target.encode(), self._timeout_ms, payload),)
+        return (encode_request(self._authority, target.encode(), self._timeout_ms, payload),)
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
         """See ``codec.Codec``."""

@@ -49,7 +49,8 @@ def test_a_load_that_cannot_be_is_refused_by_name(one: str, other: str, levels: 
 @pytest.mark.parametrize("program", LOAD_PROGRAMS)
 def test_a_load_program_sends_one_request_on_many_connections(program: str) -> None:
     """To two servers that speak its transport, whatever they are."""
-    levels: dict[str, Level] = {"client": program, "connections": 64, "mix": "trade"}
+    mix = "put" if program == "c-http" else "trade"
+    levels: dict[str, Level] = {"client": program, "connections": 64, "mix": mix}
     check(side(LOAD_PROGRAMS[program], "grpc", levels), side("./server", LOAD_PROGRAMS[program], levels))
 
 

@@ -1,0 +1,119 @@
+"""The load client for HTTP/1.1 in C, ``experiments/peers/c/http_load.c``: what it is asked, and what it saw.
+
+It makes a connection for each request, or keeps them. It ends after so many requests, or after a time. Its times are
+those of ``ab``: a request begins before it connects, and ends when the server has closed.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from experiments.measure.programs import ProgramFailed, finished
+from stock_service.rpc.transports import Address
+
+EXTRA_S = 60.0
+"""How much longer than its load a program may take; and how long one may take that counts requests, for each 10,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAsk:
+    """A closed loop. ``requests`` or ``seconds`` is over 0, and not both."""
+
+    address: Address
+    request: str
+    """``GET /entities/5``. ``{id}`` and ``{turn}`` are filled in, see the C file; in ``body`` and ``expect`` too."""
+    body: str = ""
+    connections: int = 1
+    kept: bool = False
+    """Whether connections stay."""
+    requests: int = 0
+    warm_up: int = 0
+    """Requests before those that count."""
+    seconds: float = 0.0
+    warm_up_seconds: float = 0.0
+    first_id: int = 0
+    per_id: int | None = None
+    """Requests with one key; None: all."""
+    expect: str | None = None
+    """Every reply's body; None: the same as the first one's."""
+    cpus: tuple[int, ...] | None = None
+
+    @property
+    def timeout_s(self) -> float:
+        """How long it may take in all."""
+        counted = (1 + (self.requests + self.warm_up) / 10_000) * EXTRA_S
+        return self.seconds + self.warm_up_seconds + EXTRA_S if self.seconds else counted
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSeen:
+    """What it saw of the requests that count. Times are means; nothing answered: all are 0."""
+
+    requests: int
+    """Answered as they should be."""
+    errors: int
+    """Of all, the warm-up's too."""
+    all_requests: int
+    """Answered, the warm-up's too."""
+    total_s: float
+    """From the first one's begin to the last one's end."""
+    throughput_hz: float
+    response_us: float
+    connect_us: float
+    processing_us: float
+    """The rest of ``response_us``."""
+    p50_us: float
+    p99_us: float
+    max_us: float
+    received_bytes: int
+    sent_bytes: int
+    cpu_s: float
+    """Its own processor time …"""
+    elapsed_s: float
+    """… in so long."""
+    began_ns: int
+    ended_ns: int
+    """Of ``CLOCK_MONOTONIC``, as ``time.monotonic_ns()`` reads it on Linux."""
+    reply: str
+    """The first body, in hexadecimal."""
+
+    @property
+    def first_reply(self) -> bytes:
+        """The first body; all others were the same, where no other was expected."""
+        return bytes.fromhex(self.reply)
+
+    @property
+    def cpu_share(self) -> float:
+        """Of a core."""
+        return self.cpu_s / self.elapsed_s if self.elapsed_s else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLoad:
+    """The program, built."""
+
+    program: Path
+
+    def run(self, ask: HttpAsk, times: Path | None = None) -> HttpSeen:
+        """Runs it to its end; ``times`` gets every counted time. Blocks. Raises ProgramFailed."""
+        command = [str(self.program), *_words(ask)] + (["--times", str(times)] if times else [])
+        said = finished(command, ask.cpus, ask.timeout_s)
+        try:
+            return msgspec.convert(json.loads(said), HttpSeen)
+        except (ValueError, msgspec.ValidationError) as error:
+            raise ProgramFailed(command, f"{said[:80]!r}, which is no report", "") from error
+
+
+def _words(ask: HttpAsk) -> Sequence[str]:
+    words = ["--address", f"{ask.address[0]}:{ask.address[1]}", "--request", ask.request, "--body", ask.body]
+    words += ["--connections", str(ask.connections), "--first-id", str(ask.first_id)]
+    words += ["--keep"] if ask.kept else []
+    if ask.requests:
+        words += ["--requests", str(ask.requests), "--warm-up", str(ask.warm_up)]
+    else:
+        words += ["--seconds", f"{ask.seconds:g}", "--warm-up-seconds", f"{ask.warm_up_seconds:g}"]
+    words += [] if ask.per_id is None else ["--per-id", str(ask.per_id)]
+    return [*words, *([] if ask.expect is None else ["--expect", ask.expect])]

@@ -1,0 +1,97 @@
+"""The C client for HTTP/1.1 counts what it sends and gets, tells right replies from wrong ones, and keeps its times."""
+
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from experiments.measure.http_load import HttpAsk, HttpLoad
+from experiments.measure.load_programs import http_load
+from experiments.measure.programs import ProgramFailed
+from stock_service.rpc.transports import Address
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler as cc")]
+
+
+@pytest.fixture(scope="module")
+def load() -> Iterator[HttpLoad]:
+    """The program, built once."""
+    with http_load() as built:
+        yield built
+
+
+@contextmanager
+def server(*bodies: bytes, status: bytes = b"200 OK") -> Iterator[tuple[Address, list[bytes]]]:
+    """Answers each connection's one request with the next body, the last one again and again, and closes."""
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
+
+        def serve() -> None:
+            while True:
+                connection, _ = listening.accept()
+                with connection:
+                    request = connection.recv(4096)
+                    if not request:
+                        return
+                    body = bodies[min(len(asked), len(bodies) - 1)]
+                    asked.append(request)
+                    length = str(len(body)).encode()
+                    connection.sendall(b"HTTP/1.1 %s\r\nContent-Length: %s\r\n\r\n%s" % (status, length, body))
+
+        serving = threading.Thread(target=serve, name="one-reply-server")
+        serving.start()
+        try:
+            yield listening.getsockname(), asked
+        finally:
+            socket.create_connection(listening.getsockname()).close()
+            serving.join()
+
+
+def test_every_request_is_counted(load: HttpLoad) -> None:
+    """Those of the warm-up apart; bytes are of whole requests and replies; the times fill the load's time."""
+    with server(b"{}") as (address, asked):
+        seen = load.run(HttpAsk(address, "PUT /a/{id}", '{"id":{id}}', connections=2, requests=40, warm_up=5, per_id=2))
+    assert (seen.requests, seen.errors, seen.all_requests, len(asked)) == (40, 0, 45, 45)
+    assert seen.first_reply == b"{}"
+    assert seen.received_bytes == 40 * len(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+    assert seen.sent_bytes == sum(map(len, sorted(asked, key=lambda each: int(each.split(b"/")[2].split()[0]))[5:]))
+    assert seen.response_us == pytest.approx(seen.connect_us + seen.processing_us, abs=0.01)
+    assert seen.p50_us <= seen.p99_us <= seen.max_us
+    assert seen.ended_ns - seen.began_ns == pytest.approx(seen.total_s * 1e9, rel=1e-3)
+    assert seen.response_us * seen.requests <= 2 * seen.total_s * 1e6
+
+
+def test_the_key_is_filled_in(load: HttpLoad) -> None:
+    """Into path, body and expected reply; each key as often as asked, and each time with its turn."""
+    with server(*(b"is %d" % (each // 2) for each in range(7, 17))) as (address, asked):
+        ask = HttpAsk(address, "PUT /a/{id}", "{turn} of {id}", requests=6, first_id=3, per_id=2, expect="is {id}")
+        seen = load.run(ask)
+    sent = [(each.split(b" ")[1], each.rpartition(b"\r\n\r\n")[2]) for each in asked]
+    assert sent == [(b"/a/%d" % key, b"%d of %d" % (turn, key)) for key in (3, 4, 5) for turn in (0, 1)]
+    assert (seen.requests, seen.errors) == (3, 3), "the server counts in halves from another number"
+
+
+def test_another_reply_is_an_error(load: HttpLoad) -> None:
+    """Than the first one; and so is any other status than 200."""
+    with server(b"a", b"a", b"b", b"a") as (address, _):
+        assert (seen := load.run(HttpAsk(address, "GET /", requests=10))).errors == 1
+        assert seen.requests == 9
+    with server(b"a", status=b"404 Not Found") as (address, _):
+        seen = load.run(HttpAsk(address, "GET /", requests=10))
+    assert (seen.requests, seen.errors, seen.throughput_hz, seen.response_us) == (0, 10, 0, 0)
+
+
+def test_a_connection_that_breaks_is_an_error(load: HttpLoad) -> None:
+    """Nobody listens there."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+    assert load.run(HttpAsk(address, "GET /", requests=3)).errors == 3
+
+
+def test_bad_options_end_it(load: HttpLoad) -> None:
+    """Neither a number of requests nor a time."""
+    with pytest.raises(ProgramFailed, match="--requests or --seconds"):
+        load.run(HttpAsk(("127.0.0.1", 1), "GET /"))
