@@ -5,10 +5,12 @@ from itertools import repeat
 
 from experiments.design.alone import Alone
 from experiments.design.arms import Arm
+from experiments.design.cells import Cells
 from experiments.design.cold import Cold
 from experiments.design.factors import PEER_CLIENT
 from experiments.design.received import Received
 from experiments.design.slots import order
+from experiments.design.stress import Stress
 from experiments.design.sweep import Slices, Sweep, Windows
 
 REPORT_S = 8.0
@@ -22,6 +24,9 @@ CALL_S = 2e-4
 
 LONE_S, COLD_S, RECEIVED_S = 0.8, 0.4, 0.5
 """What a server alone takes beside the time for which it is watched; a cold run; what a receiver tells of, likewise."""
+
+CELL_START_S, CELL_S, ANSWERED_HZ, READ_HZ = 0.25, 0.1, 8000.0, 5000.0
+"""What the start of a cell's server takes, a cell beside its requests, how many of them a second, and reads of keys."""
 
 
 def block_s(sweep: Sweep) -> float:
@@ -51,6 +56,24 @@ def after_s(
 
 def _received_s(number: int, received: Received) -> float:
     return sum(received.cells[place].seconds + RECEIVED_S for place in received.order(number))
+
+
+def cells_s(cells: Cells | None) -> float:
+    """Cells, a server at a time."""
+    if cells is None:
+        return 0.0
+    starts = len({each.start for each in cells.cells})
+    requests = sum(each.warm_up + each.requests for each in cells.cells)
+    return cells.blocks * (CELL_START_S * starts + CELL_S * len(cells.cells) + requests / ANSWERED_HZ)
+
+
+def stress_s(stress: Stress | None) -> float:
+    """Servers under stress, each key read in the end."""
+    if stress is None:
+        return 0.0
+    requests = sum(each.requests for each in (*stress.before, *stress.kinds))
+    each_s = 1.0 + requests / ANSWERED_HZ + sum(each.keys for each in stress.final) / READ_HZ
+    return stress.repetitions * len(stress.servers) * each_s
 
 
 def _lone_s(watches: int, alone: Alone) -> float:

@@ -6,7 +6,8 @@ It is a study's first part by the study's name, or any part by its own; ``all`` 
 import argparse
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -14,11 +15,13 @@ from typing import get_args
 from experiments.commands import estimate, run_all
 from experiments.commands.recording import read
 from experiments.commands.run_all import ALL, Planned
+from experiments.design.factors import LOAD_PROGRAMS
 from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN, Sweep
 from experiments.design.words import WORDS
 from experiments.judge.verdicts import Judgement
-from experiments.measure import alone, cold, received
+from experiments.measure import alone, cells, cold, received, stress
 from experiments.measure.bench import CATALOG, Bench, bench
+from experiments.measure.load_programs import Absent, LoadProgram, http_load, load_programs
 from experiments.measure.progress import Progress
 from experiments.peers import is_built, why_absent
 from experiments.results.observed import Block
@@ -128,7 +131,9 @@ def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
 
 def _after_s(study: Study, part: Part, scale: Scale) -> float:
     lone = part.alone and part.alone(scale)
-    return estimate.after_s(_after(study, part, scale), lone, part.cold(scale), part.received(scale))
+    table, stressed = part.cells and part.cells(scale), part.stress and part.stress(scale)
+    by_http_s = estimate.cells_s(table) + estimate.stress_s(stressed)
+    return estimate.after_s(_after(study, part, scale), lone, part.cold(scale), part.received(scale)) + by_http_s
 
 
 def _again(options: argparse.Namespace, folder: Path) -> str:
@@ -164,7 +169,8 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
             _say_busy(progress, judgement.blocks[0])
         return ratio_so_far(judgement)
 
-    measured(sweep, on, folder, progress, seen, resume)
+    with _foreign(sweep) as there:
+        measured(sweep, replace(on, load_programs=there), folder, progress, seen, resume)
     if part.alone is not None:
         progress.say("servers by themselves")
         alone.run(part.alone(scale), folder, resume, on)
@@ -174,9 +180,39 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
     if (told := part.received(scale)) is not None:
         progress.say("what receivers tell")
         received.run(told, folder, resume, on)
+    if part.cells is not None or part.stress is not None:
+        _measure_by_http(part, scale, on, folder, resume, progress)
     for name, after in _after(study, part, scale).items():
         progress.say(f"{study.parts[name].title}: {counted(after.looks[0], 'block')}")
         measured(after, on, folder / name, Progress(after, sys.stderr), ratio_so_far, resume)
+
+
+def _measure_by_http(part: Part, scale: Scale, on: Bench, folder: Path, resume: bool, progress: Progress) -> None:
+    """What the C client for HTTP/1.1 loads, a server at a time."""
+    with http_load() as load:
+        if part.cells is not None:
+            table = part.cells(scale)
+
+            def watch(number: int) -> None:
+                progress.say(f"{len(table.cells)} cells: block {number} of {table.blocks}")
+
+            cells.run(table, folder, resume, on, load, watch)
+        if part.stress is not None:
+            progress.say("servers under stress")
+            stress.run(part.stress(scale), folder, resume, on, load)
+
+
+@contextmanager
+def _foreign(sweep: Sweep) -> Iterator[Mapping[str, LoadProgram]]:
+    """The load programs that a sweep's arms ask for, built where they must be. Raises UsageError where one is absent."""
+    asked = dict.fromkeys(arm.setting.text("client") for arm in sweep.arms)
+    with load_programs([name for name in asked if name in LOAD_PROGRAMS]) as found:
+        there: dict[str, LoadProgram] = {}
+        for name, program in found.items():
+            if isinstance(program, Absent):
+                raise UsageError("client", name, f"a program that is here ({program})")
+            there[name] = program
+        yield there
 
 
 def _say_busy(progress: Progress, first: Block) -> None:

@@ -277,7 +277,6 @@ FACTORS: Mapping[str, Factor] = {
             "what the server is written in: ours, or a peer's",
             wire=True,
         ),
-        Factor("build", "server", one_of(RELEASE, DEBUG), RELEASE, "how a server in another language is compiled"),
         Factor("transport", "server", one_of(*PROTOCOLS), "sockets", "what carries a request", wire=True),
         Factor(
             "executor",
@@ -324,6 +323,7 @@ FACTORS: Mapping[str, Factor] = {
             _option("--extra-us"),
             windows=lambda level: float(str(level)) >= SLICED_US_MAX,
         ),
+        Factor("build", "server", one_of(RELEASE, DEBUG), RELEASE, "how a server in another language is compiled"),
         Factor("clients", "load", whole(1, CLIENTS_MAX), 1, "client processes", plan=_field("clients")),
         Factor(
             "connections",

@@ -3,6 +3,8 @@
 - ``alone.json``: servers by themselves (``alone.py``)
 - ``cold.json``: cold runs (``cold.py``)
 - ``received.json``: what receivers told (``received.py``)
+- ``cells.json``: cells, a server at a time (``cells.py``)
+- ``stress.json``: servers under stress (``stress.py``)
 
 The file is written anew after each block, at once, so that a crash loses one block. It ends with a digest of the rest,
 so that an edited one is known. A setting that lacks a factor reads as standing at that factor's default.

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from experiments.judge.alone import Lone, lone_servers
+from experiments.judge.cells import CellsJudged, judge_cells
 from experiments.judge.cold import counting_rows
 from experiments.judge.received import counting_rows as received_rows
+from experiments.judge.stress import StressJudged, judge_stress
 from experiments.judge.verdicts import Judged, Judgement, judge
-from experiments.results import alone, cold, received
+from experiments.results import alone, cells, cold, received, stress
 from experiments.results.cold import ColdRow
 from experiments.results.environment import ENVIRONMENT_FILE, Environment, load
 from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
@@ -102,6 +104,10 @@ class Seen:
     """What the part's receivers told."""
     environment: Environment | None = None
     """None: no record of the machine stands beside the results."""
+    cells: CellsJudged | None = None
+    """The part's cells; None: they were not measured."""
+    stress: StressJudged | None = None
+    """What the part's servers did under stress; None: likewise."""
 
 
 class Shows(Protocol):
@@ -173,10 +179,11 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
     environment = load(folder) if (folder / ENVIRONMENT_FILE).exists() else None
     servers = lone_servers(*alone.load(folder)) if (folder / alone.ALONE_FILE).exists() else ()
     runs = counting_rows(*cold.load(folder), main.sweep.limits) if (folder / cold.COLD_FILE).exists() else ()
-    told = (
-        received_rows(*received.load(folder), main.sweep.limits) if (folder / received.RECEIVED_FILE).exists() else ()
-    )
-    return content(part, Seen(main, after, servers, runs, told, environment))
+    limits = main.sweep.limits
+    told = received_rows(*received.load(folder), limits) if (folder / received.RECEIVED_FILE).exists() else ()
+    table = judge_cells(*cells.load(folder), limits) if (folder / cells.CELLS_FILE).exists() else None
+    stressed = judge_stress(*stress.load(folder)) if (folder / stress.STRESS_FILE).exists() else None
+    return content(part, Seen(main, after, servers, runs, told, environment, table, stressed))
 
 
 def content(part: Shows, seen: Seen) -> Content:

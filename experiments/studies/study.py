@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from experiments.design.alone import Alone
+from experiments.design.cells import Cells
 from experiments.design.cold import Cold
 from experiments.design.received import Received
+from experiments.design.stress import Stress
 from experiments.design.sweep import Sweep
 from experiments.peers import PEERS
 from experiments.show.content import Answer, Claim, Section, Seen
@@ -60,6 +62,10 @@ class Part:
     """Cold runs that are made after it, into its own folder; None for none."""
     received: Callable[[Scale], Received | None] = lambda _: None
     """Runs of which receivers tell, made after it, into its own folder; None for none."""
+    cells: Callable[[Scale], Cells] | None = None
+    """Cells that are measured after it, a server at a time, into its own folder."""
+    stress: Callable[[Scale], Stress] | None = None
+    """Servers that are put under stress after it, into its own folder."""
 
 
 @dataclass(frozen=True, slots=True)

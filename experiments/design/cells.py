@@ -1,0 +1,94 @@
+"""Cells: one server at a time under one load after the other, a fresh process for each server and connections.
+
+For tables that have more servers than a block may hold alive, and for what only a server by itself shows: its share of
+the cores, its memory while it works. A block measures every cell once. Its **starts** come in random order, and within
+a start its cells do, which differ in the requests alone. A **ratio** compares cells with cells: a block's value is the
+mean of the log-ratios of its pairs. Ratios are declared with the cells, before anything is seen. Pure.
+"""
+
+import random
+from dataclasses import dataclass
+
+from experiments.design.arms import Arm
+from experiments.design.factors import Level
+from experiments.design.setting import Setting
+from experiments.design.sweep import BLOCKS_MAX
+
+CLIENT = "c-http"
+"""What loads cells: the program that ends after so many requests, and tells connecting from the rest."""
+
+SAMPLED_S = 0.1
+"""A server's processor time and memory are read so often."""
+
+Quantity = str
+"""What is compared: the name of one of ``judge.cells.QUANTITIES``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A server under a load of so many requests; others, which count nowhere, come before them."""
+
+    setting: Setting
+    requests: int
+    pinned: bool = True
+    """Server and load have a core each; else both are free on all cores."""
+
+    @property
+    def warm_up(self) -> int:
+        """Requests beforehand: two of each connection, and 200 at least."""
+        return max(200, 2 * self.setting.whole("connections"))
+
+    @property
+    def start(self) -> tuple[tuple[tuple[str, Level], ...], int, bool]:
+        """Cells with the same have one server process."""
+        return Arm(self.setting).server[0], self.setting.whole("connections"), self.pinned
+
+
+@dataclass(frozen=True, slots=True)
+class CellRatio:
+    """Above ÷ below, pair by pair: the first of ``above`` with the first of ``below``, and so on."""
+
+    name: str
+    title: str
+    above: tuple[Cell, ...]
+    below: tuple[Cell, ...]
+    quantity: Quantity
+    family: str = "headline"
+    """Ratios of one family are corrected together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What is to be measured. Raises ValueError for what could not be."""
+
+    study: str
+    part: str
+    cells: tuple[Cell, ...]
+    ratios: tuple[CellRatio, ...]
+    blocks: int
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.cells or len(set(self.cells)) != len(self.cells):
+            raise ValueError("cells: at least one, each once")
+        if not 1 <= self.blocks <= BLOCKS_MAX:
+            raise ValueError(f"{self.blocks} blocks, allowed: 1 to {BLOCKS_MAX}")
+        for each in self.cells:
+            of = each.setting
+            if of["client"] != CLIENT or of["rate_hz"] is not None or of["clients"] != 1 or each.requests < 1:
+                raise ValueError(f"{of}: allowed: client={CLIENT}, one client, a closed loop of one request or more")
+        if len({each.name for each in self.ratios}) != len(self.ratios):
+            raise ValueError("two ratios of one name")
+        known = set(self.cells)
+        for ratio in self.ratios:
+            if len(ratio.above) != len(ratio.below) or not ratio.above or not known >= {*ratio.above, *ratio.below}:
+                raise ValueError(f"{ratio.name}: allowed: as many cells above as below, all of them measured")
+
+    def order(self, number: int) -> tuple[tuple[int, ...], ...]:
+        """The starts of a block in their order, each as the places of its cells in theirs."""
+        starts: dict[object, list[int]] = {}
+        for place, cell in enumerate(self.cells):
+            starts.setdefault(cell.start, []).append(place)
+        rng = random.Random(f"{self.seed}/cells/{number}")
+        shuffled = rng.sample(list(starts.values()), len(starts))
+        return tuple(tuple(rng.sample(places, len(places))) for places in shuffled)

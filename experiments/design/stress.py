@@ -1,0 +1,58 @@
+"""Stress: several kinds of request at once, each over many keys, and then the final state of every key.
+
+A **kind** is a request by a route, sent for each of its keys so many times, on connections that are made anew. Kinds of
+one round are sent at once; those of ``before`` come first, one after the other. Then every key is read, and must be
+as one of its last writers left it. Texts may hold ``{id}``, the key, and ``{turn}``, which of its requests it is. Pure.
+"""
+
+from dataclasses import dataclass
+
+from experiments.design.setting import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class StressKind:
+    """One request, for the keys ``first_id`` to ``first_id + keys − 1``, each ``per_key`` times."""
+
+    name: str
+    request: str
+    """``PUT /entities/{id}``."""
+    first_id: int
+    keys: int
+    per_key: int = 1
+    body: str = ""
+    expect: str | None = None
+    """Every reply's body; None: all the same."""
+
+    @property
+    def requests(self) -> int:
+        """Of all keys."""
+        return self.keys * self.per_key
+
+
+@dataclass(frozen=True, slots=True)
+class FinalState:
+    """What is read of each of these keys in the end: one of ``turns`` states, whole."""
+
+    name: str
+    request: str
+    first_id: int
+    keys: int
+    state: str
+    """A JSON object with ``{id}`` and ``{turn}``; key order and spaces do not matter."""
+    turns: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stress:
+    """What is to be tried. Each setting is a server, fresh for each repetition."""
+
+    study: str
+    part: str
+    servers: tuple[Setting, ...]
+    before: tuple[StressKind, ...]
+    kinds: tuple[StressKind, ...]
+    final: tuple[FinalState, ...]
+    connections: int
+    """Of each kind."""
+    repetitions: int

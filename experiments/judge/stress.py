@@ -1,0 +1,77 @@
+"""Stress: what each kind did, as rows, and the final state of all keys, over the repetitions. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.design.setting import Setting
+from experiments.design.stress import Stress
+from experiments.judge.stats import Estimate, positive_interval
+from experiments.results.stress import KindSeen, StressRepetition
+
+CONFIDENCE = 0.95
+
+TOTAL = "TOTAL"
+
+
+@dataclass(frozen=True, slots=True)
+class StressRow:
+    """One kind on one server, or all together: JMeter's columns. KB are 1024 bytes."""
+
+    server: Setting
+    kind: str
+    samples: int
+    """Of all repetitions, errors too."""
+    errors: int
+    throughput_hz: Estimate
+    received_kb_s: Estimate
+    sent_kb_s: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class StressJudged:
+    """All that there is of a plan."""
+
+    plan: Stress
+    repetitions: int
+    rows: tuple[StressRow, ...]
+
+    right: dict[Setting, int]
+    """Keys whose final state is as it should be, over the repetitions; by server."""
+    wrong: dict[Setting, int]
+
+    def row(self, server: Setting, kind: str) -> StressRow | None:
+        """A kind's on a server; None where it was not measured."""
+        return next((each for each in self.rows if (each.server, each.kind) == (server, kind)), None)
+
+
+def judge_stress(plan: Stress, seen: Sequence[StressRepetition]) -> StressJudged:
+    """Rows of every server, the total last."""
+    rows: list[StressRow] = []
+    right, wrong = dict.fromkeys(plan.servers, 0), dict.fromkeys(plan.servers, 0)
+    for place, server in enumerate(plan.servers):
+        runs = [repetition.servers[place] for repetition in seen]
+        for number, kind in enumerate(plan.kinds):
+            rows += _row(server, kind.name, [(run.kinds[number],) for run in runs])
+        rows += _row(server, TOTAL, [run.kinds for run in runs])
+        right[server] = sum(final.right for run in runs for final in run.final)
+        wrong[server] = sum(final.wrong for run in runs for final in run.final)
+    return StressJudged(plan, len(seen), tuple(rows), right, wrong)
+
+
+def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]]) -> list[StressRow]:
+    """A row of kinds that ran together, from the first one's begin to the last one's end; none without runs."""
+    if not runs:
+        return []
+    rates: list[tuple[float, float, float]] = []
+    for kinds in runs:
+        lasted_s = (max(each.ended_ns for each in kinds) - min(each.began_ns for each in kinds)) / 1e9
+        sums = (
+            sum(each.requests for each in kinds),
+            sum(each.received_bytes for each in kinds) / 1024,
+            sum(each.sent_bytes for each in kinds) / 1024,
+        )
+        rates.append((sums[0] / lasted_s, sums[1] / lasted_s, sums[2] / lasted_s) if lasted_s else (0.0, 0.0, 0.0))
+    errors = sum(each.errors for kinds in runs for each in kinds)
+    samples = sum(each.requests for kinds in runs for each in kinds) + errors
+    hz, received, sent = (positive_interval([each[column] for each in rates], CONFIDENCE) for column in range(3))
+    return [StressRow(server, kind, samples, errors, hz, received, sent)]

@@ -1,0 +1,105 @@
+"""Stress by repetitions: a fresh server, its kinds at once by as many load clients in C, then every key read.
+
+The last reads are by our own client, one after the other on one connection: they measure nothing.
+"""
+
+import json
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+from experiments.design.arms import Arm
+from experiments.design.setting import Setting
+from experiments.design.stress import FinalState, Stress, StressKind
+from experiments.measure.apart import Kept
+from experiments.measure.bench import Bench, server_command
+from experiments.measure.http_load import HttpAsk, HttpLoad, HttpSeen
+from experiments.measure.programs import Program, ProgramFailed
+from experiments.results import stress as results
+from experiments.results.stress import FinalSeen, KindSeen, StressRepetition, StressSeen
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.transports import Address, Connection, load
+
+READ_S = 5.0
+"""How long one read in the end may take; a millisecond is usual."""
+
+KEPT = Kept(results.STRESS_FILE, results.save, results.load)
+
+
+def run(plan: Stress, folder: Path, resume: bool, bench: Bench, load: HttpLoad) -> tuple[StressRepetition, ...]:
+    """Measures every repetition that the folder lacks. See ``Kept.run``, and ``measure`` for what it raises."""
+    return KEPT.run(plan, plan.repetitions, folder, resume, lambda number: measure(plan, number, bench, load))
+
+
+def measure(plan: Stress, number: int, bench: Bench, load: HttpLoad) -> StressRepetition:
+    """Every server once, in random order. Blocks for as long as it takes.
+
+    Raises ProgramFailed where a server does not start or fails, where the client does, or where what comes before the
+    kinds is not answered whole; a Fault where the server cannot be read in the end.
+    """
+    started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    order = random.Random(f"{plan.part}/stress/{number}").sample(range(len(plan.servers)), len(plan.servers))
+    seen = {place: _seen(plan, plan.servers[place], bench, load) for place in order}
+    return StressRepetition(
+        number=number,
+        started_at=started_at,
+        duration_s=time.monotonic() - began_s,
+        pinned=bench.server_cores is not None,
+        servers=tuple(seen[place] for place in range(len(plan.servers))),
+    )
+
+
+def _seen(plan: Stress, of: Setting, bench: Bench, client: HttpLoad) -> StressSeen:
+    command = server_command(Arm(of).server, bench.catalog)
+    with Program(command, bench.server_cores) as program:
+        address = program.ready()
+        for each in plan.before:
+            told = client.run(_ask(each, plan, address, bench))
+            if told.requests != each.requests:
+                raise ProgramFailed(command, f"{each.name}: {told.requests} of {each.requests} were answered", "")
+        with ThreadPoolExecutor(len(plan.kinds), "stress") as pool:
+            running = [pool.submit(client.run, _ask(each, plan, address, bench)) for each in plan.kinds]
+            kinds = tuple(_kind(each.result()) for each in running)
+        connection = load(of.text("transport")).connect(address, READ_S)
+        try:
+            final = tuple(_final(each, connection) for each in plan.final)
+        finally:
+            connection.close()
+    return StressSeen(kinds, final)
+
+
+def _ask(kind: StressKind, plan: Stress, address: Address, bench: Bench) -> HttpAsk:
+    return HttpAsk(
+        address,
+        kind.request,
+        kind.body,
+        plan.connections,
+        requests=kind.requests,
+        first_id=kind.first_id,
+        per_id=kind.per_key,
+        expect=kind.expect,
+        cpus=bench.load_cores,
+    )
+
+
+def _kind(seen: HttpSeen) -> KindSeen:
+    moments = seen.began_ns, seen.ended_ns
+    return KindSeen(seen.requests, seen.errors, *moments, seen.response_us, seen.received_bytes, seen.sent_bytes)
+
+
+def _final(final: FinalState, connection: Connection) -> FinalSeen:
+    """Reads every key; one that stands at no turn, whole, or at nothing, is wrong."""
+    turns = [0] * final.turns
+    for key in range(final.first_id, final.first_id + final.keys):
+        try:
+            found = json.loads(connection.call(final.request.replace("{id}", str(key)), b"", READ_S))
+        except (Fault, ValueError):  # no such key, or no JSON: it stands at no turn, and is counted so
+            continue
+        for turn in range(final.turns):
+            state = final.state.replace("{id}", str(key)).replace("{turn}", str(turn))
+            if found == json.loads(state):
+                turns[turn] += 1
+                break
+    return FinalSeen(sum(turns), final.keys - sum(turns), tuple(turns))
