@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 
 from experiments.studies.greeter import GREETER
+from experiments.studies.pools import POOLS
 from experiments.studies.server_cost import SERVER_COST
 from experiments.studies.sockets import SOCKETS
 from experiments.studies.sort import SORT
 from experiments.studies.stock import STOCK
 from experiments.studies.study import Part, Study
 
-STUDIES: Mapping[str, Study] = {each.name: each for each in (STOCK, SERVER_COST, SORT, SOCKETS, GREETER)}
+STUDIES: Mapping[str, Study] = {each.name: each for each in (STOCK, SERVER_COST, SORT, SOCKETS, GREETER, POOLS)}
 """Every study by its name."""
 
 PARTS: Mapping[str, tuple[Study, Part]] = {

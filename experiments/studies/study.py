@@ -35,6 +35,8 @@ class Scale:
     block_s: float = 60.0
     """The slices of a block, at most, in seconds."""
     seed: int = 1
+    whole: bool = False
+    """Whether a part that has fewer levels or counts than its document at other scales has them all."""
     peers: frozenset[str] = frozenset(PEERS)
     """The peers that are built here, by name: a part leaves out arms of others."""
 

@@ -1,0 +1,31 @@
+"""Thread-pool servers in Rust, Go and Python: a document's 72 cells, its nine conclusions, its stress test."""
+
+from experiments.studies.pools.answers import answers
+from experiments.studies.pools.claims import claims
+from experiments.studies.pools.figures import pictures
+from experiments.studies.pools.sweeps import DEBUG, PART, PEERS, STUDY, cells, pools, stress
+from experiments.studies.pools.tables import sections
+from experiments.studies.study import Part, Scale, Study
+
+POOLS = Study(
+    name=STUDY,
+    question="Which thread-pool server answers sooner and takes less: Rust, Go or Python?",
+    parts={
+        PART: Part(
+            title="Thread-pool servers in Rust, Go and Python over HTTP/1.1",
+            sweep=pools,
+            answers=answers,
+            pictures=pictures,
+            claims=claims,
+            sections=sections,
+            peers=(*PEERS.values(), DEBUG),
+            cells=cells,
+            stress=stress,
+        )
+    },
+    scales={
+        "smoke": Scale(rounds=1, looks=(2,), clients=(1,)),
+        "quick": Scale(rounds=3, looks=(10, 14), clients=(1,)),
+        "paper": Scale(rounds=10, looks=(12, 16, 20), clients=(1,), whole=True),
+    },
+)

@@ -1,0 +1,139 @@
+"""What ``pools`` answers: who answers sooner, what pool and connections do, the debug build, the stress test. Pure."""
+
+from collections.abc import Iterable
+
+from experiments.judge.cells import CellsJudged
+from experiments.judge.verdicts import Judged, Judgement
+from experiments.show.content import Answer, Seen
+from experiments.show.sentences import ratio_sentence, to_decide
+from experiments.studies.pools.claims import words
+from experiments.studies.pools.sweeps import AT, FEW, LANGUAGES, MANY, POOL, VERBS
+
+ESTIMAND = (
+    f"mean time of a request with a connection of its own, from before it connects until the server has closed, {POOL} "
+    f"threads, {AT} connections in a closed loop; by turns"
+)
+
+PROCESSES = {"rust": "the server in Rust", "go": "the server in Go", "python": "the server in Python"}
+
+NOT_CONCLUDED = (
+    "How many requests a server takes on connections that stay: here connecting is most of a request's work, and the "
+    "kernel does it for all three alike.",
+    "How the languages compare on more cores, or over a network.",
+)
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """Five questions, as far as they were measured."""
+    found = [_languages(seen.main), _debug(seen.main)]
+    if seen.cells is not None:
+        found += [_pool(seen.cells), _connections(seen.cells)]
+    if seen.stress is not None:
+        found.append(_stress(seen))
+    return tuple(found)
+
+
+def _judged(judgement: Judgement, names: Iterable[str]) -> dict[str, Judged]:
+    return {name: judgement.judged[name] for name in names if name in judgement.judged}
+
+
+def _languages(judgement: Judgement) -> Answer:
+    question = "Which of the three servers answers a request sooner?"
+    pairs = (("rust", "go"), ("go", "python"), ("rust", "python"))
+    names = {f"{one}_{other}_{verb}": (one, other, verb) for one, other in pairs for verb in VERBS}
+    found = _judged(judgement, names)
+    if not found:
+        return Answer(question, "Not measured: the servers in Rust and Go are not built here; `make peers`.", ())
+    told = [
+        f"{verb.upper()}: {ratio_sentence(each, PROCESSES[one], PROCESSES[other])}"
+        for name, each in found.items()
+        for one, other, verb in (names[name],)
+    ]
+    return Answer(
+        question,
+        " ".join(told[: len(VERBS)]),
+        tuple(found.values()),
+        details=tuple(told[len(VERBS) :]),
+        estimand=ESTIMAND,
+        not_concluded=NOT_CONCLUDED,
+        to_decide=to_decide(judgement, list(found)),
+    )
+
+
+def _debug(judgement: Judgement) -> Answer:
+    question = "What did it cost the original to measure a debug build of its Rust server?"
+    found = _judged(judgement, [f"debug_{verb}" for verb in VERBS])
+    if not found:
+        return Answer(question, "Not measured: the debug build is not here; `make peers` builds it.", ())
+    told = [
+        f"{verb.upper()}: {ratio_sentence(found[name], 'the debug build', 'the release build')}"
+        for verb in VERBS
+        if (name := f"debug_{verb}") in found
+    ]
+    return Answer(
+        question,
+        " ".join(told),
+        tuple(found.values()),
+        estimand=ESTIMAND,
+        not_concluded=("What a debug build of another program costs.",),
+        to_decide=to_decide(judgement, list(found)),
+    )
+
+
+def _pool(cells: CellsJudged) -> Answer:
+    own = [each for each in LANGUAGES if f"pool_response_ms_{each}" in cells.judged]
+    time = "; ".join(words(cells.judged.get(f"pool_response_ms_{each}")) for each in own)
+    details = [
+        f"{what}: {'; '.join(words(cells.judged.get(f'pool_{quantity}_{each}')) for each in own)}."
+        for what, quantity in (
+            ("Processor time a request", "cpu_us"),
+            ("Share of the processor, all cores free", "cpu_percent"),
+            ("Memory", "memory_mib"),
+        )
+    ]
+    return Answer(
+        f"What do {MANY} threads do that {FEW} do not?",
+        f"Time of a request: {time}.",
+        (),
+        details=tuple(details),
+        estimand="geometric mean over connections, GET and PUT; one server at a time",
+        not_concluded=("What a pool is good for where a request waits: here it waits for nothing.",),
+        figure="response_get",
+    )
+
+
+def _connections(cells: CellsJudged) -> Answer:
+    own = [each for each in LANGUAGES if f"connections_cpu_us_{each}" in cells.judged]
+    told = "; ".join(words(cells.judged.get(f"connections_cpu_us_{each}")) for each in own)
+    details = [
+        f"{what}: {'; '.join(words(cells.judged.get(f'connections_{quantity}_{each}')) for each in own)}."
+        for what, quantity in (
+            ("Connecting", "connect_ms"),
+            ("Processing", "processing_ms"),
+            ("Share of the processor, all cores free", "cpu_percent"),
+        )
+    ]
+    return Answer(
+        "What do 1,000 connections cost that 10 do not?",
+        f"Processor time a request: {told}.",
+        (),
+        details=tuple(details),
+        estimand="geometric mean over pools, GET and PUT; one server at a time",
+        not_concluded=("That a server is slower: in a closed loop N times the connections wait N times as long.",),
+        figure="processor_get",
+    )
+
+
+def _stress(seen: Seen) -> Answer:
+    assert seen.stress is not None
+    rows = [row for row in seen.stress.rows if row.kind == "TOTAL"]
+    errors, samples = sum(row.errors for row in rows), sum(row.samples for row in rows)
+    wrong, right = sum(seen.stress.wrong.values()), sum(seen.stress.right.values())
+    return Answer(
+        "Does every key end as its last writer left it, with three kinds of request at once?",
+        f"{errors} errors in {samples:,} requests; {right:,} of {right + wrong:,} keys are as they should be.",
+        (),
+        estimand="every key read after the load, one by one; an updated key must have one of its two values, whole",
+        not_concluded=("That there is no race: a test with Go's race detector looks for that.",),
+        figure="stress",
+    )

@@ -1,0 +1,257 @@
+"""What the study ``pools`` measures: three servers by turns, all cells one at a time, and a stress test.
+
+The document's 72 cells are two languages × six pools × three connections × GET and PUT; Python's static pool is a third
+language. They are **cells**: a fresh server each, with a core of its own; and again with all cores free, as claims
+about its share of the processor want. A **sweep** by turns asks the headline once more, of all languages side by side,
+with an A/A pair, and of a debug build. Everything has a connection for each request, as the original had. The load is
+our C client for HTTP/1.1: ``ab`` was the limit in every cell of the original.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.cells import Cell, CellRatio, Cells
+from experiments.design.setting import Setting, setting
+from experiments.design.stress import FinalState, Stress, StressKind
+from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
+from experiments.studies.pools.original import REQUESTS
+from experiments.studies.study import Scale
+
+STUDY = PART = "pools"
+
+HEADLINE = "headline"
+
+PEERS = {"rust": "rust-entity", "go": "go-entity"}
+"""The peer that a language needs; Python's server is ours."""
+
+DEBUG = "rust-entity-debug"
+
+LANGUAGES = ("rust", "go", "python")
+
+VERBS = ("get", "put")
+
+CONNECTIONS = (10, 100, 1000)
+
+POOLS = (2, 4, 8, 16, 32, 64)
+"""Of the original; ``quick`` has three of them."""
+
+QUICK_POOLS = (2, 8, 64)
+
+FEW, MANY = 2, 64
+"""Pools, and 10 and 1000 connections, between which growth is asked."""
+
+POOL, AT = 8, 100
+"""Threads and connections of the sweep by turns."""
+
+QUICK_REQUESTS, SMOKE_REQUESTS = 1500, 200
+"""Of a cell."""
+
+QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
+"""The first decides a family of 18, the second one of 36."""
+
+WINDOW = Windows(warm_up_s=0.1, duration_s=0.3)
+
+KEYS, SMOKE_KEYS = 10_000, 200
+"""Of each kind of the stress test."""
+
+STRESS_CONNECTIONS = 1000
+"""Of each kind: three thousand at once."""
+
+FIRST_READ, FIRST_NEW, FIRST_KNOWN = 10**6, 2 * 10**6, 3 * 10**6
+"""Keys of the stress test; the store begins with 1 to 1000."""
+
+
+def server(language: str, pool: int, connections: int, verb: str) -> Setting:
+    """A language's server with its pool, under a load."""
+    return setting(
+        service="entity",
+        transport="http1",
+        language=language,
+        workers=pool,
+        connections=connections,
+        connection="per-request",
+        mix=verb,
+        client="c-http",
+    )
+
+
+def languages(scale: Scale) -> tuple[str, ...]:
+    """Those whose servers are here."""
+    return tuple(each for each in LANGUAGES if each not in PEERS or PEERS[each] in scale.peers)
+
+
+def pools(scale: Scale) -> Sweep:
+    """Rust ÷ Go ÷ Python by turns, GET and PUT, at 8 threads and 100 connections; debug ÷ release."""
+    here = languages(scale)
+    again, first, second = twins(server(here[0], POOL, AT, "get"), "same")
+    groups: list[Group] = []
+    comparisons: list[Comparison] = []
+    for verb in VERBS:
+        arms = {language: Arm(server(language, POOL, AT, verb)) for language in here}
+        own = list(arms.values())
+        pairs = [pair for pair in (("rust", "go"), ("go", "python"), ("rust", "python")) if set(pair) <= arms.keys()]
+        comparisons += [_languages(verb, arms[above], arms[below]) for above, below in pairs]
+        if "rust" in arms and DEBUG in scale.peers:
+            debug = Arm(arms["rust"].setting.but(build="debug"))
+            own.append(debug)
+            name, title = f"debug_{verb}", f"{verb.upper()}: Rust in debug ÷ in release"
+            comparisons.append(Comparison(name, title, debug, arms["rust"], ("build",), family=HEADLINE))
+        groups.append(Group((*own, second) if first in own else tuple(own)))
+    return Sweep(
+        STUDY, PART, tuple(groups), (*comparisons, again), scale.rounds, scale.looks, seed=scale.seed, turns=WINDOW
+    )
+
+
+def _languages(verb: str, above: Arm, below: Arm) -> Comparison:
+    one, other = (arm.setting.text("language") for arm in (above, below))
+    title = f"{verb.upper()}, {POOL} threads, {AT} connections: {one.capitalize()} ÷ {other.capitalize()}"
+    executor = ("executor",) if "python" in (one, other) else ()  # a peer's pool is its own
+    return Comparison(f"{one}_{other}_{verb}", title, above, below, ("language", *executor), family=HEADLINE)
+
+
+def cell_pools(scale: Scale) -> tuple[int, ...]:
+    """The pools of the cells."""
+    return POOLS if scale.whole else (FEW, MANY) if is_short(scale) else QUICK_POOLS
+
+
+def is_short(scale: Scale) -> bool:
+    """Whether there are too few blocks for a verdict anyway."""
+    return scale.looks[-1] < BLOCKS_MIN
+
+
+class Table:
+    """All cells of a scale, found by what they are."""
+
+    def __init__(self, scale: Scale) -> None:
+        requests = REQUESTS if scale.whole else SMOKE_REQUESTS if is_short(scale) else QUICK_REQUESTS
+        ends = (CONNECTIONS[0], CONNECTIONS[-1])
+        self.languages = languages(scale)
+        self.connections = ends if is_short(scale) else CONNECTIONS
+        self.pools = cell_pools(scale)
+        self.free_pools = self.pools if scale.whole else (FEW, MANY)
+        self.free_connections = self.connections if scale.whole else ends
+        self._cells: dict[tuple[str, int, int, str, bool], Cell] = {}
+        for pinned, pool_sizes, connections in (
+            (True, self.pools, self.connections),
+            (False, self.free_pools, self.free_connections),
+        ):
+            for key in product(self.languages, pool_sizes, connections, VERBS):
+                self._cells[*key, pinned] = Cell(server(*key), requests, pinned)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """In the tables' order: pinned, then free."""
+        return tuple(self._cells.values())
+
+    def of(
+        self,
+        language: str,
+        pools: Sequence[int] | None = None,
+        connections: Sequence[int] | None = None,
+        verbs: Sequence[str] = VERBS,
+        pinned: bool = True,
+    ) -> tuple[Cell, ...]:
+        """Cells of a language; all pools or connections unless told."""
+        own_pools = pools or (self.pools if pinned else self.free_pools)
+        own_connections = connections or (self.connections if pinned else self.free_connections)
+        return tuple(self._cells[language, *key, pinned] for key in product(own_pools, own_connections, verbs))
+
+
+def cells(scale: Scale) -> Cells:
+    """Every cell of tables 1 and 2, and what is asked of them."""
+    table = Table(scale)
+    blocks = PAPER_BLOCKS if scale.whole else 1 if is_short(scale) else QUICK_BLOCKS
+    return Cells(STUDY, PART, table.cells, tuple(_ratios(table)), blocks, scale.seed)
+
+
+def _ratios(table: Table) -> Iterator[CellRatio]:
+    for one, other in (("rust", "go"), ("go", "python"), ("rust", "python")):
+        if {one, other} <= set(table.languages):
+            yield from _between_languages(table, one, other)
+    if {"rust", "go"} <= set(table.languages):
+        yield from _each_cell(table)
+        yield from _crossing(table)
+    for language in table.languages:
+        yield from _within_language(table, language)
+
+
+def _between_languages(table: Table, one: str, other: str) -> Iterator[CellRatio]:
+    """One number for all cells: of the time, the processor time and the memory."""
+    for verb, quantity in product(VERBS, ("response_ms", "cpu_us")):
+        name = f"{one}_{other}_{quantity}_{verb}"
+        above, below = (table.of(each, verbs=(verb,)) for each in (one, other))
+        yield CellRatio(name, f"{verb.upper()}: {_named(one, other)}", above, below, quantity, "languages")
+    above, below = table.of(one), table.of(other)
+    yield CellRatio(f"{one}_{other}_memory", _named(one, other), above, below, "memory_mib", "languages")
+
+
+def _each_cell(table: Table) -> Iterator[CellRatio]:
+    """Rust ÷ Go in every cell, for claims that say always."""
+    for quantity, verbs in (("response_ms", VERBS), ("received_kb_s", VERBS), ("memory_mib", VERBS)):
+        for pool, connections, verb in product(table.pools, table.connections, verbs):
+            above, below = (table.of(each, (pool,), (connections,), (verb,)) for each in ("rust", "go"))
+            name = f"each_{quantity}_{verb}_{pool}_{connections}"
+            title = f"{verb.upper()}, {pool} threads, {connections:,} connections: Rust ÷ Go"
+            yield CellRatio(name, title, above, below, quantity, f"each {quantity} of {verb}")
+
+
+def _crossing(table: Table) -> Iterator[CellRatio]:
+    """Rust ÷ Go by the share of the processor, with as many threads as cores and with far more; connecting at 1000."""
+    for pool in (FEW, MANY):
+        above, below = (table.of(each, (pool,), pinned=False) for each in ("rust", "go"))
+        title = f"{pool} threads, all cores free: Rust ÷ Go"
+        yield CellRatio(f"crossing_{pool}", title, above, below, "cpu_percent", "crossing")
+    for quantity in ("connect_ms", "processing_ms"):
+        above, below = (table.of(each, connections=CONNECTIONS[-1:]) for each in ("rust", "go"))
+        yield CellRatio(
+            f"last_{quantity}", f"{CONNECTIONS[-1]:,} connections: Rust ÷ Go", above, below, quantity, "last"
+        )
+
+
+def _within_language(table: Table, language: str) -> Iterator[CellRatio]:
+    """What a larger pool, more connections, and a PUT in place of a GET do."""
+    named = language.capitalize()
+    pools, ends = ((MANY,), (FEW,)), (CONNECTIONS[-1:], CONNECTIONS[:1])
+    for quantity, pinned in (("cpu_percent", False), ("cpu_us", True), ("memory_mib", True), ("response_ms", True)):
+        above, below = (table.of(language, pools=each, pinned=pinned) for each in pools)
+        title = f"{named}: {MANY} threads ÷ {FEW}"
+        yield CellRatio(f"pool_{quantity}_{language}", title, above, below, quantity, "pool")
+    for quantity, pinned in (("cpu_percent", False), ("cpu_us", True), ("connect_ms", True), ("processing_ms", True)):
+        above, below = (table.of(language, connections=each, pinned=pinned) for each in ends)
+        title = f"{named}: {CONNECTIONS[-1]:,} connections ÷ {CONNECTIONS[0]}"
+        yield CellRatio(f"connections_{quantity}_{language}", title, above, below, quantity, "connections")
+    for quantity in ("cpu_us", "memory_mib", "response_ms"):
+        above, below = (table.of(language, verbs=(verb,)) for verb in ("put", "get"))
+        yield CellRatio(f"put_get_{quantity}_{language}", f"{named}: PUT ÷ GET", above, below, quantity, "requests")
+
+
+def _named(one: str, other: str) -> str:
+    return f"{one.capitalize()} ÷ {other.capitalize()}"
+
+
+def stress(scale: Scale) -> Stress:
+    """40,000 requests of three kinds at once: reads, new keys, and two updates for each known key."""
+    keys = SMOKE_KEYS if is_short(scale) else KEYS
+    entity, at = '{"id":{id},"description":"entity {id}","value":0.5}', "/entities/{id}"
+    update = '{"id":{id},"description":"update {turn} of {id}","value":{turn}.5}'
+    before = StressKind("keys to read", f"PUT {at}", FIRST_READ, keys, body=entity)
+    return Stress(
+        STUDY,
+        PART,
+        servers=tuple(server(each, POOL, 1, "get") for each in languages(scale)),
+        before=(before, replace(before, name="keys to update", first_id=FIRST_KNOWN)),
+        kinds=(
+            StressKind("PUT new data", f"PUT {at}", FIRST_NEW, keys, body=entity, expect='{"created":true}'),
+            StressKind("GET data", f"GET {at}", FIRST_READ, keys, expect=entity),
+            StressKind("PUT update data", f"PUT {at}", FIRST_KNOWN, keys, 2, update, '{"created":false}'),
+        ),
+        final=(
+            FinalState("new", f"GET {at}", FIRST_NEW, keys, entity),
+            FinalState("read", f"GET {at}", FIRST_READ, keys, entity),
+            FinalState("updated", f"GET {at}", FIRST_KNOWN, keys, update, 2),
+        ),
+        connections=STRESS_CONNECTIONS,
+        repetitions=3 if scale.whole else 1,
+    )
