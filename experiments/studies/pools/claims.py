@@ -168,8 +168,9 @@ def _no_errors(seen: Seen, _: CellsJudged) -> Finding:
     right = sum(seen.stress.right[server] for server in own)
     samples = sum(row.samples for row in rows)
     return "CONFIRMED" if not errors and not wrong else "CONTRADICTED", (
-        f"{errors} errors in {samples:,} requests, and {right:,} of {right + wrong:,} keys stood as a writer left them. The document looked at errors alone: its printed update has a data race that they do "
-        "not show, see the README."
+        f"{errors} errors in {samples:,} requests, and {right:,} of {right + wrong:,} keys stood as "
+        "a writer left them. The document looked at errors alone: its printed update has a data race that they do not "
+        "show, see the README."
     )
 
 

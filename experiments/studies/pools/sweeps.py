@@ -51,7 +51,7 @@ QUICK_REQUESTS, SMOKE_REQUESTS = 1500, 200
 QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
 """The first decides a family of 18, the second one of 36."""
 
-WINDOW = Windows(warm_up_s=0.1, duration_s=0.3)
+WINDOW = Windows(warm_up_s=0.05, duration_s=0.15)
 
 KEYS, SMOKE_KEYS = 10_000, 200
 """Of each kind of the stress test."""

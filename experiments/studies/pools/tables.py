@@ -168,8 +168,8 @@ def stress_table(seen: StressJudged) -> str:
     )
     kinds, at = len(seen.plan.kinds), seen.plan.connections
     notes = (
-        f"{kinds} kinds at once, {at:,} connections each, a new one for each request. The document's KB/s and rates are "
-        "context: JMeter ran on the server's machine.",
+        f"{kinds} kinds at once, {at:,} connections each, a new one for each request. The document's KB/s and rates "
+        "are context: JMeter ran on the server's machine.",
         f"Final state of every key, read one by one afterwards: {states}.",
     )
     rates_head = "throughput, 1/s", "received, KB/s", "sent, KB/s"

@@ -1,0 +1,54 @@
+"""Cells made up: two servers, blocks whose numbers follow from what a test says of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from experiments.design.cells import Cell, CellRatio, Cells
+from experiments.design.setting import setting
+from experiments.results.cells import CellBlock, CellSeen
+from experiments.results.observed import RoundSeen
+
+BASE = setting(service="entity", transport="http1", connection="per-request", mix="get", client="c-http")
+
+FEW, MANY = (Cell(BASE.but(workers=workers), requests=100) for workers in (2, 64))
+PUT = Cell(BASE.but(workers=2, mix="put"), requests=100)
+FREE = Cell(BASE.but(workers=2), requests=100, pinned=False)
+
+CELLS = (FEW, MANY, PUT, FREE)
+
+RATIO = CellRatio("pool", "64 threads ÷ 2", (MANY,), (FEW,), "response_ms")
+
+QUIET = RoundSeen(1.0, 0)
+
+
+def plan(blocks: int = 6, ratios: Sequence[CellRatio] = (RATIO,), cells: Sequence[Cell] = CELLS) -> Cells:
+    """Of all these cells."""
+    return Cells("study", "part", tuple(cells), tuple(ratios), blocks)
+
+
+SEEN = CellSeen(
+    requests=100,
+    errors=0,
+    total_s=0.5,
+    response_us=1000.0,
+    connect_us=400.0,
+    received_bytes=10240,
+    sent_bytes=5120,
+    load_requests=300,
+    load_s=2.0,
+    server_cpu_s=0.6,
+    client_cpu_s=0.4,
+    cpu_samples=(0.2, 0.5, 0.3),
+    memory_samples_mib=(10.0, 30.0),
+    machine=QUIET,
+)
+
+
+def block(number: int, of: Cells, seen: Callable[[Cell], CellSeen] = lambda _: SEEN) -> CellBlock:
+    """A block in which each cell was seen so."""
+    return CellBlock(number, "2024-01-01", 1.0, 2000.0, 2, 1000.0, tuple(seen(cell) for cell in of.cells))
+
+
+def slower(cell: Cell, by: float) -> CellSeen:
+    """The cell with many threads takes so many times as long."""
+    return replace(SEEN, response_us=1000.0 * by) if cell == MANY else SEEN

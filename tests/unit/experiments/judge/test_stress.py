@@ -1,0 +1,28 @@
+"""Stress: rows are of each kind by its own time, the total by the time of all; errors and wrong keys are counted."""
+
+import pytest
+
+from experiments.judge.stress import TOTAL, judge_stress
+from tests.unit.experiments.stress_seen import PLAN, SERVER, repetition
+
+
+def test_rows_and_total() -> None:
+    """KB of 1024 bytes; the total is from the first request of any kind to the last."""
+    found = judge_stress(PLAN, [repetition(1)])
+    rows = {row.kind: row for row in found.rows}
+    assert list(rows) == ["new", "update", TOTAL]
+    assert (rows["new"].throughput_hz.value, rows["update"].throughput_hz.value) == (20, 20)
+    total = rows[TOTAL]
+    assert (total.samples, total.errors) == (60, 0)
+    assert (total.throughput_hz.value, total.received_kb_s.value, total.sent_kb_s.value) == pytest.approx((30, 3, 6))
+    assert (found.right[SERVER], found.wrong[SERVER]) == (40, 0)
+
+
+def test_errors_and_wrong_keys_add_up_over_repetitions() -> None:
+    """And an error is a sample."""
+    found = judge_stress(PLAN, [repetition(1, errors=3), repetition(2, wrong=2)])
+    total = found.row(SERVER, TOTAL)
+    assert total is not None
+    assert (total.samples, total.errors) == (120, 3)
+    assert (found.right[SERVER], found.wrong[SERVER]) == (78, 2)
+    assert total.throughput_hz.n == 2

@@ -1,0 +1,82 @@
+"""Real servers in cells and under stress: all that a plan asks for is seen, wrong keys are found, nothing is left."""
+
+import dataclasses
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.design.cells import Cell, Cells
+from experiments.design.stress import FinalState
+from experiments.measure import cells, stress
+from experiments.measure.bench import CATALOG, bench
+from experiments.measure.http_load import HttpLoad
+from experiments.measure.load_programs import http_load
+from stock_service.rpc.errors import Unavailable
+from tests.unit.experiments.cells_seen import BASE
+from tests.unit.experiments.stress_seen import ENTITY, PLAN
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler as cc")]
+
+
+@pytest.fixture(scope="module")
+def load() -> Iterator[HttpLoad]:
+    """The program, built once."""
+    with http_load() as built:
+        yield built
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_block_has_every_cell(load: HttpLoad) -> None:
+    """All requests answered, bytes and times there, the server's processor and memory read."""
+    plan = Cells(
+        "study",
+        "part",
+        tuple(Cell(BASE.but(mix=mix, connections=5), 50, pinned) for mix in ("get", "put") for pinned in (True, False)),
+        (),
+        1,
+    )
+    block = cells.measure(plan, 1, bench(CATALOG), load)
+    for cell, seen in zip(plan.cells, block.cells, strict=True):
+        assert (seen.requests, seen.errors, seen.load_requests) == (50, 0, 50 + cell.warm_up)
+        assert 0 < seen.connect_us < seen.response_us
+        assert min(seen.received_bytes, seen.sent_bytes) > 50 * 40
+        assert seen.server_cpu_s > 0
+        assert seen.cpu_samples
+        assert min(seen.memory_samples_mib) > 1
+
+
+def test_a_server_that_answers_something_else_is_told_of(load: HttpLoad) -> None:
+    """Its replies are all the same, and not what was asked for."""
+    # A server of ours that has not got the entity: any other service of the same transport.
+    other = f"{sys.executable} -m experiments.services serve echo --transport http1 --port 0"
+    plan = Cells("study", "part", (Cell(BASE.but(service=other), 5),), (), 1)
+    with pytest.raises(Unavailable, match="GET /entities/1: 0 replies as they should be"):
+        cells.measure(plan, 1, bench(CATALOG), load)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_every_key_is_looked_at(load: HttpLoad) -> None:
+    """Those that were updated stand at one of their turns; a state that none wrote is wrong, as is a missing key."""
+    planted = FinalState("planted", "GET /entities/{id}", 2000, 20, ENTITY)
+    missing = FinalState("missing", "GET /entities/{id}", 9000, 3, ENTITY)
+    plan = dataclasses.replace(PLAN, final=(*PLAN.final, planted, missing))
+    (server,) = stress.measure(plan, 1, bench(CATALOG), load).servers
+    assert [(kind.requests, kind.errors) for kind in server.kinds] == [(20, 0), (40, 0)]
+    new, updated, wrong, none = server.final
+    assert (new.right, new.wrong) == (20, 0)
+    assert (updated.right, updated.wrong, sum(updated.turns)) == (20, 0, 20)
+    assert (wrong.right, wrong.wrong) == (0, 20)
+    assert (none.right, none.wrong) == (0, 3)
+
+
+def test_the_folder_keeps_every_block(load: HttpLoad, tmp_path: Path) -> None:
+    """And is gone on with."""
+    plan = Cells("study", "part", (Cell(BASE.but(connections=2), 5),), (), 2)
+    told: list[int] = []
+    blocks = cells.run(plan, tmp_path, False, bench(CATALOG), load, told.append)
+    assert ([block.number for block in blocks], told) == ([1, 2], [1, 2])
+    assert cells.run(plan, tmp_path, True, bench(CATALOG), load, told.append) == blocks
+    assert told == [1, 2]

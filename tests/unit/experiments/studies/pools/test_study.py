@@ -1,0 +1,130 @@
+"""What the study measures, with and without its peers; what it says of made-up cells; its page."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.design.cells import Cell
+from experiments.judge.cells import CellsJudged, judge_cells
+from experiments.judge.stress import judge_stress
+from experiments.judge.verdicts import judge
+from experiments.results.cells import CellSeen
+from experiments.results.stress import FinalSeen, KindSeen, StressRepetition, StressSeen
+from experiments.show.content import Seen, content
+from experiments.studies.pools import POOLS, sweeps
+from experiments.studies.pools.claims import ENTRIES, claims
+from experiments.studies.study import Scale
+from tests.unit.experiments.cells_seen import SEEN, block
+
+QUICK, SMOKE, PAPER = (POOLS.scales[name] for name in ("quick", "smoke", "paper"))
+PART = POOLS.parts["pools"]
+PAGE = Path(sweeps.__file__).with_name("README.md").read_text(encoding="utf-8")
+
+
+def seen_of(cell: Cell) -> CellSeen:
+    """Rust takes half of all, as in the document; 64 threads and few connections take more of the processor."""
+    of = cell.setting
+    rust, many = of["language"] == "rust", of["workers"] == 64
+    share = 1.3 if rust and many else 0.6 if rust else 1.0 + 0.1 * many
+    return replace(
+        SEEN,
+        response_us=500.0 if rust else 1000.0,
+        received_bytes=20000 if rust else 10000,
+        server_cpu_s=share * (1.0 if of["connections"] == 10 else 0.5) * (1.2 if of["mix"] == "put" else 1.0),
+        memory_samples_mib=((2.0 if rust else 20.0) * (2.0 if many and rust else 1.1 if many else 1.0),),
+    )
+
+
+def judged(scale: Scale = QUICK) -> CellsJudged:
+    """Ten blocks without noise."""
+    plan = sweeps.cells(scale)
+    return judge_cells(plan, [block(number, plan, seen_of) for number in range(1, plan.blocks + 1)])
+
+
+def seen(scale: Scale = QUICK, wrong: int = 0, cells: CellsJudged | None = None) -> Seen:
+    """Nothing by turns, made-up cells, and a stress test."""
+    plan = sweeps.stress(scale)
+    kinds = tuple(KindSeen(each.requests, 0, 0, 10**9, 1.0, 1024, 1024) for each in plan.kinds)
+    final = tuple(FinalSeen(each.keys - wrong, wrong, (each.keys,)) for each in plan.final)
+    repetition = StressRepetition(1, "2024-01-01", 1.0, True, (StressSeen(kinds, final),) * len(plan.servers))
+    return Seen(judge(sweeps.pools(scale), []), cells=cells, stress=judge_stress(plan, [repetition]))
+
+
+def test_the_cells_are_the_documents() -> None:
+    """72 of two languages at full scale, and Python's; pinned, and free."""
+    plan = sweeps.cells(PAPER)
+    pinned = [cell for cell in plan.cells if cell.pinned]
+    assert len(pinned) == 108
+    assert sum(cell.setting["language"] != "python" for cell in pinned) == 72
+    assert {cell.requests for cell in plan.cells} == {100_000}
+    assert all(cell.setting["connection"] == "per-request" for cell in plan.cells)
+    assert len(sweeps.cells(QUICK).cells) == 54 + 24
+
+
+@pytest.mark.parametrize("scale", [QUICK, PAPER])
+def test_every_family_can_be_decided(scale: Scale) -> None:
+    """With the blocks that there are: the least p of the sign-flip test, times the family."""
+    plan = sweeps.cells(scale)
+    families = [ratio.family for ratio in plan.ratios]
+    assert max(families.count(each) for each in families) * 2.0 ** (1 - plan.blocks) < 0.05
+
+
+def test_what_is_not_built_is_left_out() -> None:
+    """Python alone is there without peers; nothing is asked of the others, and the claims say so."""
+    alone = replace(QUICK, peers=frozenset())
+    assert {arm.setting["language"] for arm in sweeps.pools(alone).arms} == {"python"}
+    assert sweeps.languages(replace(QUICK, peers=frozenset({"go-entity"}))) == ("go", "python")
+    found = claims(Seen(judge(sweeps.pools(alone), []), cells=judged(alone)))
+    assert {claim.verdict for claim in found} == {"NOT TESTABLE"}
+    assert "make peers" in found[0].said
+
+
+def test_claims_follow_the_verdicts() -> None:
+    """Each conclusion of made-up cells that bear them out, but for the one on connecting."""
+    found = {claim.text[:2]: claim.verdict for claim in claims(seen(cells=judged()))}
+    for number in range(1, 8):
+        assert found[f"{number}."] == "CONFIRMED", number
+    assert found["8."] == "CONTRADICTED"
+    assert (found["9."], found["St"], found["Cl"]) == ("CONFIRMED",) * 3
+
+
+def test_a_wrong_key_contradicts_the_stress_test() -> None:
+    """Though no request ended in an error."""
+    (claim,) = [each for each in claims(seen(wrong=1, cells=judged())) if each.text.startswith("Stress")]
+    assert claim.verdict == "CONTRADICTED"
+    assert claim.said.startswith("0 errors in 80,000 requests, and 59,994 of 60,000 keys")
+
+
+def test_few_blocks_decide_no_claim() -> None:
+    """Of the cells; every text is there all the same."""
+    told = content(PART, seen(SMOKE, cells=judged(SMOKE)))
+    about_cells = [claim for claim in told.claims if not claim.text.startswith("Stress")]
+    assert {claim.verdict for claim in about_cells} == {"INCONCLUSIVE"}
+    assert len(told.answers) == 5
+    assert len(told.sections) == 9
+
+
+@pytest.mark.slow
+def test_all_tables_and_figures_are_there() -> None:
+    """Tables have the document's 14 columns, and a line for each cell; every figure can be drawn."""
+    told = content(PART, seen(cells=judged()))
+    tables = {section.title: section.text for section in told.sections}
+    pinned = tables["Table 1: GET, server and load on a core each"].splitlines()
+    assert pinned[0].split(" | ")[3] == "connections"
+    assert len([line for line in pinned if line.startswith("| ")]) == 2 + 27
+    assert tables["Table 2 of the document: PUT"].count("‡") == 5 + 1
+    assert "30,000 right, 0 wrong" in tables["Stress test, as JMeter has it"]
+    assert [picture.name for picture in told.pictures] == [
+        *(f"{name}_{verb}" for name in ("response", "processor", "memory") for verb in ("get", "put")),
+        "stress",
+    ]
+    for picture in told.pictures:
+        assert picture.draw().axes
+        assert picture.alternative.startswith(picture.title)
+
+
+def test_every_claim_is_on_the_page() -> None:
+    """In its words, with its command."""
+    for text in ENTRIES:
+        assert f"| {text} | `run pools` |" in PAGE
