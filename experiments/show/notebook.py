@@ -71,6 +71,13 @@ class Notebook:
         """The replication card."""
         return Told(tables.card(self.content.claims).markdown)
 
+    def section(self, title: str) -> Told:
+        """A further part of the report, without its figures. UsageError for a title that is none."""
+        texts = {each.title: each.text for each in self.content.sections}
+        if title not in texts:
+            raise UsageError("a section", title, "; ".join(texts) or "none: this part has no sections")
+        return Told(f"**{title}**\n\n{texts[title]}\n")
+
     def points(self) -> Told:
         """What was measured of every arm."""
         judgement = self.content.judgement

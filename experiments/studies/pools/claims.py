@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from experiments.judge.cells import CellJudged, CellsJudged, CellVerdict
 from experiments.show.content import Claim, ClaimVerdict, Seen
-from experiments.show.numbers import ratio_words
+from experiments.show.numbers import has_interval, ratio_words
 from experiments.studies.pools import original
 from experiments.studies.pools.sweeps import FEW, MANY, VERBS
 
@@ -47,11 +47,12 @@ def all_are(wanted: CellVerdict, judged: Sequence[CellJudged | None]) -> ClaimVe
 
 
 def words(judged: CellJudged | None, label: str = "") -> str:
-    """``Rust ÷ Go 0.81 (0.79 to 0.83, LESS)``."""
+    """``Rust ÷ Go is 0.81 (0.79 to 0.83, LESS)``."""
     if judged is None:
         return f"{label or 'a ratio'}: not measured"
     value, between = ratio_words(judged.seen)
-    return f"{label or judged.ratio.title} {value} ({between}, {judged.verdict or 'no verdict'})"
+    interval = f"{between}, " if has_interval(judged.seen) else ""
+    return f"{label or judged.ratio.title} is {value} ({interval}{judged.verdict or 'no verdict'})"
 
 
 def _each(cells: CellsJudged, name: str) -> list[CellJudged | None]:

@@ -8,7 +8,7 @@ from experiments.judge.cells import CellJudged, CellsJudged
 from experiments.judge.stress import StressJudged
 from experiments.show.content import Section, Seen
 from experiments.show.numbers import NOTHING, number, ratio_words
-from experiments.show.tables import Table
+from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.pools import original
 from experiments.studies.pools.sweeps import VERBS
 
@@ -66,14 +66,15 @@ def _tables(seen: CellsJudged, verb: str, number_: int) -> Iterator[Section]:
 
 def cell_table(seen: CellsJudged, verb: str, pinned: bool) -> str:
     """The document's columns, then processor time a request, and the load's share of its core; means over blocks."""
+    own = [cell for cell in seen.plan.cells if cell.setting["mix"] == verb and cell.pinned == pinned]
     lines = [
         (
             *_named(cell),
-            *(_value(seen, cell, each) for each in (*COLUMNS, "cpu_us", "client_percent")),
-            _errors(seen, cell),
+            *(_value(seen, cell, each) for each in (*COLUMNS, "cpu_us")),
+            _value(seen, cell, "client_percent") + LIMITED_MARK * _is_limited(seen, cell),
+            f"{seen.errors(cell):,}",
         )
-        for cell in seen.plan.cells
-        if cell.setting["mix"] == verb and cell.pinned == pinned
+        for cell in own
     ]
     head = (*HEAD, "CPU a request, µs", "load's CPU, %", "errors")
     blocks = len(seen.blocks)
@@ -81,7 +82,8 @@ def cell_table(seen: CellsJudged, verb: str, pinned: bool) -> str:
         f"Means over {blocks} {'block' if blocks == 1 else 'blocks'}; requests are of one block. CPU is of one core, "
         "memory of the machine's. A time ends when the server has closed the connection, as `ab`'s does."
     )
-    return Table(head, tuple(lines), notes=(note,)).markdown
+    limited = any(_is_limited(seen, cell) for cell in own)
+    return Table(head, tuple(lines), notes=(note, *((LIMITED_NOTE,) * limited))).markdown
 
 
 def original_table(verb: str) -> str:
@@ -118,8 +120,10 @@ def _value(seen: CellsJudged, cell: Cell, quantity: str) -> str:
     return NOTHING if found is None else number(found.value)
 
 
-def _errors(seen: CellsJudged, cell: Cell) -> str:
-    return f"{seen.errors(cell):,}"
+def _is_limited(seen: CellsJudged, cell: Cell) -> bool:
+    """Whether the load took so much of its core that its times are those of client and server together."""
+    share = seen.estimate(cell, "client_percent")
+    return share is not None and share.value > 100 * seen.limits.load_share
 
 
 def ratio_table(judged: Iterable[CellJudged]) -> str:
