@@ -35,8 +35,8 @@ class Cell:
 
     @property
     def warm_up(self) -> int:
-        """Requests beforehand: two of each connection, and 200 at least."""
-        return max(200, 2 * self.setting.whole("connections"))
+        """Requests beforehand: one of each connection, and 100 at least."""
+        return max(100, self.setting.whole("connections"))
 
     @property
     def start(self) -> tuple[tuple[tuple[str, Level], ...], int, bool]:
