@@ -102,6 +102,8 @@ class Reading:
     """Of every answered request; None where the program does not give them."""
     cpu_share: float | None = None
     """Of a core that the program took; None where it does not say."""
+    all_requests: int | None = None
+    """Answered in all, the warm-up's too; None where the program does not say."""
     reply: bytes | None = None
     """The body of the first reply, where all others were the same; None where the program does not say."""
 
@@ -219,7 +221,8 @@ class CHttpClient:
             seen = self.program.run(asked, file)
             times_ns = np.fromfile(file, dtype=np.uint32).astype(np.int64)
         told = _of_times(times_ns, seen.throughput_hz, seen.errors)
-        return replace(told, cpu_share=seen.cpu_share, reply=seen.first_reply)
+        share, answered = seen.cpu_share, seen.all_requests
+        return replace(told, cpu_share=share, all_requests=answered, reply=seen.first_reply)
 
 
 @contextmanager

@@ -164,7 +164,7 @@ def _rounds(
         if foreign is None:
             _window(plan, pid, columns)
         else:
-            _foreign_window(foreign, plan, columns)
+            _foreign_window(foreign, plan, pid, columns)
     yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
 
 
@@ -188,17 +188,19 @@ def _window(plan: LoadPlan, pid: int | None, columns: Columns) -> None:
     columns.wire_bytes.append(loopback_bytes() - carried)
 
 
-def _foreign_window(program: LoadProgram, plan: LoadPlan, columns: Columns) -> None:
+def _foreign_window(program: LoadProgram, plan: LoadPlan, pid: int | None, columns: Columns) -> None:
     """Runs one window with a program that is not our client, and fills its place in the columns.
 
-    The server's processor time and bytes are as if they could not be read: they are of the warm-up too, whose requests
-    such a program does not count. Its own is what it says, or none. Raises ProgramFailed.
+    Bytes are as if they could not be read, and so is the server's processor time where the program does not say how
+    many requests it made in all: they are of the warm-up too. Its own time is what it says. Raises ProgramFailed.
     """
     (request,) = plan.mix
     sent = Workload(plan).population[0]
     where = plan.address, sent.path, sent.payload
     anew = plan.connection == "per-request"
+    cpu_ns = 0 if pid is None else process_cpu_ns(pid)
     reading = program.load(Ask(*where, plan.connections, plan.duration_s, plan.warm_up_s, plan.cpus, anew))
+    spent_ns = 0 if pid is None or reading.all_requests is None else process_cpu_ns(pid) - cpu_ns
     times = reading.times
     assert times is not None, "a program that says no single time"
     if reading.reply is not None and sent.check(reading.reply) % TYPE_STEP >= FAULT_FIRST:  # all others were the same
@@ -209,8 +211,8 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, columns: Columns) -> N
     columns.windows.append(Window(None, sent_hz, reading.throughput_hz, 0, 0, None, plan.duration_s))
     columns.unrecorded.append(0)
     columns.fate.append(KEPT if reading.requests else SILENT)
-    columns.requests.append(reading.requests)
-    columns.server_cpu_ns.append(0)
+    columns.requests.append(reading.all_requests or reading.requests)
+    columns.server_cpu_ns.append(spent_ns)
     columns.client_cpu_ns.append(round((reading.cpu_share or 0) * plan.duration_s * 1e9))
     columns.wire_bytes.append(0)
 

@@ -25,7 +25,7 @@ POOLS = Study(
     },
     scales={
         "smoke": Scale(rounds=1, looks=(2,), clients=(1,)),
-        "quick": Scale(rounds=4, looks=(10, 14), clients=(1,)),
+        "quick": Scale(rounds=6, looks=(10, 14), clients=(1,)),
         "paper": Scale(rounds=10, looks=(12, 16, 20), clients=(1,), whole=True),
     },
 )

@@ -7,7 +7,7 @@ from experiments.judge.verdicts import Judged, Judgement
 from experiments.show.content import Answer, Seen
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.studies.pools.claims import words
-from experiments.studies.pools.sweeps import AT, FEW, LANGUAGES, MANY, POOL, VERBS
+from experiments.studies.pools.sweeps import AT, FEW, HEADLINE, LANGUAGES, MANY, POOL, VERBS
 
 ESTIMAND = (
     f"mean time of a request with a connection of its own, from before it connects until the server has closed, {POOL} "
@@ -15,6 +15,9 @@ ESTIMAND = (
 )
 
 PROCESSES = {"rust": "the server in Rust", "go": "the server in Go", "python": "the server in Python"}
+
+MEASURES = ("", "_cpu")
+"""How the names of comparisons end: by time, and by processor time."""
 
 NOT_CONCLUDED = (
     "How many requests a server takes on connections that stay: here connecting is most of a request's work, and the "
@@ -40,7 +43,12 @@ def _judged(judgement: Judgement, names: Iterable[str]) -> dict[str, Judged]:
 def _languages(judgement: Judgement) -> Answer:
     question = "Which of the three servers answers a request sooner?"
     pairs = (("rust", "go"), ("go", "python"), ("rust", "python"))
-    names = {f"{one}_{other}_{verb}": (one, other, verb) for one, other in pairs for verb in VERBS}
+    names = {
+        f"{one}_{other}_{verb}{measure}": (one, other, verb)
+        for one, other in pairs
+        for measure in MEASURES
+        for verb in VERBS
+    }
     found = _judged(judgement, names)
     if not found:
         return Answer(question, "Not measured: the servers in Rust and Go are not built here; `make peers`.", ())
@@ -56,19 +64,20 @@ def _languages(judgement: Judgement) -> Answer:
         details=tuple(told[len(VERBS) :]),
         estimand=ESTIMAND,
         not_concluded=NOT_CONCLUDED,
-        to_decide=to_decide(judgement, list(found)),
+        to_decide=to_decide(judgement, [name for name, each in found.items() if each.comparison.family == HEADLINE]),
     )
 
 
 def _debug(judgement: Judgement) -> Answer:
     question = "What did it cost the original to measure a debug build of its Rust server?"
-    found = _judged(judgement, [f"debug_{verb}" for verb in VERBS])
+    found = _judged(judgement, [f"debug_{verb}{measure}" for measure in MEASURES for verb in VERBS])
     if not found:
         return Answer(question, "Not measured: the debug build is not here; `make peers` builds it.", ())
     told = [
         f"{verb.upper()}: {ratio_sentence(found[name], 'the debug build', 'the release build')}"
+        for measure in MEASURES
         for verb in VERBS
-        if (name := f"debug_{verb}") in found
+        if (name := f"debug_{verb}{measure}") in found
     ]
     return Answer(
         question,

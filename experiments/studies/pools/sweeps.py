@@ -51,7 +51,8 @@ QUICK_REQUESTS, SMOKE_REQUESTS = 1200, 200
 QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
 """The first decides a family of 18, the second one of 36."""
 
-WINDOW = Windows(warm_up_s=0.05, duration_s=0.15)
+WINDOW = Windows(warm_up_s=0.05, duration_s=0.1)
+"""Short ones, many a block: what slows the machine down then meets both of a pair."""
 
 KEYS, SMOKE_KEYS = 10_000, 200
 """Of each kind of the stress test."""
@@ -92,23 +93,34 @@ def pools(scale: Scale) -> Sweep:
         arms = {language: Arm(server(language, POOL, AT, verb)) for language in here}
         own = list(arms.values())
         pairs = [pair for pair in (("rust", "go"), ("go", "python"), ("rust", "python")) if set(pair) <= arms.keys()]
-        comparisons += [_languages(verb, arms[above], arms[below]) for above, below in pairs]
+        for above, below in pairs:
+            comparisons += _languages(verb, arms[above], arms[below])
         if "rust" in arms and DEBUG in scale.peers:
             debug = Arm(arms["rust"].setting.but(build="debug"))
             own.append(debug)
-            name, title = f"debug_{verb}", f"{verb.upper()}: Rust in debug ÷ in release"
-            comparisons.append(Comparison(name, title, debug, arms["rust"], ("build",), family=HEADLINE))
+            title = f"{verb.upper()}: Rust in debug ÷ in release"
+            comparisons += _both(f"debug_{verb}", title, debug, arms["rust"], ("build",))
         groups.append(Group((*own, second) if first in own else tuple(own)))
     return Sweep(
         STUDY, PART, tuple(groups), (*comparisons, again), scale.rounds, scale.looks, seed=scale.seed, turns=WINDOW
     )
 
 
-def _languages(verb: str, above: Arm, below: Arm) -> Comparison:
+def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
+    """Rust ÷ Python follows from the other two: it is none of the headline."""
     one, other = (arm.setting.text("language") for arm in (above, below))
     title = f"{verb.upper()}, {POOL} threads, {AT} connections: {one.capitalize()} ÷ {other.capitalize()}"
     executor = ("executor",) if "python" in (one, other) else ()  # a peer's pool is its own
-    return Comparison(f"{one}_{other}_{verb}", title, above, below, ("language", *executor), family=HEADLINE)
+    family = "further" if (one, other) == ("rust", "python") else HEADLINE
+    yield from _both(f"{one}_{other}_{verb}", title, above, below, ("language", *executor), family)
+
+
+def _both(
+    name: str, title: str, above: Arm, below: Arm, differ: tuple[str, ...], family: str = HEADLINE
+) -> Iterator[Comparison]:
+    """The time of a request, and the server's processor time for it."""
+    yield Comparison(name, title, above, below, differ, family=family)
+    yield Comparison(f"{name}_cpu", f"{title}, processor time", above, below, differ, measure="cpu", family=family)
 
 
 def cell_pools(scale: Scale) -> tuple[int, ...]:

@@ -1,16 +1,24 @@
 """The C client for HTTP/1.1 counts what it sends and gets, tells right replies from wrong ones, and keeps its times."""
 
+import shlex
 import shutil
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from experiments.design.arms import Arm, Group
+from experiments.design.setting import setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.measure import windows
+from experiments.measure.bench import CATALOG, bench
 from experiments.measure.http_load import HttpAsk, HttpLoad
-from experiments.measure.load_programs import http_load
+from experiments.measure.load_programs import CHttpClient, http_load
 from experiments.measure.programs import ProgramFailed
+from experiments.results.observed import ALL, KEPT, SILENT
 from stock_service.rpc.transports import Address
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler as cc")]
@@ -95,3 +103,24 @@ def test_bad_options_end_it(load: HttpLoad) -> None:
     """Neither a number of requests nor a time."""
     with pytest.raises(ProgramFailed, match="--requests or --seconds"):
         load.run(HttpAsk(("127.0.0.1", 1), "GET /"))
+
+
+def test_it_drives_an_arm_in_windows(load: HttpLoad) -> None:
+    """Replies are checked by the first; the server's processor time is of all requests, and the client's is there."""
+    base = setting(service="entity", transport="http1", client="c-http", connections=3, connection="per-request")
+    arms = tuple(Arm(base.but(mix=mix)) for mix in ("get", "put"))
+    served = "-m experiments.services serve echo --transport http1 --port 0"
+    echo = shlex.join([sys.executable, *served.split()])
+    other = Arm(base.but(service=echo, mix="get"))
+    sweep = Sweep("study", "part", (Group((*arms, other)),), (), 1, (1,), turns=Windows(0.05, 0.1))
+    block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"c-http": CHttpClient(load)}), lambda _: None)
+    fates = dict(zip(block.slices.arm, block.slices.fate, strict=True))
+    assert fates == {0: KEPT, 1: KEPT, 2: SILENT}
+    for place, arm in enumerate(block.slices.arm):
+        if arm == 2:
+            continue
+        counted = block.slices.counts[ALL][place]
+        assert 0 < counted < block.slices.requests[place]
+        assert block.slices.server_cpu_ns[place] > 0
+        assert block.slices.client_cpu_ns[place] > 0
+    assert [sum(arm.answered[ALL].errors.values()) > 0 for arm in block.arms] == [False, False, True]

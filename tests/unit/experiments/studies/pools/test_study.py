@@ -70,6 +70,7 @@ def test_every_family_can_be_decided(scale: Scale) -> None:
     assert max(families.count(each) for each in families) * 2.0 ** (1 - plan.blocks) < 0.05
 
 
+@pytest.mark.slow
 def test_what_is_not_built_is_left_out() -> None:
     """Python alone is there without peers; nothing is asked of the others, and the claims say so."""
     alone = replace(QUICK, peers=frozenset())
