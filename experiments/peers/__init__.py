@@ -194,8 +194,8 @@ def peer_of(service: str, language: str, transport: str, compiled: str = RELEASE
         made = each.serves, each.language, each.transport, each.compiled
         if made == (service, language, transport, compiled):
             return name
-    wanted = f"in {language}, a {compiled} build, that serves {service} on {transport}"
-    raise Absent(f"no peer {wanted}; there are {', '.join(PEERS)}")
+    build = "" if compiled == RELEASE else f", a {compiled} build,"
+    raise Absent(f"no peer in {language}{build} serves {service} on {transport}; there are {', '.join(PEERS)}")
 
 
 def client_takes(served: tuple[str, str, str], factor: str) -> bool:

@@ -53,7 +53,7 @@ EXAMPLES: dict[str, tuple[str, Message, Message]] = {
     "entity": (
         GET_ENTITY,
         entity_pb2.GetEntityRequest(id=7),
-        entity_pb2.GetEntityResponse(id=7, description="entity 7", value=7),
+        entity_pb2.GetEntityResponse(id=7, description="entity 7", value=3.5),
     ),
     "greeter": (SAY_HELLO, greeter_pb2.HelloRequest(name="you"), greeter_pb2.HelloReply(message="Hello you")),
     "sort": (MERGE_SORT, sort_pb2.MergeSortRequest(values=[2, -1]), sort_pb2.MergeSortResponse(values=[-1, 2])),
