@@ -204,7 +204,7 @@ def _measure_by_http(part: Part, scale: Scale, on: Bench, folder: Path, resume: 
 
 @contextmanager
 def _foreign(sweep: Sweep) -> Iterator[Mapping[str, LoadProgram]]:
-    """The load programs that a sweep's arms ask for, built where they must be. Raises UsageError where one is absent."""
+    """The load programs that a sweep's arms ask for, built if they must be. Raises UsageError where one is absent."""
     asked = dict.fromkeys(arm.setting.text("client") for arm in sweep.arms)
     with load_programs([name for name in asked if name in LOAD_PROGRAMS]) as found:
         there: dict[str, LoadProgram] = {}
