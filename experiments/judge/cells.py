@@ -88,6 +88,11 @@ class CellsJudged:
         found = self.values(cell, quantity)
         return positive_interval(found, self.confidence) if found else None
 
+    def is_load_limited(self, cell: Cell) -> bool:
+        """Whether the load took so much of its core that times are those of client and server together (gate 7)."""
+        found = self.estimate(cell, "client_percent")
+        return found is not None and found.value > 100 * self.limits.load_share
+
     def errors(self, cell: Cell) -> int:
         """In all blocks."""
         place = self.plan.cells.index(cell)

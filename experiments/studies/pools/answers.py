@@ -23,6 +23,7 @@ NOT_CONCLUDED = (
     "How many requests a server takes on connections that stay: here connecting is most of a request's work, and the "
     "kernel does it for all three alike.",
     "How the languages compare on more cores, or over a network.",
+    "How much time a server needs, where a † stands: the load was near its limit. Processor time is the server's own.",
 )
 
 
@@ -59,9 +60,9 @@ def _languages(judgement: Judgement) -> Answer:
     ]
     return Answer(
         question,
-        " ".join(told[: len(VERBS)]),
+        " ".join(told[: 2 * len(VERBS)]),
         tuple(found.values()),
-        details=tuple(told[len(VERBS) :]),
+        details=tuple(told[2 * len(VERBS) :]),
         estimand=ESTIMAND,
         not_concluded=NOT_CONCLUDED,
         to_decide=to_decide(judgement, [name for name, each in found.items() if each.comparison.family == HEADLINE]),

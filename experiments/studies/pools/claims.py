@@ -8,7 +8,7 @@ all cells together goes by one ratio. A claim that needs a server that is not bu
 from collections.abc import Callable, Mapping, Sequence
 
 from experiments.judge.cells import CellJudged, CellsJudged, CellVerdict
-from experiments.show.content import Claim, ClaimVerdict, Seen
+from experiments.show.content import Claim, ClaimVerdict, Seen, Theme
 from experiments.show.numbers import has_interval, ratio_words
 from experiments.studies.pools import original
 from experiments.studies.pools.sweeps import FEW, MANY, VERBS
@@ -27,7 +27,7 @@ ALMOST = 0.9
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the document's order."""
-    return tuple(Claim(text, *_finding(seen, finding)) for text, finding in ENTRIES.items())
+    return tuple(Claim(text, *_finding(seen, finding), THEMES.get(finding)) for text, finding in ENTRIES.items())
 
 
 def _finding(seen: Seen, finding: Callable[[Seen, CellsJudged], Finding]) -> Finding:
@@ -126,7 +126,18 @@ def _rust_is_faster(_: Seen, cells: CellsJudged) -> Finding:
     together = "; ".join(words(cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
     return all_are("LESS", judged), (
-        f"Rust ÷ Go: {_counts(judged)}. Together: {together}. The document's table 2 has {broken} of 18 the other way."
+        f"Rust ÷ Go: {_counts(judged)}. Together: {together}. The document's table 2 has {broken} of 18 otherwise. "
+        f"{_limited(cells)}"
+    )
+
+
+def _limited(cells: CellsJudged) -> str:
+    """In how many cells the load was near its limit."""
+    own = [cell for cell in cells.plan.cells if cell.pinned and cell.setting["language"] in BOTH]
+    over = sum(cells.is_load_limited(cell) for cell in own)
+    return (
+        f"In {over} of {len(own)} cells of both the load took over 80 % of its core: such times are those of client and "
+        "server together."
     )
 
 
@@ -202,3 +213,6 @@ ENTRIES: Mapping[str, Callable[[Seen, CellsJudged], Finding]] = {
     "Closing: Go is the choice where the pool must grow; Rust is ahead in all else.": _rust_wins_otherwise,
 }
 """Every claim of the document, in its order."""
+
+THEMES = {_pool_takes_processor: Theme.POOL, _put_takes_more: Theme.WRITING}
+"""What a claim is about that other documents have claims about too."""

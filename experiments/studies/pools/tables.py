@@ -71,7 +71,7 @@ def cell_table(seen: CellsJudged, verb: str, pinned: bool) -> str:
         (
             *_named(cell),
             *(_value(seen, cell, each) for each in (*COLUMNS, "cpu_us")),
-            _value(seen, cell, "client_percent") + LIMITED_MARK * _is_limited(seen, cell),
+            _value(seen, cell, "client_percent") + LIMITED_MARK * seen.is_load_limited(cell),
             f"{seen.errors(cell):,}",
         )
         for cell in own
@@ -82,7 +82,7 @@ def cell_table(seen: CellsJudged, verb: str, pinned: bool) -> str:
         f"Means over {blocks} {'block' if blocks == 1 else 'blocks'}; requests are of one block. CPU is of one core, "
         "memory of the machine's. A time ends when the server has closed the connection, as `ab`'s does."
     )
-    limited = any(_is_limited(seen, cell) for cell in own)
+    limited = any(seen.is_load_limited(cell) for cell in own)
     return Table(head, tuple(lines), notes=(note, *((LIMITED_NOTE,) * limited))).markdown
 
 
@@ -118,12 +118,6 @@ def _named(cell: Cell) -> tuple[str, ...]:
 def _value(seen: CellsJudged, cell: Cell, quantity: str) -> str:
     found = seen.estimate(cell, quantity)
     return NOTHING if found is None else number(found.value)
-
-
-def _is_limited(seen: CellsJudged, cell: Cell) -> bool:
-    """Whether the load took so much of its core that its times are those of client and server together."""
-    share = seen.estimate(cell, "client_percent")
-    return share is not None and share.value > 100 * seen.limits.load_share
 
 
 def ratio_table(judged: Iterable[CellJudged]) -> str:
