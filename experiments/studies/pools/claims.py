@@ -126,7 +126,7 @@ def _rust_is_faster(_: Seen, cells: CellsJudged) -> Finding:
     together = "; ".join(words(cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
     return all_are("LESS", judged), (
-        f"Rust ÷ Go: {_counts(judged)}. Together: {together}. The document's table 2 has {broken} of 18 otherwise. "
+        f"Rust ÷ Go: {_counts(judged)}. Together: {together}. Its table 2 has {broken} of 18 otherwise. "
         f"{_limited(cells)}"
     )
 
