@@ -136,7 +136,7 @@ def _limited(cells: CellsJudged) -> str:
     own = [cell for cell in cells.plan.cells if cell.pinned and cell.setting["language"] in BOTH]
     over = sum(cells.is_load_limited(cell) for cell in own)
     return (
-        f"In {over} of {len(own)} cells of both the load took over 80 % of its core: such times are those of client and "
+        f"In {over} of {len(own)} cells of both the load took over 80 % of its core: such times are of client and "
         "server together."
     )
 
@@ -214,5 +214,8 @@ ENTRIES: Mapping[str, Callable[[Seen, CellsJudged], Finding]] = {
 }
 """Every claim of the document, in its order."""
 
-THEMES = {_pool_takes_processor: Theme.POOL, _put_takes_more: Theme.WRITING}
+THEMES: Mapping[Callable[[Seen, CellsJudged], Finding], Theme] = {
+    _pool_takes_processor: Theme.POOL,
+    _put_takes_more: Theme.WRITING,
+}
 """What a claim is about that other documents have claims about too."""
