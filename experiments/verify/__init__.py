@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from experiments.design.factors import FACTORS, shown
+from experiments.design.factors import FACTORS
 from experiments.design.sweep import Sweep
 from experiments.judge.ratios import is_robbed_block
 from experiments.judge.verdicts import judge
@@ -29,7 +29,7 @@ def differences(folder: Path, computed: Computed) -> Iterator[str]:
     yield from cut_short(sweep, files.counting(every))
     yield from repeated(sweep, every)
     yield from (f"{folder / files.SWEEP_FILE}: judged by other limits: {each}" for each in files.other_limits(sweep))
-    table = _without_later_factors(rows.table(sweep, files.counting(every)), folder / rows.ROWS_FILE)
+    table = _without_later_factors(sweep, rows.table(sweep, files.counting(every)), folder / rows.ROWS_FILE)
     for name, should in {rows.ROWS_FILE: table, **computed(folder)}.items():
         yield from _text_differs(folder / name, should)
 
@@ -61,27 +61,26 @@ def repeated(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
         yield f"{again} blocks were run again, allowed: {repeats_max(sweep)}"
 
 
-def _without_later_factors(table: str, recorded: Path) -> str:
-    """The rows without the factors that the recorded ones lack, as they came later: all stood at their default."""
+def _without_later_factors(sweep: Sweep, table: str, recorded: Path) -> str:
+    """The rows without the factors that the recorded ones lack, as they came later: every arm is at their default."""
     try:
         header = recorded.read_text(encoding="utf-8").partition("\n")[0].split(",")
     except OSError:
         return table
-    computed = list(csv.DictReader(io.StringIO(table)))
-    later = {name for name in FACTORS.keys() - set(header) if _is_at_default(name, computed)}
+    later = {name for name in FACTORS.keys() - set(header) if _is_at_default(name, sweep)}
     if not later:
         return table
     text = io.StringIO()
     columns = [name for name in rows.COLUMNS if name not in later]
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(computed)
+    writer.writerows(csv.DictReader(io.StringIO(table)))
     return text.getvalue()
 
 
-def _is_at_default(name: str, computed: Sequence[Mapping[str, str]]) -> bool:
-    default = FACTORS[name].default
-    return not callable(default) and all(row[name] == shown(default) for row in computed)
+def _is_at_default(name: str, sweep: Sweep) -> bool:
+    levels = (dict(arm.setting.levels) for arm in sweep.arms)
+    return all(each[name] == FACTORS[name].default_among(each) for each in levels)
 
 
 def _text_differs(file: Path, should: str) -> Iterator[str]:

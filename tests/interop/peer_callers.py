@@ -133,7 +133,7 @@ CALLER: dict[str, Callable[[Server, int], Caller]] = {
 }
 """By the peer's name. The others are called by their own client."""
 
-LEVELS = dict(setting(mix="quick").levels)
+LEVELS = dict(setting(mix="quick", size=5000).levels)
 """Of the factors, for what a client is told of them."""
 
 _ECHO = ("--size", "5000", "--timeout-s", "1")
