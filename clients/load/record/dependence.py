@@ -8,9 +8,11 @@ long against the dependence. So the batches' means are nearly independent, and t
 values. For a percentile the values are whether each request was above it.
 
 Arrivals are checked against the declared process. The rate is checked for both. Constant: the gaps are the period.
-Poisson: the gaps are exponential (Kolmogorov and Smirnov's distance to the declared rate's distribution). Gaps alone
-would miss their order, as in bursts. So counts in windows must also vary as much as they are large. Their index of
-dispersion must be 1, at two scales (Cox and Lewis, "The Statistical Analysis of Series of Events", 1966).
+Poisson: the gaps are exponential (Kolmogorov and Smirnov's distance to the declared rate's distribution). At a high
+rate no sender is exact to a gap, and none needs to be: a response counts from when it was due. So there the time of
+several gaps is looked at, a millisecond on average, whose distribution is Erlang's. Gaps alone would miss their order,
+as in bursts. So counts in windows must also vary as much as they are large. Their index of dispersion must be 1, at two
+scales (Cox and Lewis, "The Statistical Analysis of Series of Events", 1966).
 
 Arrays are in time order. Pure, numpy alone, no loop over values; 4 million gaps take some 0.2 s. Left out: conclusions,
 beyond naming the faults; dependence longer than a batch, which no run can show by itself.
@@ -42,6 +44,9 @@ RATE_OFF_MAX = 0.01
 
 DISTANCE_MAX = 0.02
 """Kolmogorov and Smirnov's distance that a generator's own jitter may explain; beside what chance explains."""
+
+RESOLUTION_NS = 1_000_000
+"""Gaps that are shorter on average are added up to this: a sender's own work between two sends is some 20 µs."""
 
 DISPERSION_OFF_MAX = 0.05
 """The index of dispersion may be off 1 by this, and by what chance explains."""
@@ -80,8 +85,9 @@ class ArrivalCheck:
     coefficient_of_variation: float
     """Of the gaps: 1 for Poisson, 0 for constant."""
     ks_distance: float
-    """The largest distance of the gaps' distribution from that of the declared process, 0 to 1. A constant process's
-    has a jump, so there it is large for any jitter, and is not judged."""
+    """The largest distance of the gaps' distribution from that of the declared process, 0 to 1. Of so many gaps
+    together as take a millisecond. A constant process's has a jump, so there it is large for any jitter, and is not
+    judged."""
     dispersion_short: float
     """Variance ÷ mean of the counts in windows of 10 arrivals on average: 1 for Poisson, near 0 for constant."""
     dispersion_long: float
@@ -138,6 +144,8 @@ def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: Arriv
     period_ns = 1e9 / rate_hz
     count, mean_ns = len(ordered), float(ordered.mean())
     arrivals = np.cumsum(gaps_ns)
+    together = _together(period_ns, count) if process == "poisson" else 1
+    sums = np.sort(gaps_ns[: count // together * together].reshape(-1, together).sum(axis=1))
     off_low, off_high = period_ns * (1 - PERIOD_OFF_MAX), period_ns * (1 + PERIOD_OFF_MAX)
     within = np.searchsorted(ordered, off_high, "right") - np.searchsorted(ordered, off_low, "left")
     long_windows = min(_LONG_WINDOWS, max(2, count // _SHORT_WINDOW))
@@ -149,21 +157,36 @@ def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: Arriv
         mean_gap_ns=mean_ns,
         rate_ratio=period_ns / mean_ns if mean_ns else 0.0,
         coefficient_of_variation=float(ordered.std()) / mean_ns if mean_ns else 0.0,
-        ks_distance=_distance(ordered, period_ns, process),
+        ks_distance=_distance(sums, period_ns, process, together),
         dispersion_short=_dispersion(arrivals, _SHORT_WINDOW * mean_ns, short_windows),
         dispersion_long=_dispersion(arrivals, count * mean_ns / long_windows, long_windows),
         off_period_share=1 - int(within) / count,
         faults=(),
     )
-    return _with_faults(seen, short_windows, long_windows)
+    return _with_faults(seen, len(sums), short_windows, long_windows)
 
 
-def _distance(ordered: npt.NDArray[np.int64], period_ns: float, process: ArrivalProcess) -> float:
-    """Kolmogorov and Smirnov's distance of ascending gaps from the process's distribution of gaps."""
+def _together(period_ns: float, count: int) -> int:
+    """How many gaps are looked at as one; of few gaps fewer, so that ``GAPS_MIN`` sums are left."""
+    return max(1, min(math.ceil(RESOLUTION_NS / period_ns), count // GAPS_MIN))
+
+
+def _erlang(times: npt.NDArray[np.float64], gaps: int) -> npt.NDArray[np.float64]:
+    """The share of sums of so many exponential gaps that is at most these times, in mean gaps."""
+    term = np.exp(-times)
+    over = term.copy()
+    for number in range(1, gaps):
+        term = term * times / number
+        over += term
+    return 1 - over
+
+
+def _distance(ordered: npt.NDArray[np.int64], period_ns: float, process: ArrivalProcess, together: int = 1) -> float:
+    """Kolmogorov and Smirnov's distance of ascending gaps from the process's distribution of so many together."""
     n = len(ordered)
     match process:
         case "poisson":
-            declared = -np.expm1(ordered / -period_ns)
+            declared = _erlang(ordered / period_ns, together)
             steps = np.arange(n + 1) / n
             return float(max((steps[1:] - declared).max(), (declared - steps[:-1]).max()))
         case "constant":
@@ -184,8 +207,8 @@ def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int)
     return float(counts.var(ddof=1)) / mean if mean else 0.0
 
 
-def _with_faults(seen: ArrivalCheck, short_windows: int, long_windows: int) -> ArrivalCheck:
-    """The same with its faults named, in words that say what was seen and what is allowed."""
+def _with_faults(seen: ArrivalCheck, sums: int, short_windows: int, long_windows: int) -> ArrivalCheck:
+    """The same with its faults named, in words that say what was seen and what is allowed. ``sums``: of gaps."""
     if seen.count < GAPS_MIN:
         return replace(seen, faults=(f"{seen.count} gaps, needed: {GAPS_MIN}",))
     chance = 1 / math.sqrt(seen.count)
@@ -193,7 +216,7 @@ def _with_faults(seen: ArrivalCheck, short_windows: int, long_windows: int) -> A
         case "poisson":
             checks = [
                 ("rate ÷ declared", seen.rate_ratio, 1.0, RATE_OFF_MAX + CHANCE * chance),
-                ("distance from exponential gaps", seen.ks_distance, 0.0, DISTANCE_MAX + _CHANCE_DISTANCE * chance),
+                ("distance from exponential gaps", seen.ks_distance, 0.0, _distance_off_max(sums)),
                 ("index of dispersion, short windows", seen.dispersion_short, 1.0, _dispersion_off_max(short_windows)),
                 ("index of dispersion, long windows", seen.dispersion_long, 1.0, _dispersion_off_max(long_windows)),
             ]
@@ -210,6 +233,10 @@ def _with_faults(seen: ArrivalCheck, short_windows: int, long_windows: int) -> A
         if abs(value - wanted) > off
     ]
     return replace(seen, faults=tuple(faults))
+
+
+def _distance_off_max(sums: int) -> float:
+    return DISTANCE_MAX + _CHANCE_DISTANCE / math.sqrt(sums)
 
 
 def _dispersion_off_max(windows: int) -> float:

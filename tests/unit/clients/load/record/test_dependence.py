@@ -1,6 +1,7 @@
 """Dependence: design effects against their theory, and arrivals that do and do not follow the declared process."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -113,7 +114,7 @@ def wavy(seed: int) -> Gaps:
     [
         (lambda _: np.full(N, MEAN_NS), "exponential gaps"),
         (lambda seed: poisson(seed, 1.08 * MEAN_NS), "rate"),
-        (paired, "exponential gaps"),
+        (paired, "short windows"),
         (lambda seed: np.sort(poisson(seed)), "long windows"),
         (wavy, "long windows"),
         (lambda seed: np.random.default_rng(seed).gamma(4, MEAN_NS / 4, N).astype(np.int64), "short windows"),
@@ -128,9 +129,26 @@ def test_what_is_not_poisson_is_refused_and_says_why(gaps: Callable[[int], Gaps]
 
 def test_sorted_exponential_gaps_are_right_but_for_their_order() -> None:
     """So only the dispersion says so: without it, gate 8 would let them pass."""
-    check = arrival_check(np.sort(poisson(1)), RATE_HZ, "poisson")
+    check = arrival_check(np.sort(poisson(1, dependence.RESOLUTION_NS)), 1e9 / dependence.RESOLUTION_NS, "poisson")
     assert check.ks_distance < dependence.DISTANCE_MAX
+    assert check.faults
     assert all("dispersion" in fault for fault in check.faults)
+
+
+@pytest.mark.parametrize("late_ns", [0, 30_000])
+def test_sends_that_are_late_by_less_than_a_gap_are_poisson_still(late_ns: int) -> None:
+    """A sender that needs up to 30 µs for a send, at gaps of 100 µs: each late send makes one gap longer."""
+    for seed in range(10):
+        due = np.cumsum(poisson(seed))
+        sent = np.maximum.accumulate(due + np.random.default_rng(seed).integers(0, late_ns + 1, N))
+        assert arrival_check(np.diff(sent), RATE_HZ, "poisson").faults == ()
+
+
+@pytest.mark.parametrize(("rate_hz", "together"), [(500, 1), (1000, 1), (4000, 4), (40_000, 40)])
+def test_exponential_gaps_add_up_to_erlangs(rate_hz: float, together: int) -> None:
+    """So that the distance is as small at any rate: chance alone."""
+    check = arrival_check(poisson(1, 1e9 / rate_hz, 40_000), rate_hz, "poisson")
+    assert check.ks_distance < 1.95 / math.sqrt(40_000 // together)
 
 
 def test_constant_arrivals_are_accepted_with_their_jitter_and_a_pause() -> None:
