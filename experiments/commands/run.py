@@ -24,7 +24,12 @@ from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.load_programs import Absent, LoadProgram, http_load, load_programs
 from experiments.measure.progress import Progress
 from experiments.peers import is_built, why_absent
+from experiments.results.alone import ALONE_FILE
+from experiments.results.cells import CELLS_FILE
+from experiments.results.cold import COLD_FILE
 from experiments.results.observed import Block
+from experiments.results.received import RECEIVED_FILE
+from experiments.results.stress import STRESS_FILE
 from experiments.show import report
 from experiments.show.content import Content
 from experiments.show.numbers import counted
@@ -120,7 +125,19 @@ def _planned(study: Study, options: argparse.Namespace) -> Planned:
         return Planned(main, 0.0, 0.0, unmeasured)
     after_s = _after_s(study, part, scale)
     least_s, most_s = (sweep.looks[place] * estimate.block_s(sweep) + after_s for place in (0, -1))
-    return Planned(main, least_s, most_s, unmeasured, sweep)
+    return Planned(main, least_s, most_s, unmeasured, sweep, _beside(part, scale))
+
+
+def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
+    """The files and folders that measuring a part leaves beside its sweep."""
+    files = {
+        ALONE_FILE: part.alone,
+        COLD_FILE: part.cold(scale),
+        RECEIVED_FILE: part.received(scale),
+        CELLS_FILE: part.cells,
+        STRESS_FILE: part.stress,
+    }
+    return (*(name for name, plan in files.items() if plan is not None), *part.also, *part.after)
 
 
 def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:

@@ -16,6 +16,7 @@ from experiments.measure.progress import duration
 from experiments.results.files import SWEEP_FILE
 from experiments.show import report
 from experiments.show.content import Content
+from experiments.verify import unfinished
 from stock_service.rpc.errors import StockServiceError, UsageError
 
 PROGRAM = "python -m experiments"
@@ -44,6 +45,8 @@ class Planned:
     """Its parts that are not measured."""
     sweep: Sweep | None = None
     """What is measured; None: these options are not for it, which measuring it says."""
+    beside: tuple[str, ...] = ()
+    """Files and folders that measuring leaves beside the sweep's."""
 
 
 def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measure: Measure, again: str) -> int:
@@ -52,7 +55,7 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
     ``left_out`` are lines on what cannot be measured here, ``again`` is the command that goes on. Raises
     KeyboardInterrupt, with every whole block kept; OSError where the index cannot be written.
     """
-    done = {each.name for each in planned if is_whole(folder / each.name, each.sweep)}
+    done = {each.name for each in planned if is_whole(folder / each.name, each)}
     for line in (*announced(planned, folder, done), *left_out):
         print(line, flush=True)
     found: dict[str, Content] = {}
@@ -74,16 +77,17 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
     return FAILED_EXIT if failed else 0
 
 
-def is_whole(folder: Path, sweep: Sweep | None) -> bool:
-    """Whether this was measured into it to the end: then its report stands there, and its sweeps ended at a look."""
-    if not (folder / report.MARKDOWN).exists():
+def is_whole(folder: Path, planned: Planned) -> bool:
+    """Whether this was measured into it to the end: its report stands there, with all that belongs beside it."""
+    if not all((folder / name).exists() for name in (report.MARKDOWN, *planned.beside)):
         return False
     try:
         seen = read(folder).seen
+        broken_off = any(unfinished(folder))
     except UsageError:
         return False
     ended = all(len(each.blocks) in each.sweep.looks for each in (seen.main, *seen.after.values()))
-    return ended and seen.main.sweep == sweep
+    return ended and not broken_off and seen.main.sweep == planned.sweep
 
 
 def announced(planned: Sequence[Planned], folder: Path, done: Set[str]) -> list[str]:

@@ -276,7 +276,8 @@ def finished(
             raise ProgramFailed(command, f"took over {timeout_s:g} s", "") from expired
         finally:
             if process.poll() is None:
-                process.kill()
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # its own session: what it started too
                 process.wait()
             process.stdout.close()
         if process.returncode:

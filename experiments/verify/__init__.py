@@ -16,7 +16,7 @@ from experiments.design.sweep import Sweep
 from experiments.judge.ratios import is_robbed_block
 from experiments.judge.verdicts import judge
 from experiments.measure.runner import repeats_max
-from experiments.results import files, rows
+from experiments.results import alone, cells, cold, files, received, rows, stress
 from experiments.results.observed import Block
 
 Computed = Callable[[Path], Mapping[str, str]]
@@ -28,6 +28,7 @@ def differences(folder: Path, computed: Computed) -> Iterator[str]:
     sweep, every = files.read_sweep(folder), files.read_blocks(folder)
     yield from cut_short(sweep, files.counting(every))
     yield from repeated(sweep, every)
+    yield from unfinished(folder)
     yield from (f"{folder / files.SWEEP_FILE}: judged by other limits: {each}" for each in files.other_limits(sweep))
     table = _without_later_factors(sweep, rows.table(sweep, files.counting(every)), folder / rows.ROWS_FILE)
     for name, should in {rows.ROWS_FILE: table, **computed(folder)}.items():
@@ -46,6 +47,50 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
     for look in sweep.looks:
         if look < len(blocks) and judge(sweep, blocks[:look]).decided:
             yield f"the sweep went on: it was decided after {look} blocks, and has {len(blocks)}"
+
+
+def unfinished(folder: Path) -> Iterator[str]:
+    """What is kept beside the sweep and was broken off: fewer blocks than its own plan has."""
+    for name, read in BESIDE.items():
+        if (folder / name).exists():
+            planned, seen = read(folder)
+            if seen < planned:
+                yield f"{folder / name}: broken off after {seen} of {planned} blocks"
+
+
+def _alone(folder: Path) -> tuple[int, int]:
+    plan, seen = alone.load(folder)
+    return plan.repetitions, len(seen)
+
+
+def _cold(folder: Path) -> tuple[int, int]:
+    plan, seen = cold.load(folder)
+    return plan.blocks, len(seen)
+
+
+def _received(folder: Path) -> tuple[int, int]:
+    plan, seen = received.load(folder)
+    return plan.blocks, len(seen)
+
+
+def _cells(folder: Path) -> tuple[int, int]:
+    plan, seen = cells.load(folder)
+    return plan.blocks, len(seen)
+
+
+def _stress(folder: Path) -> tuple[int, int]:
+    plan, seen = stress.load(folder)
+    return plan.repetitions, len(seen)
+
+
+BESIDE: Mapping[str, Callable[[Path], tuple[int, int]]] = {
+    alone.ALONE_FILE: _alone,
+    cold.COLD_FILE: _cold,
+    received.RECEIVED_FILE: _received,
+    cells.CELLS_FILE: _cells,
+    stress.STRESS_FILE: _stress,
+}
+"""Files beside a sweep: how many blocks each has planned, and how many it has."""
 
 
 def repeated(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:

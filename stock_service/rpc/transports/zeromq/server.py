@@ -173,8 +173,10 @@ class ZeroServer:
         self._asleep = False
 
     def _drain(self) -> None:
-        """What had come before is answered, and what comes from now on is refused."""
-        while self._receive():
+        """What had come before is answered, and what comes from now on is refused. Ends at the deadline at the latest:
+        a client that never pauses would prolong it for ever.
+        """
+        while self._receive() and time.monotonic() < self._deadline_s:
             pass
         self._draining = True
 

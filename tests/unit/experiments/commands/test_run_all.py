@@ -14,10 +14,13 @@ from experiments.design.cold import Cold, ColdCell
 from experiments.design.received import Received, ReceivedCell
 from experiments.design.setting import setting
 from experiments.measure.programs import ProgramFailed
+from experiments.results.cold import COLD_FILE
+from experiments.results.cold import save as save_cold
 from experiments.results.files import append_block, write_sweep
 from experiments.show.content import Content
 from experiments.show.report import MARKDOWN
 from experiments.studies import STUDIES
+from experiments.verify import unfinished
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.blocks import blocks
 from tests.unit.experiments.studies.stock.judgements import SCALE, planted
@@ -116,11 +119,17 @@ def test_a_study_is_whole_at_a_look_with_its_report(tmp_path: Path) -> None:
         append_block(tmp_path, each)
         if number == 9:
             (tmp_path / MARKDOWN).write_text("# A report\n")
-            assert not is_whole(tmp_path, SWEEP)
-    assert is_whole(tmp_path, SWEEP)
-    assert not is_whole(tmp_path, replace(SWEEP, seed=2))
+            assert not is_whole(tmp_path, PLANNED[0])
+    assert is_whole(tmp_path, PLANNED[0])
+    beside = replace(PLANNED[0], beside=(COLD_FILE,))
+    assert not is_whole(tmp_path, beside)
+    save_cold(tmp_path, Cold("stock", "stock", (ColdCell(setting(transport="sockets"), 100),), blocks=2), [])
+    assert not is_whole(tmp_path, beside)
+    assert list(unfinished(tmp_path)) == [f"{tmp_path / COLD_FILE}: broken off after 0 of 2 blocks"]
+    (tmp_path / COLD_FILE).unlink()
+    assert not is_whole(tmp_path, replace(PLANNED[0], sweep=replace(SWEEP, seed=2)))
     (tmp_path / MARKDOWN).unlink()
-    assert not is_whole(tmp_path, SWEEP)
+    assert not is_whole(tmp_path, PLANNED[0])
 
 
 def test_a_folder_with_results_is_not_begun_anew(tmp_path: Path) -> None:
