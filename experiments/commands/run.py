@@ -251,7 +251,11 @@ def _scale(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     built = frozenset(filter(is_built, part.peers))
     scale = replace(study.scales[profile], seed=options.seed, peers=built)
     if options.clients is not None:
-        scale = replace(scale, clients=tuple(sorted(set(options.clients))))
+        asked = replace(scale, clients=tuple(sorted(set(options.clients))))
+        if asked != scale and part.sweep(asked) == part.sweep(scale):
+            given = " ".join(map(str, options.clients))
+            raise UsageError("--clients", given, f"none with {options.name}, whose loads are fixed; stock takes it")
+        scale = asked
     if options.blocks is not None:
         scale = replace(scale, looks=(options.blocks,))
     return scale

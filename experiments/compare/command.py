@@ -7,7 +7,6 @@ import tempfile
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from clients.load.plan.calls import called
 from clients.load.plan.load_plan import REFLECTING, RequestType
@@ -24,8 +23,9 @@ from experiments.compare.outcome import (
 )
 from experiments.compare.sweep import LOOKS, side, sweep
 from experiments.design.arms import Arm
-from experiments.design.factors import FACTORS, Factor, Level, shown
-from experiments.design.setting import Setting
+from experiments.design.factors import FACTORS, Factor
+from experiments.design.levels import Level, shown
+from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MAX
 from experiments.design.words import WORDS
 from experiments.measure.bench import CATALOG, Bench, bench, running_at, server_command
@@ -52,6 +52,8 @@ EXITS = {
     INTERRUPTED_EXIT: "Ctrl-C; what was measured is shown",
 }
 """What each exit code is for."""
+
+_DEFAULTS = dict(setting().levels)
 
 _LOAD = tuple(factor for factor in FACTORS.values() if factor.of == "load")
 
@@ -85,8 +87,8 @@ def add_options(parser: Parser) -> None:
     spoken = f"what commands and addresses speak: {', '.join(TRANSPORTS)}"
     add("--transport", choices=TRANSPORTS, metavar="NAME", default="grpc", help=spoken)
     for factor in _LOAD:
-        default = DEFAULT_LOAD if factor.name == "client" else factor.default
-        help_text = f"{factor.help}: {factor.kind.levels} (default: {shown(cast(Level, default))})"
+        default = DEFAULT_LOAD if factor.name == "client" else factor.default_among(_DEFAULTS)
+        help_text = f"{factor.help}: {factor.kind.levels} (default: {shown(default)})"
         add(option(factor.name), dest=factor.name, metavar="LEVEL", help=help_text)
     add("--call", metavar="METHOD", help="any unary gRPC method, as package.Service/Method, instead of --mix")
     add("--data", default="{}", metavar="JSON", help="the request of --call, as protobuf has it in JSON")

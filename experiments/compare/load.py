@@ -9,17 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from clients.load.plan.load_plan import REQUESTS
 from clients.load.record.result import ALL
 from clients.load.run import fleet
 from experiments.design.arms import Arm
-from experiments.design.factors import FACTORS, LOAD_PROGRAMS, parsed_mix, shown
+from experiments.design.factors import FACTORS, LOAD_PROGRAMS, OURS
+from experiments.design.levels import parsed_mix, shown
 from experiments.design.setting import Setting
 from experiments.measure.bench import Bench, running_at, server_command
 from experiments.measure.block import load_plan
 from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.programs import Program
 from experiments.services import SERVICES, STOCK
-from experiments.services.workloads import request_types
+from experiments.services.workloads import names_of, request_types
 from stock_service.rpc.errors import Unavailable, UsageError
 from stock_service.trading.catalog_file import load as load_catalog
 
@@ -56,6 +58,8 @@ def check(a: Setting, b: Setting) -> None:
         if b[name] != level:
             given = f"{name}={a.text(name)} for A, {name}={b.text(name)} for B"
             raise UsageError("a load", given, f"the same load on both sides, as {option(name)}")
+    for of in (a, b):
+        _check_mix(of)
     program = a.text("client")
     if program not in LOAD_PROGRAMS:
         return
@@ -75,6 +79,18 @@ def check(a: Setting, b: Setting) -> None:
         raise UsageError("--mix", a.text("mix"), f"{' or '.join(ROUTED)} with --load c-http, which sends routes")
     if len(parsed_mix(a.text("mix"))) > 1:
         raise UsageError("--mix", a.text("mix"), f"one request type with --load {program}")
+
+
+def _check_mix(of: Setting) -> None:
+    """Refuses requests of ours that a service of ours does not answer. Raises UsageError."""
+    service = of.text("service")
+    if service not in OURS:
+        return
+    answered = REQUESTS if service == STOCK else names_of(service)
+    every = {*REQUESTS, *(name for each in SERVICES for name in names_of(each))}
+    for name in parsed_mix(of.text("mix")):
+        if name in every and name not in answered:
+            raise UsageError("--mix", name, f"{', '.join(answered)} with service={service}")
 
 
 @contextmanager

@@ -11,7 +11,8 @@ twenty mean responses, and lasts half a second at least.
 import re
 
 from experiments.design.arms import Arm, Comparison, Group, Kind
-from experiments.design.factors import PROTOCOLS, SLICED_US_MAX, Level
+from experiments.design.factors import PROTOCOLS, SLICED_US_MAX
+from experiments.design.levels import Level
 from experiments.design.setting import Setting, read, setting
 from experiments.design.sweep import Slices, Sweep, Turns, Windows, needs_windows
 from stock_service.rpc.errors import UsageError

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from experiments.design.factors import Level
+from experiments.design.levels import Level
 from experiments.design.setting import Setting
 
 GROUP_ARMS = range(1, 7)

@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 
 from experiments.design.arms import Arm
-from experiments.design.factors import Level
+from experiments.design.levels import Level
 from experiments.design.setting import Setting
 from experiments.design.sweep import BLOCKS_MAX
 

@@ -8,7 +8,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from experiments.design.factors import FACTORS, Level, shown
+from experiments.design.factors import FACTORS
+from experiments.design.levels import Level, shown
 from stock_service.rpc.errors import UsageError
 
 

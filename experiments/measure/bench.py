@@ -17,7 +17,8 @@ from types import MappingProxyType
 
 from clients.load.plan.load_plan import RequestType
 from experiments.design.arms import ServerKey
-from experiments.design.factors import FACTORS, Level, shown
+from experiments.design.factors import FACTORS
+from experiments.design.levels import Level, shown
 from experiments.measure.load_programs import LoadProgram
 from experiments.peers import PEERS, PYTHON, Absent, peer_of
 from experiments.peers import server_command as peer_command
@@ -25,7 +26,7 @@ from experiments.results.machine import cores
 from experiments.services import SERVICES, STOCK
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import address
-from stock_service.rpc.transports import Address
+from stock_service.rpc.transports import TRANSPORTS, Address
 
 CATALOG = Path(__file__).with_name("catalog.toml")
 """The default stocks, with limits that no run reaches."""
@@ -84,8 +85,13 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
         program, *rest = shlex.split(service)
         found = shutil.which(program)
         if found is None:
-            raise UsageError("a server", service, "a setting, HOST:PORT, or a command whose program is there")
+            allowed = f"a transport ({', '.join(TRANSPORTS)}), HOST:PORT, or a command whose program is there"
+            raise UsageError("a server", service, allowed)
         return [found, *rest]
+    if levels["transport"] not in TRANSPORTS:
+        own = [each for each in PEERS.values() if each.transport == levels["transport"]]
+        spoken = ", ".join(dict.fromkeys(f"language={each.language} service={each.serves}" for each in own))
+        raise UsageError("transport", str(levels["transport"]), f"with it {spoken}; or one of {', '.join(TRANSPORTS)}")
     command = [sys.executable, "-m", "experiments.services", "serve", service]
     command += ["--transport", str(levels["transport"]), "--port", "0"]
     if service == STOCK:

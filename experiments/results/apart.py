@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from experiments.design.factors import Level
+from experiments.design.levels import Level
 from experiments.results.files import AS_WRITTEN, damage, write_at_once
 from stock_service.rpc.errors import UsageError
 

@@ -24,7 +24,7 @@ import msgspec
 
 from clients.load.record.times import Times
 from experiments.design.arms import Arm, Comparison, Group, Kind, Measure
-from experiments.design.factors import Level
+from experiments.design.levels import Level
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import setting
 from experiments.design.sweep import Slices, Sweep, Windows

@@ -8,7 +8,8 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 
-from experiments.design.factors import FACTORS, shown
+from experiments.design.factors import FACTORS
+from experiments.design.levels import shown
 from experiments.design.sweep import Sweep
 from experiments.results.observed import ALL, FATES, KEPT, Answered, ArmSeen, Block
 

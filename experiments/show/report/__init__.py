@@ -145,6 +145,7 @@ def reading(judgement: Judgement) -> Iterator[str]:
             f"Each has {level:g} ÷ {looks} = {sweep.level:.3g}, so a ratio’s interval is of {confidence}. "
             "Numbers without a verdict have 95 % intervals."
         )
+    yield "**Thin lines** in figures of ratios: the ratio of plain means, pauses included. It has no verdict."
     yield "**p (Holm)**: how often equal servers would show such a ratio, corrected for the number of comparisons."
     yield "**A/A pair**: one setting, started as two servers. A difference between the two would be a fault of ours."
     yield f"**{NOTHING}**: not measured, or too few requests for that percentile."

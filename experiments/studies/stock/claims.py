@@ -46,7 +46,6 @@ class Entry:
     part: str
     finding: Callable[[Parts], Finding]
     theme: Theme | None = None
-    denies: bool = False
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -59,7 +58,7 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 def _claim(entry: Entry, parts: Parts) -> Claim:
     if entry.part not in parts:
         return not_measured(entry.text, entry.part)
-    return Claim(entry.text, *entry.finding(parts), entry.theme, entry.denies)
+    return Claim(entry.text, *entry.finding(parts), entry.theme)
 
 
 def _milliseconds(parts: Parts) -> Finding:
@@ -273,13 +272,7 @@ ENTRIES: tuple[Entry, ...] = (
         "dispatch",
         _constant_up_to_the_pool,
     ),
-    Entry(
-        "Trade takes about as long as Lookup (figures 2 and 3).",
-        "stock",
-        _trade_is_like_lookup,
-        Theme.WRITING,
-        denies=True,
-    ),
+    Entry("Trade takes about as long as Lookup (figures 2 and 3).", "stock", _trade_is_like_lookup),
     Entry(
         "Synchronization costs Trade and Lookup the same, as both take the one lock.",
         "lock_waits",
@@ -291,13 +284,7 @@ ENTRIES: tuple[Entry, ...] = (
         "lock_strategies",
         _read_lock_sets_apart,
     ),
-    Entry(
-        f"Past the pool of {POOL} threads, latency does not jump (figure 5).",
-        "stock",
-        _no_jump,
-        Theme.POOL,
-        denies=True,
-    ),
+    Entry(f"Past the pool of {POOL} threads, latency does not jump (figure 5).", "stock", _no_jump),
     Entry(
         "That is because each request is a task: with a thread for each connection, clients past the pool would wait "
         "drastically longer.",

@@ -12,7 +12,7 @@ import numpy as np
 
 from clients.load.record.times import Times
 from experiments.design.arms import Arm
-from experiments.design.factors import parsed_mix
+from experiments.design.levels import parsed_mix
 from experiments.design.slots import order
 from experiments.design.sweep import Sweep
 from experiments.results.observed import (

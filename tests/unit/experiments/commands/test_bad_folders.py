@@ -108,3 +108,10 @@ def test_too_few_blocks_are_refused_in_one_line(tmp_path: Path, capsys: pytest.C
     said = capsys.readouterr().err
     assert "6 blocks cannot decide it', allowed: more --blocks" in said
     assert not (tmp_path / "seen").exists()
+
+
+def test_clients_that_change_nothing_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rather than taken and forgotten."""
+    with pytest.raises(SystemExit):
+        main(["run", "greeter", "--clients", "7", "--out", str(tmp_path / "seen")])
+    assert "--clients: got '7', allowed: none with greeter" in capsys.readouterr().err

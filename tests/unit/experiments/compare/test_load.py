@@ -8,7 +8,8 @@ import pytest
 from experiments.compare import load
 from experiments.compare.load import NOT_RECORDED, check, mean_response_s, option, programs
 from experiments.compare.sweep import side
-from experiments.design.factors import FACTORS, LOAD_PROGRAMS, Level
+from experiments.design.factors import FACTORS, LOAD_PROGRAMS
+from experiments.design.levels import Level
 from experiments.judge import gates
 from experiments.measure.bench import CATALOG, bench
 from stock_service.rpc.errors import Unavailable, UsageError
@@ -36,6 +37,14 @@ from stock_service.rpc.errors import Unavailable, UsageError
             {},
             "a load: got 'client=c for A, client=lean for B', allowed: the",
         ),
+        ("sockets", "grpc", {"mix": "echo"}, "--mix: got 'echo', allowed: lookup, trade, update with service=stock"),
+        ("grpc service=echo", "sockets service=echo", {}, "--mix: got 'lookup', allowed: echo with service=echo"),
+        (
+            "http1 service=entity",
+            "http1 service=entity",
+            {"mix": "merge"},
+            "--mix: got 'merge', allowed: entity-get",
+        ),
         ("sockets", "sockets clients=2", {}, "a load: got 'clients=1 for A, clients=2 for B'"),
     ],
 )
@@ -49,8 +58,8 @@ def test_a_load_that_cannot_be_is_refused_by_name(one: str, other: str, levels: 
 @pytest.mark.parametrize("program", LOAD_PROGRAMS)
 def test_a_load_program_sends_one_request_on_many_connections(program: str) -> None:
     """To two servers that speak its transport, whatever they are."""
-    mix = "put" if program == "c-http" else "trade"
-    levels: dict[str, Level] = {"client": program, "connections": 64, "mix": mix}
+    service, mix = ("entity", "put") if program == "c-http" else ("stock", "trade")
+    levels: dict[str, Level] = {"client": program, "connections": 64, "mix": mix, "service": service}
     check(side(LOAD_PROGRAMS[program], "grpc", levels), side("./server", LOAD_PROGRAMS[program], levels))
 
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.design.factors import FACTORS, PROTOCOLS, Level, shown
+from experiments.design.factors import FACTORS, PROTOCOLS
+from experiments.design.levels import Level, shown
 from experiments.design.setting import Setting, read, setting
 from experiments.peers import LANGUAGES
 from stock_service.rpc.errors import UsageError

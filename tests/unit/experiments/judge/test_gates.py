@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from experiments.design.arms import Arm, Comparison, Group
-from experiments.design.factors import FACTORS, Level, Watched
+from experiments.design.factors import FACTORS, Watched
+from experiments.design.levels import Level
 from experiments.design.limits import LIMITS
 from experiments.design.setting import read, setting
 from experiments.design.sweep import Sweep, Windows

@@ -170,3 +170,9 @@ def test_a_window_without_a_reply_is_lost_and_counted() -> None:
     assert block.slices.fate == [SILENT, SILENT]
     assert block.arms[0].answered["all"].errors == {"failed": 6}
     assert [refusal.gate for refusal in gates.errors(sweep.limits, arms[0], block.arms[0])] == [4]
+
+
+def test_a_transport_of_peers_alone_is_refused_with_who_speaks_it() -> None:
+    """Before a server is started."""
+    with pytest.raises(UsageError, match="with it language=go service=sort; or one of"):
+        words("net-rpc")

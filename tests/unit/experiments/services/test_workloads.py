@@ -9,7 +9,7 @@ from clients.load.plan.load_plan import RequestType
 from experiments.helloworld import greeter_pb2
 from experiments.services import SERVICES
 from experiments.services.entity import GET_ENTITY, PUT_ENTITY
-from experiments.services.workloads import arrays, echo_request, request_types
+from experiments.services.workloads import arrays, echo_request, names_of, request_types
 from experiments.v1 import echo_pb2, entity_pb2, sort_pb2
 from stock_service.rpc.errors import InternalFault
 from stock_service.rpc.service import Service
@@ -94,3 +94,10 @@ def test_new_ids_are_new_once() -> None:
     created = [PUT.FromString(answered(service, PUT_ENTITY, payload)).created for payload in put.payloads[:3] * 2]
     assert created == [True] * 3 + [False] * 3
     assert put.path != GET_ENTITY
+
+
+def test_every_request_belongs_to_one_service() -> None:
+    """Routes too; so that a service is never sent what it does not know."""
+    named = [name for service in SERVICES for name in names_of(service)]
+    assert sorted(named) == sorted(each.name for each in request_types())
+    assert names_of("sort") == ("merge", "quick")
