@@ -29,6 +29,10 @@ ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABL
 """NOT TESTABLE: nothing that is measured here decides it. NOT MEASURED: another part would (``not_measured``)."""
 
 
+Side = Literal["for", "against", "open"]
+"""Where a claim stands on its theme."""
+
+
 class Theme(Enum):
     """What claims of several documents are about: each a sentence that is true or not."""
 
@@ -74,6 +78,8 @@ class Claim:
     """What it is about, where claims of other documents are about the same."""
     denies: bool = False
     """Whether it says that its theme is not so."""
+    side: Side | None = None
+    """What was measured says so of the theme, where the verdict is of more than the theme; None: the verdict decides."""
 
 
 def not_measured(text: str, part: str) -> Claim:

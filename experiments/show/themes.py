@@ -1,14 +1,15 @@
-"""What claims of several documents say together of one theme. Their verdicts alone decide the sentence. Pure.
+"""What claims of several documents say together of one theme. Their verdicts and sides decide the sentence. Pure.
 
 A claim that says so and is CONFIRMED speaks for its theme, as does one that denies it and is CONTRADICTED. The other
-way round it speaks against it. Every other verdict leaves the claim open. Left out: how much each claim weighs.
+way round it speaks against it. Every other verdict leaves the claim open. A claim that says more than its theme carries
+a side of its own, which is taken in place of its verdict. Left out: how much each claim weighs.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from experiments.show.content import Claim, Theme
+from experiments.show.content import Claim, Side, Theme
 from experiments.show.numbers import NOTHING
 from experiments.show.tables import Table
 
@@ -51,7 +52,7 @@ def table(found: Iterable[Stance]) -> Table:
 
 def _stances(claims: Mapping[str, Sequence[Claim]]) -> Iterator[Stance]:
     for theme in Theme:
-        sides: dict[str, Counter[str]] = {"for": Counter(), "against": Counter(), "open": Counter()}
+        sides: dict[Side, Counter[str]] = {"for": Counter(), "against": Counter(), "open": Counter()}
         for study, of_one in claims.items():
             for claim in of_one:
                 if claim.theme is theme:
@@ -60,7 +61,9 @@ def _stances(claims: Mapping[str, Sequence[Claim]]) -> Iterator[Stance]:
             yield Stance(theme, sides["for"], sides["against"], sides["open"])
 
 
-def _side(claim: Claim) -> str:
+def _side(claim: Claim) -> Side:
+    if claim.side is not None:
+        return claim.side
     if claim.verdict not in ("CONFIRMED", "CONTRADICTED"):
         return "open"
     return "for" if (claim.verdict == "CONFIRMED") is not claim.denies else "against"

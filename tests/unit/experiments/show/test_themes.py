@@ -1,10 +1,11 @@
-"""What claims of several documents say together follows from their verdicts alone."""
+"""What claims of several documents say together follows from their verdicts and sides alone."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
-from experiments.show.content import Claim, ClaimVerdict, Theme
+from experiments.show.content import Claim, ClaimVerdict, Side, Theme
 from experiments.show.themes import stances, table
 
 POOL = Theme.POOL
@@ -35,6 +36,16 @@ def test_the_sentence_follows_from_the_verdicts(claims: Mapping[str, Sequence[Cl
     """A claim that denies its theme counts the other way round; what is open counts for neither side."""
     (found,) = stances(claims)
     assert found.sentence == sentence
+
+
+@pytest.mark.parametrize("verdict", ["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE"])
+@pytest.mark.parametrize("side", ["for", "against", "open"])
+def test_a_side_of_its_own_goes_before_the_verdict(verdict: ClaimVerdict, side: Side) -> None:
+    """A claim may say more than its theme: its verdict is then not the theme's."""
+    own = replace(claim(verdict, denies=True), side=side)
+    (found,) = stances({"a": [own]})
+    counts = {"for": found.for_it, "against": found.against, "open": found.open}
+    assert {name for name, of in counts.items() if of} == {side}
 
 
 def test_claims_without_a_theme_say_nothing() -> None:
