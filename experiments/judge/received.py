@@ -2,7 +2,8 @@
 
 A block's value of a cell is its run's. Runs in which the hypervisor took the cores are left out, by the rule that
 rounds of a sweep are left out by. A ratio's interval is Student's t on the logarithms. Two cells differ where it
-excludes 1, and Holm's p, over all ratios that are asked together, is under the level.
+excludes 1, and Holm's p, over all ratios that are asked together, is under the level. What is said of several ratios
+at once takes their intervals at Bonferroni's level.
 """
 
 import math
@@ -29,6 +30,8 @@ class ReceivedRatio:
     above: Setting
     below: Setting
     ratio: Estimate
+    together: Estimate
+    """The same with an interval that holds for all ratios of its family at once."""
     p_holm: float
 
     @property
@@ -62,9 +65,10 @@ def ratios(
         common = sorted(over.keys() & under.keys())
         if common:
             seen.append((above, below, [over[block] - under[block] for block in common]))
+    strict = 1 - (1 - CONFIDENCE) / max(1, len(seen))
     adjusted = holm([sign_flip_p(logs) for _, _, logs in seen])
     return tuple(
-        ReceivedRatio(above, below, ratio_interval(logs, CONFIDENCE), p)
+        ReceivedRatio(above, below, ratio_interval(logs, CONFIDENCE), ratio_interval(logs, strict), p)
         for (above, below, logs), p in zip(seen, adjusted, strict=True)
     )
 

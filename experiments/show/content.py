@@ -10,6 +10,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal, Protocol
 
+from experiments.design.cold import Cold
+from experiments.design.received import Received
 from experiments.judge.alone import Lone, lone_servers
 from experiments.judge.cells import CellsJudged, judge_cells
 from experiments.judge.cold import counting_rows
@@ -79,7 +81,7 @@ class Claim:
     denies: bool = False
     """Whether it says that its theme is not so."""
     side: Side | None = None
-    """What was measured says so of the theme, where the verdict is of more than the theme; None: the verdict decides."""
+    """What was measured says so of the theme, where the verdict is of more than it; None: the verdict decides."""
 
 
 def not_measured(text: str, part: str) -> Claim:
@@ -106,8 +108,12 @@ class Seen:
     """The part's servers by themselves."""
     cold: Sequence[ColdRow] = ()
     """The part's cold runs."""
+    cold_whole: bool = True
+    """Whether all blocks of their plan were measured: fewer decide no claim."""
     received: Sequence[ReceivedRow] = ()
     """What the part's receivers told."""
+    received_whole: bool = True
+    """Likewise."""
     environment: Environment | None = None
     """None: no record of the machine stands beside the results."""
     cells: CellsJudged | None = None
@@ -184,12 +190,24 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
     after = {name: _judged(folder / name) for name in afterwards if (folder / name / SWEEP_FILE).exists()}
     environment = load(folder) if (folder / ENVIRONMENT_FILE).exists() else None
     servers = lone_servers(*alone.load(folder)) if (folder / alone.ALONE_FILE).exists() else ()
-    runs = counting_rows(*cold.load(folder), main.sweep.limits) if (folder / cold.COLD_FILE).exists() else ()
     limits = main.sweep.limits
-    told = received_rows(*received.load(folder), limits) if (folder / received.RECEIVED_FILE).exists() else ()
+    once = cold.load(folder) if (folder / cold.COLD_FILE).exists() else None
+    told = received.load(folder) if (folder / received.RECEIVED_FILE).exists() else None
     table = judge_cells(*cells.load(folder), limits) if (folder / cells.CELLS_FILE).exists() else None
     stressed = judge_stress(*stress.load(folder)) if (folder / stress.STRESS_FILE).exists() else None
-    return content(part, Seen(main, after, servers, runs, told, environment, table, stressed))
+    seen = Seen(
+        main,
+        after,
+        servers,
+        cold=() if once is None else counting_rows(*once, limits),
+        cold_whole=once is None or _is_whole(*once),
+        received=() if told is None else received_rows(*told, limits),
+        received_whole=told is None or _is_whole(*told),
+        environment=environment,
+        cells=table,
+        stress=stressed,
+    )
+    return content(part, seen)
 
 
 def content(part: Shows, seen: Seen) -> Content:
@@ -208,6 +226,11 @@ def content(part: Shows, seen: Seen) -> Content:
         pictures=tuple(pictures),
         sections=tuple(part.sections(seen)),
     )
+
+
+def _is_whole(plan: Cold | Received, measured: Sequence[object]) -> bool:
+    """Whether every block of a plan was measured."""
+    return len(measured) >= plan.blocks
 
 
 def _judged(folder: Path) -> Judgement:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import log
 from statistics import fmean, stdev
 
 import numpy as np
@@ -92,18 +93,19 @@ def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float
     return [sums[each] / counts[each] / 1000 for each in own if counts[each]]
 
 
-def spread_differences(judgement: Judgement, above: Setting, below: Setting) -> list[float]:
-    """How much farther window means stand from their median, on the log scale, above than below: a value a block.
+def spread_log_ratios(judgement: Judgement, above: Setting, below: Setting) -> list[float]:
+    """How many times as far window means stand from their median above as below: each block's logarithm.
 
-    The means of absolute deviations from the median are compared, as by Brown and Forsythe (1974), block by block.
+    The means of absolute deviations from the median, on the log scale, are compared block by block, as by Brown and
+    Forsythe (1974).
     """
-    return list(_differences(*(_deviations(judgement, each) for each in (above, below))))
+    return list(_log_ratios(*(_deviations(judgement, each) for each in (above, below))))
 
 
-def _differences(above: Sequence[float | None], below: Sequence[float | None]) -> Iterator[float]:
+def _log_ratios(above: Sequence[float | None], below: Sequence[float | None]) -> Iterator[float]:
     for one, other in zip(above, below, strict=True):
-        if one is not None and other is not None:
-            yield one - other
+        if one and other:
+            yield log(one / other)
 
 
 def _deviations(judgement: Judgement, of: Setting) -> list[float | None]:

@@ -1,11 +1,14 @@
 """The card: each claim follows the data it is about, whichever way they point."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.show.content import Seen
+from experiments.show.content import Seen, Theme
+from experiments.studies.sockets import claims as card
 from experiments.studies.sockets.claims import claims
 from tests.unit.experiments.blocks import World
 from tests.unit.experiments.studies.sockets.planted import MEANS_US, RECEIVED_HZ, SCALE, seen
@@ -17,6 +20,11 @@ def verdict(of: Seen, begins: str) -> str:
     """Of the claim whose text begins so."""
     (found,) = (claim.verdict for claim in claims(of) if claim.text.startswith(begins))
     return found
+
+
+def sides(of: Seen) -> set[str | None]:
+    """Of the claims about the layer."""
+    return {claim.side for claim in claims(of) if claim.theme is Theme.LAYER}
 
 
 GRAPHS = ("Graph 1 (", "Graph 2 (", "Graph 3 (", "Graph 4 (")
@@ -47,7 +55,14 @@ def test_zeromq_spreads_most_only_if_it_does(api: str, expected: str) -> None:
 
     found = seen(world=World(lambda _, __: 100.0, slice_noise=0.02, pauses=pauses))
     assert verdict(found, "Graph 1: ZeroMQ") == verdict(found, "Graph 3: ZeroMQ") == expected
-    assert verdict(seen(), "Graph 1: ZeroMQ") == "INCONCLUSIVE"
+
+
+def test_a_little_wider_is_not_much_wider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told apart from equal, but under one and a half times as far."""
+    for times, expected in ((1.2, "CONTRADICTED"), (1.5, "INCONCLUSIVE"), (1.8, "CONFIRMED")):
+        logs = [math.log(times) + 0.05 * (-1) ** block for block in range(10)]
+        monkeypatch.setattr(card, "spread_log_ratios", lambda *_, logs=logs: logs)
+        assert verdict(seen(), "Graph 1: ZeroMQ") == expected
 
 
 @pytest.mark.parametrize(
@@ -64,6 +79,42 @@ def test_throughput_is_by_what_receivers_counted(nanomsg_hz: float, most: str, a
     found = seen(received_hz=RECEIVED_HZ | {"nanomsg": nanomsg_hz})
     assert verdict(found, "Graph 5 (") == most
     assert verdict(found, "Graph 5: nanomsg and Berkeley") == alike
+
+
+def test_throughput_needs_every_block_that_was_planned() -> None:
+    """And six that count: two of them have an interval as well."""
+    claims_of = ("Graph 5 (", "Graph 5: nanomsg and Berkeley")
+    for hz, decided in ((23_000.0, ("CONFIRMED", "CONFIRMED")), (8_000.0, ("CONTRADICTED", "CONTRADICTED"))):
+        whole = seen(received_hz=RECEIVED_HZ | {"nanomsg": hz})
+        few = replace(whole, received=tuple(row for row in whole.received if row.block <= 5))
+        assert tuple(verdict(whole, each) for each in claims_of) == decided
+        for found in (replace(whole, received_whole=False), few):
+            assert tuple(verdict(found, each) for each in claims_of) == ("INCONCLUSIVE", "INCONCLUSIVE")
+
+
+def test_throughput_is_confirmed_by_the_test_that_contradicts_it() -> None:
+    """Seven blocks of four ratios: an interval that excludes 1, and a p that Holm's correction leaves at 0.06."""
+    whole = seen(received_hz=RECEIVED_HZ | {"nanomsg": 30_000.0})
+    seven = replace(whole, received=tuple(row for row in whole.received if row.block <= 7))
+    assert verdict(whole, "Graph 5 (") == "CONFIRMED"
+    assert verdict(seven, "Graph 5 (") == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize(
+    ("means_us", "side"),
+    [({"nanomsg": 150.0}, "for"), ({"nanomsg": 60.0}, "against"), ({"nanomsg": 100.0}, "against")],
+)
+def test_the_layer_is_judged_beside_the_bare_sockets(means_us: Mapping[str, float], side: str) -> None:
+    """Equal ones speak against the thin layer too."""
+    assert sides(seen({**MEANS_US, **means_us})) == {side}
+
+
+def test_losing_to_zeromq_says_nothing_of_the_layer() -> None:
+    """The claim is contradicted, and yet what it found speaks against the thin layer."""
+    found = seen(MEANS_US | {"nanomsg": 80.0, "zeromq": 60.0})
+    assert {verdict(found, graph) for graph in GRAPHS} == {"CONTRADICTED"}
+    assert sides(found) == {"against"}
+    assert sides(seen(MEANS_US | {"nanomsg": 80.0, "zeromq": 60.0}, number=9)) == {"open"}
 
 
 def test_the_whole_needs_every_part() -> None:
@@ -88,10 +139,12 @@ def test_size_shows_where_it_does() -> None:
 
 
 def test_samples_that_spread_reach_under_zero() -> None:
-    """Which says nothing of their mean."""
-    assert verdict(seen(), "Some intervals") == "NOT TESTABLE"
+    """Which says nothing of their mean, however many do: the numbers are told, and nothing is decided."""
     paused = World(lambda _, __: 100.0, slice_noise=0.02, pauses=lambda _: 20.0)
-    assert verdict(seen(world=paused), "Some intervals") == "CONTRADICTED"
+    for found, number in ((seen(), "in 0 of"), (seen(world=paused), "in 16 of")):
+        assert verdict(found, "Some intervals") == "NOT TESTABLE"
+        (said,) = (claim.said for claim in claims(found) if claim.text.startswith("Some intervals"))
+        assert number in said
 
 
 def test_what_is_not_built_here_is_not_testable() -> None:
