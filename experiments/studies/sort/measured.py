@@ -25,6 +25,8 @@ class Measured:
     judged: Mapping[str, Judged]
     points: Mapping[Setting, Point]
     cold: tuple[ColdRow, ...]
+    cold_whole: bool
+    """Whether all planned blocks of the cold runs were measured."""
 
     @property
     def has_go(self) -> bool:
@@ -59,7 +61,7 @@ def measured(seen: Seen) -> Measured:
     """All of a part."""
     parts = {seen.main.sweep.part: seen.main, **seen.after}
     judged = {name: each for judgement in parts.values() for name, each in judgement.judged.items()}
-    return Measured(parts, judged, dict(_points(parts)), tuple(seen.cold))
+    return Measured(parts, judged, dict(_points(parts)), tuple(seen.cold), seen.cold_whole)
 
 
 def _points(parts: Mapping[str, Judgement]) -> Iterator[tuple[Setting, Point]]:

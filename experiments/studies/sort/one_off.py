@@ -78,6 +78,16 @@ def calls_ratio(rows: Sequence[ColdRow], mechanism: str, algorithm: str, few: in
     return _ratio(rows, (of, few, name), (of, many, name))
 
 
+def first_over_rest(rows: Sequence[ColdRow], mechanism: str, algorithm: str) -> Estimate | None:
+    """The first call ÷ the mean of the others of its run, the connection made before; a block's value is over its N."""
+    by_block: dict[int, list[float]] = {}
+    for row in rows:
+        if row.cell.setting == go(mechanism, algorithm) and row.rest_us_mean and row.first_call_us:
+            by_block.setdefault(row.block, []).append(math.log(row.first_call_us / row.rest_us_mean))
+    logs = [sum(each) / len(each) for each in by_block.values()]
+    return ratio_interval(logs, CONFIDENCE) if logs else None
+
+
 def first_pays(rows: Sequence[ColdRow], mechanism: str) -> Estimate | None:
     """The mean of a connection's first 100 calls ÷ that of the 900 behind them, of both algorithms together.
 

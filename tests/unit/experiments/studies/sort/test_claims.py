@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.design.setting import Setting
+from experiments.judge.verdicts import Judgement
 from experiments.show.content import Seen
 from experiments.studies.sort import claims, sweeps
 from tests.unit.experiments.studies.sort.planted import SCALE, Truth, cold_rows, judged, seen, truth
@@ -97,6 +98,40 @@ def test_a_few_cold_runs_decide_nothing(ours: Seen) -> None:
     for cold in (cold_rows(5), ()):
         for words in (FALLS_BY_CALLS, MERGE_LONGER, MORE_BY_CALLS):
             assert verdict(replace(ours, cold=cold), words) == "INCONCLUSIVE"
+
+
+@pytest.mark.slow
+def test_cold_runs_that_lack_a_cell_or_a_block_decide_nothing(ours: Seen) -> None:
+    """All four cells of mechanism and algorithm are asked, and all planned blocks."""
+    lacks = tuple(row for row in ours.cold if row.cell.setting != sweeps.go("net-rpc", "quick"))
+    assert verdict(replace(ours, cold=lacks), FALLS_BY_CALLS) == "INCONCLUSIVE"
+    for words in (FALLS_BY_CALLS, MERGE_LONGER, MORE_BY_CALLS):
+        assert verdict(replace(ours, cold_whole=False), words) == "INCONCLUSIVE"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "words"), [("mechanism_quick", NET_RPC), ("growth_grpc_merge", FALLS_BY_LENGTH)])
+def test_a_comparison_that_is_missing_leaves_it_open(ours: Seen, name: str, words: str) -> None:
+    """The others of the claim decide nothing without it."""
+
+    def without(judgement: Judgement) -> Judgement:
+        return replace(judgement, judged={each: of for each, of in judgement.judged.items() if each != name})
+
+    found = replace(ours, main=without(ours.main), after={part: without(of) for part, of in ours.after.items()})
+    assert verdict(ours, words) != "INCONCLUSIVE"
+    assert verdict(found, words) == "INCONCLUSIVE"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "spread", "side"), [(20.0, 0.1, "for"), (1.0, 0.01, "against"), (1.05, 0.1, "open")])
+def test_the_theme_is_decided_by_first_calls_alone(ours: Seen, first: float, spread: float, side: str) -> None:
+    """gRPC's connecting makes its mean fall with the calls in each."""
+    cold = tuple(
+        replace(row, first_call_us=first * (1 + spread * (-1) ** row.block) * (row.rest_us_mean or 0))
+        for row in ours.cold
+    )
+    (claim,) = [each for each in claims.claims(replace(ours, cold=cold)) if FALLS_BY_CALLS in each.text]
+    assert (claim.verdict, claim.side) == ("CONFIRMED", side)
 
 
 @pytest.mark.slow
