@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Seen, Theme
+from experiments.show.content import Claim, ClaimVerdict, Seen, Side, Theme
 from experiments.show.numbers import number
 from experiments.studies.greeter import original
 from experiments.studies.greeter.rates import from_cold, rates
@@ -35,12 +35,16 @@ class Entry:
     place: str
     finding: Callable[[Seen], Finding]
     theme: Theme | None = None
-    denies: bool = False
+    side: Callable[[Seen], Side] | None = None
+    """Where what was measured stands on the theme, if the verdict is of more."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the document's order."""
-    return tuple(Claim(entry.text, *entry.finding(seen), entry.theme, entry.denies) for entry in ENTRIES)
+    return tuple(
+        Claim(entry.text, *entry.finding(seen), entry.theme, side=None if entry.side is None else entry.side(seen))
+        for entry in ENTRIES
+    )
 
 
 def has_cpp(judgement: Judgement) -> bool:
@@ -72,7 +76,17 @@ def _one_call_is_the_latency(seen: Seen) -> Finding:
     )
     if beside is not None:
         said += f" Python: {number(beside.as_timed_over_rest.value)} times{ends(beside.as_timed_over_rest, 1)}."
-    return _same(seen.main, run.as_timed_over_rest), said
+    return (_same(seen.main, run.as_timed_over_rest) if seen.cold_whole else "INCONCLUSIVE"), said
+
+
+def _first_call_side(seen: Seen) -> Side:
+    """By the first call alone: the claim's has connecting in it."""
+    run, most = from_cold(seen.cold, ONE[CPP]), seen.main.sweep.limits.equivalent_high
+    if run is None or seen.main.look is None or not seen.cold_whole or run.first_over_rest.n < BLOCKS_MIN:
+        return "open"
+    if run.first_over_rest.low > most:
+        return "for"
+    return "against" if run.first_over_rest.high < most else "open"
 
 
 def _one_rate(seen: Seen) -> Finding:
@@ -126,6 +140,7 @@ def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -
 
 
 def _timer_is_a_processor_clock(seen: Seen) -> Finding:
+    """Never confirmed: where a client computes all the while, the two clocks read the same."""
     if not has_cpp(seen.main):
         return "NOT TESTABLE", NOT_MEASURED
     found, beside = (rates(seen.main, ONE[each]) for each in (CPP, PYTHON))
@@ -138,7 +153,7 @@ def _timer_is_a_processor_clock(seen: Seen) -> Finding:
     )
     if beside is not None:
         said += f" Python: {number(beside.wall_over_cpu.value)} times{ends(beside.wall_over_cpu, 1)}."
-    return _same(seen.main, found.wall_over_cpu), said
+    return ("CONTRADICTED" if _same(seen.main, found.wall_over_cpu) == "CONTRADICTED" else "INCONCLUSIVE"), said
 
 
 def _server_makes_calls_synchronous(seen: Seen) -> Finding:
@@ -181,7 +196,7 @@ ENTRIES: tuple[Entry, ...] = (
         "questions 1 and 3",
         _one_call_is_the_latency,
         Theme.FIRST_CALL,
-        denies=True,
+        _first_call_side,
     ),
     Entry(f"With one client, throughput is about {original.ONE_CLIENT_HZ:,.0f} messages/s.", "question 2", _one_rate),
     Entry(

@@ -1,7 +1,7 @@
 """Rates and clocks of an arm over the blocks: each client's, of all together, and what a reply cost. Pure.
 
 Every value is a block's, so intervals are Student's t over the blocks' logarithms, and lie above 0. Rounds that were
-robbed of time are left out. From cold, a block's value is a mean over its runs.
+robbed of time are left out, and blocks that a gate refuses. From cold, a block's value is a mean over its runs.
 """
 
 import math
@@ -61,16 +61,17 @@ class FromCold:
 
 
 def rates(judgement: Judgement, of: Setting) -> Rates | None:
-    """An arm's; None where it was not measured, its client does not say its clocks, or a gate objects."""
+    """An arm's, of blocks that no gate refuses; None where there is none, or its client does not say its clocks."""
     sweep, arm = judgement.sweep, Arm(of)
-    if arm not in sweep.arms or not judgement.blocks:
+    if arm not in sweep.arms:
         return None
-    if any(any(gates.arm_refusals(sweep, block, arm)) for block in judgement.blocks):
+    blocks = [block for block in judgement.blocks if not any(gates.arm_refusals(sweep, block, arm))]
+    if not blocks:
         return None
     place = sweep.arms.index(arm)
 
     def over(value: Callable[[Block], float | None]) -> Estimate | None:
-        return over_blocks([value(block) for block in judgement.blocks])
+        return over_blocks([value(block) for block in blocks])
 
     def parts(
         above: Callable[[SliceColumns], Sequence[int]], below: Callable[[SliceColumns], Sequence[int]]
@@ -94,7 +95,7 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
     estimates = [each for each in found if each is not None]
     if len(estimates) < len(found):
         return None
-    return Rates(gates.is_load_limited(sweep, judgement.blocks, arm), *estimates)
+    return Rates(gates.is_load_limited(sweep, blocks, arm), *estimates)
 
 
 def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:

@@ -1,6 +1,7 @@
 """The replication card: every claim of the document has a line, and the data alone decide it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,6 +57,20 @@ def test_one_call_of_a_fresh_client(first_us: float, connect_us: float, verdict:
     assert claim.verdict == verdict
 
 
+@pytest.mark.parametrize(("first_us", "side"), [(500.0, "for"), (100.0, "against")])
+def test_the_theme_is_decided_by_the_first_call_alone(first_us: float, side: str) -> None:
+    """Connecting takes 1.5 ms in each, and contradicts the claim."""
+    claim = the("has just started", first_us=first_us)
+    assert (claim.verdict, claim.side) == ("CONTRADICTED", side)
+
+
+def test_a_part_of_the_cold_runs_decides_nothing() -> None:
+    """Nor does it take a side."""
+    found = replace(seen(), cold_whole=False)
+    (claim,) = (each for each in claims(found) if "has just started" in each.text)
+    assert (claim.verdict, claim.side) == ("INCONCLUSIVE", "open")
+
+
 TWO = two(CPP)
 
 
@@ -80,9 +95,9 @@ def test_pythons_clients_decide_nothing_of_the_original() -> None:
     assert the("the server answers fewer", means_us={two(PYTHON): 900.0}).verdict == "CONTRADICTED"
 
 
-@pytest.mark.parametrize(("share", "verdict"), [(0.4, "CONTRADICTED"), (1.0, "CONFIRMED")])
+@pytest.mark.parametrize(("share", "verdict"), [(0.4, "CONTRADICTED"), (1.0, "INCONCLUSIVE")])
 def test_the_wall_clock_is_no_cpu_clock(share: float, verdict: str) -> None:
-    """Unless the client computes all the while."""
+    """A client that computes all the while cannot tell them apart, and makes it none."""
     claim = the("CPU clock", cpu_share=share)
     assert claim.verdict == verdict
 

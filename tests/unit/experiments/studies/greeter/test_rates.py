@@ -1,7 +1,10 @@
 """Rates and clocks are those that were planted; a ratio over blocks has an interval."""
 
+from dataclasses import replace
+
 import pytest
 
+from experiments.design.arms import Arm
 from experiments.studies.greeter.rates import from_cold, rates
 from experiments.studies.greeter.sweeps import ONE, SAME_CLIENT, asynchronous, two
 from tests.unit.experiments.studies.greeter.judgements import CPP, PYTHON, judgement, seen
@@ -39,6 +42,17 @@ def test_an_arm_without_its_clients_clocks_has_no_rates() -> None:
     """Our lean client says none of each client; a setting that is no arm has none either."""
     assert rates(judgement(), SAME_CLIENT[CPP]) is None
     assert rates(judgement(), two(CPP).but(clients=3)) is None
+
+
+def test_a_refused_block_is_left_out_alone() -> None:
+    """One in ten whose connections wrote not all down."""
+    whole = judgement()
+    place = whole.sweep.arms.index(Arm(ONE[CPP]))
+    first, *others = whole.blocks
+    arms = [replace(arm, unrecorded=5 * (at == place)) for at, arm in enumerate(first.arms)]
+    found = rates(replace(whole, blocks=(replace(first, arms=arms), *others)), ONE[CPP])
+    assert found is not None
+    assert found.total_hz.n == 9
 
 
 def test_from_cold_has_ratios_of_each_block() -> None:
