@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.design.arms import Arm, Comparison
-from experiments.design.factors import FACTORS, Watched
+from experiments.design.factors import FACTORS, PEER_CLIENT, Watched
 from experiments.design.limits import Limits
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
@@ -128,7 +128,7 @@ def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
     if not declared:
         return
     sent = sum(window.sent_hz for window in seen.windows)
-    poisson = arm.setting["arrivals"] == "poisson"
+    poisson = arm.setting["arrivals"] == "poisson" and arm.setting["client"] != PEER_CLIENT  # its gaps are constant
     due = max(1.0, declared * sum(window.duration_s for window in seen.windows) / len(seen.windows))
     chance = CHANCE / math.sqrt(due) if poisson else 0.0
     if abs(sent / declared - 1) > limits.rate_share + chance:
@@ -169,25 +169,25 @@ def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Compari
         )
 
 
-def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float:
-    """Gate 7, a note: the load side's share of its core while it sent."""
+def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
+    """Gate 7, a note: the load side's share of its core while it sent. None where its program does not say it."""
     place = sweep.arms.index(arm)
     spent = active = 0.0
     for block in blocks:
         own = ratios.used(sweep.limits, block) & (np.asarray(block.slices.arm) == place)
         spent += float(np.asarray(block.slices.client_cpu_ns)[own].sum())
         active += float(np.asarray(block.slices.active_ns)[own].sum())
-    return spent / active if active else 0.0
+    return spent / active if spent and active else None
 
 
 def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
     """Gate 7, a note: whether an arm's times are those of client and server together.
 
-    In a closed loop the load side took over 80 % of its core. In an open one late sends, at their 99th percentile, are
-    over a tenth of the response time's.
+    In a closed loop the load side took over 80 % of its core, as far as that is known. In an open one late sends, at
+    their 99th percentile, are over a tenth of the response time's.
     """
     if arm.setting["rate_hz"] is None:
-        return load_share(sweep, blocks, arm) > sweep.limits.load_share
+        return (load_share(sweep, blocks, arm) or 0.0) > sweep.limits.load_share
     seen = [block.arms[sweep.arms.index(arm)] for block in blocks]
     return any(_is_late(sweep.limits, each) for each in seen)
 

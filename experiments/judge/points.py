@@ -40,8 +40,8 @@ class Point:
     """Counted requests that got no valid reply."""
     effective: float
     server_cpu_us: Estimate | None
-    load_share: float
-    """The load side's share of its core."""
+    load_share: float | None
+    """The load side's share of its core; None where its program does not say it."""
     lost_share: float
     """Of its slices, those that are in no pair."""
     load_limited: bool

@@ -1,10 +1,11 @@
 """A peer's own load client: a fresh process that connects, makes so many calls one after another, and says each time.
 
 It prints a line of JSON for each time, when all is done: ``{"what":"connect","ns":…}``, ``{"what":"first call",…}`` and
-for every other call ``{"what":"call",…}``. With several clients there is a connect and a first call of each. It may
-say what it measured of the calls behind the first together: ``{"what":"client",…}`` of each client, ``{"what":"total",
-…}`` of all, both with ``calls``, ``wall_ns`` and ``processor_ns``, which in the total is the whole program's. Other
-lines are somebody else's to read. The peers' clients check every reply, and end with another code than 0 at a fault.
+for every other call ``{"what":"call",…}``. With several clients there is a connect and a first call of each. A call may
+say when it was sent, ``at_ns`` since the first. The client may say what it measured of the calls behind the first
+together: ``{"what":"client",…}`` of each client, ``{"what":"total",…}`` of all, both with ``calls``, ``wall_ns`` and
+``processor_ns``, which in the total is the whole program's. Other lines are somebody else's to read. The peers' clients
+check every reply, and end with another code than 0 at a fault.
 """
 
 import time
@@ -51,6 +52,8 @@ class PeerRun:
     """The calls behind the first of each client, where the program says it."""
     total: Together | None = None
     """Those of all clients; None: the program does not say it."""
+    sent_ns: npt.NDArray[np.int64] | None = None
+    """When each call behind the first was sent, since the first was; None: the program does not say it."""
 
 
 class _Line(msgspec.Struct):
@@ -58,6 +61,7 @@ class _Line(msgspec.Struct):
 
     what: str
     ns: int = 0
+    at_ns: int | None = None
     calls: int = 0
     wall_ns: int = 0
     processor_ns: int = 0
@@ -93,4 +97,6 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
         for what in ("client", "total")
     )
     total = all_[0] if all_ else None
-    return PeerRun(times["connect"], times["first call"], times["call"], wall_ns, tuple(each), total)
+    moments = [line.at_ns for line in lines if line.what == "call" and line.at_ns is not None]
+    sent_ns = np.array(moments, np.int64) if len(moments) == len(times["call"]) else None
+    return PeerRun(times["connect"], times["first call"], times["call"], wall_ns, tuple(each), total, sent_ns)

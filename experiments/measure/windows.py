@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
@@ -221,7 +222,8 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pid: in
     """Runs one window with the client of a peer, and fills its place in the columns.
 
     The times are of the calls behind each client's first, and so are the clients' rates and processor time, where the
-    program says them. The server's processor time is of all calls, and of connecting. Bytes are as if they could not be
+    program says them. Whether a rate was kept is seen where the program says when it sent: by a constant schedule from
+    its first call on. The server's processor time is of all calls, and of connecting. Bytes are as if they could not be
     read. Raises Absent and ProgramFailed.
     """
     rate_hz = of["rate_hz"]
@@ -241,15 +243,28 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pid: in
     columns.counted_ns.append(round(busy_s * 1e9))
     columns.active_ns.append(round(busy_s * 1e9))
     columns.parts.append({of.text("mix"): Part(times, {}, {})})
-    columns.windows.append(
-        Window(None, answered / busy_s, times.count / busy_s, 0, 0, None, busy_s, clients_hz=clients_hz)
-    )
+    seen = Window(None, answered / busy_s, times.count / busy_s, 0, 0, None, busy_s, clients_hz=clients_hz)
+    if isinstance(rate_hz, float) and run.sent_ns is not None and len(run.first_ns) == 1:
+        sent_hz, late_us = on_schedule(run.sent_ns, rate_hz)
+        seen = replace(seen, rate_hz=rate_hz, sent_hz=sent_hz, late_us_p99=late_us)
+    columns.windows.append(seen)
     columns.unrecorded.append(0)
     columns.fate.append(KEPT)
     columns.requests.append(answered)
     columns.server_cpu_ns.append(0 if pid is None else process_cpu_ns(pid) - cpu_ns)
     columns.client_cpu_ns.append(0 if run.total is None else run.total.processor_ns)
     columns.wire_bytes.append(0)
+
+
+def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float]:
+    """Calls sent a second, and by how many µs they were late, at the 99th percentile; ``sent_ns`` is since the first
+    call, of those behind it.
+
+    As many gaps as calls behind the first make the rate: the window's end is none of them.
+    """
+    due_ns = np.arange(1, len(sent_ns) + 1) * (1e9 / rate_hz)
+    late_ns = np.maximum(sent_ns - due_ns, 0)
+    return float(len(sent_ns) / sent_ns[-1] * 1e9), float(np.percentile(late_ns, 99)) / 1000
 
 
 def _times(parts: Mapping[str, Part], request: str) -> Times:

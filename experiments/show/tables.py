@@ -36,6 +36,10 @@ LIMITED_NOTE = (
 )
 REFUSED_NOTE = f"{REFUSED_MARK} A gate refuses these runs. No verdict rests on the number."
 WHOLE_NOTE = f"{WHOLE_MARK} Typical ratio and ratio of means disagree here. Pauses fell on one side more."
+UNKNOWN_LOAD_NOTE = (
+    f"{NOTHING} as the load side’s share: its program does not say its processor time. So it is not known whether it "
+    "was near its limit."
+)
 FEW_NOTE = f"{NOTHING} Too few requests for this percentile: ten independent ones must be slower than it."
 TWINS_HEADING = "A/A pairs: one setting, started as two servers"
 TWINS_NOTE = "A/A pair: one setting, started as two servers. What differs between the two is noise."
@@ -133,7 +137,7 @@ def points(shown: Sequence[Point]) -> Table:
             _percentile(point, 50, factor),
             _percentile(point, 99, factor),
             number(point.server_cpu_us.value) if point.server_cpu_us else NOTHING,
-            f"{100 * point.load_share:.0f}",
+            NOTHING if point.load_share is None else f"{100 * point.load_share:.0f}",
             *((str(point.errors),) if failed else ()),
             *((str(point.starved_clients),) if starved else ()),
         )
@@ -141,6 +145,7 @@ def points(shown: Sequence[Point]) -> Table:
     ]
     notes = [LIMITED_NOTE] * any(point.load_limited for point in shown)
     notes += [REFUSED_NOTE] * any(point.refusals for point in shown)
+    notes += [UNKNOWN_LOAD_NOTE] * any(point.load_share is None for point in shown)
     notes += [FEW_NOTE] * any(point.percentile_us(99) is None for point in shown)
     notes += [TWINS_NOTE] * bool(twins)
     return Table(head, tuple(lines), len(varied) + bool(twins) + 1, tuple(notes))

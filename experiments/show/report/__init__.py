@@ -182,4 +182,6 @@ def _loops(sweep: Sweep) -> str:
     rates = {arm.setting["rate_hz"] is None for arm in sweep.arms}
     closed = "A client sends again once it has its reply. So with more clients each waits longer, by arithmetic alone."
     opened = "Requests are due at a given rate. Response time counts from then, sent late or not."
+    if any(arm.setting["rate_hz"] is not None and arm.setting["client"] == PEER_CLIENT for arm in sweep.arms):
+        opened = "Requests are due at a given rate. With a peer’s own client, response time counts from the send."
     return closed if rates == {True} else opened if rates == {False} else f"Closed loop: {closed} Open loop: {opened}"

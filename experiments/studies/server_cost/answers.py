@@ -77,11 +77,15 @@ def _name(arm: Arm) -> str:
 def arm_table(judgement: Judgement) -> str:
     """What a request costs on each arm: the mean over blocks, 95 % intervals."""
     lines = [
-        (arm.name, estimate(point.server_cpu_us, "µs"), f"{percent(point.load_share)} of its core")
+        (arm.name, estimate(point.server_cpu_us, "µs"), _of_core(point.load_share))
         for (arm, request), point in points(judgement.sweep, judgement.blocks).items()
         if request == ALL and point.server_cpu_us
     ]
     return Table(("arm", "processor time a request", "load side"), tuple(lines), texts=1).markdown
+
+
+def _of_core(share: float | None) -> str:
+    return NOTHING if share is None else f"{percent(share)} of its core"
 
 
 def alone_table(alone: Sequence[Lone]) -> str:

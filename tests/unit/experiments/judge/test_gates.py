@@ -213,6 +213,9 @@ def test_a_load_that_fills_its_core_is_said_to_be() -> None:
         busy = with_slices(one, client_cpu_ns=[round(share * each) for each in active])
         assert gates.load_share(OF, [busy, busy], FOUR) == pytest.approx(share, rel=1e-3)
         assert gates.is_load_limited(OF, [busy], FOUR) == limited
+    unsaid = with_slices(one, client_cpu_ns=[0 for _ in active])
+    assert gates.load_share(OF, [unsaid], FOUR) is None
+    assert not gates.is_load_limited(OF, [unsaid], FOUR)
     due = Arm(read("sockets rate_hz=100"))
     of = Sweep("t", "t", (Group((due, SOCKETS)),), (), 3, (1,), turns=Windows())
     sliced = Sweep("t", "t", (Group((Arm(read("sockets clients=2")), SOCKETS)),), (), 3, (1,))

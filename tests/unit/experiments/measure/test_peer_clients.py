@@ -6,12 +6,14 @@ The peer here is two small scripts that keep the contracts of peers, planted und
 import sys
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 
 from experiments.design.arms import Arm, Group
 from experiments.design.cold import Cold, ColdCell
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
+from experiments.judge import gates
 from experiments.measure import cold, peer_clients, windows
 from experiments.measure.bench import CATALOG, bench, server_command
 from experiments.measure.programs import Program, ProgramFailed
@@ -94,6 +96,32 @@ def test_a_rate_says_how_many_calls_a_window_has() -> None:
     of = OF.but(rate_hz=100.0)
     sweep = Sweep("study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(duration_s=0.2))
     assert windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).slices.requests == [20]
+
+
+TIMED = CLIENT.replace(
+    "time.perf_counter_ns() - began}))\nprint", 'time.perf_counter_ns() - began, "at_ns": number * 11_000_000}))\nprint'
+)
+
+
+def test_a_rate_that_is_not_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls are due each 10 ms, and sent each 11: by gate 7, in eight calls as in twenty."""
+    monkeypatch.setattr("experiments.peers.PEERS", planted(TIMED))
+    of = OF.but(rate_hz=100.0)
+    sweep = Sweep("study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(duration_s=0.08))
+    (arm,) = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
+    (window,) = arm.windows
+    assert window.rate_hz == 100.0
+    assert window.sent_hz == pytest.approx(1000 / 11)
+    assert window.late_us_p99 == pytest.approx(7000, rel=0.02)
+    (refusal,) = gates.rate_off(sweep.limits, Arm(of), arm)
+    assert refusal.gate == 7
+
+
+def test_calls_as_due_are_not_off_their_rate() -> None:
+    """Seven gaps make the rate of eight calls, and a call that is early is not late."""
+    sent_hz, late_us = windows.on_schedule(np.arange(1, 8) * 10_000_000 - 5, 100.0)
+    assert sent_hz == pytest.approx(100.0)
+    assert late_us == 0.0
 
 
 def test_a_cold_run_has_connecting_and_the_first_call_apart() -> None:

@@ -73,6 +73,17 @@ def test_arms_stand_with_what_varies_among_them() -> None:
     assert tables.TWINS_NOTE in table.notes
 
 
+def test_a_load_side_that_does_not_say_its_share_has_a_dash() -> None:
+    """And not 0 %, which would say that it was far from its limit."""
+    shown = tuple(points_of(judged().sweep, judged().blocks).values())
+    column = "Load side, % of its core"
+    known, unknown = tables.points(shown), tables.points([replace(point, load_share=None) for point in shown])
+    assert {line[unknown.head.index(column)] for line in unknown.lines} == {"–"}
+    assert tables.UNKNOWN_LOAD_NOTE in unknown.notes
+    assert "–" not in {line[known.head.index(column)] for line in known.lines}
+    assert tables.UNKNOWN_LOAD_NOTE not in known.notes
+
+
 def test_an_arm_that_sends_one_type_has_one_line() -> None:
     """Of that type; all its requests together are the same ones."""
     shown = tuple(points_of(judged().sweep, judged().blocks).values())
