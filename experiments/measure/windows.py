@@ -53,6 +53,10 @@ from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
 
 
+LATE_CALLS_MIN = 100
+"""Fewer calls of a window have no 99th percentile of how late they were sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One request type in a window."""
@@ -256,15 +260,17 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pid: in
     columns.wire_bytes.append(0)
 
 
-def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float]:
+def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float | None]:
     """Calls sent a second, and by how many µs they were late, at the 99th percentile; ``sent_ns`` is since the first
     call, of those behind it.
 
-    As many gaps as calls behind the first make the rate: the window's end is none of them.
+    As many gaps as calls behind the first make the rate: the window's end is none of them. The percentile is None of
+    fewer than 100 calls, where it would be the latest alone.
     """
     due_ns = np.arange(1, len(sent_ns) + 1) * (1e9 / rate_hz)
     late_ns = np.maximum(sent_ns - due_ns, 0)
-    return float(len(sent_ns) / sent_ns[-1] * 1e9), float(np.percentile(late_ns, 99)) / 1000
+    late_us = float(np.percentile(late_ns, 99)) / 1000 if len(sent_ns) >= LATE_CALLS_MIN else None
+    return float(len(sent_ns) / sent_ns[-1] * 1e9), late_us
 
 
 def _times(parts: Mapping[str, Part], request: str) -> Times:
