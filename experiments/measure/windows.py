@@ -52,7 +52,6 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
 
-
 LATE_CALLS_MIN = 100
 """Fewer calls of a window have no 99th percentile of how late they were sent."""
 
