@@ -18,7 +18,16 @@ CLIENT = "c-http"
 """What loads cells: the program that ends after so many requests, and tells connecting from the rest."""
 
 SAMPLED_S = 0.1
-"""A server's processor time and memory are read so often."""
+"""A server's processor time and memory are read so often …"""
+
+SHORT_SAMPLED_S = 0.01
+"""… and so often in a cell of under ``SHORT_S``."""
+
+SHORT_S = 1.0
+
+TURNS_MIN = 5
+"""So many counted requests for each connection, at least. Behind the last N requests connections are idle: by that the
+mean is under N ÷ throughput, by a tenth at most."""
 
 Quantity = str
 """What is compared: the name of one of ``judge.cells.QUANTITIES``."""
@@ -26,7 +35,7 @@ Quantity = str
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A server under a load of so many requests; others, which count nowhere, come before them."""
+    """A server under a load of so many requests; others, which count nowhere, come before them, and end first."""
 
     setting: Setting
     requests: int
@@ -77,6 +86,8 @@ class Cells:
             of = each.setting
             if of["client"] != CLIENT or of["rate_hz"] is not None or of["clients"] != 1 or each.requests < 1:
                 raise ValueError(f"{of}: allowed: client={CLIENT}, one client, a closed loop of one request or more")
+            if each.requests < TURNS_MIN * of.whole("connections"):
+                raise ValueError(f"{of}: {each.requests} requests, allowed: {TURNS_MIN} for each connection or more")
         if len({each.name for each in self.ratios}) != len(self.ratios):
             raise ValueError("two ratios of one name")
         known = set(self.cells)

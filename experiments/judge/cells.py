@@ -2,8 +2,10 @@
 
 The unit is the block. A ratio's value in a block is the mean of its pairs' log-ratios. It is LESS or MORE if its
 interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. It is SAME
-if it is neither, and the interval lies inside 0.95 to 1.05. Cells from which the hypervisor took the cores are left
-out, by the rule for rounds of a sweep, without a look at what they say.
+if it is neither, and the interval lies inside 0.95 to 1.05; but not where the load was near its limit and the ratio is
+of what the load decides then. A verdict needs values of ``BLOCKS_MIN`` blocks. Left out are cells from which the
+hypervisor took the cores, by the rule for rounds of a sweep, without a look at what they say; and cells with more
+errors than gate 4 lets pass.
 """
 
 import math
@@ -26,14 +28,33 @@ def _rate_kb(of: int, seen: CellSeen) -> float:
 
 
 def _mean_share(seen: CellSeen) -> float:
-    return seen.server_cpu_s / seen.load_s
+    """Over the time that the samples fill; of a cell too short for two samples, over all of the load."""
+    return seen.sampled_cpu_s / seen.sampled_s if seen.sampled_s else seen.server_cpu_s / seen.load_s
 
 
-QUANTITIES: Mapping[str, Callable[[CellBlock, CellSeen], float]] = {
+def _most(samples: Sequence[float]) -> float | None:
+    return max(samples) if len(samples) >= SAMPLES_MIN else None
+
+
+def _memory_max(block: CellBlock, seen: CellSeen) -> float | None:
+    most = _most(seen.memory_samples_mib)
+    return None if most is None else 100 * most / block.memory_mib
+
+
+def _cpu_max(seen: CellSeen) -> float | None:
+    """Never under the mean: that is the mean of the samples, each as long as it lasted."""
+    most = _most(seen.cpu_samples)
+    return None if most is None else 100 * most
+
+
+SAMPLES_MIN = 5
+"""Of fewer samples nothing is called the largest."""
+
+QUANTITIES: Mapping[str, Callable[[CellBlock, CellSeen], float | None]] = {
     "cpu_percent": lambda _, seen: 100 * _mean_share(seen),
-    "cpu_percent_max": lambda _, seen: 100 * max(seen.cpu_samples, default=_mean_share(seen)),
+    "cpu_percent_max": lambda _, seen: _cpu_max(seen),
     "memory_percent": lambda block, seen: 100 * _mean(seen.memory_samples_mib) / block.memory_mib,
-    "memory_percent_max": lambda block, seen: 100 * max(seen.memory_samples_mib, default=0.0) / block.memory_mib,
+    "memory_percent_max": _memory_max,
     "memory_mib": lambda _, seen: _mean(seen.memory_samples_mib),
     "total_s": lambda _, seen: seen.total_s,
     "response_ms": lambda _, seen: seen.response_us / 1000,
@@ -46,7 +67,21 @@ QUANTITIES: Mapping[str, Callable[[CellBlock, CellSeen], float]] = {
     "throughput_hz": lambda _, seen: seen.requests / seen.total_s,
 }
 """What a cell has in a block, by name. ``cpu_us``: the server's processor time a request. Percentages of processors are
-of one core, those of memory of the machine's; KB are 1024 bytes, as ``ab`` has them."""
+of one core, those of memory of the machine's; KB are 1024 bytes, as ``ab`` has them. None: too little was seen."""
+
+OF_THE_LOAD = frozenset(
+    {
+        "cpu_percent",  # processor time a request × requests a second
+        "total_s",
+        "response_ms",
+        "received_kb_s",
+        "sent_kb_s",
+        "connect_ms",
+        "processing_ms",
+        "throughput_hz",
+    }
+)
+"""Times and rates: where the load is near its limit, they are its own in part, and more alike than the servers are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +96,8 @@ class CellJudged:
     p_holm: float
     verdict: CellVerdict | None
     """None: too few blocks for any, or not all that were planned."""
+    load_limited: bool = False
+    """Whether it is of times or rates, and the load was near its limit in a cell of it (gate 7): it cannot be SAME."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +112,15 @@ class CellsJudged:
     limits: Limits = LIMITS
 
     def values(self, cell: Cell, quantity: str) -> list[float]:
-        """A quantity of a cell, of each block that counts."""
+        """A quantity of a cell, of each block that counts; none where one of them lacks it."""
         place = self.plan.cells.index(cell)
-        return [
+        found = [
             QUANTITIES[quantity](block, block.cells[place])
             for block in self.blocks
-            if not is_robbed(self.limits, block.cells[place].machine, block.cores)
+            if _counts(self.limits, block, block.cells[place])
         ]
+        present = [value for value in found if value is not None]
+        return present if len(present) == len(found) else []
 
     def estimate(self, cell: Cell, quantity: str) -> Estimate | None:
         """Its mean over blocks, with its interval; None where no block counts."""
@@ -90,8 +129,7 @@ class CellsJudged:
 
     def is_load_limited(self, cell: Cell) -> bool:
         """Whether the load took so much of its core that times are those of client and server together (gate 7)."""
-        found = self.estimate(cell, "client_percent")
-        return found is not None and found.value > 100 * self.limits.load_share
+        return _is_load_limited(self.plan, self.blocks, cell, self.limits)
 
     def errors(self, cell: Cell) -> int:
         """In all blocks."""
@@ -103,6 +141,7 @@ def judge_cells(plan: Cells, blocks: Sequence[CellBlock], limits: Limits = LIMIT
     """Judges what there is; verdicts only with all blocks of the plan, and ``BLOCKS_MIN`` at least."""
     confidence, whole = 1 - limits.level, len(blocks) >= max(plan.blocks, BLOCKS_MIN)
     logs = {ratio.name: _log_ratios(plan, blocks, ratio, limits) for ratio in plan.ratios}
+    over = {cell for cell in plan.cells if _is_load_limited(plan, blocks, cell, limits)}
     judged: dict[str, CellJudged] = {}
     for family in dict.fromkeys(ratio.family for ratio in plan.ratios):
         own = [ratio for ratio in plan.ratios if ratio.family == family]
@@ -111,8 +150,10 @@ def judge_cells(plan: Cells, blocks: Sequence[CellBlock], limits: Limits = LIMIT
             values = logs[ratio.name]
             if values:
                 seen = ratio_interval(list(values.values()), confidence)
-                verdict = _verdict(seen, p_holm, limits) if whole else None
-                judged[ratio.name] = CellJudged(ratio, values, seen, p_holm, verdict)
+                limited = ratio.quantity in OF_THE_LOAD and any(cell in over for cell in (*ratio.above, *ratio.below))
+                decided = whole and len(values) >= BLOCKS_MIN
+                verdict = _verdict(seen, p_holm, limits, limited) if decided else None
+                judged[ratio.name] = CellJudged(ratio, values, seen, p_holm, verdict, limited)
     return CellsJudged(plan, tuple(blocks), judged, confidence, limits)
 
 
@@ -124,19 +165,34 @@ def _log_ratios(plan: Cells, blocks: Sequence[CellBlock], ratio: CellRatio, limi
         logs = []
         for pair in zip(ratio.above, ratio.below, strict=True):
             above, below = (block.cells[place[cell]] for cell in pair)
-            if any(is_robbed(limits, each.machine, block.cores) for each in (above, below)):
+            if not all(_counts(limits, block, each) for each in (above, below)):
                 continue
-            values = of(block, above), of(block, below)
-            if min(values) > 0:
+            values = [value for each in (above, below) if (value := of(block, each)) is not None and value > 0]
+            if len(values) == len(pair):
                 logs.append(math.log(values[0] / values[1]))
         if logs:
             found[block.number] = _mean(logs)
     return found
 
 
-def _verdict(seen: Estimate, p_holm: float, limits: Limits) -> CellVerdict:
+def _counts(limits: Limits, block: CellBlock, seen: CellSeen) -> bool:
+    """Whether a cell of a block is used: nobody took its cores, and its requests did not end in errors (gate 4)."""
+    asked = seen.load_requests + seen.errors
+    return not is_robbed(limits, seen.machine, block.cores) and seen.errors <= limits.errors_share * asked
+
+
+def _is_load_limited(plan: Cells, blocks: Sequence[CellBlock], cell: Cell, limits: Limits) -> bool:
+    place = plan.cells.index(cell)
+    own = [(block, block.cells[place]) for block in blocks]
+    shares = [seen.client_cpu_s / seen.load_s for block, seen in own if _counts(limits, block, seen)]
+    return _mean(shares) > limits.load_share
+
+
+def _verdict(seen: Estimate, p_holm: float, limits: Limits, load_limited: bool) -> CellVerdict:
     if p_holm < limits.level and (seen.high < 1 or seen.low > 1):
         return "LESS" if seen.high < 1 else "MORE"
+    if load_limited:
+        return "INCONCLUSIVE"
     return "SAME" if limits.equivalent_low < seen.low and seen.high < limits.equivalent_high else "INCONCLUSIVE"
 
 

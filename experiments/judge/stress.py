@@ -64,7 +64,9 @@ def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]]) -> list
         return []
     rates: list[tuple[float, float, float]] = []
     for kinds in runs:
-        lasted_s = (max(each.ended_ns for each in kinds) - min(each.began_ns for each in kinds)) / 1e9
+        answered = [each for each in kinds if each.requests]  # the others have no first request, and no last one
+        began_ns = min((each.began_ns for each in answered), default=0)
+        lasted_s = (max((each.ended_ns for each in answered), default=0) - began_ns) / 1e9
         sums = (
             sum(each.requests for each in kinds),
             sum(each.received_bytes for each in kinds) / 1024,

@@ -1,15 +1,16 @@
-"""Cells by blocks: a fresh server, its loads one after the other, and its processor time and memory every 100 ms.
+"""Cells by blocks: a fresh server, its loads one after the other, and its processor time and memory meanwhile.
 
-The load client in C runs beside this process, which reads the server off meanwhile. So the client's core, or where
-nothing is pinned any core, also has the reading: some 20 µs in 100 ms. Every reply is checked: the first one here, the
-others by the client, to which all of a cell must be the same.
+The load client in C runs beside this process, which reads the server off: every 10 ms, and in a cell of a second or
+more every 100 ms from there on. So the client's core, or where nothing is pinned any core, also has the reading: some
+50 µs each. The main thread waits for the load, so that Ctrl-C ends it at once. Every reply is checked: the first one
+here, the others by the client, to which all of a cell must be the same.
 """
 
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -17,7 +18,7 @@ import psutil
 from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
 from clients.load.plan.workload import Request, Workload
 from experiments.design.arms import Arm
-from experiments.design.cells import SAMPLED_S, Cell, Cells
+from experiments.design.cells import SAMPLED_S, SHORT_S, SHORT_SAMPLED_S, Cell, Cells
 from experiments.measure.apart import Kept
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.block import load_plan
@@ -90,7 +91,7 @@ def _seen(cell: Cell, program: Program, address: Address, on: Bench, load: HttpL
     )
     own, cpu_s, began_s = cores(), program.cpu_s(), time.monotonic()
     stolen = stolen_ticks(own)
-    report, shares, memory = _sampled(program, load, ask)
+    report, samples = _sampled(program, load, ask)
     _check(request, report)
     return CellSeen(
         requests=report.requests,
@@ -104,30 +105,46 @@ def _seen(cell: Cell, program: Program, address: Address, on: Bench, load: HttpL
         load_s=report.elapsed_s,
         server_cpu_s=program.cpu_s() - cpu_s,
         client_cpu_s=report.cpu_s,
-        cpu_samples=tuple(shares),
-        memory_samples_mib=tuple(memory),
+        sampled_s=samples[-1].at_s - samples[0].at_s if samples else 0.0,
+        sampled_cpu_s=samples[-1].cpu_s - samples[0].cpu_s if samples else 0.0,
+        cpu_samples=tuple((after.cpu_s - at.cpu_s) / (after.at_s - at.at_s) for at, after in pairwise(samples)),
+        memory_samples_mib=tuple(each.memory_mib for each in samples[1:]),
         machine=RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - stolen),
     )
 
 
-def _sampled(program: Program, load: HttpLoad, ask: HttpAsk) -> tuple[HttpSeen, list[float], list[float]]:
-    """Runs the load; the server's share of a core over each 100 ms meanwhile, and its memory in MiB.
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A server at a moment."""
 
-    Samples in which the server did nothing, as while the client starts, are none.
-    """
-    shares: list[float] = []
-    memory: list[float] = []
-    with ThreadPoolExecutor(1, "http-load") as pool:
-        running = pool.submit(load.run, ask)
-        at_s, cpu_s = time.monotonic(), program.cpu_s()
-        while not running.done():
-            wait((running,), timeout=SAMPLED_S)
-            now_s, spent_s = time.monotonic(), program.cpu_s()
-            if spent_s > cpu_s:
-                shares.append((spent_s - cpu_s) / (now_s - at_s))
-                memory.append(program.resident_mib())
-            at_s, cpu_s = now_s, spent_s
-        return running.result(), shares, memory
+    at_s: float
+    cpu_s: float
+    memory_mib: float
+
+
+def _sampled(program: Program, load: HttpLoad, ask: HttpAsk) -> tuple[HttpSeen, Sequence[Sample]]:
+    """Runs the load, and reads the server off until it ends, from the first moment on at which it was at work."""
+    samples: list[Sample] = []
+    with load.running(ask) as running:
+        idle_s = program.cpu_s()
+        every_s = SHORT_SAMPLED_S
+        while not running.has_ended(every_s):
+            sample = Sample(time.monotonic(), program.cpu_s(), program.resident_mib())
+            if sample.cpu_s > idle_s:
+                samples.append(sample)
+                every_s = SAMPLED_S if sample.at_s - samples[0].at_s >= SHORT_S else SHORT_SAMPLED_S
+        return running.seen(), thinned(samples)
+
+
+def thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
+    """Those that stand ``SAMPLED_S`` apart or more, where they are of ``SHORT_S`` in all or more; else all."""
+    if not samples or samples[-1].at_s - samples[0].at_s < SHORT_S:
+        return samples
+    kept = [samples[0]]
+    for sample in samples[1:]:
+        if sample.at_s - kept[-1].at_s >= SAMPLED_S:
+            kept.append(sample)
+    return kept
 
 
 def _check(request: Request, report: HttpSeen) -> None:

@@ -5,13 +5,14 @@ those of ``ab``: a request begins before it connects, and ends when the server h
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from experiments.measure.programs import ProgramFailed, finished
+from experiments.measure.programs import ProgramFailed, Running, running
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
@@ -99,12 +100,36 @@ class HttpLoad:
 
     def run(self, ask: HttpAsk, times: Path | None = None) -> HttpSeen:
         """Runs it to its end; ``times`` gets every counted time. Blocks. Raises ProgramFailed."""
+        with self.running(ask, times) as load:
+            return load.seen()
+
+    @contextmanager
+    def running(self, ask: HttpAsk, times: Path | None = None) -> Iterator["HttpRunning"]:
+        """It runs meanwhile, and is killed where the block ends before it, as by Ctrl-C. Raises ProgramFailed."""
         command = [str(self.program), *_words(ask)] + (["--times", str(times)] if times else [])
-        said = finished(command, ask.cpus, ask.timeout_s)
+        with running(command, ask.cpus) as program:
+            yield HttpRunning(command, program, ask.timeout_s)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRunning:
+    """The program, at work. Of the thread that started it."""
+
+    command: Sequence[str]
+    program: Running
+    timeout_s: float
+
+    def has_ended(self, within_s: float) -> bool:
+        """Whether it has ended; waits for that so long."""
+        return self.program.has_ended(within_s)
+
+    def seen(self) -> HttpSeen:
+        """What it saw, at its end. Blocks. Raises ProgramFailed."""
+        said = self.program.said(self.timeout_s)
         try:
             return msgspec.convert(json.loads(said), HttpSeen)
         except (ValueError, msgspec.ValidationError) as error:
-            raise ProgramFailed(command, f"{said[:80]!r}, which is no report", "") from error
+            raise ProgramFailed(self.command, f"{said[:80]!r}, which is no report", "") from error
 
 
 def _words(ask: HttpAsk) -> Sequence[str]:

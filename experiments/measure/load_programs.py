@@ -219,7 +219,7 @@ class CHttpClient:
                 cpus=ask.cpus,
             )
             seen = self.program.run(asked, file)
-            times_ns = np.fromfile(file, dtype=np.uint32).astype(np.int64)
+            times_ns = np.fromfile(file, dtype=np.int64)
         told = _of_times(times_ns, seen.throughput_hz, seen.errors)
         share, answered = seen.cpu_share, seen.all_requests
         return replace(told, cpu_share=share, all_requests=answered, reply=seen.first_reply)

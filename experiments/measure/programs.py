@@ -9,7 +9,8 @@ message if the program fails; no thread is needed to read it. It ends with the e
 Processor time is read from the process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's own account of the
 process's threads, dead ones included, in nanoseconds, where ``/proc/PID/stat`` counts ticks of 10 ms.
 
-``finished`` runs a program that ends by itself, such as a load client that is none of ours.
+``finished`` runs a program that ends by itself, such as a load client that is none of ours; ``running`` has it at work
+meanwhile.
 """
 
 import os
@@ -23,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import IO, Self
 
 import psutil
 
@@ -243,17 +244,47 @@ def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def finished(
+class Running:
+    """A program that runs to its end by itself. Made by ``running``; of the thread that made it."""
+
+    def __init__(self, command: Sequence[str], process: subprocess.Popen[bytes], stderr: IO[bytes]) -> None:
+        self._command, self._process, self._stderr = command, process, stderr
+
+    def has_ended(self, within_s: float) -> bool:
+        """Whether it has ended; waits for that so long. One that prints over 64 KiB never ends by itself."""
+        try:
+            self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def said(self, timeout_s: float) -> str:
+        """What it printed, at its end. Blocks.
+
+        Raises ProgramFailed where it takes longer than ``timeout_s`` from now on, or does not exit with 0.
+        """
+        try:
+            said, _ = self._process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired as expired:
+            raise ProgramFailed(self._command, f"took over {timeout_s:g} s", "") from expired
+        if self._process.returncode:
+            self._stderr.seek(0)
+            told = self._stderr.read().decode("utf-8", "replace")
+            raise ProgramFailed(self._command, f"exit code {self._process.returncode}", told)
+        return said.decode("utf-8", "replace")
+
+
+@contextmanager
+def running(
     command: Sequence[str],
     cpus: tuple[int, ...] | None,
-    timeout_s: float,
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """What a program printed, run to its end on these cores (None: any). Blocks.
+) -> Iterator[Running]:
+    """A program on these cores (None: any), for the time of the block.
 
-    Killed if Ctrl-C comes, after ``timeout_s``, and with this process (``clients/lifeline.py``). ``variables`` are
-    added to its environment. Raises ProgramFailed where it does not start, takes longer, or does not exit with 0.
+    It is killed where the block ends before it, so by Ctrl-C, and with this process (``clients/lifeline.py``).
+    ``variables`` are added to its environment. Raises ProgramFailed where it does not start.
     """
     with tempfile.TemporaryFile() as stderr:
         try:
@@ -271,16 +302,22 @@ def finished(
             raise ProgramFailed(command, f"did not start: {error}", "") from error
         assert process.stdout is not None
         try:
-            said, _ = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired as expired:
-            raise ProgramFailed(command, f"took over {timeout_s:g} s", "") from expired
+            yield Running(command, process, stderr)
         finally:
             if process.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)  # its own session: what it started too
                 process.wait()
             process.stdout.close()
-        if process.returncode:
-            stderr.seek(0)
-            raise ProgramFailed(command, f"exit code {process.returncode}", stderr.read().decode("utf-8", "replace"))
-    return said.decode("utf-8", "replace")
+
+
+def finished(
+    command: Sequence[str],
+    cpus: tuple[int, ...] | None,
+    timeout_s: float,
+    folder: Path | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """What a program printed, run to its end; see ``running``, and ``Running.said``. Blocks."""
+    with running(command, cpus, folder, variables) as program:
+        return program.said(timeout_s)

@@ -6,7 +6,7 @@ The last reads are by our own client, one after the other on one connection: the
 import json
 import random
 import time
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from experiments.measure.http_load import HttpAsk, HttpLoad, HttpSeen
 from experiments.measure.programs import Program, ProgramFailed
 from experiments.results import stress as results
 from experiments.results.stress import FinalSeen, KindSeen, StressRepetition, StressSeen
-from stock_service.rpc.errors import Fault
+from stock_service.rpc.errors import NotFound
 from stock_service.rpc.transports import Address, Connection, load
 
 READ_S = 5.0
@@ -59,12 +59,12 @@ def _seen(plan: Stress, of: Setting, bench: Bench, client: HttpLoad) -> StressSe
             told = client.run(_ask(each, plan, address, bench))
             if told.requests != each.requests:
                 raise ProgramFailed(command, f"{each.name}: {told.requests} of {each.requests} were answered", "")
-        with ThreadPoolExecutor(len(plan.kinds), "stress") as pool:
-            running = [pool.submit(client.run, _ask(each, plan, address, bench)) for each in plan.kinds]
-            kinds = tuple(_kind(each.result()) for each in running)
+        with ExitStack() as stack:  # one thread, so that Ctrl-C ends all of them at once
+            running = [stack.enter_context(client.running(_ask(each, plan, address, bench))) for each in plan.kinds]
+            kinds = tuple(_kind(each.seen()) for each in running)
         connection = load(of.text("transport")).connect(address, READ_S)
         try:
-            final = tuple(_final(each, connection) for each in plan.final)
+            final = tuple(final_seen(each, connection) for each in plan.final)
         finally:
             connection.close()
     return StressSeen(kinds, final)
@@ -89,13 +89,13 @@ def _kind(seen: HttpSeen) -> KindSeen:
     return KindSeen(seen.requests, seen.errors, *moments, seen.response_us, seen.received_bytes, seen.sent_bytes)
 
 
-def _final(final: FinalState, connection: Connection) -> FinalSeen:
+def final_seen(final: FinalState, connection: Connection) -> FinalSeen:
     """Reads every key; one that stands at no turn, whole, or at nothing, is wrong."""
     turns = [0] * final.turns
     for key in range(final.first_id, final.first_id + final.keys):
         try:
             found = json.loads(connection.call(final.request.replace("{id}", str(key)), b"", READ_S))
-        except (Fault, ValueError):  # no such key, or no JSON: it stands at no turn, and is counted so
+        except (NotFound, ValueError):  # no such key, or no JSON: it stands at no turn, and is counted so
             continue
         for turn in range(final.turns):
             state = final.state.replace("{id}", str(key)).replace("{turn}", str(turn))

@@ -36,10 +36,14 @@ class CellSeen:
     """… and so much of the server's processor time …"""
     client_cpu_s: float
     """… and of the client's."""
+    sampled_s: float
+    """From the first sample to the last one: the server was at work at the first …"""
+    sampled_cpu_s: float
+    """… and took so much processor time until the last …"""
     cpu_samples: tuple[float, ...]
-    """Shares of a core that the server took, one for each 100 ms of the load. The last is of what was left."""
+    """… which are these shares of a core, from each sample to the next one, of much the same length."""
     memory_samples_mib: tuple[float, ...]
-    """Resident, at the same moments."""
+    """Resident, at the end of each."""
     machine: RoundSeen
 
 

@@ -6,17 +6,19 @@
  *
  * A closed loop: each of N connections makes the next request once the one before has ended. A request's time begins
  * before it connects. It ends when its reply is whole and the server has closed, as ab's does; with --keep connections
- * stay, and it ends with the reply. Connecting and the rest are told apart. Requests of the warm-up count nowhere.
+ * stay, and it ends with the reply. Connecting and the rest are told apart. Requests of the warm-up count nowhere. With
+ * --requests, those that count begin once the last one of the warm-up has ended.
  *
  * In path, body and expected reply {id} is the request's key: FIRST_ID, then the next one after PER_ID requests, of
  * which {turn} is the number, from 0. Every reply must have status 200 and the body of --expect; without that, the body
- * of the first reply. Others, and connections that broke, are errors; there are no retries.
+ * of the first reply. Others, and connections that broke or were never made, are errors; there are no retries.
  *
  * One line of JSON comes out. Times are means in us; connect_us and processing_us are the two parts of response_us.
  * began_ns and ended_ns are moments of CLOCK_MONOTONIC: the first counted request's begin, the last one's end.
  * all_requests are those of the warm-up too; cpu_s is this program's processor time over elapsed_s, all of the load;
- * reply is the first body, in hexadecimal. FILE gets the time of every counted request in ns, as 32-bit numbers of the
- * machine. HOST is an IPv4 address. A server that says nothing for 10 s ends it with exit code 1.
+ * reply is the first body, in hexadecimal. FILE gets the time of every counted request in ns, as 64-bit numbers of the
+ * machine. HOST is an IPv4 address. A server that says nothing for 10 s ends it with exit code 1, and so does the system
+ * when it has refused to begin 100 connections.
  *
  * Built by: cc -O2 -o http_load http_load.c
  */
@@ -25,13 +27,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,12 +42,13 @@ enum {
     BYTES_MAX = 4096, /* of a request, and of a reply */
     CONNECTIONS_MAX = 4096,
     EVENTS_MAX = 256,
+    REFUSALS_MAX = 100, /* of the system to begin a connection */
     SILENT_MS = 10000 /* how long the server may say nothing */
 };
 
 struct connection {
     int descriptor; /* -1: none */
-    int connected, counted, whole;
+    int connected, counted, under_way, whole;
     int64_t began_ns, connected_ns;
     int64_t number; /* of its request, from 0 */
     size_t held;    /* bytes of the reply that have come */
@@ -62,14 +65,14 @@ static struct {
 } asked = {.connections = 1, .per_id = INT64_MAX, .body = ""};
 
 static char host[64];
-static int epoll, under_way;
-static int64_t started, load_began_ns, from_ns, until_ns;
+static int epoll, has_first, refusals, under_way;
+static int64_t started, due, load_began_ns, from_ns, until_ns;
 static int64_t answered, errors, all_answered, began_ns, ended_ns, received_bytes, sent_bytes;
 static double connect_ns_sum, response_ns_sum;
-static uint32_t *times_ns; /* of every counted request; 4.3 s is the longest it can say */
+static int64_t *times_ns; /* of every counted request */
 static size_t times_room;
 static char first_body[BYTES_MAX + 1];
-static int has_first;
+static struct connection connections[CONNECTIONS_MAX];
 
 static void fail(const char *said, ...)
 {
@@ -93,8 +96,7 @@ static int64_t clock_ns(void)
 static size_t fill(char *into, const char *text, int64_t number)
 {
     size_t length = 0;
-    while (*text) {
-        long long value;
+    for (long long value; *text;) {
         size_t skipped;
         if (length + 24 > BYTES_MAX)
             fail("a request, or an expected reply, of over %d bytes", BYTES_MAX);
@@ -133,7 +135,7 @@ static size_t fill_request(char *into, int64_t number)
 /* Whether another request is to be made now. */
 static int goes_on(void)
 {
-    return asked.requests ? started < asked.warm_up + asked.requests : clock_ns() < until_ns;
+    return asked.requests ? started < due : clock_ns() < until_ns;
 }
 
 static void note(int64_t took_ns)
@@ -144,7 +146,7 @@ static void note(int64_t took_ns)
         if (times_ns == NULL)
             fail("no memory for %zu times", times_room);
     }
-    times_ns[answered++] = took_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)took_ns;
+    times_ns[answered++] = took_ns;
 }
 
 /* The body of a reply that is whole, or NULL. A reply of another status than 200 is whole without one. */
@@ -180,6 +182,7 @@ static void end_request(struct connection *c, int is_right)
 {
     int64_t done_ns = clock_ns();
     under_way--;
+    c->under_way = 0;
     if (is_right)
         all_answered++;
     if (c->counted && is_right) {
@@ -218,17 +221,19 @@ static void begin(struct connection *c)
     c->began_ns = c->connected_ns = clock_ns();
     c->counted = asked.requests ? c->number >= asked.warm_up : c->began_ns >= from_ns;
     under_way++;
-    if (c->descriptor >= 0) {
-        send_request(c);
-        return;
-    }
+    c->under_way = 1;
+    if (c->descriptor >= 0)
+        return send_request(c);
     c->connected = 0;
     c->descriptor = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     if (c->descriptor < 0)
         fail("no socket: %s", strerror(errno));
     setsockopt(c->descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (connect(c->descriptor, (struct sockaddr *)&asked.address, sizeof asked.address) < 0 && errno != EINPROGRESS)
-        fail("no connection: %s", strerror(errno));
+    if (connect(c->descriptor, (struct sockaddr *)&asked.address, sizeof asked.address) < 0 && errno != EINPROGRESS) {
+        if (++refusals == REFUSALS_MAX)
+            fail("%d connections could not begin: %s", refusals, strerror(errno));
+        return end_request(c, 0);
+    }
     struct epoll_event wanted = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = c};
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, c->descriptor, &wanted) < 0)
         fail("epoll takes no connection: %s", strerror(errno));
@@ -246,33 +251,35 @@ static void receive(struct connection *c)
             c->held += (size_t)got;
         const char *body = body_of(c, &bytes);
         c->whole = body != NULL;
-        if (got <= 0 || (asked.keep && c->whole)) { /* closed, or reset behind a whole reply */
-            end_request(c, c->whole && is_as_expected(c, body, bytes));
-            return;
-        }
+        if (got <= 0 || (asked.keep && c->whole)) /* closed, or reset behind a whole reply */
+            return end_request(c, c->whole && is_as_expected(c, body, bytes));
     }
 }
 
 static void happened(struct connection *c, uint32_t events)
 {
-    if (!c->connected) {
+    if (!c->under_way) { /* kept between two requests: the next one makes another, if the server has closed it */
+        if (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) {
+            close(c->descriptor);
+            c->descriptor = -1;
+        }
+    } else if (!c->connected) {
         int fault = 0;
         socklen_t size = sizeof fault;
         getsockopt(c->descriptor, SOL_SOCKET, SO_ERROR, &fault, &size);
-        if (fault) {
+        if (fault)
             end_request(c, 0);
-            return;
+        else if (events & EPOLLOUT) {
+            c->connected = 1;
+            c->connected_ns = clock_ns();
+            send_request(c);
         }
-        if (!(events & EPOLLOUT))
-            return;
-        c->connected = 1;
-        c->connected_ns = clock_ns();
-        send_request(c);
     } else if (events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP))
         receive(c);
 }
 
-static void drive(struct connection *connections)
+/* Makes requests until no more are to be made, and all have ended. */
+static void drive(void)
 {
     struct epoll_event events[EVENTS_MAX];
     for (int place = 0; place < asked.connections && goes_on(); place++)
@@ -288,23 +295,22 @@ static void drive(struct connection *connections)
 
 static int ascending(const void *left, const void *right)
 {
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return (a > b) - (a < b);
 }
 
 static double at_us(double share)
 {
     int64_t place = (int64_t)(share * (double)answered);
-    return answered ? times_ns[place < answered ? place : answered - 1] / 1e3 : 0;
+    return answered ? (double)times_ns[place < answered ? place : answered - 1] / 1e3 : 0;
 }
 
 static void print_report(void)
 {
-    struct rusage used;
-    getrusage(RUSAGE_SELF, &used);
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     double count = answered ? (double)answered : 1, total_s = (double)(ended_ns - began_ns) / 1e9;
-    double cpu_s = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
-    cpu_s += (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+    double cpu_s = (double)used.tv_sec + (double)used.tv_nsec / 1e9;
     double elapsed_s = (double)(clock_ns() - load_began_ns) / 1e9;
     if (asked.times != NULL) {
         FILE *file = fopen(asked.times, "wb");
@@ -377,17 +383,18 @@ static void take_options(int argc, char **argv)
 int main(int argc, char **argv)
 {
     take_options(argc, argv);
-    struct connection *connections = calloc((size_t)asked.connections, sizeof *connections);
-    if (connections == NULL || (epoll = epoll_create1(0)) < 0)
-        fail("no memory for %d connections", asked.connections);
+    signal(SIGPIPE, SIG_IGN); /* a write to a closed connection is an error of its request */
+    if ((epoll = epoll_create1(0)) < 0)
+        fail("no epoll: %s", strerror(errno));
     for (int place = 0; place < asked.connections; place++)
         connections[place].descriptor = -1;
     load_began_ns = clock_ns();
     from_ns = load_began_ns + (int64_t)(asked.warm_up_seconds * 1e9);
     until_ns = from_ns + (int64_t)(asked.seconds * 1e9);
-    drive(connections);
+    due = asked.warm_up;
+    drive(); /* the warm-up; all where seconds are asked for */
+    due += asked.requests;
+    drive();
     print_report();
-    free(connections);
-    free(times_ns);
     return 0;
 }

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 
 from experiments.design.arms import Arm, Comparison, Group, twins
-from experiments.design.cells import Cell, CellRatio, Cells
+from experiments.design.cells import TURNS_MIN, Cell, CellRatio, Cells
 from experiments.design.setting import Setting, setting
 from experiments.design.stress import FinalState, Stress, StressKind
 from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
@@ -46,7 +46,7 @@ POOL, AT = 8, 100
 """Threads and connections of the sweep by turns."""
 
 QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 200
-"""Of a cell."""
+"""Of a cell; more where its connections need it."""
 
 QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
 """The first decides a family of 18, the second one of 36."""
@@ -150,7 +150,8 @@ class Table:
             (False, self.free_pools, self.free_connections),
         ):
             for key in product(self.languages, pool_sizes, connections, VERBS):
-                self._cells[*key, pinned] = Cell(server(*key), requests, pinned)
+                needed = TURNS_MIN * key[2]
+                self._cells[*key, pinned] = Cell(server(*key), max(requests, needed), pinned)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -234,7 +235,7 @@ def _within_language(table: Table, language: str) -> Iterator[CellRatio]:
         above, below = (table.of(language, connections=each, pinned=pinned) for each in ends)
         title = f"{named}: {CONNECTIONS[-1]:,} connections ÷ {CONNECTIONS[0]}"
         yield CellRatio(f"connections_{quantity}_{language}", title, above, below, quantity, "connections")
-    for quantity in ("cpu_us", "memory_mib", "response_ms"):
+    for quantity in ("cpu_us", "response_ms"):  # not memory: GET and PUT are asked of one process
         above, below = (table.of(language, verbs=(verb,)) for verb in ("put", "get"))
         yield CellRatio(f"put_get_{quantity}_{language}", f"{named}: PUT ÷ GET", above, below, quantity, "requests")
 

@@ -26,6 +26,9 @@ COLUMNS = {
 }
 """Of tables 1 and 2, behind language, pool, requests and connections."""
 
+LITTLE = "N ÷ throughput, ms"
+"""What the mean must be near to, in a closed loop of N connections (Little's law)."""
+
 HEAD = ("language", "pool", "requests", "connections", *COLUMNS.values())
 
 QUANTITIES = {
@@ -70,17 +73,20 @@ def cell_table(seen: CellsJudged, verb: str, pinned: bool) -> str:
     lines = [
         (
             *_named(cell),
-            *(_value(seen, cell, each) for each in (*COLUMNS, "cpu_us")),
+            *(_value(seen, cell, each) for each in COLUMNS),
+            _little_ms(seen, cell),
+            _value(seen, cell, "cpu_us"),
             _value(seen, cell, "client_percent") + LIMITED_MARK * seen.is_load_limited(cell),
             f"{seen.errors(cell):,}",
         )
         for cell in own
     ]
-    head = (*HEAD, "CPU a request, µs", "load's CPU, %", "errors")
+    head = (*HEAD, LITTLE, "CPU a request, µs", "load's CPU, %", "errors")
     blocks = len(seen.blocks)
     note = (
         f"Means over {blocks} {'block' if blocks == 1 else 'blocks'}; requests are of one block. CPU is of one core, "
-        "memory of the machine's. A time ends when the server has closed the connection, as `ab`'s does."
+        "memory of the machine's. A time ends when the server has closed the connection, as `ab`'s does. "
+        f"The mean is under {LITTLE.removesuffix(', ms')} by up to N ÷ (2 × requests): in the end connections idle."
     )
     limited = any(seen.is_load_limited(cell) for cell in own)
     return Table(head, tuple(lines), notes=(note, *((LIMITED_NOTE,) * limited))).markdown
@@ -115,6 +121,11 @@ def _named(cell: Cell) -> tuple[str, ...]:
     return of.text("language"), of.text("workers"), f"{cell.requests:,}", f"{of.whole('connections'):,}"
 
 
+def _little_ms(seen: CellsJudged, cell: Cell) -> str:
+    found = seen.estimate(cell, "throughput_hz")
+    return NOTHING if found is None else number(1000 * cell.setting.whole("connections") / found.value)
+
+
 def _value(seen: CellsJudged, cell: Cell, quantity: str) -> str:
     found = seen.estimate(cell, quantity)
     return NOTHING if found is None else number(found.value)
@@ -126,7 +137,7 @@ def ratio_table(judged: Iterable[CellJudged]) -> str:
         (
             each.ratio.title,
             QUANTITIES[each.ratio.quantity],
-            f"**{each.verdict}**" if each.verdict else "no verdict",
+            (f"**{each.verdict}**" if each.verdict else "no verdict") + LIMITED_MARK * each.load_limited,
             *ratio_words(each.seen),
             f"{each.p_holm:.2g}",
             str(each.seen.n),
@@ -136,7 +147,8 @@ def ratio_table(judged: Iterable[CellJudged]) -> str:
     ]
     note = (
         "Geometric means over all cells that differ in nothing else. LESS and MORE need the interval to exclude 1, and "
-        "Holm's p of the sign-flip test over blocks under 0.05; SAME is an interval inside 0.95 to 1.05."
+        "Holm's p of the sign-flip test over blocks under 0.05; SAME is an interval inside 0.95 to 1.05. "
+        "A time or a rate is never SAME where the load took over 80 % of its core: †."
     )
     head = ("A ÷ B", "of", "Verdict", "Ratio", "95 % interval", "p (Holm)", "Blocks")
     return Table(head, tuple(lines), 3, notes=(note,)).markdown

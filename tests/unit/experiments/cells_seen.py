@@ -38,8 +38,10 @@ SEEN = CellSeen(
     load_s=2.0,
     server_cpu_s=0.6,
     client_cpu_s=0.4,
-    cpu_samples=(0.2, 0.5, 0.3),
-    memory_samples_mib=(10.0, 30.0),
+    sampled_s=1.0,
+    sampled_cpu_s=0.3,
+    cpu_samples=(0.2, 0.5, 0.3, 0.25, 0.25),
+    memory_samples_mib=(10.0, 30.0, 20.0, 20.0, 20.0),
     machine=QUIET,
 )
 

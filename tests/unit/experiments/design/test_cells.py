@@ -34,6 +34,7 @@ def test_the_order_is_drawn_anew_for_each_block() -> None:
         ((Cell(BASE.but(client="lean"), 1),), (), 1),
         ((Cell(BASE.but(clients=2), 1),), (), 1),
         ((Cell(BASE, 0),), (), 1),
+        ((Cell(BASE.but(connections=100), 499),), (), 1),
         ((FEW,), (CellRatio("a", "a", (MANY,), (FEW,), "cpu_us"),), 1),
         ((FEW, MANY), (CellRatio("a", "a", (MANY,), (FEW, MANY), "cpu_us"),), 1),
         ((FEW, MANY), (CellRatio("a", "a", (MANY,), (FEW,), "cpu_us"),) * 2, 1),

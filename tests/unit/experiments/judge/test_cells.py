@@ -81,4 +81,43 @@ def test_a_robbed_cell_is_left_out() -> None:
     blocks = [block(number, of, partial(seen, number=number)) for number in range(1, 7)]
     judged = judge_cells(of, blocks)
     assert list(judged.judged["pool"].log_ratios) == [1, 2, 4, 5, 6]
+    assert judged.judged["pool"].verdict is None, "five values are too few, though there are six blocks"
     assert len(judged.values(MANY, "response_ms")) == 5
+
+
+def test_a_cell_with_errors_is_left_out() -> None:
+    """Of its means and of its pairs, where over one in a thousand requests of the load ended so."""
+    of = plan(7)
+
+    def seen(cell: Cell, number: int) -> CellSeen:
+        errors = {2: 1, 3: 2}.get(number, 0) if cell == FEW else 0
+        return replace(slower(cell, 2.0), load_requests=1000 - errors, errors=errors)
+
+    judged = judge_cells(of, [block(number, of, partial(seen, number=number)) for number in range(1, 8)])
+    assert list(judged.judged["pool"].log_ratios) == [1, 2, 4, 5, 6, 7]
+    assert len(judged.values(FEW, "response_ms")) == 6
+    assert judged.errors(FEW) == 3
+
+
+def test_times_of_a_load_near_its_limit_are_never_the_same() -> None:
+    """They are the load's own in part; processor time a request is the server's, and can be."""
+    of = plan(10, (RATIO, replace(RATIO, name="cpu", quantity="cpu_us", family="cpu")))
+
+    def seen(cell: Cell, share: float) -> CellSeen:
+        return replace(SEEN, client_cpu_s=SEEN.load_s * (share if cell == FEW else 0.5))
+
+    for share, verdict in ((0.79, "SAME"), (0.81, "INCONCLUSIVE")):
+        judged = judge_cells(of, [block(number, of, partial(seen, share=share)) for number in range(1, 11)])
+        assert judged.is_load_limited(FEW) == judged.judged["pool"].load_limited == (share > 0.8)
+        assert (judged.judged["pool"].verdict, judged.judged["cpu"].verdict) == (verdict, "SAME")
+
+
+def test_few_samples_have_no_maximum() -> None:
+    """Of processor and memory; nor has a cell that lacks one in any block."""
+    of = plan(2)
+    short = replace(SEEN, cpu_samples=SEEN.cpu_samples[:4], memory_samples_mib=SEEN.memory_samples_mib[:4])
+    judged = judge_cells(of, [block(1, of), block(2, of, lambda cell: short if cell == FEW else SEEN)])
+    for quantity in ("cpu_percent_max", "memory_percent_max"):
+        assert judged.estimate(FEW, quantity) is None
+        assert len(judged.values(MANY, quantity)) == 2
+    assert len(judged.values(FEW, "cpu_percent")) == 2

@@ -1,8 +1,11 @@
 """Stress: rows are of each kind by its own time, the total by the time of all; errors and wrong keys are counted."""
 
+from dataclasses import replace
+
 import pytest
 
 from experiments.judge.stress import TOTAL, judge_stress
+from experiments.results.stress import KindSeen, StressSeen
 from tests.unit.experiments.stress_seen import PLAN, SERVER, repetition
 
 
@@ -26,3 +29,16 @@ def test_errors_and_wrong_keys_add_up_over_repetitions() -> None:
     assert (total.samples, total.errors) == (120, 3)
     assert (found.right[SERVER], found.wrong[SERVER]) == (78, 2)
     assert total.throughput_hz.n == 2
+
+
+def test_a_kind_without_an_answer_has_no_time() -> None:
+    """It does not stretch the total to the clock's beginning; its errors count."""
+    seen = repetition(1)
+    (server,) = seen.servers
+    late = replace(server.kinds[0], began_ns=5_000_000_000, ended_ns=6_000_000_000)
+    none = KindSeen(0, 40, 0, 0, 0.0, 0, 0)
+    found = judge_stress(PLAN, [replace(seen, servers=(StressSeen((late, none), server.final),))])
+    total, update = found.row(SERVER, TOTAL), found.row(SERVER, "update")
+    assert total is not None
+    assert update is not None
+    assert (total.throughput_hz.value, total.errors, update.throughput_hz.value) == (pytest.approx(20), 40, 0)

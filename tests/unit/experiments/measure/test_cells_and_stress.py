@@ -3,6 +3,7 @@
 import dataclasses
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from experiments.measure import cells, stress
 from experiments.measure.bench import CATALOG, bench
 from experiments.measure.http_load import HttpLoad
 from experiments.measure.load_programs import http_load
+from experiments.measure.programs import Program
 from stock_service.rpc.errors import Unavailable
 from tests.unit.experiments.cells_seen import BASE
 from tests.unit.experiments.stress_seen import ENTITY, PLAN
@@ -34,18 +36,36 @@ def test_a_block_has_every_cell(load: HttpLoad) -> None:
     plan = Cells(
         "study",
         "part",
-        tuple(Cell(BASE.but(mix=mix, connections=5), 50, pinned) for mix in ("get", "put") for pinned in (True, False)),
+        tuple(
+            Cell(BASE.but(mix=mix, connections=5), 500, pinned) for mix in ("get", "put") for pinned in (True, False)
+        ),
         (),
         1,
     )
     block = cells.measure(plan, 1, bench(CATALOG), load)
     for cell, seen in zip(plan.cells, block.cells, strict=True):
-        assert (seen.requests, seen.errors, seen.load_requests) == (50, 0, 50 + cell.warm_up)
+        assert (seen.requests, seen.errors, seen.load_requests) == (500, 0, 500 + cell.warm_up)
         assert 0 < seen.connect_us < seen.response_us
-        assert min(seen.received_bytes, seen.sent_bytes) > 50 * 40
+        assert min(seen.received_bytes, seen.sent_bytes) > 500 * 40
         assert seen.server_cpu_s > 0
-        assert seen.cpu_samples
+        assert len(seen.cpu_samples) == len(seen.memory_samples_mib) > 0
         assert min(seen.memory_samples_mib) > 1
+        assert 0 < seen.sampled_cpu_s / seen.sampled_s <= max(seen.cpu_samples) * (1 + 1e-9)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_an_interrupt_ends_the_load_at_once(load: HttpLoad, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the midst of a cell of minutes."""
+
+    def interrupt(_: Program) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Program, "resident_mib", interrupt)
+    plan = Cells("study", "part", (Cell(BASE, 10**6),), (), 1)
+    began_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        cells.measure(plan, 1, bench(CATALOG), load)
+    assert time.monotonic() - began_s < 20
 
 
 def test_a_server_that_answers_something_else_is_told_of(load: HttpLoad) -> None:
@@ -74,7 +94,7 @@ def test_every_key_is_looked_at(load: HttpLoad) -> None:
 
 def test_the_folder_keeps_every_block(load: HttpLoad, tmp_path: Path) -> None:
     """And is gone on with."""
-    plan = Cells("study", "part", (Cell(BASE.but(connections=2), 5),), (), 2)
+    plan = Cells("study", "part", (Cell(BASE.but(connections=2), 10),), (), 2)
     told: list[int] = []
     blocks = cells.run(plan, tmp_path, False, bench(CATALOG), load, told.append)
     assert ([block.number for block in blocks], told) == ([1, 2], [1, 2])

@@ -2,12 +2,16 @@
 
 import shlex
 import shutil
+import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from experiments.design.arms import Arm, Group
@@ -70,6 +74,49 @@ def test_every_request_is_counted(load: HttpLoad) -> None:
     assert seen.p50_us <= seen.p99_us <= seen.max_us
     assert seen.ended_ns - seen.began_ns == pytest.approx(seen.total_s * 1e9, rel=1e-3)
     assert seen.response_us * seen.requests <= 2 * seen.total_s * 1e6
+
+
+def test_what_counts_begins_behind_the_warm_up(load: HttpLoad) -> None:
+    """Once its last request has ended: else its requests take a part of the time that is counted."""
+    with server(b"{}") as (address, asked):
+        seen = load.run(HttpAsk(address, "GET /a/{id}", connections=5, requests=40, warm_up=20, per_id=1))
+    keys = [int(each.split(b"/")[2].split()[0]) for each in asked]
+    assert sorted(keys[:20]) == list(range(20)), "a counted request came before one of the warm-up"
+    little_us = 5 * seen.total_s * 1e6 / seen.requests
+    assert seen.response_us <= little_us * (1 + 1e-6)
+
+
+def test_every_time_is_kept_whole(load: HttpLoad, tmp_path: Path) -> None:
+    """In ns of 64 bits."""
+    with server(b"{}") as (address, _):
+        seen = load.run(HttpAsk(address, "GET /", requests=30, warm_up=3), tmp_path / "times")
+    times_ns = np.fromfile(tmp_path / "times", dtype=np.int64)
+    assert len(times_ns) == 30
+    assert times_ns.mean() / 1000 == pytest.approx(seen.response_us, abs=0.01)
+
+
+def test_a_connection_that_cannot_begin_is_an_error(load: HttpLoad) -> None:
+    """Of its request; a hundred of them end the program, which then says why."""
+    nobody = "255.255.255.255", 9  # an address that TCP refuses before it sends anything
+    assert load.run(HttpAsk(nobody, "GET /", requests=7)).errors == 7
+    with pytest.raises(ProgramFailed, match="100 connections could not begin"):
+        load.run(HttpAsk(nobody, "GET /", requests=1000))
+
+
+def test_a_broken_pipe_does_not_end_it(load: HttpLoad) -> None:
+    """The signal of a write to a closed connection comes while it waits for a reply."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        at = ":".join(map(str, listening.getsockname()))
+        command = [str(load.program), "--address", at, "--request", "GET /", "--requests", "1"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(4096)
+                program.send_signal(signal.SIGPIPE)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            said, _ = program.communicate(timeout=10)
+    assert program.returncode == 0
+    assert b'"requests": 1' in said
 
 
 def test_the_key_is_filled_in(load: HttpLoad) -> None:

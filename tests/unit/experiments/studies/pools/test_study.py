@@ -1,21 +1,25 @@
 """What the study measures, with and without its peers; what it says of made-up cells; its page."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from experiments.design.cells import Cell
-from experiments.judge.cells import CellsJudged, judge_cells
+from experiments.design.cells import Cell, CellRatio
+from experiments.judge.cells import CellJudged, CellsJudged, CellVerdict, judge_cells
+from experiments.judge.stats import Estimate
 from experiments.judge.stress import judge_stress
 from experiments.judge.verdicts import judge
 from experiments.results.cells import CellSeen
 from experiments.results.stress import FinalSeen, KindSeen, StressRepetition, StressSeen
-from experiments.show.content import Seen, content
-from experiments.studies.pools import POOLS, sweeps
-from experiments.studies.pools.claims import ENTRIES, claims
+from experiments.show.content import Seen, Theme, content
+from experiments.show.themes import stances
+from experiments.studies.pools import POOLS, original, sweeps
+from experiments.studies.pools.claims import ENTRIES, FAR_LESS, MUCH_LESS, all_are, claims
+from experiments.studies.pools.tables import cell_table
 from experiments.studies.study import Scale
-from tests.unit.experiments.cells_seen import SEEN, block
+from tests.unit.experiments.cells_seen import FEW, MANY, SEEN, block
 
 QUICK, SMOKE, PAPER = (POOLS.scales[name] for name in ("quick", "smoke", "paper"))
 PART = POOLS.parts["pools"]
@@ -27,11 +31,13 @@ def seen_of(cell: Cell) -> CellSeen:
     of = cell.setting
     rust, many = of["language"] == "rust", of["workers"] == 64
     share = 1.3 if rust and many else 0.6 if rust else 1.0 + 0.1 * many
+    cpu_s = share * (1.0 if of["connections"] == 10 else 0.5) * (1.2 if of["mix"] == "put" else 1.0)
     return replace(
         SEEN,
         response_us=500.0 if rust else 1000.0,
         received_bytes=20000 if rust else 10000,
-        server_cpu_s=share * (1.0 if of["connections"] == 10 else 0.5) * (1.2 if of["mix"] == "put" else 1.0),
+        server_cpu_s=cpu_s,
+        sampled_cpu_s=cpu_s / 2,
         memory_samples_mib=((2.0 if rust else 20.0) * (2.0 if many and rust else 1.1 if many else 1.0),),
     )
 
@@ -90,6 +96,76 @@ def test_claims_follow_the_verdicts() -> None:
     assert (found["9."], found["St"], found["Cl"]) == ("CONFIRMED",) * 3
 
 
+def test_every_connection_has_its_turns() -> None:
+    """At every scale; so the mean is near N ÷ throughput, which stands beside it."""
+    for scale in (QUICK, SMOKE, PAPER):
+        plan = sweeps.cells(scale)
+        assert min(cell.requests / cell.setting.whole("connections") for cell in plan.cells) >= 5
+    cells = judged()
+    lines = [line.split(" | ") for line in cell_table(cells, "get", pinned=True).splitlines()]
+    place = lines[0].index("N ÷ throughput, ms")
+    by_connections = {line[3]: line[place] for line in lines if line[0] == "| rust"}
+    assert by_connections == {"10": "50.0", "100": "500", "1,000": "5,000"}
+
+
+def test_no_process_is_compared_with_itself() -> None:
+    """Memory is of a process, and cells of one start have the same."""
+    for ratio in sweeps.cells(PAPER).ratios:
+        if ratio.quantity == "memory_mib":
+            assert all(above.start != below.start for above, below in zip(ratio.above, ratio.below, strict=True))
+
+
+def one(verdict: CellVerdict | None, low: float, high: float) -> CellJudged:
+    """A ratio with its interval."""
+    ratio = CellRatio("a", "a", (FEW,), (MANY,), "response_ms")
+    return CellJudged(ratio, {}, Estimate((low * high) ** 0.5, low, high, 10), 0.01, verdict)
+
+
+@pytest.mark.parametrize(
+    ("found", "bound", "verdict"),
+    [
+        (one("LESS", 0.3, 0.5), 1.0, "CONFIRMED"),
+        (one("MORE", 1.1, 1.2), 1.0, "CONTRADICTED"),
+        (one("SAME", 0.98, 1.02), 1.0, "CONTRADICTED"),
+        (one("SAME", 0.96, 0.99), 1.0, "INCONCLUSIVE"),
+        (one("INCONCLUSIVE", 0.3, 1.2), 1.0, "INCONCLUSIVE"),
+        (one(None, 0.3, 0.5), 1.0, "INCONCLUSIVE"),
+        (None, 1.0, "INCONCLUSIVE"),
+        (one("LESS", 0.3, 0.5), 0.6, "CONFIRMED"),
+        (one("LESS", 0.5, 0.7), 0.6, "INCONCLUSIVE"),
+        (one("LESS", 0.7, 0.8), 0.6, "CONTRADICTED"),
+        (one("SAME", 0.96, 0.99), 0.6, "CONTRADICTED"),
+    ],
+)
+def test_a_claim_of_less(found: CellJudged | None, bound: float, verdict: str) -> None:
+    """By the verdict, and where it says far less, by the bound: which the whole interval must be under."""
+    assert all_are("LESS", [found], bound) == verdict
+    assert all_are("LESS", [one("LESS", 0.1, 0.2), found], bound) == verdict
+
+
+def test_bounds_are_what_the_document_calls_so() -> None:
+    """Its own numbers are within them, and the next round number is not."""
+    pairs = [pair for verb in sweeps.VERBS for pair in original.pairs(verb)]
+    few = [math.log(rust.cpu_percent / go.cpu_percent) for rust, go in pairs if rust.pool == 2]
+    assert 0.85 < math.exp(sum(few) / len(few)) < FAR_LESS
+    assert 0.6 < max(rust.memory_percent / go.memory_percent for rust, go in pairs) < MUCH_LESS
+
+
+@pytest.mark.parametrize("verb", ["less", "more"])
+def test_a_pool_that_takes_less_makes_a_difference_too(verb: str) -> None:
+    """The claim that it takes more is contradicted; the theme that it matters is borne out by either."""
+    plan, by = sweeps.cells(QUICK), {"less": 0.5, "more": 2.0}[verb]
+
+    def seen_of_many(cell: Cell) -> CellSeen:
+        return replace(SEEN, sampled_cpu_s=0.3 * (by if cell.setting["workers"] == 64 else 1))
+
+    cells = judge_cells(plan, [block(number, plan, seen_of_many) for number in range(1, plan.blocks + 1)])
+    found = claims(Seen(judge(sweeps.pools(QUICK), []), cells=cells))
+    assert found[0].verdict == {"less": "CONTRADICTED", "more": "CONFIRMED"}[verb]
+    (of_pool,) = [stance for stance in stances({"pools": found}) if stance.theme is Theme.POOL]
+    assert (of_pool.for_it, of_pool.against) == ({"pools": 1}, {})
+
+
 def test_a_wrong_key_contradicts_the_stress_test() -> None:
     """Though no request ended in an error."""
     (claim,) = [each for each in claims(seen(wrong=1, cells=judged())) if each.text.startswith("Stress")]
@@ -98,10 +174,9 @@ def test_a_wrong_key_contradicts_the_stress_test() -> None:
 
 
 def test_few_blocks_decide_no_claim() -> None:
-    """Of the cells; every text is there all the same."""
+    """Nor do few requests of the stress test; every text is there all the same."""
     told = content(PART, seen(SMOKE, cells=judged(SMOKE)))
-    about_cells = [claim for claim in told.claims if not claim.text.startswith("Stress")]
-    assert {claim.verdict for claim in about_cells} == {"INCONCLUSIVE"}
+    assert {claim.verdict for claim in told.claims} == {"INCONCLUSIVE"}
     assert len(told.answers) == 5
     assert len(told.sections) == 9
 

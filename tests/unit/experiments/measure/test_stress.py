@@ -1,0 +1,42 @@
+"""The final state of keys: what is no such key is wrong, and a connection that broke is no key at all."""
+
+from collections.abc import Callable
+
+import pytest
+
+from experiments.design.stress import FinalState
+from experiments.measure.stress import final_seen
+from stock_service.rpc.errors import Fault, NotFound, Unavailable
+
+KEYS = FinalState("known", "GET /entities/{id}", 5, 3, '{"id":{id}}')
+
+
+class Store:
+    """A connection to a server that has the keys of which ``fault`` says nothing."""
+
+    def __init__(self, fault: Callable[[str], Fault | None]) -> None:
+        self._fault = fault
+
+    def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
+        """The entity that the path names."""
+        assert not payload
+        assert timeout_s > 0
+        fault = self._fault(path)
+        if fault is not None:
+            raise fault
+        return b'{"id": %d}' % int(path.rpartition("/")[2])
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_key_that_is_not_there_is_wrong() -> None:
+    """The others are right."""
+    seen = final_seen(KEYS, Store(lambda path: NotFound("no such key") if path.endswith("6") else None))
+    assert (seen.right, seen.wrong, seen.turns) == (2, 1, (2,))
+
+
+def test_a_dead_connection_is_no_wrong_key() -> None:
+    """Nothing is said of keys that could not be read."""
+    with pytest.raises(Unavailable):
+        final_seen(KEYS, Store(lambda path: Unavailable("closed") if path.endswith("6") else None))
