@@ -36,6 +36,11 @@ def _most(samples: Sequence[float]) -> float | None:
     return max(samples) if len(samples) >= SAMPLES_MIN else None
 
 
+def _memory(block: CellBlock, seen: CellSeen) -> float | None:
+    samples = seen.memory_samples_mib
+    return 100 * _mean(samples) / block.memory_mib if samples else None
+
+
 def _memory_max(block: CellBlock, seen: CellSeen) -> float | None:
     most = _most(seen.memory_samples_mib)
     return None if most is None else 100 * most / block.memory_mib
@@ -53,9 +58,9 @@ SAMPLES_MIN = 5
 QUANTITIES: Mapping[str, Callable[[CellBlock, CellSeen], float | None]] = {
     "cpu_percent": lambda _, seen: 100 * _mean_share(seen),
     "cpu_percent_max": lambda _, seen: _cpu_max(seen),
-    "memory_percent": lambda block, seen: 100 * _mean(seen.memory_samples_mib) / block.memory_mib,
+    "memory_percent": _memory,
     "memory_percent_max": _memory_max,
-    "memory_mib": lambda _, seen: _mean(seen.memory_samples_mib),
+    "memory_mib": lambda _, seen: _mean(seen.memory_samples_mib) if seen.memory_samples_mib else None,
     "total_s": lambda _, seen: seen.total_s,
     "response_ms": lambda _, seen: seen.response_us / 1000,
     "received_kb_s": lambda _, seen: _rate_kb(seen.received_bytes, seen),

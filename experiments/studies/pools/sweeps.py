@@ -45,7 +45,7 @@ FEW, MANY = 2, 64
 POOL, AT = 8, 100
 """Threads and connections of the sweep by turns."""
 
-QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 200
+QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 1000
 """Of a cell; more where its connections need it."""
 
 QUICK_BLOCKS, PAPER_BLOCKS = 10, 12

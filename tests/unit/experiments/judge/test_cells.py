@@ -121,3 +121,6 @@ def test_few_samples_have_no_maximum() -> None:
         assert judged.estimate(FEW, quantity) is None
         assert len(judged.values(MANY, quantity)) == 2
     assert len(judged.values(FEW, "cpu_percent")) == 2
+    none = replace(SEEN, sampled_s=0.0, sampled_cpu_s=0.0, cpu_samples=(), memory_samples_mib=())
+    judged = judge_cells(of, [block(1, of, lambda _: none)])
+    assert (judged.estimate(FEW, "memory_mib"), judged.values(FEW, "cpu_percent")) == (None, [30.0])

@@ -74,6 +74,7 @@ def test_every_request_is_counted(load: HttpLoad) -> None:
     assert seen.p50_us <= seen.p99_us <= seen.max_us
     assert seen.ended_ns - seen.began_ns == pytest.approx(seen.total_s * 1e9, rel=1e-3)
     assert seen.response_us * seen.requests <= 2 * seen.total_s * 1e6
+    assert 0 < seen.cpu_s <= seen.elapsed_s * 1.01, "one thread took more than all of the load's time"
 
 
 def test_what_counts_begins_behind_the_warm_up(load: HttpLoad) -> None:
