@@ -162,11 +162,11 @@ def _counts(judged: Sequence[CellJudged | None]) -> str:
 def _rust_takes_less_memory(_: Seen, cells: CellsJudged) -> Finding:
     judged = _every_cell(cells, "memory_mib")
     together = words(cells.judged.get("rust_go_memory"))
-    most = max((each.seen.high for each in judged if each is not None), default=0.0)
+    highest = max((each.seen.high for each in judged if each is not None and has_interval(each.seen)), default=None)
+    ends = f"; the highest end of an interval is {highest:.2f}" if highest is not None else ""
     return Finding(
         all_are("LESS", judged, MUCH_LESS),
-        f"Rust ÷ Go: {_counts(judged)}; the highest end of an interval is {most:.2f}. Much less is under "
-        f"{MUCH_LESS:.2f} here. Together {together}.",
+        f"Rust ÷ Go: {_counts(judged)}{ends}. Much less is under {MUCH_LESS:.2f} here. Together {together}.",
     )
 
 

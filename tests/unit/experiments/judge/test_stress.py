@@ -41,4 +41,5 @@ def test_a_kind_without_an_answer_has_no_time() -> None:
     total, update = found.row(SERVER, TOTAL), found.row(SERVER, "update")
     assert total is not None
     assert update is not None
-    assert (total.throughput_hz.value, total.errors, update.throughput_hz.value) == (pytest.approx(20), 40, 0)
+    assert total.throughput_hz.value == pytest.approx(20)
+    assert (total.errors, update.throughput_hz.value) == (40, 0)
