@@ -7,11 +7,11 @@ from experiments.judge.verdicts import Judged, Judgement
 from experiments.show.content import Answer, Seen
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.studies.pools.claims import words
-from experiments.studies.pools.sweeps import AT, FEW, HEADLINE, LANGUAGES, MANY, POOL, VERBS
+from experiments.studies.pools.sweeps import AT, FEW, HEADLINE, LANGUAGES, MANY, ONE, POOL, VERBS
 
 ESTIMAND = (
     f"mean time of a request with a connection of its own, from before it connects until the server has closed, {POOL} "
-    f"threads, {AT} connections in a closed loop; by turns"
+    f"threads, {ONE} connection in a closed loop. Processor time: the server's for each request, {AT} connections"
 )
 
 PROCESSES = {"rust": "the server in Rust", "go": "the server in Go", "python": "the server in Python"}

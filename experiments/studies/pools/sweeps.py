@@ -42,8 +42,12 @@ QUICK_POOLS = (2, 8, 64)
 FEW, MANY = 2, 64
 """Pools, and 10 and 1000 connections, between which growth is asked."""
 
-POOL, AT = 8, 100
-"""Threads and connections of the sweep by turns."""
+POOL = 8
+"""Threads of the sweep by turns."""
+
+ONE, AT = 1, 100
+"""Connections there: one for times, since with more the load is the limit, and its own time would be compared; more for
+processor time, which is the server's own."""
 
 QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 1000
 """Of a cell; more where its connections need it."""
@@ -84,13 +88,14 @@ def languages(scale: Scale) -> tuple[str, ...]:
 
 
 def pools(scale: Scale) -> Sweep:
-    """Rust ÷ Go ÷ Python by turns, GET and PUT, at 8 threads and 100 connections; debug ÷ release."""
+    """Rust ÷ Go ÷ Python by turns, GET and PUT, 8 threads: times with 1 connection, processor time with 100; debug ÷
+    release."""
     here = languages(scale)
-    again, first, second = twins(server(here[0], POOL, AT, "get"), "same")
+    again, first, second = twins(server(here[0], POOL, ONE, "get"), "same")
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     for verb in VERBS:
-        arms = {language: Arm(server(language, POOL, AT, verb)) for language in here}
+        arms = {language: Arm(server(language, POOL, ONE, verb)) for language in here}
         own = list(arms.values())
         pairs = [pair for pair in (("rust", "go"), ("go", "python"), ("rust", "python")) if set(pair) <= arms.keys()]
         for above, below in pairs:
@@ -98,9 +103,10 @@ def pools(scale: Scale) -> Sweep:
         if "rust" in arms and DEBUG in scale.peers:
             debug = Arm(arms["rust"].setting.but(build="debug"))
             own.append(debug)
-            title = f"{verb.upper()}: Rust in debug ÷ in release"
+            title = f"{verb.upper()}, {POOL} threads: Rust in debug ÷ in release"
             comparisons += _both(f"debug_{verb}", title, debug, arms["rust"], ("build",))
-        groups.append(Group((*own, second) if first in own else tuple(own)))
+        all_ = (*own, second) if first in own else tuple(own)
+        groups += [Group(all_), Group(tuple(map(_crowded, all_)))]
     return Sweep(
         STUDY, PART, tuple(groups), (*comparisons, again), scale.rounds, scale.looks, seed=scale.seed, turns=WINDOW
     )
@@ -109,7 +115,7 @@ def pools(scale: Scale) -> Sweep:
 def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
     """Rust ÷ Python follows from the other two: it is none of the headline."""
     one, other = (arm.setting.text("language") for arm in (above, below))
-    title = f"{verb.upper()}, {POOL} threads, {AT} connections: {one.capitalize()} ÷ {other.capitalize()}"
+    title = f"{verb.upper()}, {POOL} threads: {one.capitalize()} ÷ {other.capitalize()}"
     executor = ("executor",) if "python" in (one, other) else ()  # a peer's pool is its own
     family = "further" if (one, other) == ("rust", "python") else HEADLINE
     yield from _both(f"{one}_{other}_{verb}", title, above, below, ("language", *executor), family)
@@ -118,9 +124,16 @@ def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
 def _both(
     name: str, title: str, above: Arm, below: Arm, differ: tuple[str, ...], family: str = HEADLINE
 ) -> Iterator[Comparison]:
-    """The time of a request, and the server's processor time for it."""
-    yield Comparison(name, title, above, below, differ, family=family)
-    yield Comparison(f"{name}_cpu", f"{title}, processor time", above, below, differ, measure="cpu", family=family)
+    """The time of a request with one connection, and the server's processor time for one with many."""
+    yield Comparison(name, f"{title}, {ONE} connection", above, below, differ, family=family)
+    crowded = _crowded(above), _crowded(below)
+    text = f"{title}, {AT} connections, processor time"
+    yield Comparison(f"{name}_cpu", text, *crowded, differ, measure="cpu", family=family)
+
+
+def _crowded(arm: Arm) -> Arm:
+    """The same server under many connections."""
+    return Arm(arm.setting.but(connections=AT), arm.copy)
 
 
 def cell_pools(scale: Scale) -> tuple[int, ...]:
