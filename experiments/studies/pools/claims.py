@@ -170,14 +170,26 @@ def _rust_takes_less_memory(_: Seen, cells: CellsJudged) -> Finding:
     )
 
 
-def _rust_is_faster(_: Seen, cells: CellsJudged) -> Finding:
+def _of_servers(judged: Sequence[CellJudged | None]) -> list[CellJudged | None]:
+    """The same, but none where the load was near its limit: such a ratio says nothing of two servers."""
+    return [None if each is None or each.load_limited else each for each in judged]
+
+
+def _by_turns(seen: Seen) -> str:
+    """What the sweep by turns says of the time, where the load is no limit."""
+    own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
+    told = [f"{each.comparison.title} is {'{} ({})'.format(*ratio_words(each.typical))}" for each in own if each]
+    return f"By turns, where it is no limit: {'; '.join(told)}." if told else ""
+
+
+def _rust_is_faster(seen: Seen, cells: CellsJudged) -> Finding:
     judged = _every_cell(cells, "response_ms")
     together = "; ".join(words(cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
     return Finding(
-        all_are("LESS", judged),
+        all_are("LESS", _of_servers(judged)),
         f"Rust ÷ Go: {_counts(judged)}. Together: {together}. Its table 2 has {broken} of 18 otherwise. "
-        f"{_limited(cells)}",
+        f"{_limited(cells)} {_by_turns(seen)}".rstrip(),
     )
 
 
@@ -193,7 +205,7 @@ def _limited(cells: CellsJudged) -> str:
 
 def _rust_transfers_more(_: Seen, cells: CellsJudged) -> Finding:
     judged = _every_cell(cells, "received_kb_s")
-    verdicts = [each.verdict for each in judged if each is not None]
+    verdicts = [each.verdict for each in _of_servers(judged) if each is not None]
     more, less = (verdicts.count(each) / max(1, len(judged)) for each in ("MORE", "LESS"))
     verdict: ClaimVerdict = "CONTRADICTED" if less > 1 - ALMOST else "INCONCLUSIVE"
     verdict = "CONFIRMED" if more >= ALMOST else verdict
@@ -246,7 +258,7 @@ def _rust_wins_otherwise(_: Seen, cells: CellsJudged) -> Finding:
     names = ("rust_go_response_ms_get", "rust_go_response_ms_put", "rust_go_memory", "crossing_64")
     time_get, time_put, memory, many = (cells.judged.get(each) for each in names)
     return Finding(
-        joined([all_are("LESS", [time_get, time_put, memory]), all_are("MORE", [many])]),
+        joined([all_are("LESS", [*_of_servers([time_get, time_put]), memory]), all_are("MORE", [many])]),
         f"Time: {words(time_get)}; {words(time_put)}. Memory: {words(memory)}. Processor: {words(many)}.",
     )
 

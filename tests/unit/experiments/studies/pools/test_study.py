@@ -96,6 +96,18 @@ def test_claims_follow_the_verdicts() -> None:
     assert (found["9."], found["St"], found["Cl"]) == ("CONFIRMED",) * 3
 
 
+def test_a_load_at_its_limit_decides_nothing_between_servers() -> None:
+    """Times and rates of such cells are the load's too: neither faster nor slower follows from them."""
+    cells = judged()
+    limited = {
+        name: replace(each, load_limited="response" in name or "received" in name)
+        for name, each in cells.judged.items()
+    }
+    found = {claim.text[:2]: claim.verdict for claim in claims(seen(cells=replace(cells, judged=limited)))}
+    assert (found["6."], found["7."], found["Cl"]) == ("INCONCLUSIVE",) * 3
+    assert found["5."] == "CONFIRMED"
+
+
 def test_every_connection_has_its_turns() -> None:
     """At every scale; so the mean is near N ÷ throughput, which stands beside it."""
     for scale in (QUICK, SMOKE, PAPER):
