@@ -126,6 +126,7 @@ class Peer:
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18)  # or the kernel takes tens of MB
         self._listener.settimeout(10)
         self.address: Address = self._listener.getsockname()[:2]
         self.connections: list[PeerConnection] = []

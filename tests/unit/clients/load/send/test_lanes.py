@@ -258,8 +258,8 @@ def test_the_frames_are_the_wires() -> None:
     assert (got.call, got.timeout_ms, got.method) == (1, 2500, b"/stock_service.v1.StockService/Lookup")
 
 
-LARGE = RequestType("large", "/a.B/Large", (b"x" * 4_000_000,), lambda _: OK)
-"""More than the kernel takes at once."""
+LARGE = RequestType("large", "/a.B/Large", (b"x" * 12_000_000,), lambda _: OK)
+"""More than the kernel takes at once: it has some 4 MB for what is sent, and the peer takes little."""
 
 
 def large() -> LoadPlan:
