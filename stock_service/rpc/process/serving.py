@@ -15,9 +15,9 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
 
 from stock_service.rpc.concurrency import EXECUTORS
@@ -107,8 +107,10 @@ def _run(
     program: str, transport: str, service: Service, options: argparse.Namespace, serve_options: ServeOptions
 ) -> int:
     """See ``run``."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before there are threads, which then leave them to this one
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before there are threads, which then leave them to one
+    stopping = threading.Event()
     try:
+        threading.Thread(target=_watch_signals, args=(stopping,), name="signals", daemon=True).start()
         executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
     except RuntimeError as error:
         refuse(program, f"--workers: got {options.workers}, allowed: as many threads as the system gives ({error})")
@@ -123,8 +125,7 @@ def _run(
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     host, port = server.address
     print(f"ready {host}:{port}", flush=True)
-    signal.sigwait(_STOPPING)
-    _end_at_next_signal()
+    stopping.wait()
     grace_s = max(options.grace_s, _ENDING_S)
     deadline_s = time.monotonic() + grace_s
     finished = server.stop(grace_s)
@@ -203,12 +204,13 @@ def _raise_descriptor_limit(program: str, connections_max: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def _end_at_next_signal() -> None:
-    """From now on SIGTERM and SIGINT end the process at once."""
+def _watch_signals(stopping: threading.Event) -> None:
+    """Sets ``stopping`` at the first of the signals, and ends the process at once at the second.
 
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
-        os._exit(FAILED_EXIT)
-
-    for number in _STOPPING:
-        signal.signal(number, on_signal)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+    A thread waits for them, and no handler: a handler runs in the main thread between two of its instructions, so a
+    signal that comes just as that thread begins to wait for something is kept until the wait is over.
+    """
+    signal.sigwait(_STOPPING)
+    stopping.set()
+    signal.sigwait(_STOPPING)
+    os._exit(FAILED_EXIT)
