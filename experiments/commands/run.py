@@ -120,8 +120,8 @@ def _planned(study: Study, options: argparse.Namespace) -> Planned:
     scale = _scale(study, part, options)
     unmeasured = tuple(name for name in others if name not in (*part.also, *part.after))
     try:
-        sweep = part.sweep(scale)
-    except ValueError:  # measuring it says so, in a line of its own
+        sweep = _sweep(part, scale)
+    except UsageError:  # measuring it says so, in a line of its own
         return Planned(main, 0.0, 0.0, unmeasured)
     after_s = _after_s(study, part, scale)
     least_s, most_s = (sweep.looks[place] * estimate.block_s(sweep) + after_s for place in (0, -1))
@@ -174,11 +174,8 @@ def conclusion(found: Content) -> list[str]:
 
 
 def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> None:
-    """A part's sweep, and all that is measured after it. UsageError for a sweep that so few blocks could not decide."""
-    try:
-        sweep = part.sweep(scale)
-    except ValueError as error:
-        raise UsageError("how much is run", str(error), "more --blocks, or other --clients") from error
+    """A part's sweep, and all that is measured after it. Raises UsageError."""
+    sweep = _sweep(part, scale)
     progress = Progress(sweep, sys.stderr, _after_s(study, part, scale))
 
     def seen(judgement: Judgement) -> str:
@@ -252,13 +249,21 @@ def _scale(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     scale = replace(study.scales[profile], seed=options.seed, peers=built)
     if options.clients is not None:
         asked = replace(scale, clients=tuple(sorted(set(options.clients))))
-        if asked != scale and part.sweep(asked) == part.sweep(scale):
+        if asked != scale and _sweep(part, asked) == _sweep(part, scale):
             given = " ".join(map(str, options.clients))
             raise UsageError("--clients", given, f"none with {options.name}, whose loads are fixed; stock takes it")
         scale = asked
     if options.blocks is not None:
         scale = replace(scale, looks=(options.blocks,))
     return scale
+
+
+def _sweep(part: Part, scale: Scale) -> Sweep:
+    """A part's sweep. Raises UsageError for one that so few blocks, or such clients, could not decide."""
+    try:
+        return part.sweep(scale)
+    except ValueError as error:
+        raise UsageError("how much is run", str(error), "more --blocks, or other --clients") from error
 
 
 def _left_out(parts: Iterable[Part]) -> list[str]:

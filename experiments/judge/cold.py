@@ -30,7 +30,7 @@ class OneOff:
     each_us: Estimate
     once_us: Estimate
     off_share: float
-    """The largest share by which the mean over the blocks, at any N, is off what the two values say of it."""
+    """The largest share by which the mean over the blocks, at any N, is off the mean of the blocks' fits there."""
 
     def at(self, calls: float) -> float:
         """What it says of the mean of so many calls, µs."""
@@ -95,7 +95,8 @@ def fit(blocks: Sequence[Mapping[int, float]], confidence: float = CONFIDENCE) -
     off = []
     for calls in sorted({calls for block in usable for calls in block}):
         seen = float(np.mean([block[calls] for block in usable if calls in block]))
-        off.append(abs(each.value + once.value / calls - seen) / seen)
+        fitted = float(np.mean([pair[0] + pair[1] / calls for pair in pairs]))
+        off.append(abs(fitted - seen) / seen)
     return OneOff(each, once, max(off))
 
 

@@ -38,7 +38,7 @@ def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
 
     Labels are what stands above and below in the ratio, as words within a sentence.
     """
-    return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *reservations(judged)))
+    return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged)))
 
 
 def ratio_so_far(judgement: Judgement) -> str:
@@ -196,7 +196,14 @@ def _beside_clients(ruling: Ruling, it: str) -> str:
             return f"Whether it grows as the clients do is not decided: {clients}."
 
 
-def reservations(judged: Judged) -> Iterator[str]:
+def listed(judged: Judged) -> str:
+    """For lists: the comparison's title, its numbers and its verdict, and why one is INCONCLUSIVE."""
+    value, ends = ratio_words(judged.typical)
+    said = f"{judged.comparison.title}: {value} ({ends}), {verdict_words(judged)}."
+    return " ".join((said, *_reservations(judged)))
+
+
+def _reservations(judged: Judged) -> Iterator[str]:
     """What has to be said beside a ratio: whole means that disagree, and what would decide it."""
     if judged.typical_is_not_whole:
         value, ends = ratio_words(judged.whole)

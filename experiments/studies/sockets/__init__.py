@@ -1,8 +1,8 @@
 """The study of seed 001: Berkeley sockets, ZeroMQ and nanomsg in C, and nanomsg's successor NNG beside them.
 
-Its two metrics are response time, at two rates and two sizes, and throughput. What is measured stands in ``sweeps``;
-what the document states as numbers in ``original``; what is said of it in ``answers``, ``claims`` and ``faults``; its
-graphs are drawn in ``figures``, and lines of code are counted in ``lines``.
+Its two metrics are response time, at two rates and two sizes, and throughput. ``sweeps`` has what is measured.
+``original`` has the document's numbers. ``answers``, ``claims`` and ``faults`` say what came of it. ``figures`` draws
+the graphs; ``lines`` counts lines of code.
 """
 
 from experiments.studies.sockets import answers, claims, figures, sweeps
@@ -20,6 +20,7 @@ SOCKETS = Study(
             claims=claims.claims,
             sections=answers.sections,
             peers=sweeps.PEERS,
+            also=("socket_bindings",),
             after=("socket_patterns",),
             received=sweeps.received,
         ),
@@ -27,6 +28,12 @@ SOCKETS = Study(
             title="Pair beside request-reply, on ZeroMQ and nanomsg",
             sweep=sweeps.patterns,
             answers=answers.patterns,
+            peers=sweeps.PEERS,
+        ),
+        "socket_bindings": Part(
+            title="ZeroMQ and NNG from Python, beside C and beside sockets",
+            sweep=sweeps.bindings,
+            answers=answers.bindings,
             peers=sweeps.PEERS,
         ),
     },

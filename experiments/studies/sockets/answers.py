@@ -1,10 +1,11 @@
-"""What the study says: four questions, and sections for the graphs, receivers, throughput and lines of code. Pure."""
+"""What the study says: five questions, and sections for the graphs, receivers, throughput and lines of code. Pure."""
 
 from collections.abc import Callable, Iterator
 
 from experiments.design.setting import Setting
 from experiments.judge.received import ReceivedRatio, interval, ratios
 from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judgement
 from experiments.results.received import ReceivedRow
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.numbers import NOTHING, has_interval, number, ratio_words, times_between
@@ -27,8 +28,9 @@ THROUGHPUT_PAIRS = (("nanomsg", BASE), ("nanomsg", "zeromq"), ("zeromq", BASE), 
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """The four questions of the main part."""
-    return _soonest(seen), _timer(seen), _most(seen), _lines()
+    """The questions of the main part, and that of the bindings where they were measured."""
+    beside = seen.after.get("socket_bindings")
+    return (_soonest(seen), _timer(seen), _most(seen), _lines(), *(() if beside is None else (_bindings(beside),)))
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
@@ -62,6 +64,23 @@ def patterns(seen: Seen) -> tuple[Answer, ...]:
     names = [each.name for each in judgement.sweep.comparisons if each.family == HEADLINE]
     question = "Does an exclusive pair answer sooner than request-reply?"
     return (Answer(question, told, deciding, estimand=ESTIMAND, to_decide=to_decide(judgement, names)),)
+
+
+def bindings(seen: Seen) -> tuple[Answer, ...]:
+    """The question of the part on bindings."""
+    return (_bindings(seen.main),)
+
+
+def _bindings(judgement: Judgement) -> Answer:
+    names = [each.name for each in judgement.sweep.comparisons if each.kind != "same"]
+    found = tuple(judgement.judged[name] for name in names if name in judgement.judged)
+    return Answer(
+        question="What does a library cost from Python, beside C and beside sockets in Python?",
+        sentence=" ".join(map(brief, found)) or ABSENT,
+        deciding=found,
+        estimand=ESTIMAND,
+        to_decide=to_decide(judgement, names),
+    )
 
 
 ESTIMAND = (

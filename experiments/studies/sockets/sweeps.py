@@ -29,6 +29,9 @@ SAMPLE_S, WINDOW_S = 1.0, 0.25
 PATTERN_APIS = ("zeromq", "nanomsg")
 """Whose patterns the original confused. Eight servers are the most, and each API takes three."""
 
+BINDINGS = ("zeromq", "nng")
+"""Libraries that a transport in Python speaks through. Three servers of each, and two of sockets, are eight."""
+
 PATTERN_CALLS = 400
 """Of a window in a closed loop: some tenth of a second."""
 
@@ -136,6 +139,32 @@ def patterns(scale: Scale) -> Sweep:
     turns = Windows(calls=PATTERN_CALLS)
     rounds, looks = scale.rounds, scale.looks
     return Sweep("sockets", "socket_patterns", tuple(groups), tuple(comparisons), rounds, looks, scale.seed, turns)
+
+
+def python_of(transport: str) -> Setting:
+    """A transport in Python, with the transport's own client, at the settings of the programs in C."""
+    return setting(service="echo", transport=transport, client="library", mix="echo", size=SIZES[0])
+
+
+def bindings(scale: Scale) -> Sweep:
+    """Bindings for Python beside the same libraries in C, and beside sockets in Python; in a closed loop."""
+    python = {transport: Arm(python_of(transport)) for transport in ("sockets", *BINDINGS)}
+    native = {api: Arm(of(api, None, SIZES[0])) for api in BINDINGS if api in apis(scale)}
+    pairs = [twins(arm.setting, "same") for arm in python.values()]
+    comparisons = [same for same, _, _ in pairs]
+    for api in BINDINGS:
+        name = f"binding_{api}"
+        if api in native:
+            title = f"{NAMES[api]}: Python ÷ C"
+            differ = ("language", "client")
+            comparisons.append(Comparison(name, title, python[api], native[api], differ, family=HEADLINE))
+        title = f"Python: {NAMES[api]} ÷ sockets"
+        sides = python[api], python["sockets"]
+        comparisons.append(Comparison(f"python_{api}", title, *sides, ("transport",), family="python"))
+    group = Group((*python.values(), *native.values(), *(again for _, _, again in pairs)))
+    turns = Windows(duration_s=WINDOW_S, calls=PATTERN_CALLS)
+    rounds, looks = scale.rounds, scale.looks
+    return Sweep("sockets", "socket_bindings", (group,), tuple(comparisons), rounds, looks, scale.seed, turns)
 
 
 def received(scale: Scale) -> Received:

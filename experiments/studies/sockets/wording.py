@@ -13,8 +13,8 @@ from experiments.judge import ratios
 from experiments.judge.stats import Estimate, ratio_interval
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.observed import ALL
-from experiments.show.numbers import counted, number, ratio_words
-from experiments.show.sentences import reservations, verdict_words
+from experiments.show.numbers import counted, number
+from experiments.show.sentences import listed
 from experiments.studies.sockets.original import GRAPHS
 from experiments.studies.sockets.sweeps import NAMES, ratio_name
 
@@ -22,12 +22,8 @@ ABSENT = "Not measured: an API that it compares is not built here, or gates left
 
 
 def brief(judged: Judged | None) -> str:
-    """A comparison's title, its numbers and its verdict."""
-    if judged is None:
-        return ABSENT
-    value, ends = ratio_words(judged.typical)
-    said = f"{judged.comparison.title}: {value} ({ends}), {verdict_words(judged)}."
-    return " ".join((said, *reservations(judged)))
+    """A comparison for a list; why there is none, where there is none."""
+    return ABSENT if judged is None else listed(judged)
 
 
 def over_cells(judgement: Judgement, above: str, below: str) -> tuple[Judged, ...]:

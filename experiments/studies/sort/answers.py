@@ -97,8 +97,8 @@ def _falling(found: Measured) -> Answer:
 
 
 FALLING = (
-    "Because N is the number of calls, and what is paid once is spread over them: connecting, and a first call that "
-    "finds everything cold."
+    "N is the number of calls. What is paid once is spread over them: connecting, and a first call that finds "
+    "everything cold. So a mean over more calls holds less of it."
 )
 
 
@@ -111,7 +111,11 @@ def _fits(found: Measured) -> Iterator[str]:
                 f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(paid.fit.each_us)} and "
                 f"{_us(paid.fit.once_us)} are paid once; timed apart they are {_us(paid.seen_us)}. "
                 f"The fit is off by {100 * paid.fit.off_share:.0f} % at most."
+                + (NO_COST if paid.fit.once_us.low <= 0 else "")
             )
+
+
+NO_COST = " The interval of what is paid once reaches 0: the fit alone does not tell it from nothing."
 
 
 def _array_len(found: Measured) -> Answer:

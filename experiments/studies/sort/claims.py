@@ -14,7 +14,7 @@ from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Seen, Side, Theme, not_measured
 from experiments.show.figures.style import label
-from experiments.show.numbers import has_interval, number, ratio_words
+from experiments.show.numbers import has_interval, number, percent, ratio_words
 from experiments.studies.sort import one_off
 from experiments.studies.sort.measured import DIFFERENT, NO_GO, Measured, measured
 from experiments.studies.sort.original import CALLS, MEAN_US, ratio
@@ -211,7 +211,8 @@ def _all(
 def _listed(ratios: Mapping[str, Estimate | None]) -> str:
     """Each by its name, with its interval."""
     shown = [(name, ratio_words(each)) for name, each in ratios.items() if each is not None]
-    return "; ".join(f"{name} {value} ({ends})" for name, (value, ends) in shown) or "not measured"
+    listing = "; ".join(f"{name} {value} ({ends})" for name, (value, ends) in shown)
+    return f"{listing}, in intervals of {percent(one_off.CONFIDENCE)}" if listing else "not measured"
 
 
 def _carries(*estimates: Estimate) -> bool:

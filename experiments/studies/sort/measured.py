@@ -9,8 +9,7 @@ from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.cold import ColdRow
 from experiments.results.observed import ALL
 from experiments.show.content import Seen
-from experiments.show.numbers import ratio_words
-from experiments.show.sentences import ratio_sentence, reservations, verdict_words
+from experiments.show.sentences import listed, ratio_sentence
 
 NO_GO = "Go's servers were not measured here: `make peers` builds them."
 
@@ -45,7 +44,7 @@ class Measured:
     def brief(self, *names: str) -> str:
         """For lists: each comparison's title, numbers and verdict, and why one has none."""
         return (
-            " ".join(_brief(each) for each in self.found(*names)) or "No two windows of it were answered side by side."
+            " ".join(listed(each) for each in self.found(*names)) or "No two windows of it were answered side by side."
         )
 
     def requests(self) -> int:
@@ -69,9 +68,3 @@ def _points(parts: Mapping[str, Judgement]) -> Iterator[tuple[Setting, Point]]:
         for (arm, request), point in points(judgement.sweep, judgement.blocks).items():
             if request == ALL and not arm.copy:
                 yield arm.setting, point
-
-
-def _brief(judged: Judged) -> str:
-    value, ends = ratio_words(judged.typical)
-    said = f"{judged.comparison.title}: {value} ({ends}), {verdict_words(judged)}."
-    return " ".join((said, *reservations(judged)))

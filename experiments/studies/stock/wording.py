@@ -8,8 +8,8 @@ from experiments.judge import gates, ratios
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.results.observed import ALL
 from experiments.show.figures import style
-from experiments.show.numbers import counted, percent, ratio_words
-from experiments.show.sentences import ratio_sentence, reservations, verdict_words
+from experiments.show.numbers import counted, percent
+from experiments.show.sentences import listed, ratio_sentence
 
 
 def told(judgement: Judgement, name: str, above: str, below: str) -> str:
@@ -21,13 +21,9 @@ def told(judgement: Judgement, name: str, above: str, below: str) -> str:
 
 
 def brief(judgement: Judgement, name: str) -> str:
-    """For lists: the comparison's title, its numbers and its verdicts, and why one is INCONCLUSIVE."""
+    """A comparison for a list; why there is none, where there is none."""
     judged = judgement.judged.get(name)
-    if judged is None:
-        return absence(judgement, name)
-    value, ends = ratio_words(judged.typical)
-    said = f"{judged.comparison.title}: {value} ({ends}), {verdict_words(judged)}."
-    return " ".join((said, *reservations(judged)))
+    return absence(judgement, name) if judged is None else listed(judged)
 
 
 def absence(judgement: Judgement, name: str) -> str:

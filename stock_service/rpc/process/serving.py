@@ -108,9 +108,7 @@ def _run(
 ) -> int:
     """See ``run``."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before there are threads, which then leave them to one
-    stopping = threading.Event()
     try:
-        threading.Thread(target=_watch_signals, args=(stopping,), name="signals", daemon=True).start()
         executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
     except RuntimeError as error:
         refuse(program, f"--workers: got {options.workers}, allowed: as many threads as the system gives ({error})")
@@ -122,6 +120,8 @@ def _run(
     except UsageError as error:  # its library is missing, or it cannot keep an option
         executor.stop(0)
         refuse(program, error)
+    stopping = threading.Event()
+    threading.Thread(target=_watch_signals, args=(stopping,), name="signals").start()  # outlives all but leave()
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     host, port = server.address
     print(f"ready {host}:{port}", flush=True)
