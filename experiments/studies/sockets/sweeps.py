@@ -149,22 +149,24 @@ def python_of(transport: str) -> Setting:
 def bindings(scale: Scale) -> Sweep:
     """Bindings for Python beside the same libraries in C, and beside sockets in Python; in a closed loop."""
     python = {transport: Arm(python_of(transport)) for transport in ("sockets", *BINDINGS)}
-    native = {api: Arm(of(api, None, SIZES[0])) for api in BINDINGS if api in apis(scale)}
+    native = {api: Arm(of(api, None, SIZES[0]).but(arrivals="poisson")) for api in BINDINGS if api in apis(scale)}
     pairs = [twins(arm.setting, "same") for arm in python.values()]
     comparisons = [same for same, _, _ in pairs]
     for api in BINDINGS:
         name = f"binding_{api}"
         if api in native:
             title = f"{NAMES[api]}: Python ÷ C"
-            differ = ("language", "client")
+            differ = ("language", "executor", "client")
             comparisons.append(Comparison(name, title, python[api], native[api], differ, family=HEADLINE))
         title = f"Python: {NAMES[api]} ÷ sockets"
         sides = python[api], python["sockets"]
         comparisons.append(Comparison(f"python_{api}", title, *sides, ("transport",), family="python"))
-    group = Group((*python.values(), *native.values(), *(again for _, _, again in pairs)))
+    groups = [Group((*python.values(), *(again for _, _, again in pairs)))]
+    if native:
+        groups.append(Group((*(python[api] for api in native), *native.values())))
     turns = Windows(duration_s=WINDOW_S, calls=PATTERN_CALLS)
-    rounds, looks = scale.rounds, scale.looks
-    return Sweep("sockets", "socket_bindings", (group,), tuple(comparisons), rounds, looks, scale.seed, turns)
+    rounds, looks = max(1, scale.rounds // 2), scale.looks[:1]  # a window of ours starts a process: most of a second
+    return Sweep("sockets", "socket_bindings", tuple(groups), tuple(comparisons), rounds, looks, scale.seed, turns)
 
 
 def received(scale: Scale) -> Received:
