@@ -6,7 +6,7 @@ from itertools import repeat
 from experiments.design.alone import Alone
 from experiments.design.arms import Arm
 from experiments.design.cells import Cells
-from experiments.design.cold import Cold
+from experiments.design.cold import Cold, ColdCell
 from experiments.design.factors import PEER_CLIENT
 from experiments.design.received import Received
 from experiments.design.slots import order
@@ -19,11 +19,12 @@ REPORT_S = 8.0
 START_S, SLICE_S, WINDOW_S = 3.0, 0.035, 0.1
 """What the start of a block's processes takes, a slice, and what a window takes beside its own time."""
 
-CALL_S = 2e-4
-"""A call of a peer's client in a closed loop."""
+CALL_S = 1e-4
+"""A call in a closed loop of a client that a process was started for."""
 
-LONE_S, COLD_S, RECEIVED_S = 0.8, 0.4, 0.5
-"""What a server alone takes beside the time for which it is watched; a cold run; what a receiver tells of, likewise."""
+LONE_S, COLD_S, PEER_COLD_S, RECEIVED_S = 0.8, 0.4, 0.04, 0.5
+"""What these take beside the time for which they are watched, or their calls: a server alone, a cold run of our client
+and of a peer's, and what a receiver tells of."""
 
 CELL_START_S, CELL_S, ANSWERED_HZ, READ_HZ = 0.25, 0.1, 8000.0, 5000.0
 """What the start of a cell's server takes, a cell beside its requests, how many of them a second, and reads of keys."""
@@ -49,9 +50,14 @@ def after_s(
     """What comes after a part's own sweep, the report included."""
     swept = sum(each.looks[-1] * block_s(each) for each in after.values())
     watched = alone.repetitions * sum(_lone_s(len(each.connections), alone) for each in alone.servers) if alone else 0.0
-    runs = cold.blocks * (START_S + COLD_S * sum(each.runs for each in cold.cells)) if cold else 0.0
+    runs = cold.blocks * (START_S + sum(map(_cold_s, cold.cells))) if cold else 0.0
     told = sum(map(_received_s, range(1, received.blocks + 1), repeat(received))) if received else 0.0
     return REPORT_S + swept + watched + runs + told
+
+
+def _cold_s(cell: ColdCell) -> float:
+    start_s = PEER_COLD_S if cell.setting["client"] == PEER_CLIENT else COLD_S
+    return cell.runs * (start_s + cell.calls * CALL_S)
 
 
 def _received_s(number: int, received: Received) -> float:

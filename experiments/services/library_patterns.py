@@ -20,6 +20,7 @@ from threading import Thread
 import grpc
 
 from stock_service.rpc.messaging.answering import Messages
+from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.options import NOBODY, ServeOptions
 from stock_service.rpc.service import Service
@@ -33,7 +34,6 @@ WORKERS = 8
 """As many as a server here has unless told otherwise."""
 
 HOST = "127.0.0.1"
-
 
 STOCKS = Path(__file__).parents[1] / "measure" / "catalog.toml"
 """What every server of an experiment serves."""
@@ -126,4 +126,6 @@ PATTERNS = {"zeromq": zeromq, "nng": nng, "grpc_aio": grpc_aio}
 """By the transport that is compared with it."""
 
 if __name__ == "__main__":
-    PATTERNS[sys.argv[1]]()
+    parser = Parser("python -m experiments.services.library_patterns", "Stocks in a library's own pattern.")
+    parser.add_argument("transport", choices=PATTERNS, help="whose library; it needs the extra `transports`")
+    PATTERNS[parser.parse_args(sys.argv[1:]).transport]()

@@ -1,11 +1,12 @@
 """What the study says: five questions, and sections for the graphs, receivers, throughput and lines of code. Pure."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from experiments.design.setting import Setting
 from experiments.judge.received import ReceivedRatio, interval, ratios
 from experiments.judge.stats import Estimate
-from experiments.judge.verdicts import Judgement
+from experiments.judge.verdicts import Judged, Judgement
 from experiments.results.received import ReceivedRow
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.numbers import NOTHING, has_interval, number, ratio_words, times_between
@@ -68,16 +69,20 @@ def patterns(seen: Seen) -> tuple[Answer, ...]:
 
 def bindings(seen: Seen) -> tuple[Answer, ...]:
     """The question of the part on bindings."""
-    return (_bindings(seen.main),)
+    judgement = seen.main
+    return (replace(_bindings(judgement), deciding=tuple(_of_bindings(judgement))),)
+
+
+def _of_bindings(judgement: Judgement) -> Iterator[Judged]:
+    return (each for each in judgement.judged.values() if each.comparison.kind != "same")
 
 
 def _bindings(judgement: Judgement) -> Answer:
     names = [each.name for each in judgement.sweep.comparisons if each.kind != "same"]
-    found = tuple(judgement.judged[name] for name in names if name in judgement.judged)
     return Answer(
         question="What does a library cost from Python, beside C and beside sockets in Python?",
-        sentence=" ".join(map(brief, found)) or ABSENT,
-        deciding=found,
+        sentence=" ".join(map(brief, _of_bindings(judgement))) or ABSENT,
+        deciding=(),
         estimand=ESTIMAND,
         to_decide=to_decide(judgement, names),
     )

@@ -9,10 +9,10 @@ from experiments.judge.stats import Estimate
 from experiments.results.observed import ALL
 from experiments.results.received import ReceivedRow
 from experiments.show.content import Seen
-from experiments.show.figures import values
+from experiments.show.figures import bars
 from experiments.show.figures.style import Picture
 from experiments.studies.sockets.original import GRAPHS
-from experiments.studies.sockets.sweeps import APIS, NAMES, of, throughput_of, words
+from experiments.studies.sockets.sweeps import APIS, of, throughput_of, words
 
 
 def graphs(seen: Seen) -> Sequence[Picture]:
@@ -24,21 +24,21 @@ def graphs(seen: Seen) -> Sequence[Picture]:
         client = [(api, means.get(Arm(of(api, *cell)))) for api in APIS]
         receiver = [(api, interval(seen.received, of(api, *cell), lambda row: row.cycle_us)) for api in APIS]
         panels = [
-            values.Panel("Response time, at the client", "µs", list(_bars(client, 1.0))),
-            values.Panel("As the original timed it, at the receiver", "ms", list(_bars(receiver, 1000.0))),
+            bars.Panel("Response time, at the client", "µs", list(_bars(client, 1.0))),
+            bars.Panel("As the original timed it, at the receiver", "ms", list(_bars(receiver, 1000.0))),
         ]
-        drawn.append(values.picture(f"graph_{number}", f"Graph {number}. Response time, {words(*cell)}", panels))
+        drawn.append(bars.picture(f"graph_{number}", f"Graph {number}. Response time, {words(*cell)}", panels))
     throughput = [(api, interval(seen.received, throughput_of(api), _received_hz)) for api in APIS]
-    panel = values.Panel("Counted at the receiver", "messages a second", list(_bars(throughput, 1.0)))
-    return (*drawn, values.picture("graph_5", "Graph 5. Throughput, 100 KB, as fast as one client can", [panel]))
+    panel = bars.Panel("Counted at the receiver", "messages a second", list(_bars(throughput, 1.0)))
+    return (*drawn, bars.picture("graph_5", "Graph 5. Throughput, 100 KB, as fast as one client can", [panel]))
 
 
 def _received_hz(row: ReceivedRow) -> float:
     return row.received_hz
 
 
-def _bars(means: Sequence[tuple[str, Estimate | None]], unit: float) -> Iterator[values.Bar]:
+def _bars(means: Sequence[tuple[str, Estimate | None]], unit: float) -> Iterator[bars.Bar]:
     for api, value in means:
         if value is not None:
             scaled = Estimate(value.value / unit, value.low / unit, value.high / unit, value.n)
-            yield values.Bar(NAMES[api].removesuffix(" sockets"), api, scaled)
+            yield bars.Bar(api, scaled)

@@ -59,21 +59,21 @@ def _is_of(judged: Judged, family: str, part: str, found: Measured) -> bool:
 def _figure(found: Measured, calls: int) -> Picture:
     """One of the document's: mean by mechanism and algorithm, theirs beside ours in both readings."""
     theirs = [
-        bars.Bar(name, mechanism, Estimate(MEAN_US[mechanism, algorithm, calls], -math.inf, math.inf, 1))
+        bars.Bar(mechanism, Estimate(MEAN_US[mechanism, algorithm, calls], -math.inf, math.inf, 1), name)
         for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items())
     ]
-    panels = [bars.Panel("The document's", theirs)]
+    panels = [bars.Panel("The document's", RTT, theirs)]
     for title, before in (("Ours, as the document connects", False), ("Ours, connected before", True)):
         own = [
-            bars.Bar(name, mechanism, mean)
+            bars.Bar(mechanism, mean, name)
             for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items())
             for mean in (
                 one_off.mean(found.cold, mechanism, algorithm, calls, not before and one_off.as_original(mechanism)),
             )
             if mean is not None
         ]
-        panels.append(bars.Panel(title, own))
-    return bars.picture(f"figure_{calls}", f"N = {calls:,}: mean round-trip time of {calls:,} calls", RTT, panels)
+        panels.append(bars.Panel(title, RTT, own))
+    return bars.picture(f"figure_{calls}", f"N = {calls:,}: mean round-trip time of {calls:,} calls", panels)
 
 
 def _one_off(found: Measured) -> Picture:

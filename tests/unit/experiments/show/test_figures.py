@@ -33,7 +33,6 @@ from experiments.show.figures import (
     ratios,
     stages,
     style,
-    values,
 )
 from experiments.show.figures.style import Picture
 from stock_service.rpc.transports import TRANSPORTS
@@ -144,11 +143,23 @@ def _costs(title: str) -> Picture:
 def _bars(title: str, *means: Estimate) -> Picture:
     panels = [
         bars.Panel(
-            name, [bars.Bar(each, of, mean) for of in ("grpc", "net-rpc") for each in ("merge sort", "quicksort")]
+            name,
+            "Mean, µs",
+            [bars.Bar(of, mean, each) for of in ("grpc", "net-rpc") for each in ("merge sort", "quicksort")],
         )
         for name, mean in zip(("The document, on another machine", "Ours"), means, strict=False)
     ]
-    return bars.picture("bars", title, "Mean, µs", [*panels, bars.Panel("A panel without any", [])])
+    return bars.picture("bars", title, [*panels, bars.Panel("A panel without any", "Mean, µs", [])])
+
+
+def _own_scales(title: str) -> Picture:
+    shown = [
+        bars.Bar("berkeley", Estimate(100, 90, 900, 10)),
+        bars.Bar("sockets", Estimate(20, 1, 22, 10)),
+        bars.Bar("nng", Estimate(10, -math.inf, math.inf, 1)),
+    ]
+    panels = [bars.Panel("Response time, at the client", "µs", shown), bars.Panel("At the receiver", "ms", [])]
+    return bars.picture("own_scales", title, panels)
 
 
 def _curves(title: str, log_y: bool) -> Picture:
@@ -160,16 +171,6 @@ def _curves(title: str, log_y: bool) -> Picture:
     scale = curves.Scale("Numbers", "Mean, µs", [(x, f"{x:g}") for x, _ in points], "as a formula has it", log_y)
     panels = [curves.Panel("Go", lines, [(1.0, 20.0)]), curves.Panel("Python", [curves.Line("none", "grpc", [])])]
     return curves.picture("curves", title, scale, panels)
-
-
-def _values(title: str) -> Picture:
-    shown = [
-        values.Bar("Berkeley", "berkeley", Estimate(100, 90, 900, 10)),
-        values.Bar("a server with a long name", "sockets", Estimate(20, 1, 22, 10)),
-        values.Bar("NNG", "nng", Estimate(10, -math.inf, math.inf, 1)),
-    ]
-    panels = [values.Panel("Response time, at the client", "µs", shown), values.Panel("At the receiver", "ms", [])]
-    return values.picture("values", title, panels)
 
 
 FULL: dict[str, Callable[[], Picture]] = {
@@ -187,7 +188,7 @@ FULL: dict[str, Callable[[], Picture]] = {
     "bars": lambda: _bars("Bars", Estimate(100, -math.inf, math.inf, 1), Estimate(50, 40, 400, 5)),
     "curves": lambda: _curves("Curves", False),
     "curves, both axes logarithmic": lambda: _curves("Curves", True),
-    "values": lambda: _values("Values"),
+    "bars, each panel its own scale": lambda: _own_scales("Values"),
 }
 
 SPARSE: dict[str, Callable[[], Picture]] = {
@@ -222,9 +223,8 @@ EMPTY: dict[str, Callable[[], Picture]] = {
     "heat": lambda: heat_map.picture("heat", "Nothing", []),
     "locking": lambda: locking.picture("waits", "Nothing", []),
     "costs": lambda: costs.picture("costs", "Nothing", []),
-    "bars": lambda: bars.picture("bars", "Nothing", "Mean, µs", []),
+    "bars": lambda: bars.picture("bars", "Nothing", []),
     "curves": lambda: curves.picture("curves", "Nothing", curves.Scale("x", "y", [(1.0, "1")]), []),
-    "values": lambda: values.picture("values", "Nothing", []),
 }
 
 

@@ -7,8 +7,9 @@ import pytest
 from experiments.judge.verdicts import judge
 from experiments.show.content import Seen
 from experiments.studies.sockets import SOCKETS, figures
-from experiments.studies.sockets.answers import answers, patterns, sections
+from experiments.studies.sockets.answers import answers, bindings, patterns, sections
 from experiments.studies.sockets.original import GRAPHS
+from experiments.studies.sockets.sweeps import bindings as bindings_sweep
 from experiments.studies.sockets.sweeps import patterns as patterns_sweep
 from experiments.studies.sockets.sweeps import received
 from tests.unit.experiments.blocks import World, blocks
@@ -33,8 +34,8 @@ def test_every_graph_is_drawn() -> None:
     """With a bar for each API, at the client and by the document's timer."""
     drawn = {each.name: each.alternative for each in figures.graphs(seen())}
     assert set(drawn) == {f"graph_{number}" for number in (*GRAPHS.values(), 5)}
-    assert "at the receiver, ms: Berkeley 33.0" in drawn["graph_1"]
-    assert "messages a second: Berkeley 20" in drawn["graph_5"].replace("19,996", "20,000")
+    assert "at the receiver, ms: Berkeley sockets 33.0" in drawn["graph_1"]
+    assert "messages a second: Berkeley sockets 20" in drawn["graph_5"].replace("19,996", "20,000")
 
 
 def test_without_receivers_the_rest_is_said() -> None:
@@ -62,6 +63,21 @@ def test_patterns_are_compared_on_both_libraries() -> None:
     (answer,) = patterns(Seen(judgement))
     assert len(answer.deciding) == 4
     assert answer.sentence.count("FASTER") == 4
+
+
+def test_bindings_are_compared_with_c_and_with_sockets() -> None:
+    """Asked for alone, their verdicts decide. On the main page they are told, whose table has that sweep's alone."""
+    sweep = bindings_sweep(SCALE)
+    world = World(lambda arm, _: 300.0 if arm.setting["language"] == "python" else 100.0, block_noise=0.01)
+    judgement = judge(sweep, blocks(sweep, 10, world))
+    (alone,) = bindings(Seen(judgement))
+    *_, beside = answers(replace(seen(), after={"socket_bindings": judgement}))
+    assert [each.comparison.name for each in alone.deciding if "binding" in each.comparison.name] == [
+        "binding_zeromq",
+        "binding_nng",
+    ]
+    assert "ZeroMQ: Python ÷ C: 3.0" in alone.sentence
+    assert (beside.sentence, beside.deciding) == (alone.sentence, ())
 
 
 def test_the_profiles_are_the_originals_where_they_say_so() -> None:
