@@ -167,9 +167,10 @@ def test_the_highest_rate_is_found(
     assert run(server, *limit, "--duration-s", "1", "--connections-per-client", "2") == 0
     said = capsys.readouterr()
     assert "at least 1200/s, the highest rate that is tried, with a p99 of at most 60000 ms" in said.out
-    assert said.err.count("1,200/s  p99") == 2
+    trials = said.err.count("1,200/s  p99")
+    assert trials >= 2  # the answer is confirmed; a trial that other tests disturbed is made again
     rates = [result["plan"]["rate_hz"] for result in json.loads(file.read_text())["results"]]
-    assert rates == [1200.0, 1200.0]
+    assert rates == [1200.0] * trials
 
 
 # ---- interrupts
