@@ -7,10 +7,12 @@ What a transport costs above its library is its throughput beside this one's, by
 
 The pattern of each is that of the library's guide: for ZeroMQ a ROUTER for clients and a DEALER for workers; for NNG a
 context for each worker; for gRPC a coroutine on asyncio. Requests and replies are those of our transports, and so are
-the stocks. Left out: limits, and an end. It runs until it is killed.
+the stocks. Left out: limits, and finishing what was accepted: SIGTERM ends it at once.
 """
 
 import asyncio
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -113,6 +115,11 @@ def grpc_aio() -> None:
     asyncio.run(serve())
 
 
+def _end_at_signal() -> None:
+    signal.sigwait((signal.SIGTERM,))
+    os._exit(0)
+
+
 def _start(work: Callable[[], None]) -> None:
     for _ in range(WORKERS):
         Thread(target=work).start()
@@ -128,4 +135,6 @@ PATTERNS = {"zeromq": zeromq, "nng": nng, "grpc_aio": grpc_aio}
 if __name__ == "__main__":
     parser = Parser("python -m experiments.services.library_patterns", "Stocks in a library's own pattern.")
     parser.add_argument("transport", choices=PATTERNS, help="whose library; it needs the extra `transports`")
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))  # before there are threads, which leave it to one
+    Thread(target=_end_at_signal).start()
     PATTERNS[parser.parse_args(sys.argv[1:]).transport]()
