@@ -18,8 +18,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from clients.lifeline import tied
 from stock_service.rpc.process.command_line import Parser
+from stock_service.rpc.process.lifeline import tied
 
 COLUMNS = 118
 """Of the terminal: as many as the longest line that is rewritten."""

@@ -4,7 +4,7 @@ Any program that keeps the process contract (the first line on standard output i
 and exits 0) can be measured, whatever it is written in. A ``Program`` is in a session of its own, so that Ctrl-C in the
 terminal reaches the experiment alone, which then stops what it started. Its standard error goes to a file, kept for the
 message if the program fails; no thread is needed to read it. It ends with the experiment, were that killed
-(``clients/lifeline.py``): start it from the main thread.
+(``rpc/process/lifeline.py``): start it from the main thread.
 
 Processor time is read from the process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's own account of the
 process's threads, dead ones included, in nanoseconds, where ``/proc/PID/stat`` counts ticks of 10 ms.
@@ -28,9 +28,9 @@ from typing import IO, Self
 
 import psutil
 
-from clients.lifeline import tied
 from stock_service.rpc.errors import StockServiceError
 from stock_service.rpc.process.command_line import address
+from stock_service.rpc.process.lifeline import tied
 from stock_service.rpc.transports import Address
 
 READY_S = 15.0
@@ -283,7 +283,7 @@ def running(
 ) -> Iterator[Running]:
     """A program on these cores (None: any), for the time of the block.
 
-    It is killed where the block ends before it, so by Ctrl-C, and with this process (``clients/lifeline.py``).
+    It is killed where the block ends before it, so by Ctrl-C, and with this process (``rpc/process/lifeline.py``).
     ``variables`` are added to its environment. Raises ProgramFailed where it does not start.
     """
     with tempfile.TemporaryFile() as stderr:

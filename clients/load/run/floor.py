@@ -16,13 +16,13 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from clients.lifeline import tied
 from clients.load.plan.load_plan import ClientKind, LoadPlan
 from clients.load.record.result import ALL
 from clients.load.run import fleet
 from clients.load.run.null_server import answers_of
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.process.command_line import address
+from stock_service.rpc.process.lifeline import tied
 from stock_service.rpc.transports import Address, load
 
 _TRIES = 3

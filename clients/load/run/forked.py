@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from multiprocessing import forkserver
 
-from clients.lifeline import end_with_parent
+from stock_service.rpc.process.lifeline import end_with_parent
 
 
 def run_forked(process: Callable[..., None], *arguments: object) -> None:

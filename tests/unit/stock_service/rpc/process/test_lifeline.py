@@ -13,19 +13,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clients import lifeline
-from clients.lifeline import tied
+from stock_service.rpc.process import lifeline
+from stock_service.rpc.process.lifeline import tied
 from tests.conformance.running import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a program stays")
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[5]
 PROGRAM = [sys.executable, "-S", "-E", "-c", "import signal; signal.pause()"]
 
 SAY = "print('started', flush=True)"
 
 STARTED_BY = {
-    "tied": f"import subprocess; from clients.lifeline import tied; subprocess.Popen(tied({PROGRAM})); {SAY}",
+    "tied": f"import subprocess; from {lifeline.__name__} import tied; subprocess.Popen(tied({PROGRAM})); {SAY}",
     "a server's process": f"from experiments.measure.programs import Program; Program({PROGRAM}); {SAY}",
     "another's client": f"from experiments.measure.programs import finished; {SAY}; finished({PROGRAM}, None, 60)",
     "the floor": f"from clients.load.run.floor import null_server as null; n = null('sockets'); n.__enter__(); {SAY}",
@@ -130,7 +130,7 @@ def test_a_program_that_is_none_is_told(tmp_path: Path) -> None:
 def test_the_sign_is_a_kill() -> None:
     """The kernel has it down for a process that asked, and for no other."""
     look = (
-        "import ctypes; from clients import lifeline; told = ctypes.c_int()\n"
+        "import ctypes; from stock_service.rpc.process import lifeline; told = ctypes.c_int()\n"
         "def said(): ctypes.CDLL(None).prctl(2, ctypes.byref(told)); return told.value\n"
         "before = said(); lifeline.end_with_parent(); print(before, said())"
     )
