@@ -102,7 +102,7 @@ class MemoryCatalog:
                         self._retries.popitem(last=False)
                     break
             if first.content != content:
-                raise InvalidRequest(f"request_id {request_id!r} was used for another trade: a new one needs a new id")
+                raise used_for_another(request_id)
             with first.running:  # waits for the first use to end
                 if first.reply is not None:
                     return cast(Reply, first.reply)
@@ -116,6 +116,11 @@ class MemoryCatalog:
                     if self._retries.get(request_id) is mine:
                         del self._retries[request_id]
             mine.running.release()
+
+
+def used_for_another(request_id: str) -> InvalidRequest:
+    """What a second use of an id gets that asks for something else than the first."""
+    return InvalidRequest(f"request_id {request_id!r} was used for another trade: a new one needs a new id")
 
 
 class _FirstUse:

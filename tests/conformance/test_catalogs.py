@@ -1,4 +1,4 @@
-"""The catalog in memory keeps what a catalog promises under every locking strategy; the checks refuse wrong ones."""
+"""Every catalog keeps what a catalog promises, under every locking strategy; the checks refuse wrong ones."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -14,8 +14,10 @@ from tests.conformance.catalogs import (
     MakeCatalog,
     changes_exclude_each_other,
     remembers_as_many_ids_as_it_says,
+    replays_the_first_reply,
     uses_of_an_id_at_once_have_one_effect,
 )
+from tests.conformance.shared import InTurns, Shared
 from tests.races.interleaving import Handoff, OneLock
 from tests.races.planted import PLANTED
 
@@ -41,6 +43,16 @@ def test_catalog(name: str, check: Callable[[MakeCatalog], None]) -> None:
     check(MAKERS[name])
 
 
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("make", [Shared.alone, Shared.in_turns], ids=["one process", "several processes"])
+def test_shared_catalog(
+    make: Callable[[Shared, Sequence[Stock], int], Catalog], check: Callable[[MakeCatalog], None]
+) -> None:
+    """So does the one that processes share, also where each request goes to the next of them."""
+    with Shared() as shared:
+        check(lambda stocks, retry_window: make(shared, stocks, retry_window))
+
+
 def unlocked(stocks: Sequence[Stock], retry_window: int) -> Catalog:
     """A catalog without locks."""
     return MemoryCatalog(stocks, lambda _: OneLock(None, nullcontext()), retry_window)
@@ -56,14 +68,20 @@ def forgetful(stocks: Sequence[Stock], _retry_window: int) -> Catalog:
     return PLANTED["retry executed twice"](stocks, Handoff(0.002))
 
 
+def window_each(stocks: Sequence[Stock], retry_window: int) -> Catalog:
+    """Processes that each have a window of their own."""
+    return InTurns([MemoryCatalog(stocks, LOCKINGS["mutex"], retry_window) for _ in range(2)])
+
+
 @pytest.mark.parametrize(
     ("make", "check"),
     [
         (unlocked, changes_exclude_each_other),
         (short_of_memory, remembers_as_many_ids_as_it_says),
         (forgetful, uses_of_an_id_at_once_have_one_effect),
+        (window_each, replays_the_first_reply),
     ],
-    ids=["unlocked", "short of memory", "forgetful"],
+    ids=["unlocked", "short of memory", "forgetful", "a window each"],
 )
 def test_a_wrong_catalog_is_refused(make: MakeCatalog, check: Callable[[MakeCatalog], None]) -> None:
     """The checks can fail."""

@@ -8,7 +8,7 @@ all threads.
 
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -135,10 +135,13 @@ def _later(rng: random.Random, number: int, position: int) -> Request:
             return Lookup(SHARED_STOCK)
 
 
-def record(exchange: Exchange, asked: Plan) -> list[Operation]:
-    """Carries a plan out on as many threads as it has, then looks every stock up. Blocks until all ended."""
+def record(exchange: Exchange, asked: Plan, meet: Callable[[], None] | None = None) -> list[Operation]:
+    """Carries a plan out on as many threads as it has, then looks every stock up. Blocks until all ended.
+
+    ``meet`` is called before each round, by one thread while the others wait.
+    """
     threads = len(asked.rounds[0])
-    barrier = Barrier(threads)
+    barrier = Barrier(threads, meet)
 
     def run(thread: int) -> list[Operation]:
         done: list[Operation] = []

@@ -1,6 +1,6 @@
-"""The catalog in memory against the plainest model: a dictionary, a counter and a list, used by one thread."""
+"""Every catalog against the plainest model: a dictionary, a counter and a list, used by one thread."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import pytest
@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from stock_service.rpc.errors import InvalidRequest
 from stock_service.trading import rules
-from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.catalog import Catalog, MemoryCatalog
 from stock_service.trading.locking import LOCKINGS
 from stock_service.trading.model import Status, Stock
+from tests.conformance.shared import Shared
 
 STOCKS = (Stock("A", 100, 5), Stock("B", 200, 10**9))
 
@@ -32,11 +33,22 @@ def rule_on(rule: Rule, number: int, stock: Stock) -> tuple[Stock, Status]:
         max_size=40,
     )
 )
-@pytest.mark.parametrize("name", LOCKINGS)
+@pytest.mark.parametrize("name", [*LOCKINGS, "shared"])
 def test_it_answers_as_a_dictionary_would(name: str, requests: list[tuple[str, str, int]]) -> None:
     """Any row of requests gets the answers of a dictionary of stocks and a counter of commits."""
-    catalog = MemoryCatalog(STOCKS, LOCKINGS[name])
-    model = {stock.name: (stock, 0) for stock in STOCKS}
+    with Shared() as shared:
+        make = shared.in_turns if name == "shared" else partial(in_memory, name)
+        answers_as_a_dictionary_would(make(STOCKS, 10), requests)
+
+
+def in_memory(name: str, stocks: Sequence[Stock], retry_window: int) -> Catalog:
+    """A catalog in memory with a locking strategy of that name."""
+    return MemoryCatalog(stocks, LOCKINGS[name], retry_window)
+
+
+def answers_as_a_dictionary_would(catalog: Catalog, requests: list[tuple[str, str, int]]) -> None:
+    """Compares the answers of a catalog of ``STOCKS`` with those of a dictionary."""
+    model: dict[str, tuple[Stock, int]] = {stock.name: (stock, 0) for stock in STOCKS}
     commits = 0
     for kind, stock_name, number in requests:
         if kind == "read":
@@ -58,9 +70,16 @@ def test_it_answers_as_a_dictionary_would(name: str, requests: list[tuple[str, s
 
 @settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1), st.booleans()), max_size=40), st.integers(1, 4))
-def test_it_remembers_exactly_its_window(uses: list[tuple[int, int, bool]], window: int) -> None:
+@pytest.mark.parametrize("name", ["mutex", "shared"])
+def test_it_remembers_exactly_its_window(name: str, uses: list[tuple[int, int, bool]], window: int) -> None:
     """Any row of uses of ids gets the answers of a list of the last so many first uses; those that raised are out."""
-    catalog = MemoryCatalog(STOCKS, LOCKINGS["mutex"], retry_window=window)
+    with Shared() as shared:
+        make = shared.in_turns if name == "shared" else partial(in_memory, name)
+        remembers_exactly_its_window(make(STOCKS, window), uses, window)
+
+
+def remembers_exactly_its_window(catalog: Catalog, uses: list[tuple[int, int, bool]], window: int) -> None:
+    """Compares a catalog with such a list."""
     known: dict[str, tuple[int, str]] = {}
     for turn, (number, content, raises) in enumerate(uses):
         request_id = str(number)

@@ -1,0 +1,87 @@
+"""Memory that processes share, and change as a whole: of several words all are changed, or none.
+
+A word is a signed integer of 64 bits. ``Memory.commit`` notes all new words in a journal, then how many they are, and
+then puts them in their places. Whoever next has the memory to itself finishes what a killed process has begun: it finds
+how many words the journal has, and puts them in their places once more. Storing that number is the moment of the
+commit. It is under 256, so it changes a single byte, which nothing can tear. A killed process has stored all that came
+before in its program and nothing that came after.
+
+Bytes outside words are written in place. They must be out of use until a commit says that they are there.
+"""
+
+import mmap
+from array import array
+from collections.abc import Sequence
+from types import TracebackType
+
+from stock_service.trading.shared.locks import Locks
+
+WORD_BYTES = 8
+
+_JOURNAL = 0
+"""The word that says how many numbers the journal has, of which each change takes two. The numbers come behind it."""
+
+_JOURNAL_WORDS = 64
+
+FIRST_WORD = 1 + _JOURNAL_WORDS
+"""The first word that is its user's."""
+
+
+class Alone:
+    """To have the memory to oneself, among all threads of all processes, and whole: to be held with ``with``.
+
+    Blocks while another has it, without a bound.
+    """
+
+    def __init__(self, memory: "Memory") -> None:
+        self._memory = memory
+        self._mutex = memory.locks.mutex
+
+    def __enter__(self) -> None:
+        self._mutex.__enter__()
+        self._memory.finish()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._mutex.__exit__(kind, error, at)
+
+
+class Memory:
+    """A file that processes map. Everything but ``alone`` and ``close`` is for who holds ``alone``."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Maps the file of a descriptor, which stays the caller's. Raises OSError, or ValueError where it is empty."""
+        self._map = mmap.mmap(descriptor, 0)
+        self.bytes = memoryview(self._map)
+        self.words = self.bytes.cast("q")
+        self.locks = Locks(descriptor)
+        self.alone = Alone(self)
+
+    def commit(self, changes: Sequence[int]) -> None:
+        """Changes words, all or none: ``changes`` are the place and the new value of each, in a row.
+
+        Raises OverflowError, and changes nothing, where a value has over 64 bits.
+        """
+        new = array("q", changes)
+        assert len(new) <= _JOURNAL_WORDS, f"{len(new)} numbers, room: {_JOURNAL_WORDS}"
+        words = self.words
+        words[_JOURNAL + 1 : _JOURNAL + 1 + len(new)] = memoryview(new)
+        words[_JOURNAL] = len(new)
+        for place in range(0, len(new), 2):
+            words[new[place]] = new[place + 1]
+        words[_JOURNAL] = 0
+
+    def finish(self) -> None:
+        """Puts in place what a process had committed that was killed then, if there is any."""
+        words = self.words
+        if not words[_JOURNAL]:
+            return
+        for place in range(_JOURNAL + 1, _JOURNAL + 1 + words[_JOURNAL], 2):
+            words[words[place]] = words[place + 1]
+        words[_JOURNAL] = 0
+
+    def close(self) -> None:
+        """Unmaps it here, and lets all locks go. Once, when no thread uses it any more."""
+        self.locks.close()
+        self.words.release()
+        self.bytes.release()
+        self._map.close()

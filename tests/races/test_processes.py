@@ -1,0 +1,197 @@
+"""Races of the catalog that processes share: its histories over real processes, planted bugs, and processes killed."""
+
+import pickle
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import Side, Status, Stock, TradeReply
+from tests.conformance.running import WAIT_S
+from tests.conformance.shared import Shared, check_window
+from tests.races.check import violations
+from tests.races.history import Operation, Plan, contended, plan
+from tests.races.process_member import KINDS
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PROCESSES, THREADS = 3, 2
+
+TIMES = 3
+"""How many histories must each show a planted bug."""
+
+CONTENDED_MIN = 0.3
+"""The share of operations that must overlap a conflicting one; a history with less proves nothing."""
+
+RIGHT, *PLANTED = KINDS
+
+
+@contextmanager
+def started(descriptor: int, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A Python process that has a memory's descriptor; killed if it still runs in the end."""
+    with subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[descriptor]
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+class MemberFailed(Exception):
+    """A process raised an error, which it says on standard error."""
+
+
+def record(asked: Plan, kind: str) -> list[Operation]:
+    """A plan carried out by processes of so many threads each. Raises MemberFailed."""
+    with Shared() as shared:
+        descriptor = shared.memory(asked.stocks)
+        members = [
+            shared.enter_context(started(descriptor, "-m", "tests.races.process_member", str(descriptor), kind))
+            for _ in range(PROCESSES)
+        ]
+        for number, member in enumerate(members):
+            own = slice(number * THREADS, (number + 1) * THREADS)
+            assert member.stdin is not None
+            member.stdin.write(pickle.dumps(Plan(asked.stocks, tuple(each[own] for each in asked.rounds))))
+            member.stdin.flush()
+        for _ in asked.rounds:
+            if [member.stdout.read(1) for member in members if member.stdout] != [b"."] * PROCESSES:
+                raise MemberFailed
+            for member in members:
+                assert member.stdin is not None
+                member.stdin.write(b".")
+                member.stdin.flush()
+        told = [member.stdout.read() for member in members if member.stdout]
+        if not all(told):
+            raise MemberFailed
+        histories: list[list[Operation]] = [pickle.loads(each) for each in told]
+    return [operation for history in histories for operation in history]
+
+
+def test_histories_are_linearizable(rng: random.Random) -> None:
+    """Threads of several processes at once get the answers that one after the other would have got."""
+    asked = plan(rng, PROCESSES * THREADS, rounds=20)
+    history = record(asked, RIGHT)
+    assert violations(asked.stocks, history) == []
+    assert contended(history) >= CONTENDED_MIN
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_caught_every_time(bug: str, rng: random.Random) -> None:
+    """The check finds the bug in each of several histories; or, without a lock, the memory is past use before."""
+    for _ in range(TIMES):
+        asked = plan(rng, PROCESSES * THREADS, rounds=12)
+        try:
+            assert violations(asked.stocks, record(asked, bug))
+        except MemberFailed:
+            assert bug == "no_lock_between_processes"
+
+
+STOCKS = (Stock("A", 100, 10**9), Stock("B", 200, 10**9))
+
+OPEN = """
+import os, signal, sys
+from stock_service.trading import rules
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.shared.catalog import SharedCatalog
+from stock_service.trading.shared.memory import Memory
+
+catalog = SharedCatalog(Memory(int(sys.argv[1])))
+exchange = Exchange(catalog)
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def traded():
+    return exchange.trade("A", 5, 1)
+"""
+
+
+def killed(descriptor: int, source: str) -> None:
+    """Runs a process that kills itself where the source says so."""
+    with started(descriptor, "-c", OPEN + source, str(descriptor)) as process:
+        assert process.wait(WAIT_S) == -signal.SIGKILL
+
+
+def test_a_process_killed_in_a_change_leaves_the_old_stock_and_no_lock() -> None:
+    """In the middle of a step, which has the memory to itself: others read and change it at once."""
+    with Shared() as shared:
+        descriptor = shared.memory(STOCKS)
+        exchange = Exchange(shared.catalog(descriptor))
+        assert exchange.trade("A", 1, Side.BUY).sequence == 1
+        killed(descriptor, 'catalog.change("A", lambda stock: (die(), rules.trade(stock, 5))[1])')
+        assert exchange.lookup("A").volume == 1
+        assert exchange.trade("A", 1, Side.BUY) == TradeReply(Status.OK, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("source", "before"),
+    [("die()", 0), ("traded(), die()", 5)],
+    ids=["before its commit", "behind its commit"],
+)
+def test_a_process_killed_in_a_first_use_leaves_the_id_and_one_effect(source: str, before: int) -> None:
+    """The next use gets the reply, and the trade is done once, whether the first had committed it or not."""
+    with Shared() as shared:
+        descriptor = shared.memory(STOCKS)
+        catalog = shared.catalog(descriptor)
+        exchange = Exchange(catalog)
+        killed(descriptor, f'catalog.once("id", ("A", 5, 1), lambda: ({source}))')
+        assert exchange.lookup("A").volume == before
+        for _ in range(2):
+            assert exchange.trade("A", 5, Side.BUY, "id") == TradeReply(Status.OK, 5, 1)
+        assert exchange.trade("A", 1, Side.BUY) == TradeReply(Status.OK, 6, 2)
+
+
+def test_who_waits_for_a_killed_process_goes_on() -> None:
+    """A second use that waits for a first one in another process takes its place when that process is killed."""
+    with Shared() as shared, ThreadPoolExecutor(1) as threads:
+        descriptor = shared.memory(STOCKS)
+        catalog = shared.catalog(descriptor)
+        running = 'catalog.once("id", 1, lambda: (print("in", flush=True), signal.pause()))'
+        with started(descriptor, "-c", OPEN + running, str(descriptor)) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"in\n"
+            second = threads.submit(catalog.once, "id", 1, lambda: "second")
+            assert catalog.once("other", 1, lambda: "other") == "other"
+            assert not second.done()
+            process.kill()
+            assert second.result(WAIT_S) == "second"
+
+
+TRADE_ON = """
+print("in", flush=True)
+number = 0
+while True:
+    number += 1
+    exchange.trade("A", 1, 1, f"{os.getpid()}-{number}")
+    exchange.trade("B", 1, 1)
+"""
+
+
+def test_processes_killed_under_load_leave_nothing_half_done() -> None:
+    """Killed at any moment, one after the other: every commit is in one stock's volume, and the window is whole."""
+    with Shared() as shared:
+        descriptor = shared.memory(STOCKS, retry_window=20)
+        catalog = shared.catalog(descriptor)
+        exchange = Exchange(catalog)
+        members = [shared.enter_context(started(descriptor, "-c", OPEN + TRADE_ON, str(descriptor))) for _ in range(5)]
+        for number, member in enumerate(members):
+            assert member.stdout is not None
+            assert member.stdout.readline() == b"in\n"
+            sequences = [exchange.trade("A", 1, Side.BUY, f"{number}-{each}").sequence for each in range(50)]
+            assert sequences == sorted(set(sequences))
+            member.kill()
+            member.wait(WAIT_S)
+            check_window(catalog)
+        volumes = [exchange.lookup(stock.name).volume for stock in STOCKS]
+        assert exchange.trade("A", 1, Side.BUY).sequence == sum(volumes) + 1

@@ -1,0 +1,92 @@
+"""What is the shared catalog's own: numbers of 64 bits, room for contents and replies, steps, and its memory."""
+
+import os
+
+import pytest
+
+from stock_service.rpc.errors import InvalidRequest
+from stock_service.trading import rules
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import INT64_MAX, NAME_LENGTH_MAX, QUANTITY_MAX, Side, Status, Stock, TradeReply
+from stock_service.trading.shared.catalog import allot
+from tests.conformance.shared import Shared
+
+WIDE = "\N{GRINNING FACE}"
+STOCKS = (Stock("A", 100, INT64_MAX), Stock(WIDE * NAME_LENGTH_MAX, INT64_MAX, INT64_MAX, INT64_MAX - 5))
+
+
+def test_one_catalog_sees_what_another_one_did() -> None:
+    """Stocks, numbers and ids, each made through one and read through the other."""
+    with Shared() as shared:
+        descriptor = shared.memory(STOCKS)
+        one, other = (Exchange(shared.catalog(descriptor)) for _ in range(2))
+        assert one.trade("A", 3, Side.BUY, "id") == TradeReply(Status.OK, 3, 1)
+        assert (other.lookup("A").volume, other.lookup("A").sequence) == (3, 1)
+        assert other.trade("A", 3, Side.BUY, "id") == TradeReply(Status.OK, 3, 1)
+        with pytest.raises(InvalidRequest, match="'id'"):
+            other.trade("A", 4, Side.BUY, "id")
+        assert other.update("A", 7).sequence == 2
+        assert one.lookup("A").price_cents == 7
+
+
+def test_the_largest_numbers_and_names_are_kept() -> None:
+    """Up to 2^63 - 1, and the longest name in the longest UTF-8 with the longest id; one more is refused, not cut."""
+    name, wide_id = STOCKS[1].name, WIDE * 64
+    with Shared() as shared:
+        catalog = shared.catalog(shared.memory(STOCKS))
+        exchange = Exchange(catalog)
+        assert exchange.trade(name, 5, Side.SELL, wide_id) == TradeReply(Status.OK, INT64_MAX, 1)
+        assert exchange.trade(name, 5, Side.SELL, wide_id) == TradeReply(Status.OK, INT64_MAX, 1)
+        assert exchange.trade(name, QUANTITY_MAX, Side.SELL) == TradeReply(Status.SUSPENDED, INT64_MAX, 0)
+        assert catalog.read(name) == (Stock(name, INT64_MAX, INT64_MAX, INT64_MAX), 1)
+        with pytest.raises(OverflowError):
+            exchange.update("A", INT64_MAX + 1)
+        assert (exchange.lookup("A").price_cents, exchange.lookup("A").sequence) == (100, 0)
+        assert exchange.update("A", INT64_MAX).sequence == 2
+
+
+def test_contents_and_replies_have_their_room() -> None:
+    """Too long a content calls nothing; too long a reply is an answer that raised: forgotten."""
+    called: list[str] = []
+    with Shared() as shared:
+        catalog = shared.catalog(shared.memory(STOCKS))
+        with pytest.raises(ValueError, match="a content of"):
+            catalog.once("id", "x" * 400, lambda: called.append("content"))
+        assert called == []
+        with pytest.raises(ValueError, match="a reply of"):
+            catalog.once("id", 1, lambda: "x" * 400)
+        assert catalog.once("id", 2, lambda: "short") == "short"
+        assert catalog.once("none", 1, lambda: called.append("once")) is None
+        assert catalog.once("none", 1, lambda: called.append("again")) is None
+    assert called == ["once"]
+
+
+def test_an_answer_changes_one_stock_once() -> None:
+    """A second change in it is refused: after a kill nobody could tell what the first had done."""
+    with Shared() as shared:
+        catalog = shared.catalog(shared.memory(STOCKS))
+        exchange = Exchange(catalog)
+        with pytest.raises(RuntimeError, match="one stock, once"):
+            catalog.once("id", 1, lambda: (exchange.trade("A", 1, Side.BUY), exchange.trade("A", 1, Side.BUY)))
+        with pytest.raises(ValueError, match="more than price and volume"):
+            catalog.change("A", lambda _: (Stock("B", 1, 2), None))
+        assert catalog.change("A", lambda stock: rules.trade(stock, 1)) == ((Stock("A", 100, INT64_MAX, 2), 2), 1)
+
+
+@pytest.mark.parametrize("size", [0, 8, 8192])
+def test_a_memory_that_holds_no_catalog_is_refused(size: int) -> None:
+    """An empty one, and one that is full of something else."""
+    with Shared() as shared:
+        descriptor = os.memfd_create("none")
+        shared.callback(os.close, descriptor)
+        os.ftruncate(descriptor, size)
+        with pytest.raises(ValueError, match="empty" if size == 0 else "no memory of a catalog"):
+            shared.catalog(descriptor)
+
+
+def test_what_cannot_be_allotted_leaves_nothing_open() -> None:
+    """A number of over 64 bits is an OverflowError."""
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(OverflowError):
+        allot([Stock("A", INT64_MAX + 1, 1)])
+    assert len(os.listdir("/proc/self/fd")) == before
