@@ -18,3 +18,6 @@ SERVICES: dict[str, Callable[[], Service]] = {
     "sort": sort,
 }
 """Every service by the name that ``python -m experiments.services serve`` takes."""
+
+STATEFUL = ("entity",)
+"""Those that keep what they are told in their process: they cannot be served by several."""

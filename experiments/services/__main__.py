@@ -7,12 +7,13 @@ those about stocks too. So every arm of an experiment is started in the same way
 import sys
 from collections.abc import Sequence
 
-from experiments.services import SERVICES, STOCK
+from experiments.services import SERVICES, STATEFUL, STOCK
 from experiments.services.slowed import EXTRA_US_MAX, slowed
-from stock_service.rpc.process import serving
-from stock_service.rpc.process.command_line import Parser, number
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process import family, serving
+from stock_service.rpc.process.command_line import Parser, number, refuse
 from stock_service.rpc.transports import TRANSPORTS
-from stock_service.stock_server import add_stock_options, stock_service_of
+from stock_service.stock_server import add_stock_options, allot_stocks, stock_service_of
 
 PROGRAM = "python -m experiments.services"
 
@@ -37,8 +38,13 @@ def main(arguments: Sequence[str]) -> None:
     if chosen.service == STOCK:
         add_stock_options(parser)
     options = parser.parse_args(arguments)
-    timeline = serving.timeline_for(PROGRAM, options)
     stock = options.service == STOCK
+    if options.service in STATEFUL and options.processes > 1:
+        refuse(PROGRAM, UsageError("--processes", options.processes, f"1 of {options.service}, whose state is its own"))
+    if family.begins(options):
+        memory = allot_stocks(PROGRAM, options) if stock else None
+        serving.leave(family.run(PROGRAM, options.transport, options, memory))
+    timeline = serving.timeline_for(PROGRAM, options)
     service = stock_service_of(PROGRAM, options, timeline) if stock else SERVICES[options.service]()
     serving.leave(serving.run(PROGRAM, options.transport, slowed(service, options.extra_us), options, timeline))
 

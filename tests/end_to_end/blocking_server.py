@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from stock_service.rpc.process import serving
+from stock_service.rpc.process import family, serving
 from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.transports import TRANSPORTS
 from tests.raw_service import raw_service
@@ -25,6 +25,8 @@ def main(arguments: Sequence[str]) -> None:
     chosen, _ = parser.parse_known_args(arguments)
     serving.add_server_options(parser, chosen.transport)
     options = parser.parse_args(arguments)
+    if family.begins(options):
+        serving.leave(family.run(program, options.transport, options))
     hanging: list[None] = []
 
     def hang(_: bytes) -> bytes:

@@ -18,6 +18,7 @@ from stock_service.rpc.transports import Address, Connection, ServeOptions, Serv
 LABEL = "lines of text"
 DEFAULT_PORT = 50099
 DEFAULT_EXECUTOR = "static-pool"
+SHARES_PORT = False
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -31,8 +31,9 @@ GRPC = ("stock_service.grpc_server",)
 CONNECTION = (*SOCKETS, "--dispatch", "connection")
 AIO = ("stock_service", "serve", "--transport", "grpc_aio")
 GREETER = ("experiments.services", "serve", "greeter", "--transport", "sockets")
+PROCESSES = (*SOCKETS, "--processes", "2")
 SERVERS = {"request": SOCKETS, "connection": CONNECTION, "grpc": GRPC, "grpc_aio": AIO}
-every = pytest.mark.parametrize("start", SERVERS.values(), ids=SERVERS)
+every = pytest.mark.parametrize("start", [*SERVERS.values(), PROCESSES], ids=[*SERVERS, "processes"])
 on_sockets = pytest.mark.parametrize("start", [SOCKETS, CONNECTION], ids=["request", "connection"])
 
 TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
@@ -114,7 +115,7 @@ def test_what_had_arrived_when_the_signal_came_is_answered(start: tuple[str, ...
         assert (ended.code, ended.stderr) == (0, "")
 
 
-@on_sockets
+@pytest.mark.parametrize("start", [SOCKETS, CONNECTION, PROCESSES], ids=["request", "connection", "processes"])
 def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, ...]) -> None:
     """More requests at once than the server reads at once: those behind the pipeline's limit are answered as well."""
     count = 1500
@@ -208,7 +209,11 @@ def test_idle_clients_do_not_hold_up_the_stop(start: tuple[str, ...]) -> None:
         assert (ended.code, ended.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("start", [SOCKETS, CONNECTION, GREETER], ids=["request", "connection", "another service"])
+@pytest.mark.parametrize(
+    "start",
+    [SOCKETS, CONNECTION, GREETER, PROCESSES],
+    ids=["request", "connection", "another service", "processes"],
+)
 def test_a_server_that_cannot_say_it_is_ready_ends(start: tuple[str, ...]) -> None:
     """With nobody to read its ready line it exits with 1, threads and all, instead of serving unknown to anyone."""
     reading, writing = os.pipe()

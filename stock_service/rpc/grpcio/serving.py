@@ -50,15 +50,17 @@ def call_of(payload: bytes, context: Context) -> Call:
     return Call(payload, context.peer().partition(":")[2], deadline_ns, metadata)
 
 
-def check_free(host: str, port: int) -> None:
+def check_free(host: str, port: int, shares_port: bool) -> None:
     """Raises OSError, which says why an address cannot be had: gRPC core only says that it cannot."""
-    socket.create_server((host, port)).close()
+    socket.create_server((host, port), reuse_port=shares_port).close()
 
 
-def core_options(frame_bytes_max: int, pipeline_max: int, idle_s: float, connections_max: int) -> list[tuple[str, int]]:
+def core_options(
+    frame_bytes_max: int, pipeline_max: int, idle_s: float, connections_max: int, shares_port: bool
+) -> list[tuple[str, int]]:
     """Our limits in gRPC core's terms."""
     return [
-        ("grpc.so_reuseport", 0),  # a port in use is an error, not a second server behind the same port
+        ("grpc.so_reuseport", int(shares_port)),  # else a port in use is an error, no second server behind it
         ("grpc.max_receive_message_length", frame_bytes_max),
         ("grpc.max_concurrent_streams", pipeline_max),
         ("grpc.max_connection_idle_ms", int(idle_s * 1000)),

@@ -5,6 +5,8 @@
   within ``--grace-s``. Then exit 0, or 1 if the time was too short or a file could not be written.
 - A second signal, or a failure of the server: exit 1 at once.
 - A bad option or file: one line, exit 2.
+
+A server of several processes keeps it too, by its parent: ``family.py``.
 """
 
 import argparse
@@ -32,7 +34,14 @@ _log = logging.getLogger(__name__)
 
 _DEFAULTS = ServeOptions()
 
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+"""The signals that stop a server."""
+
+PROCESSES_MAX = 64
+"""Processes of one server, at most."""
+
+NO_MEMORY = -1
+"""What ``--member`` says where the processes share no memory."""
 
 FAILED_EXIT = 1
 """For a server that did not end as it should."""
@@ -44,7 +53,7 @@ EXITS = {
 }
 """What each exit code of a server is for."""
 
-_ENDING_S = 0.25
+ENDING_S = 0.25
 """The least grace: what a server with nothing to finish takes to end its threads."""
 
 _SPARE_DESCRIPTORS = 64
@@ -70,6 +79,9 @@ def add_server_options(parser: Parser, transport: str) -> None:
     add("--idle-s", type=seconds(0.05, 86400), default=_DEFAULTS.idle_s, help=help_text)
     help_text = "requests under way on a connection, at most"
     add("--pipeline-max", type=integer(1, 65536), default=_DEFAULTS.pipeline_max, help=help_text)
+    help_text = "processes that share the port, each with all of the above; the kernel deals connections out"
+    add("--processes", type=integer(1, PROCESSES_MAX), default=1, help=help_text)
+    add("--member", type=integer(NO_MEMORY, 1 << 20), help=argparse.SUPPRESS)  # of a family, which tells its children
     help_text = f"written when the server stops: when each of the first {REQUESTS_MAX} requests was where"
     add("--timeline", type=Path, metavar="FILE", help=help_text)
     known.add_options(parser)
@@ -92,10 +104,9 @@ def run(
 
     ``timeline`` is the one that the service itself notes its locks in, from ``timeline_for``; None where it has none.
     """
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    _check_host(program, options.host, options.insecure)
+    prepare(program, options)
     timeline = timeline or timeline_for(program, options)
-    serve_options = _serve_options(program, transport, options, timeline)
+    serve_options = _serve_options(transport, options, timeline)
     try:
         return _run(program, transport, service, options, serve_options)
     except Exception:
@@ -103,11 +114,18 @@ def run(
         return FAILED_EXIT
 
 
+def prepare(program: str, options: argparse.Namespace) -> None:
+    """What every server's process does first: has a log, keeps to the hosts it may serve on, may open enough files."""
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _check_host(program, options.host, options.insecure)
+    _raise_descriptor_limit(program, options.connections_max)
+
+
 def _run(
     program: str, transport: str, service: Service, options: argparse.Namespace, serve_options: ServeOptions
 ) -> int:
     """See ``run``."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before there are threads, which then leave them to one
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # before there are threads, which then leave them to one
     try:
         executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
     except RuntimeError as error:
@@ -116,7 +134,7 @@ def _run(
         server = load(transport).serve(service, executor, serve_options)
     except (OSError, UnicodeError) as error:  # UnicodeError: a host that is no name at all
         executor.stop(0)
-        refuse(program, _unbound(error, options.host, options.port))
+        refuse(program, unbound(error, options.host, options.port))
     except UsageError as error:  # its library is missing, or it cannot keep an option
         executor.stop(0)
         refuse(program, error)
@@ -126,7 +144,7 @@ def _run(
     host, port = server.address
     print(f"ready {host}:{port}", flush=True)
     stopping.wait()
-    grace_s = max(options.grace_s, _ENDING_S)
+    grace_s = max(options.grace_s, ENDING_S)
     deadline_s = time.monotonic() + grace_s
     finished = server.stop(grace_s)
     finished = executor.stop(max(0.0, deadline_s - time.monotonic())) and finished
@@ -136,7 +154,7 @@ def _run(
     return 0 if finished and written else FAILED_EXIT
 
 
-def _unbound(error: Exception, host: str, port: int) -> str:
+def unbound(error: Exception, host: str, port: int) -> str:
     """Why nothing listens there, and what to do, in a line."""
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return f"port {port} of {host} is taken; stop the server that has it, or give --port N (0: any free one)"
@@ -163,10 +181,7 @@ def _write(timeline: Timeline, file: Path) -> bool:
     return True
 
 
-def _serve_options(
-    program: str, transport: str, options: argparse.Namespace, timeline: Timeline | None
-) -> ServeOptions:
-    _raise_descriptor_limit(program, options.connections_max)
+def _serve_options(transport: str, options: argparse.Namespace, timeline: Timeline | None) -> ServeOptions:
     return ServeOptions(
         host=options.host,
         port=options.port,
@@ -176,6 +191,7 @@ def _serve_options(
         idle_s=options.idle_s,
         pipeline_max=options.pipeline_max,
         timeline=timeline,
+        shares_port=options.processes > 1,
         own=load(transport).own_options(options),
     )
 
@@ -210,7 +226,7 @@ def _watch_signals(stopping: threading.Event) -> None:
     A thread waits for them, and no handler: a handler runs in the main thread between two of its instructions, so a
     signal that comes just as that thread begins to wait for something is kept until the wait is over.
     """
-    signal.sigwait(_STOPPING)
+    signal.sigwait(STOPPING)
     stopping.set()
-    signal.sigwait(_STOPPING)
+    signal.sigwait(STOPPING)
     os._exit(FAILED_EXIT)

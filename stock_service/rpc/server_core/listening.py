@@ -16,7 +16,7 @@ READ_BYTES = 65536
 
 def listen(options: ServeOptions) -> socket.socket:
     """A listening, blocking socket. Raises OSError where the address cannot be had."""
-    return socket.create_server((options.host, options.port), backlog=BACKLOG)
+    return socket.create_server((options.host, options.port), backlog=BACKLOG, reuse_port=options.shares_port)
 
 
 def arrived_bytes(connection: socket.socket) -> int:

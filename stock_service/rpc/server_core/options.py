@@ -35,6 +35,8 @@ class ServeOptions:
     """Requests under way on one connection, at most; the server reads no more until one is answered."""
     timeline: Timeline | None = None
     """Where to note when each request was where; None: nowhere, which costs nothing."""
+    shares_port: bool = False
+    """Whether other processes of the same server listen on the port too (SO_REUSEPORT)."""
     own: object = None
     """What the transport's ``own_options`` gave; None: its defaults."""
 

@@ -53,6 +53,8 @@ class Transport(Protocol):
     """Its name for people."""
     DEFAULT_PORT: int
     DEFAULT_EXECUTOR: str
+    SHARES_PORT: bool
+    """Whether several processes can serve on one port: then ``serve`` keeps ``ServeOptions.shares_port``."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         """Adds the options that its server has beside those of every server, if any."""

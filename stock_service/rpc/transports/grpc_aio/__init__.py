@@ -27,6 +27,7 @@ __all__ = [
     "DEFAULT_EXECUTOR",
     "DEFAULT_PORT",
     "LABEL",
+    "SHARES_PORT",
     "AioOptions",
     "add_options",
     "codec",
@@ -38,6 +39,7 @@ __all__ = [
 LABEL = "gRPC, asyncio"
 DEFAULT_PORT = 50053
 DEFAULT_EXECUTOR = "static-pool"
+SHARES_PORT = True
 DEFAULT_DISPATCH = AioOptions().dispatch
 
 

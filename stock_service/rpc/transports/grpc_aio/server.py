@@ -53,7 +53,7 @@ class AioServer:
     """A server that is listening; see ``transports.Server``. Without an executor its loop answers by itself."""
 
     def __init__(self, service: Service, executor: Executor | None, options: ServeOptions) -> None:
-        check_free(options.host, options.port)
+        check_free(options.host, options.port, options.shares_port)
         self._service = service
         self._executor = executor
         self._options = options
@@ -97,7 +97,13 @@ class AioServer:
     async def _serve(self, listening: Future[int]) -> None:
         """Serves until a stop is asked for, and then ends what is under way."""
         options, service = self._options, self._service
-        limits = core_options(options.frame_bytes_max, options.pipeline_max, options.idle_s, options.connections_max)
+        limits = core_options(
+            options.frame_bytes_max,
+            options.pipeline_max,
+            options.idle_s,
+            options.connections_max,
+            options.shares_port,
+        )
         server = grpc.aio.server(options=limits, maximum_concurrent_rpcs=options.requests_max)
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(self._handler(path, method))
@@ -112,7 +118,7 @@ class AioServer:
         try:
             port = server.add_insecure_port(f"{options.host}:{options.port}")
         except RuntimeError as error:  # which does not say why
-            check_free(options.host, options.port)
+            check_free(options.host, options.port, options.shares_port)
             raise OSError(f"cannot listen on {options.host}:{options.port}") from error
         await server.start()
         listening.set_result(port)

@@ -18,6 +18,7 @@ from stock_service.rpc.wire.grpc_null import null_answers as answers
 LABEL = "gRPC"
 DEFAULT_PORT = 50051
 DEFAULT_EXECUTOR = "thread-pool"
+SHARES_PORT = True
 
 
 def add_options(_parser: argparse.ArgumentParser) -> None:

@@ -42,12 +42,18 @@ class GrpcServer:
     """A server that is listening; see ``transports.Server``."""
 
     def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
-        check_free(options.host, options.port)
+        check_free(options.host, options.port, options.shares_port)
         pool = executor.pool if isinstance(executor, ThreadPool) else Submitting(executor)
         timeline = options.timeline
         if timeline is not None:
             pool = _Stamping(pool, timeline)
-        limits = core_options(options.frame_bytes_max, options.pipeline_max, options.idle_s, options.connections_max)
+        limits = core_options(
+            options.frame_bytes_max,
+            options.pipeline_max,
+            options.idle_s,
+            options.connections_max,
+            options.shares_port,
+        )
         self._server = grpc.server(pool, options=limits, maximum_concurrent_rpcs=options.requests_max)
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(
@@ -66,7 +72,7 @@ class GrpcServer:
         try:
             port = self._server.add_insecure_port(f"{options.host}:{options.port}")
         except RuntimeError as error:  # which does not say why
-            check_free(options.host, options.port)
+            check_free(options.host, options.port, options.shares_port)
             raise OSError(f"cannot listen on {options.host}:{options.port}") from error
         self.address: Address = (options.host, port)
         self._server.start()

@@ -29,6 +29,7 @@ __all__ = [
     "DEFAULT_EXECUTOR",
     "DEFAULT_PORT",
     "LABEL",
+    "SHARES_PORT",
     "add_options",
     "codec",
     "connect",
@@ -40,6 +41,7 @@ __all__ = [
 LABEL = "HTTP/1.1"
 DEFAULT_PORT = 50080
 DEFAULT_EXECUTOR = "static-pool"
+SHARES_PORT = True
 
 add_options = add_read_options
 own_options = read_options

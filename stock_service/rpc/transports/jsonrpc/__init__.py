@@ -27,6 +27,7 @@ __all__ = [
     "DEFAULT_EXECUTOR",
     "DEFAULT_PORT",
     "LABEL",
+    "SHARES_PORT",
     "add_options",
     "codec",
     "connect",
@@ -38,6 +39,7 @@ __all__ = [
 LABEL = "JSON-RPC"
 DEFAULT_PORT = 50081
 DEFAULT_EXECUTOR = "static-pool"
+SHARES_PORT = True
 
 add_options = add_read_options
 own_options = read_options

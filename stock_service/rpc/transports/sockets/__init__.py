@@ -26,6 +26,7 @@ __all__ = [
     "DEFAULT_EXECUTOR",
     "DEFAULT_PORT",
     "LABEL",
+    "SHARES_PORT",
     "SocketOptions",
     "add_options",
     "codec",
@@ -38,6 +39,7 @@ __all__ = [
 LABEL = "sockets"
 DEFAULT_PORT = 50052
 DEFAULT_EXECUTOR = "static-pool"
+SHARES_PORT = True
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:

@@ -1,0 +1,218 @@
+"""Several processes as one server on one port: a parent starts them, and keeps the process contract for all of them.
+
+The kernel gives each new connection to one of them, by a hash of both addresses (SO_REUSEPORT in socket(7)). A child is
+a fresh interpreter with the parent's own command line, and two options more: the port, and which memory they share.
+
+- The parent prints its ready line once all serve. It starts the first child alone: what that one refuses is said once.
+- SIGTERM or SIGINT is passed on. Children are in sessions of their own, so that no child gets a signal twice.
+- A second signal kills all at once: exit 1.
+- A child that ends by itself: one line says so, the others are stopped as by a signal, exit 1.
+- A parent that is killed takes its children along (``lifeline.py``).
+
+The port is the parent's before there is a child, and until the first one listens. The parent listens on it for so long,
+and so keeps out every other server, one of several processes too. Who connects before the ready line may be cut off.
+"""
+
+import argparse
+import logging
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process import serving
+from stock_service.rpc.process.command_line import USAGE_EXIT, refuse
+from stock_service.rpc.process.lifeline import tied
+from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, STOPPING
+from stock_service.rpc.transports import load
+
+_log = logging.getLogger(__name__)
+
+_OVER_S = 5.0
+"""How long the children get beside their grace: to end a start-up, and what a library does behind the grace."""
+
+_GONE_S = 5.0
+"""How long a child may take to be gone that has closed its output; it does so in its last system call."""
+
+
+def begins(options: argparse.Namespace) -> bool:
+    """Whether these options ask for several processes, and this is none of them yet."""
+    return options.processes > 1 and options.member is None
+
+
+def run(program: str, transport: str, options: argparse.Namespace, memory: int | None = None) -> int:
+    """Serves with several processes until a signal comes; gives the exit code. Blocks. For the main thread of its own
+    process, which must then ``leave``. ``memory`` is the descriptor of what they share; None: nothing.
+    """
+    serving.prepare(program, options)
+    try:
+        _check(transport, options)
+    except UsageError as error:
+        refuse(program, error)
+    try:
+        listener = socket.create_server((options.host, options.port), backlog=1)
+    except (OSError, UnicodeError) as error:
+        refuse(program, serving.unbound(error, options.host, options.port))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # now, so that it had the port to itself
+    port = listener.getsockname()[1]
+    command = [sys.executable, *sys.orig_argv[1:], "--port", str(port)]
+    command += ["--member", str(NO_MEMORY if memory is None else memory)]
+    family = _Family(command, options.processes, listener, options.grace_s, () if memory is None else (memory,))
+    try:
+        return family.run()
+    except Exception:
+        _log.exception("the server failed")
+        return FAILED_EXIT
+    finally:
+        family.kill()
+
+
+def _check(transport: str, options: argparse.Namespace) -> None:
+    """Refuses what several processes cannot have. Raises UsageError."""
+    if not load(transport).SHARES_PORT:
+        raise UsageError("--processes", options.processes, f"1 on {transport}, which cannot share its port")
+    if options.timeline is not None:
+        raise UsageError("--timeline", str(options.timeline), "none with several --processes: it is of one process")
+
+
+class _Child:
+    """A process that serves."""
+
+    def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        self.number = number
+        self.process = process
+        self.said = b""  # on standard output, which is its ready line
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has said its whole line."""
+        return self.said.endswith(b"\n")
+
+
+class _Family:
+    """The children, and what the parent does about them; of the main thread."""
+
+    def __init__(
+        self, command: Sequence[str], count: int, listener: socket.socket, grace_s: float, descriptors: tuple[int, ...]
+    ) -> None:
+        self._command = command
+        self._count = count
+        self._listener = listener
+        self._grace_s = grace_s
+        self._descriptors = descriptors
+        self._children: list[_Child] = []
+        self._running: list[_Child] = []
+        self._selector = selectors.DefaultSelector()
+        self._deadline_s: float | None = None  # by when all must have ended; None: nobody is to stop
+        self._code = 0
+
+    def run(self) -> int:
+        """Until all have ended, or were asked to twice; then the exit code. ``kill`` ends those that are left."""
+        self._selector.register(_signals(), selectors.EVENT_READ)
+        self._start()
+        while self._running:
+            left_s = None if self._deadline_s is None else self._deadline_s - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                _log.error("%d processes did not end within the grace, and were killed", len(self._running))
+                return FAILED_EXIT
+            for key, _ in self._selector.select(left_s):
+                if key.data is not None:
+                    self._hear(key.data)
+                elif self._deadline_s is None:
+                    os.read(key.fd, 1)
+                    self._stop()
+                else:
+                    return FAILED_EXIT  # the second signal
+        return self._code
+
+    def kill(self) -> None:
+        """Ends all that still run, and waits for that."""
+        self._listener.close()
+        for child in self._running:
+            child.process.kill()
+        for child in self._running:
+            child.process.wait()
+
+    def _start(self) -> None:
+        number = len(self._children) + 1
+        process = subprocess.Popen(
+            tied(self._command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            pass_fds=self._descriptors,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        child = _Child(number, process)
+        self._children.append(child)
+        self._running.append(child)
+        self._selector.register(process.stdout, selectors.EVENT_READ, child)
+
+    def _hear(self, child: _Child) -> None:
+        """Reads what a child says: that it is ready, or by its end that it is gone."""
+        assert child.process.stdout is not None
+        said = os.read(child.process.stdout.fileno(), 4096)
+        if not said:
+            self._end(child)
+            return
+        child.said += said
+        if child.said.endswith(b"\n") and self._deadline_s is None:
+            self._go_on(child)
+
+    def _go_on(self, child: _Child) -> None:
+        """A child has become ready: the others are started, or all are."""
+        if len(self._children) < self._count:
+            self._listener.close()  # the child has the port now
+            while len(self._children) < self._count:
+                self._start()
+        elif all(each.ready for each in self._children):
+            print(child.said.decode().rstrip("\n"), flush=True)
+
+    def _stop(self) -> None:
+        """Has all end that run."""
+        self._deadline_s = time.monotonic() + max(self._grace_s, ENDING_S) + _OVER_S
+        for child in self._running:
+            child.process.terminate()
+
+    def _end(self, child: _Child) -> None:
+        """A child has ended, or is about to."""
+        assert child.process.stdout is not None
+        self._selector.unregister(child.process.stdout)
+        child.process.stdout.close()
+        try:
+            code = child.process.wait(_GONE_S)
+        except subprocess.TimeoutExpired:
+            child.process.kill()
+            code = child.process.wait()
+        self._running.remove(child)
+        if self._deadline_s is not None:
+            self._code = self._code or (FAILED_EXIT if code else 0)
+            return
+        self._code = FAILED_EXIT
+        if code == USAGE_EXIT and not child.ready:
+            self._code = code  # it has said what is wrong
+        else:
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            of = f"process {child.number} of {self._count} (id {child.process.pid})"
+            _log.error("%s %s%s; the others are stopped", of, how, "" if child.ready else " before it was ready")
+        self._stop()
+
+
+def _signals() -> int:
+    """A descriptor that gets a byte for each signal to stop. Blocks them for all threads, children's too."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    reading, writing = os.pipe()
+
+    def watch() -> None:
+        while True:
+            signal.sigwait(STOPPING)
+            os.write(writing, b"!")
+
+    threading.Thread(target=watch, name="signals").start()  # outlives all but leave()
+    return reading

@@ -1,0 +1,305 @@
+"""Servers of several processes: one port, one catalog, one process contract."""
+
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Event, local
+
+import psutil
+import pytest
+
+from clients.remote_exchange import RemoteExchange
+from stock_service.rpc.errors import InvalidRequest, Unavailable
+from stock_service.rpc.transports import TRANSPORTS, Connection, load
+from stock_service.trading.model import LookupReply, Side, Status, TradeReply, UpdateReply
+from stock_service.trading.service import LOOKUP
+from tests.conformance.raw_socket import RawSocket, frame
+from tests.conformance.running import refuses, until
+from tests.end_to_end.blocking_server import HANG, HANGING
+from tests.end_to_end.process import STARTS, WAIT_S, Server, run
+from tests.end_to_end.test_stopping import LOOKUP_ONE, trade_on
+from tests.races.check import violations
+from tests.races.history import plan, record
+from tests.unit.clients.load.run.fleet_bench import half
+
+pytestmark = pytest.mark.slow
+
+SHARING = [name for name in TRANSPORTS if load(name).SHARES_PORT]
+every = pytest.mark.parametrize("transport", SHARING)
+
+
+def start_of(transport: str) -> tuple[str, ...]:
+    """How a server on it is started."""
+    return ("stock_service", "serve", "--transport", transport)
+
+
+def members(server: Server) -> list[psutil.Process]:
+    """The processes that serve, in the order of their start."""
+    return sorted(psutil.Process(server.pid).children(), key=lambda each: each.create_time())
+
+
+@contextmanager
+def connections_to_each(server: Server, transport: str) -> Iterator[list[Connection]]:
+    """A connection to each process of a server, in the order of ``members``; as many more as it takes stay open."""
+    found: dict[int, Connection] = {}
+    with ExitStack() as opened:
+        processes = members(server)
+        while len(found) < len(processes):
+            before = [len(each.net_connections("tcp")) for each in processes]
+            connection = load(transport).connect(server.address, WAIT_S)
+            opened.callback(connection.close)
+            assert connection.call(LOOKUP, LOOKUP_ONE, WAIT_S)
+            after = [len(each.net_connections("tcp")) for each in processes]
+            (place,) = [place for place in range(len(processes)) if after[place] > before[place]]
+            found.setdefault(place, connection)
+        yield [found[place] for place in range(len(processes))]
+
+
+@every
+def test_one_catalog_behind_all_processes(transport: str) -> None:
+    """What one process did another one has: a trade, its number, and the reply to its request_id."""
+    with Server(start_of(transport), "--processes", "2") as server:
+        assert server.ready == f"ready 127.0.0.1:{server.address[1]}"
+        with connections_to_each(server, transport) as connections:
+            one, other = (RemoteExchange(connection, WAIT_S) for connection in connections)
+            assert one.trade("FishCo", 3, Side.BUY, "id") == TradeReply(Status.OK, 3, 1)
+            assert other.lookup("FishCo") == LookupReply(Status.OK, 4250, 3, 1)
+            assert other.trade("FishCo", 3, Side.BUY, "id") == TradeReply(Status.OK, 3, 1)
+            assert other.update("FishCo", 7) == UpdateReply(Status.OK, 2)
+            assert one.lookup("FishCo") == LookupReply(Status.OK, 7, 3, 2)
+            with pytest.raises(InvalidRequest):
+                one.trade("FishCo", 4, Side.BUY, "id")
+        ended = server.stopped()
+    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
+
+
+class OfEachThread:
+    """An exchange over a connection of each thread's own, all of them opened before."""
+
+    def __init__(self, connections: list[Connection]) -> None:
+        self._left = connections
+        self._local = local()
+
+    @property
+    def _own(self) -> RemoteExchange:
+        if not hasattr(self._local, "exchange"):
+            self._local.exchange = RemoteExchange(self._left.pop(), WAIT_S)
+        exchange: RemoteExchange = self._local.exchange
+        return exchange
+
+    def lookup(self, name: str) -> LookupReply:
+        return self._own.lookup(name)
+
+    def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
+        return self._own.trade(name, quantity, side, request_id)
+
+    def update(self, name: str, price_cents: int) -> UpdateReply:
+        return self._own.update(name, price_cents)
+
+
+@every
+def test_a_history_over_all_processes_is_linearizable(transport: str, rng: object, tmp_path: Path) -> None:
+    """Clients of three processes at once, with retries of each other's requests: as from one after the other."""
+    asked = plan(rng, threads=6, rounds=12)  # type: ignore[arg-type]
+    catalog = tmp_path / "catalog.toml"
+    catalog.write_text(
+        "".join(
+            f'[[stocks]]\nname = "{stock.name}"\nprice = {stock.price_cents / 100:.2f}\n'
+            f"volume_limit = {stock.volume_limit}\n"
+            for stock in asked.stocks
+        )
+    )
+    with (
+        Server(start_of(transport), "--processes", "3", "--catalog", str(catalog)) as server,
+        connections_to_each(server, transport) as connections,
+        connections_to_each(server, transport) as more,
+        connections_to_each(server, transport) as last,
+    ):
+        history = record(OfEachThread([*connections, *more, last[0]]), asked)  # type: ignore[arg-type]
+    assert violations(asked.stocks, history) == []
+
+
+@pytest.mark.parametrize(("transport", "number"), half(SHARING, (signal.SIGTERM, signal.SIGINT)))
+def test_a_stop_under_load_loses_nothing(transport: str, number: signal.Signals) -> None:
+    """Closed loops on all processes: each ends with Unavailable, and no trade was done and not answered."""
+    with Server(start_of(transport), "--processes", "2") as server, ThreadPoolExecutor(8) as threads:
+        with connections_to_each(server, transport) as some, connections_to_each(server, transport) as more:
+            traders = [threads.submit(trade_on, each, count_nothing, Event()) for each in (*some, *more)]
+            trading = RemoteExchange(load(transport).connect(server.address, WAIT_S), WAIT_S)
+            until(lambda: trading.lookup("FishCo").volume >= 300, "300 trades")
+            trading._connection.close()
+            ended = server.stopped(number)
+            results = [each.result(WAIT_S) for each in traders]
+    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
+    sequences = sorted(sequence for answered, _ in results for sequence in answered)
+    assert sequences == list(range(1, len(sequences) + 1)), "a commit that no reply tells of"
+    assert {type(fault) for _, fault in results} == {Unavailable}, [fault for _, fault in results]
+
+
+def count_nothing() -> None:
+    """For whoever is told of each trade."""
+
+
+def test_the_same_id_at_two_processes_at_once_trades_once() -> None:
+    """Round after round, each time on both at once."""
+    with Server(STARTS["socket_server"], "--processes", "2") as server, ThreadPoolExecutor(2) as threads:
+        with connections_to_each(server, "sockets") as connections:
+            exchanges = [RemoteExchange(connection, WAIT_S) for connection in connections]
+            for number in range(1, 101):
+                replies = [threads.submit(each.trade, "FishCo", 2, Side.BUY, f"id-{number}") for each in exchanges]
+                expected = TradeReply(Status.OK, 2 * number, number)
+                assert [reply.result(WAIT_S) for reply in replies] == [expected] * 2
+
+
+@contextmanager
+def hanging(*options: str) -> Iterator[Server]:
+    """A server of two processes with a request under way in one of them that never ends."""
+    start = ("tests.end_to_end.blocking_server", "--transport", "sockets")
+    with (
+        Server(start, "--processes", "2", *options) as server,
+        RawSocket(server.address) as client,
+        ExitStack() as all_,
+    ):
+        client.send(frame(1, HANG, b""))
+        asking = [all_.enter_context(RawSocket(server.address)) for _ in range(16)]  # some of them where it hangs
+
+        def hangs(on: RawSocket) -> bool:
+            on.send(frame(1, HANGING, b""))
+            reply = on.reply()
+            return reply is not None and reply.payload == b"\x01"
+
+        until(lambda: True in map(hangs, asking), "the handler hangs")
+        yield server
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    """Whether none of them runs."""
+    return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
+
+
+def test_a_second_signal_ends_all_at_once() -> None:
+    """While a request hangs all wait for their grace; another signal ends them: exit 1, nobody is left."""
+    with hanging("--grace-s", "3600") as server:
+        processes = members(server)
+        server.signal(signal.SIGTERM)
+        until(lambda: refuses(server.address), "it stops accepting")
+        assert server.runs()
+        server.signal(signal.SIGINT)
+        ended = server.ended()
+        assert (ended.code, ended.stdout, ended.stderr) == (1, "", "")
+        assert gone(processes)
+
+
+def test_a_grace_that_is_too_short_is_said_by_the_process_that_needs_more() -> None:
+    """One line, exit code 1."""
+    with hanging("--grace-s", "0.3") as server:
+        ended = server.stopped()
+        assert (ended.code, ended.stdout) == (1, "")
+        assert "--grace-s 0.3 was too short" in ended.error
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_process_that_ends_ends_all(number: signal.Signals, which: int) -> None:
+    """Killed, or told to stop by somebody else: one line says which, the other one is stopped, exit code 1."""
+    with Server(STARTS["socket_server"], "--processes", "2") as server:
+        processes = members(server)
+        processes[which].send_signal(number)
+        ended = server.ended()
+        assert (ended.code, ended.stdout) == (1, "")
+        how = "was killed by signal 9" if number is signal.SIGKILL else "ended with exit code 0"
+        assert f"process {which + 1} of 2 (id {processes[which].pid}) {how}; the others are stopped" in ended.error
+        assert gone(processes)
+
+
+def test_a_process_that_ends_under_load_loses_nothing_of_the_others() -> None:
+    """Those that trade on the other process get an answer to all that it did."""
+    with Server(STARTS["grpc_server"], "--processes", "2") as server, ThreadPoolExecutor(2) as threads:
+        with connections_to_each(server, "grpc") as connections:
+            traders = [threads.submit(trade_on, each, count_nothing, Event()) for each in connections]
+            until(lambda: not any(trader.done() for trader in traders), "they trade")
+            members(server)[0].kill()
+            ended = server.ended()
+            cut, stopped = (trader.result(WAIT_S) for trader in traders)
+        assert ended.code == 1
+        assert type(cut[1]) is type(stopped[1]) is Unavailable
+        sequences = sorted(cut[0] + stopped[0])
+        assert len(range(1, max(sequences) + 1)) - len(sequences) <= 1, "of the killed one at most one has no reply"
+
+
+def test_a_killed_parent_takes_all_along() -> None:
+    """The port is free then."""
+    with Server(STARTS["socket_server"], "--processes", "3") as server:
+        processes = members(server)
+        assert len(processes) == 3
+        server.signal(signal.SIGKILL)
+        server.ended()
+        until(lambda: gone(processes) and refuses(server.address), "they are gone")
+
+
+def test_a_signal_to_the_whole_group_is_one_signal() -> None:
+    """As Ctrl-C sends it to all that a terminal runs: the processes are in sessions of their own, and drain."""
+    with hanging("--grace-s", "0.3") as server:
+        assert all(os.getsid(each.pid) == each.pid for each in members(server))
+        assert os.getsid(server.pid) != server.pid
+
+
+def test_a_port_is_for_one_server() -> None:
+    """A second server on it is refused, in one line, whether of one process or of several; the first serves on."""
+    for first, second in (("2", "2"), ("2", "1"), ("1", "2")):
+        with Server(STARTS["socket_server"], "--processes", first) as server:
+            ended = run(*STARTS["grpc_server"], "--port", str(server.address[1]), "--processes", second)
+            assert (ended.code, ended.stdout) == (2, "")
+            assert f"port {server.address[1]} of 127.0.0.1 is taken" in ended.error
+            with RawSocket(server.address) as client:
+                client.send(frame(1, LOOKUP, LOOKUP_ONE))
+                assert client.reply()
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
+    "zeromq": (start_of("zeromq"), "--processes: got 2, allowed: 1 on zeromq, which cannot share its port"),
+    "nng": (start_of("nng"), "--processes: got 2, allowed: 1 on nng"),
+    "too many": ((*STARTS["socket_server"], "--processes", "65"), "--processes: got '65', allowed: a whole number"),
+    "locking": ((*STARTS["socket_server"], "--locking", "snapshot"), "--locking: got 'snapshot', allowed: mutex with"),
+    "timeline": ((*STARTS["grpc_server"], "--timeline", "x"), "--timeline: got 'x', allowed: none with several"),
+    "catalog": ((*STARTS["grpc_server"], "--catalog", "no/such"), "a readable file (No such file or directory)"),
+    "host": ((*STARTS["grpc_server"], "--host", "192.0.2.1", "--insecure"), "--host 192.0.2.1 --port "),
+    "a child": ((*start_of("jsonrpc"), "--host", "0.0.0.0", "--insecure"), "jsonrpc is for experiments on one machine"),
+    "a state": (
+        ("experiments.services", "serve", "entity", "--transport", "http1"),
+        "--processes: got 2, allowed: 1 of entity, whose state is its own",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_several_processes_cannot_have_is_refused_once(why: str) -> None:
+    """One line, exit code 2, be it seen by the parent or by a child."""
+    start, said = REFUSED[why]
+    ended = run(*start, "--port", "0", *(() if "65" in start else ("--processes", "2")))
+    assert (ended.code, ended.stdout) == (2, "")
+    assert said in ended.error
+
+
+@pytest.mark.parametrize("service", ["stock", "greeter"])
+def test_the_services_of_the_studies_are_served_by_several(service: str) -> None:
+    """By the command that starts them: the stock service, and one without a state."""
+    start = ("experiments.services", "serve", service, "--transport", "grpc_aio")
+    with Server(start, "--processes", "2") as server:
+        assert len(members(server)) == 2
+        ended = server.stopped()
+    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_a_signal_during_the_start_ends_it_with_0() -> None:
+    """Nothing was accepted yet: it ends, and never says that it is ready."""
+    from tests.end_to_end.process import Running
+
+    with Running(*STARTS["grpc_server"], "--port", "0", "--processes", "2") as server:
+        until(lambda: bool(psutil.Process(server.pid).children()), "it has a child")
+        server.signal(signal.SIGTERM)
+        ended = server.ended()
+    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
