@@ -19,6 +19,7 @@ from experiments.services import SERVICES, STOCK
 from experiments.services.sort import VALUES_MAX
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.serving import PROCESSES_MAX
 from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.trading.locking import LOCKINGS
 
@@ -49,7 +50,7 @@ class Watched:
     """What a block saw of an arm and its server, by which a factor says whether its level was kept."""
 
     threads: int | None
-    """Of the server's process after the last slice; None: a process that was not started here."""
+    """Of the server's processes after the last slice; None: a process that was not started here."""
     connections: int | None
     """That the server had then; None: as above, or they are closed behind each window."""
     updates: int
@@ -136,9 +137,12 @@ def _few_threads(levels: Levels, seen: Watched) -> str | None:
         or seen.threads is None
     ):
         return None  # somebody else's server has no pool of ours; other executors start threads as they need them
-    declared = int(str(levels["workers"]))
-    few = seen.threads <= declared  # the main thread is one more
-    return f"threads of its server: {seen.threads}, declared: {declared} workers beside the main one" if few else None
+    declared, processes = int(str(levels["workers"])), int(str(levels["processes"]))
+    least = processes * (declared + 1) + (processes > 1)  # the main threads, and with several processes their parent
+    if seen.threads >= least:
+        return None
+    of_each = "" if processes == 1 else f", in each of {processes} processes"
+    return f"threads of its server: {seen.threads}, declared: {declared} workers beside the main one{of_each}"
 
 
 def _few_connections(levels: Levels, seen: Watched) -> str | None:
@@ -211,6 +215,14 @@ FACTORS: Mapping[str, Factor] = {
             "threads that run requests",
             _option("--workers"),
             fault=_few_threads,
+        ),
+        Factor(
+            "processes",
+            "server",
+            whole(1, PROCESSES_MAX),
+            1,
+            "processes that share a server's port, each with so many workers",
+            _option("--processes"),
         ),
         Factor(
             "dispatch",

@@ -160,7 +160,7 @@ def _load(arm: Arm, servers: Servers, bench: Bench, stocks: tuple[str, ...], see
     plan = load_plan(arm, servers.addresses[arm.server], bench, stocks, seed)
     program = servers.programs.get(arm.server)
     interval_s = UPDATES_INTERVAL_S if arm.setting["updater"] else None
-    return TurnLoad(plan, None if program is None else program.pid, interval_s)
+    return TurnLoad(plan, () if program is None else program.pids, interval_s)
 
 
 def _drawn(

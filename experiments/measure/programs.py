@@ -6,7 +6,8 @@ terminal reaches the experiment alone, which then stops what it started. Its sta
 message if the program fails; no thread is needed to read it. It ends with the experiment, were that killed
 (``rpc/process/lifeline.py``): start it from the main thread.
 
-Processor time is read from the process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's own account of the
+What a server has started by its ready line is measured with it, as one server: processes that serve beside it.
+Processor time is read from each process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's own account of the
 process's threads, dead ones included, in nanoseconds, where ``/proc/PID/stat`` counts ticks of 10 ms.
 
 ``finished`` runs a program that ends by itself, such as a load client that is none of ours; ``running`` has it at work
@@ -20,11 +21,11 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import IO, Self
+from typing import IO, Self, TypeVar
 
 import psutil
 
@@ -38,6 +39,8 @@ READY_S = 15.0
 
 STOP_S = 10.0
 """How long a program may take to exit after SIGTERM before it is killed: twice the servers' grace."""
+
+Seen = TypeVar("Seen")
 
 _LINUX = platform.system() == "Linux"
 
@@ -73,6 +76,7 @@ class Program:
         """Starts it, on the cores ``cpus`` only (None: on any). Raises ProgramFailed where there is no such program."""
         self._command = tuple(command)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
+        self._pids: tuple[int, ...] = ()
         with ExitStack() as kept:
             try:
                 kept.enter_context(kept_to(cpus))
@@ -127,45 +131,54 @@ class Program:
         except Exception as error:
             raise self._failed(f"its first line was {line!r}, not ready HOST:PORT") from error
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Its process id and those of all that it had started when this was asked first: it had better be ready then.
+
+        Raises ProgramFailed if it is gone.
+        """
+        if not self._pids:
+            try:
+                started = psutil.Process(self.pid).children(recursive=True)
+            except psutil.Error as error:
+                raise self._failed("is gone") from error
+            self._pids = (self.pid, *(each.pid for each in started))
+        return self._pids
+
     def cpu_s(self) -> float:
         """Processor time so far, of all its threads, user and system. Raises ProgramFailed if it is gone."""
         try:
             if _LINUX:
-                return time.clock_gettime(~self.pid << 3 | 2)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
-            times = psutil.Process(self.pid).cpu_times()
-        except (OSError, psutil.Error) as error:
+                return sum(time.clock_gettime(~pid << 3 | 2) for pid in self.pids)  # MAKE_PROCESS_CPUCLOCK(…_SCHED)
+        except OSError as error:
             raise self._failed("is gone") from error
-        return times.user + times.system
+        return sum(times.user + times.system for times in self._of_each(psutil.Process.cpu_times))
 
     def memory_mib(self) -> float:
         """Its memory, each shared page divided among its users (elsewhere than on Linux: resident), in MiB."""
-        try:
-            memory = psutil.Process(self.pid).memory_full_info()
-        except psutil.Error as error:
-            raise self._failed("is gone") from error
-        return float(getattr(memory, "pss", memory.rss)) / 2**20
+        every = self._of_each(psutil.Process.memory_full_info)
+        return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
     def resident_mib(self) -> float:
         """Its memory, shared pages counted whole, in MiB: whoever else runs makes no difference to it."""
-        try:
-            return float(psutil.Process(self.pid).memory_info().rss) / 2**20
-        except psutil.Error as error:
-            raise self._failed("is gone") from error
+        return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
         """How many threads it has. Raises ProgramFailed if it is gone."""
-        try:
-            return psutil.Process(self.pid).num_threads()
-        except psutil.Error as error:
-            raise self._failed("is gone") from error
+        return sum(self._of_each(psutil.Process.num_threads))
 
     def connections(self, at: Address) -> int:
         """How many connections to that port of it are open. Raises ProgramFailed if it is gone."""
+        every = self._of_each(lambda process: process.net_connections("tcp"))
+        found = (one for of_one in every for one in of_one)
+        return sum(one.status == psutil.CONN_ESTABLISHED and one.laddr.port == at[1] for one in found)
+
+    def _of_each(self, ask: Callable[[psutil.Process], Seen]) -> list[Seen]:
+        """What each of its processes says of itself. Raises ProgramFailed if one is gone."""
         try:
-            found = psutil.Process(self.pid).net_connections("tcp")
+            return [ask(psutil.Process(pid)) for pid in self.pids]
         except psutil.Error as error:
             raise self._failed("is gone") from error
-        return sum(one.status == psutil.CONN_ESTABLISHED and one.laddr.port == at[1] for one in found)
 
     def stop(self, timeout_s: float = STOP_S) -> None:
         """SIGTERM, and SIGKILL after ``timeout_s``; blocks until it is reaped. May be repeated.

@@ -25,7 +25,7 @@ from clients.load.record.result import ALL as ALL_REQUESTS
 from clients.load.record.result import LoadResult
 from clients.load.record.times import Times
 from clients.load.run import fleet
-from clients.load.run.turn_client import loopback_bytes, process_cpu_ns
+from clients.load.run.turn_client import loopback_bytes, processes_cpu_ns
 from experiments.design.factors import PEER_CLIENT
 from experiments.design.setting import Setting
 from experiments.design.slots import order
@@ -155,9 +155,9 @@ def _rounds(
         columns.appearance.append(appearance)
         columns.arm.append(arm)
         program = servers.programs.get(asked.server)
-        pid = None if program is None else program.pid
+        pids = () if program is None else program.pids
         if asked.setting["client"] == PEER_CLIENT:
-            _peer_window(asked.setting, servers.addresses[asked.server], sweep.turns, bench, pid, columns)
+            _peer_window(asked.setting, servers.addresses[asked.server], sweep.turns, bench, pids, columns)
             continue
         foreign = bench.load_programs.get(asked.setting.text("client"))
         asked = asked if foreign is None else replace(asked, setting=asked.setting.but(client="lean"))
@@ -166,15 +166,15 @@ def _rounds(
         columns.counted_ns.append(round(plan.duration_s * 1e9))
         columns.active_ns.append(round(plan.duration_s * 1e9))
         if foreign is None:
-            _window(plan, pid, columns)
+            _window(plan, pids, columns)
         else:
-            _foreign_window(foreign, plan, pid, columns)
+            _foreign_window(foreign, plan, pids, columns)
     yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
 
 
-def _window(plan: LoadPlan, pid: int | None, columns: Columns) -> None:
+def _window(plan: LoadPlan, pids: tuple[int, ...], columns: Columns) -> None:
     """Runs one window with our own client, and fills its place in the columns."""
-    cpu_ns, carried = 0 if pid is None else process_cpu_ns(pid), loopback_bytes()
+    cpu_ns, carried = processes_cpu_ns(pids), loopback_bytes()
     try:
         result: LoadResult | None = fleet.run(plan)
     except Fault:  # no client could connect: the window is kept as failed, and shown
@@ -187,12 +187,12 @@ def _window(plan: LoadPlan, pid: int | None, columns: Columns) -> None:
     columns.unrecorded.append(0 if result is None else result.began - result.recorded)
     columns.fate.append(FAILED if result is None else KEPT if _times(columns.parts[-1], ALL).count else SILENT)
     columns.requests.append(0 if result is None else result.recorded)
-    columns.server_cpu_ns.append(0 if pid is None else process_cpu_ns(pid) - cpu_ns)
+    columns.server_cpu_ns.append(processes_cpu_ns(pids) - cpu_ns)
     columns.client_cpu_ns.append(0 if result is None else round(result.client_cpu_s * 1e9))
     columns.wire_bytes.append(loopback_bytes() - carried)
 
 
-def _foreign_window(program: LoadProgram, plan: LoadPlan, pid: int | None, columns: Columns) -> None:
+def _foreign_window(program: LoadProgram, plan: LoadPlan, pids: tuple[int, ...], columns: Columns) -> None:
     """Runs one window with a program that is not our client, and fills its place in the columns.
 
     Bytes are as if they could not be read, and so is the server's processor time where the program does not say how
@@ -202,9 +202,9 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, pid: int | None, colum
     sent = Workload(plan).population[0]
     where = plan.address, sent.path, sent.payload
     anew = plan.connection == "per-request"
-    cpu_ns = 0 if pid is None else process_cpu_ns(pid)
+    cpu_ns = processes_cpu_ns(pids)
     reading = program.load(Ask(*where, plan.connections, plan.duration_s, plan.warm_up_s, plan.cpus, anew))
-    spent_ns = 0 if pid is None or reading.all_requests is None else process_cpu_ns(pid) - cpu_ns
+    spent_ns = 0 if reading.all_requests is None else processes_cpu_ns(pids) - cpu_ns
     times = reading.times
     assert times is not None, "a program that says no single time"
     if reading.reply is not None and sent.check(reading.reply) % TYPE_STEP >= FAULT_FIRST:  # all others were the same
@@ -221,7 +221,9 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, pid: int | None, colum
     columns.wire_bytes.append(0)
 
 
-def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pid: int | None, columns: Columns) -> None:
+def _peer_window(
+    of: Setting, at: Address, turns: Windows, bench: Bench, pids: tuple[int, ...], columns: Columns
+) -> None:
     """Runs one window with the client of a peer, and fills its place in the columns.
 
     The times are of the calls behind each client's first, and so are the clients' rates and processor time, where the
@@ -231,7 +233,7 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pid: in
     """
     rate_hz = of["rate_hz"]
     calls = round(float(rate_hz) * turns.duration_s) if isinstance(rate_hz, float) else turns.calls
-    cpu_ns = 0 if pid is None else process_cpu_ns(pid)
+    cpu_ns = processes_cpu_ns(pids)
     run = peer_clients.run(of, at, max(2, calls), bench.load_cores)
     times = Times()
     times.record(run.calls_ns)
@@ -254,7 +256,7 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pid: in
     columns.unrecorded.append(0)
     columns.fate.append(KEPT)
     columns.requests.append(answered)
-    columns.server_cpu_ns.append(0 if pid is None else process_cpu_ns(pid) - cpu_ns)
+    columns.server_cpu_ns.append(processes_cpu_ns(pids) - cpu_ns)
     columns.client_cpu_ns.append(0 if run.total is None else run.total.processor_ns)
     columns.wire_bytes.append(0)
 

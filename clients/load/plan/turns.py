@@ -46,7 +46,7 @@ class TurnLoad:
     """One load: a closed loop over kept connections. ``plan`` says its server, clients, mix and kind of client."""
 
     plan: LoadPlan
-    server_pid: int | None = None
-    """Whose processor clock the first client reads before and after each turn; None: nobody's."""
+    server_pids: tuple[int, ...] = ()
+    """Of which processes the first client reads the processor clocks before and after each turn."""
     updates_interval_s: float | None = None
     """The mean pause of a price updater that sends in this load's turns beside the clients; None: there is none."""

@@ -74,9 +74,9 @@ def run_turn_client(
         pipe.close()
 
 
-def process_cpu_ns(pid: int) -> int:
-    """Processor time of a process so far, all its threads. Raises OSError if it is gone."""
-    return time.clock_gettime_ns(~pid << 3 | 2)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
+def processes_cpu_ns(pids: Sequence[int]) -> int:
+    """Processor time of processes so far, of all their threads. Raises OSError if one is gone."""
+    return sum(time.clock_gettime_ns(~pid << 3 | 2) for pid in pids)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
 
 
 def loopback_bytes() -> int:
@@ -112,15 +112,15 @@ class Client:
             if turn.load not in self._line_of:
                 continue
             wait_until(turn.begin_ns, time.perf_counter_ns, time.sleep)
-            pid = self._loads[turn.load].server_pid if self._client == 0 else None
-            before = None if pid is None else (process_cpu_ns(pid), loopback_bytes())
+            pids = self._loads[turn.load].server_pids if self._client == 0 else ()
+            before = (processes_cpu_ns(pids), loopback_bytes()) if pids else None
             own_ns = time.process_time_ns()
             self._send(turn)
             client_cpu_ns[number] = time.process_time_ns() - own_ns
-            if pid is not None and before is not None:
+            if before is not None:
                 wait_until(turn.end_ns - _READ_BEFORE_NS, time.perf_counter_ns, time.sleep)
                 if time.perf_counter_ns() < turn.end_ns:  # later, it would have the next turns in it
-                    server_cpu_ns[number] = process_cpu_ns(pid) - before[0]
+                    server_cpu_ns[number] = processes_cpu_ns(pids) - before[0]
                     wire_bytes[number] = loopback_bytes() - before[1]
         records = [
             taken(number, each)

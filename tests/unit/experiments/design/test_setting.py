@@ -20,6 +20,7 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "transport": st.sampled_from(PROTOCOLS),
     "executor": st.sampled_from(("static-pool", "thread-pool")),
     "workers": st.integers(1, 1024),
+    "processes": st.integers(1, 64),
     "dispatch": st.sampled_from(("request", "connection", "loop")),
     "pattern": st.sampled_from(("request-reply", "pair", "one-way")),
     "locking": st.sampled_from(("mutex", "per-stock")),

@@ -138,11 +138,20 @@ def test_arms_may_differ_on_the_wire_where_a_factor_says_so() -> None:
 
 def test_the_threads_of_somebody_elses_server_are_its_own_affair() -> None:
     """A command and a peer have no pool of ours, though the factor stands at its default."""
-    levels: dict[str, Level] = {"executor": "static-pool", "workers": 8, "language": "python"}
+    levels: dict[str, Level] = {"executor": "static-pool", "workers": 8, "processes": 1, "language": "python"}
     seen = Watched(threads=1, connections=1, updates=0)
     assert FACTORS["workers"].fault(levels | {"service": "./server --port 0"}, seen) is None
     assert FACTORS["workers"].fault(levels | {"service": "entity", "language": "go"}, seen) is None
     assert FACTORS["workers"].fault(levels | {"service": "stock"}, seen) is not None
+
+
+@pytest.mark.parametrize(("processes", "least"), [(1, 5), (2, 11), (3, 16)])
+def test_each_of_several_processes_has_its_workers(processes: int, least: int) -> None:
+    """Four workers and a main thread in each; with several a parent besides, of one thread at least."""
+    levels = dict(setting(transport="sockets", workers=4, processes=processes).levels)
+    enough, few = (Watched(threads=number, connections=1, updates=0) for number in (least, least - 1))
+    assert FACTORS["workers"].fault(levels, enough) is None
+    assert f"threads of its server: {least - 1}" in str(FACTORS["workers"].fault(levels, few))
 
 
 @pytest.mark.parametrize(("factor", "level"), [("call_style", "async"), ("in_flight", 10)])

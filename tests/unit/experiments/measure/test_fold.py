@@ -36,7 +36,7 @@ def load(clients: int = 1, mix: Sequence[str] = ("lookup",), connections: int = 
         connections_per_client=connections,
         client="library",
     )
-    return TurnLoad(plan, None, 0.02 if updates else None)
+    return TurnLoad(plan, (), 0.02 if updates else None)
 
 
 @dataclass

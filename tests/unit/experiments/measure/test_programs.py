@@ -201,6 +201,35 @@ def test_a_program_does_not_get_the_terminals_interrupt() -> None:
         assert os.getsid(program.pid) == program.pid != os.getsid(0)
 
 
+BUSY = "import signal, time\nwhile time.process_time() < 0.1: pass\nprint(end='.', flush=True)\nsignal.pause()"
+SEVERAL = f"""
+import signal, subprocess, sys
+children = [subprocess.Popen([sys.executable, "-S", "-E", "-c", {BUSY!r}], stdout=-1) for _ in range(2)]
+for each in children: each.stdout.read(1)
+def end(*_):
+    for each in children: each.kill(), each.wait()
+    sys.exit(0)
+signal.signal(15, end)
+print("ready 127.0.0.1:5", flush=True)
+signal.pause()
+"""
+"""A server of three processes; the two that it starts have computed for 0.1 s each when it is ready."""
+
+
+@pytest.mark.slow
+def test_what_a_server_started_is_measured_with_it() -> None:
+    """Threads, memory and processor time of its processes, as of one."""
+    with python(SEVERAL) as program:
+        program.ready()
+        assert len(program.pids) == 3
+        assert program.pids[0] == program.pid
+        assert program.threads() == 3
+        assert program.cpu_s() >= 0.2
+        assert program.memory_mib() > 3
+        assert program.resident_mib() > program.memory_mib()
+    assert all(gone(pid) for pid in program.pids)
+
+
 def test_a_wrappers_own_program_ends_with_it() -> None:
     """A shell that starts a server without exec: what it started is gone too."""
     with Program(["/bin/sh", "-c", "sleep 300 & echo $!; wait"]) as wrapper:
