@@ -150,8 +150,10 @@ def test_the_same_id_at_two_processes_at_once_trades_once() -> None:
             exchanges = [RemoteExchange(connection, WAIT_S) for connection in connections]
             for number in range(1, 101):
                 replies = [threads.submit(each.trade, "FishCo", 2, Side.BUY, f"id-{number}") for each in exchanges]
-                expected = TradeReply(Status.OK, 2 * number, number)
+                expected = TradeReply(Status.OK, 3 * number - 1, 2 * number - 1)
                 assert [reply.result(WAIT_S) for reply in replies] == [expected] * 2
+                alone = exchanges[number % 2].trade("FishCo", 1, Side.SELL)
+                assert alone == TradeReply(Status.OK, 3 * number, 2 * number)
 
 
 @contextmanager
