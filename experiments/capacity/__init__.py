@@ -1,0 +1,11 @@
+"""How many requests a second a server can answer, and how soon: predicted from what one request needs.
+
+``demands`` says what a request needs. ``model`` predicts throughput and response time of a closed loop, and the useful
+pool. ``tail`` predicts a percentile of an open loop. Pure: nothing is started, read or written.
+"""
+
+from experiments.capacity.demands import Demands
+from experiments.capacity.model import Bounds, Prediction, bounds, predict
+from experiments.capacity.tail import tail
+
+__all__ = ["Bounds", "Demands", "Prediction", "bounds", "predict", "tail"]

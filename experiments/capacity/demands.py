@@ -1,0 +1,48 @@
+"""What one request needs of one worker, in seconds: as measured with one client, who waits for each reply."""
+
+import math
+from dataclasses import astuple, dataclass
+
+from stock_service.rpc.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """Seconds that one request takes of each resource. Each is 0 or more; ``lock_s`` is at most ``gil_s``.
+
+    Raises UsageError where they are not, or where a request needs nothing of a worker.
+    """
+
+    gil_s: float
+    """Processor time that holds the GIL: the transport's own and the service's."""
+    free_s: float
+    """Processor time that releases the GIL: hashing, compressing, what the kernel does for a call of it."""
+    wait_s: float
+    """In the worker and off the processor: waiting for a disk, a database, another server."""
+    overhead_s: float
+    """The rest of the response time, outside the worker: the client, the wire, wake-ups."""
+    lock_s: float = 0.0
+    """The part of ``gil_s`` that is spent holding one lock that all requests share."""
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(each) and each >= 0 for each in astuple(self)):
+            raise UsageError("demands", str(self), "each 0 s or more")
+        if self.lock_s > self.gil_s:
+            raise UsageError("lock_s", str(self.lock_s), f"at most gil_s, {self.gil_s}")
+        if self.service_s == 0:
+            raise UsageError("demands", str(self), "some time in the worker")
+
+    @property
+    def processor_s(self) -> float:
+        """All processor time in the worker."""
+        return self.gil_s + self.free_s
+
+    @property
+    def service_s(self) -> float:
+        """The time in a worker that nobody else disturbs."""
+        return self.gil_s + self.free_s + self.wait_s
+
+    @property
+    def response_s(self) -> float:
+        """The response time of one client alone."""
+        return self.service_s + self.overhead_s

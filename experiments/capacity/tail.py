@@ -1,0 +1,163 @@
+"""A percentile of an open loop, predicted: requests arrive at random at a rate, and wait for a worker and for the GIL.
+
+No formula gives the tail of a pool whose workers share a GIL, so it is simulated, event by event: arrivals by a Poisson
+process; a pool that is served in order; a GIL for each process, which a thread gives away after the switch interval
+where others want it (Beazley, *Understanding the Python GIL*, 2010); cores that are shared evenly. The seed is fixed:
+the same question has the same answer.
+"""
+
+import heapq
+import math
+from collections import deque
+from dataclasses import dataclass
+from random import Random
+
+from experiments.capacity.demands import Demands
+from experiments.capacity.model import predict
+from stock_service.rpc.errors import UsageError
+
+SWITCH_S = 0.005
+"""How long a thread keeps the GIL that others want: CPython's ``sys.getswitchinterval()``."""
+
+REQUESTS = 20_000
+"""Simulated, after a tenth of it that does not count: 200 of them lie beyond the 99th percentile."""
+
+
+@dataclass(slots=True)
+class _Request:
+    due_s: float
+    process: int
+    left_s: float = 0.0
+    """Processor time of the part that it is in."""
+    part: int = 0
+    """0 and 3: with the GIL; 1: waiting; 2: without the GIL."""
+
+
+def tail(
+    demands: Demands,
+    workers: int,
+    rate_hz: float,
+    quantile: float = 0.99,
+    *,
+    cores: int = 1,
+    processes: int = 1,
+    variation: float = 0.0,
+) -> float:
+    """The response time in seconds that this share of requests stays within; inf where the server cannot keep up.
+
+    Open loop: requests are due at ``rate_hz`` at random moments, and a response time begins then. ``variation`` is the
+    coefficient of variation of processor time and waiting: 0 for always the same, 1 for exponential times. Takes about
+    half a second. Raises UsageError.
+    """
+    if not (rate_hz > 0 and 0 < quantile < 1 and workers >= 1):
+        raise UsageError("a tail", f"{workers} workers, {rate_hz}/s, quantile {quantile}", "over 0; a quantile under 1")
+    highest_hz = predict(demands, workers, max(64, 4 * workers * processes), cores, processes).throughput_hz
+    if rate_hz >= highest_hz:
+        return math.inf
+    responses = sorted(_Simulation(demands, workers, cores, processes, variation).run(rate_hz))
+    return responses[math.ceil(quantile * len(responses)) - 1] + demands.overhead_s
+
+
+class _Simulation:
+    """A server and its requests. ``run`` once. Processor time runs at a speed that all running threads share."""
+
+    def __init__(self, demands: Demands, workers: int, cores: int, processes: int, variation: float) -> None:
+        self._demands, self._cores = demands, cores
+        self._random = Random(20_041)
+        self._variation = variation
+        self._idle = [workers] * processes
+        self._queues: list[deque[_Request]] = [deque() for _ in range(processes)]
+        self._wanting: list[deque[_Request]] = [deque() for _ in range(processes)]
+        self._held = [False] * processes
+        self._now_s = 0.0
+        self._work_s = 0.0
+        """Processor time that a thread would have had that always ran."""
+        self._running: list[tuple[float, int, _Request]] = []
+        self._waits: list[tuple[float, int, _Request]] = []
+        self._number = 0
+        self._responses: list[float] = []
+
+    def run(self, rate_hz: float) -> list[float]:
+        """The response times of all that count, in no order."""
+        skipped = REQUESTS // 10
+        arrival_s = self._random.expovariate(rate_hz)
+        while len(self._responses) < REQUESTS + skipped:
+            speed = min(1.0, self._cores / len(self._running)) if self._running else 1.0
+            ends_s = self._now_s + (self._running[0][0] - self._work_s) / speed if self._running else math.inf
+            wakes_s = self._waits[0][0] if self._waits else math.inf
+            next_s = min(arrival_s, ends_s, wakes_s)
+            self._work_s += (next_s - self._now_s) * speed
+            self._now_s = next_s
+            if next_s == ends_s:
+                self._part_done(heapq.heappop(self._running)[2])
+            elif next_s == wakes_s:
+                self._begin(heapq.heappop(self._waits)[2], 2)
+            else:
+                self._arrive(_Request(next_s, self._random.randrange(len(self._idle))))
+                arrival_s = next_s + self._random.expovariate(rate_hz)
+        return self._responses[skipped:]
+
+    def _arrive(self, request: _Request) -> None:
+        if self._idle[request.process]:
+            self._idle[request.process] -= 1
+            self._begin(request, 0)
+        else:
+            self._queues[request.process].append(request)
+
+    def _begin(self, request: _Request, part: int) -> None:
+        """The request enters a part, or a later one where it needs nothing of this."""
+        demands = self._demands
+        means = (demands.gil_s / 2, demands.wait_s, demands.free_s, demands.gil_s / 2)
+        while part < len(means) and not means[part]:
+            part += 1
+        if part == len(means):
+            self._leave(request)
+            return
+        request.part, request.left_s = part, self._drawn(means[part])
+        if part == 1:
+            self._put(self._waits, self._now_s + request.left_s, request)
+        elif part == 2:
+            self._put(self._running, self._work_s + request.left_s, request)
+        else:
+            self._wanting[request.process].append(request)
+            self._next_holder(request.process)
+
+    def _part_done(self, request: _Request) -> None:
+        """A thread ends its part on the processor, or its turn with the GIL."""
+        if request.part == 2:
+            self._begin(request, 3)
+            return
+        self._held[request.process] = False
+        if request.left_s > 0:
+            self._wanting[request.process].append(request)
+        self._next_holder(request.process)
+        if request.left_s <= 0:
+            self._begin(request, request.part + 1)
+
+    def _next_holder(self, process: int) -> None:
+        if self._held[process] or not self._wanting[process]:
+            return
+        request = self._wanting[process].popleft()
+        turn_s = min(request.left_s, SWITCH_S)
+        request.left_s -= turn_s
+        self._held[process] = True
+        self._put(self._running, self._work_s + turn_s, request)
+
+    def _leave(self, request: _Request) -> None:
+        self._responses.append(self._now_s - request.due_s)
+        queue = self._queues[request.process]
+        if queue:
+            self._begin(queue.popleft(), 0)
+        else:
+            self._idle[request.process] += 1
+
+    def _put(self, heap: list[tuple[float, int, _Request]], at_s: float, request: _Request) -> None:
+        self._number += 1  # decides between equal times
+        heapq.heappush(heap, (at_s, self._number, request))
+
+    def _drawn(self, mean_s: float) -> float:
+        """A time of this mean and the variation, of a gamma distribution."""
+        if not self._variation:
+            return mean_s
+        shape = self._variation**-2
+        return self._random.gammavariate(shape, mean_s / shape)

@@ -1,0 +1,130 @@
+"""The model beside what is known in closed form: bounds, machine repairman, mean value analysis, many processes."""
+
+import math
+
+import pytest
+
+from experiments.capacity.demands import Demands
+from experiments.capacity.model import bounds, predict
+from stock_service.rpc.errors import UsageError
+
+MS = 0.001
+SAME = 1e-9
+
+
+def mean_value_analysis(queueing: list[float], delay_s: float, customers: int) -> float:
+    """Throughput of a closed network of single queueing stations and a delay, by Reiser and Lavenberg's recursion."""
+    lengths = [0.0] * len(queueing)
+    throughput_hz = 0.0
+    for present in range(1, customers + 1):
+        times = [demand * (1 + length) for demand, length in zip(queueing, lengths, strict=True)]
+        throughput_hz = present / (delay_s + sum(times))
+        lengths = [throughput_hz * time for time in times]
+    return throughput_hz
+
+
+def machine_repairman(machines: int, up_s: float, repair_s: float, repairers: int) -> float:
+    """Repairs a second: machines run for exponential times, and so many repairers mend them."""
+    weights = [1.0]
+    for broken in range(1, machines + 1):
+        ratio = (machines - broken + 1) / up_s * repair_s / min(broken, repairers)
+        weights.append(weights[-1] * ratio)
+    busy = sum(min(broken, repairers) * weight for broken, weight in enumerate(weights)) / sum(weights)
+    return busy / repair_s
+
+
+@pytest.mark.parametrize("clients", [1, 2, 5, 20, 100])
+def test_one_lock_and_pure_waiting_is_mean_value_analysis(clients: int) -> None:
+    """With a worker for each client the network has product form, and the levels give the exact recursion's numbers."""
+    demands = Demands(gil_s=0.3 * MS, free_s=0, wait_s=4 * MS, overhead_s=0.5 * MS)
+    known_hz = mean_value_analysis([0.3 * MS], 4.5 * MS, clients)
+    assert predict(demands, clients, clients).throughput_hz == pytest.approx(known_hz, rel=SAME)
+
+
+@pytest.mark.parametrize("clients", [1, 3, 10, 40])
+def test_processes_are_as_many_stations(clients: int) -> None:
+    """Requests that are spread at random over processes see as many equal stations, if each has a core."""
+    demands = Demands(gil_s=1 * MS, free_s=0, wait_s=2 * MS, overhead_s=1 * MS)
+    known_hz = mean_value_analysis([1 * MS / 4] * 4, 3 * MS, clients)
+    predicted_hz = predict(demands, clients, clients, cores=4, processes=4).throughput_hz
+    assert predicted_hz == pytest.approx(known_hz, rel=SAME)
+
+
+@pytest.mark.parametrize(("workers", "clients"), [(1, 1), (1, 6), (4, 3), (4, 20), (16, 64)])
+def test_a_pool_that_only_waits_is_the_machine_repairman(workers: int, clients: int) -> None:
+    """Workers are repairers, and clients that are outside are machines that run."""
+    demands = Demands(gil_s=0, free_s=0, wait_s=10 * MS, overhead_s=3 * MS)
+    known_hz = machine_repairman(clients, 3 * MS, 10 * MS, workers)
+    assert predict(demands, workers, clients).throughput_hz == pytest.approx(known_hz, rel=SAME)
+
+
+@pytest.mark.parametrize(("cores", "clients"), [(1, 5), (2, 5), (4, 20)])
+def test_work_without_the_gil_has_all_cores(cores: int, clients: int) -> None:
+    """Processor time that releases the GIL is served on as many cores as there are."""
+    demands = Demands(gil_s=0, free_s=5 * MS, wait_s=0, overhead_s=2 * MS)
+    known_hz = machine_repairman(clients, 2 * MS, 5 * MS, cores)
+    assert predict(demands, clients, clients, cores).throughput_hz == pytest.approx(known_hz, rel=SAME)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8, 64])
+@pytest.mark.parametrize("clients", [1, 7, 64])
+@pytest.mark.parametrize(("cores", "processes"), [(1, 1), (2, 1), (2, 2), (4, 2)])
+def test_no_prediction_is_beyond_the_bounds(workers: int, clients: int, cores: int, processes: int) -> None:
+    """Throughput is at most what the busiest resource and the clients allow, and Little's law holds."""
+    demands = Demands(gil_s=1 * MS, free_s=2 * MS, wait_s=5 * MS, overhead_s=1 * MS, lock_s=0.9 * MS)
+    predicted = predict(demands, workers, clients, cores, processes)
+    limits = bounds(demands, workers, cores, processes)
+    assert predicted.throughput_hz <= limits.throughput_hz(clients) * (1 + SAME)
+    assert predicted.throughput_hz * predicted.response_s == pytest.approx(clients)
+    assert predicted.knee_clients == pytest.approx(limits.capacity_hz * demands.response_s)
+
+
+@pytest.mark.parametrize(
+    ("demands", "processes", "limit"),
+    [
+        (Demands(1 * MS, 0, 1 * MS, 0), 1, "gil"),
+        (Demands(1 * MS, 2 * MS, 1 * MS, 0), 1, "cores"),
+        (Demands(1 * MS, 0, 30 * MS, 0), 1, "workers"),
+        (Demands(1 * MS, 0, 1 * MS, 0, lock_s=0.9 * MS), 2, "lock"),
+    ],
+)
+def test_the_busiest_resource_is_named(demands: Demands, processes: int, limit: str) -> None:
+    """The limit is the resource that one request occupies longest, by how many of it there are."""
+    assert bounds(demands, workers=8, cores=2, processes=processes).limit == limit
+
+
+def test_more_workers_are_of_no_use_under_the_gil_alone() -> None:
+    """A request that only computes in Python gains nothing from a second thread."""
+    demands = Demands(gil_s=0.3 * MS, free_s=0, wait_s=0, overhead_s=0.2 * MS)
+    assert predict(demands, 1, 64).useful_workers == 1
+    assert predict(demands, 1, 64).throughput_hz == pytest.approx(predict(demands, 64, 64).throughput_hz)
+
+
+def test_useful_workers_is_the_least() -> None:
+    """The pool that it names reaches 95 % of the throughput of any, and one worker less does not."""
+    demands = Demands(gil_s=0.3 * MS, free_s=0, wait_s=10 * MS, overhead_s=0.2 * MS)
+    useful = predict(demands, 1, 64).useful_workers
+    best_hz = predict(demands, 64, 64).throughput_hz
+    assert predict(demands, useful, 64).throughput_hz >= 0.95 * best_hz > predict(demands, useful - 1, 64).throughput_hz
+
+
+def test_many_clients_overflow_nothing() -> None:
+    """Hundreds of clients at 64 workers have a finite throughput."""
+    demands = Demands(gil_s=0.1 * MS, free_s=0.1 * MS, wait_s=50 * MS, overhead_s=5)
+    assert math.isfinite(predict(demands, 64, 400).throughput_hz)
+
+
+@pytest.mark.parametrize(
+    "demands", [(-1.0, 0, 0, 0, 0), (0, 0, 0, 1.0, 0), (1.0, 0, 0, 0, 2.0), (math.nan, 1.0, 0, 0, 0)]
+)
+def test_impossible_demands_are_refused(demands: tuple[float, ...]) -> None:
+    """No time is under 0, the lock is held within the GIL's time, and a request needs something of a worker."""
+    with pytest.raises(UsageError):
+        Demands(*demands)
+
+
+@pytest.mark.parametrize("numbers", [(0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 0, 1), (1, 1, 1, 0)])
+def test_no_workers_or_clients_are_refused(numbers: tuple[int, int, int, int]) -> None:
+    """Workers, clients, cores and processes are 1 or more."""
+    with pytest.raises(UsageError):
+        predict(Demands(1 * MS, 0, 0, 0), *numbers)
