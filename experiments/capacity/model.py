@@ -79,7 +79,7 @@ def predict(demands: Demands, workers: int, clients: int, cores: int = 1, proces
     """What ``clients`` in a closed loop get of a server of ``processes``, with a pool of ``workers`` threads each.
 
     ``cores`` are those that the server may use. A server without a pool, such as one on asyncio, has as many workers as
-    clients. Each number is 1 or more; raises UsageError. Takes milliseconds for 100 clients, and half a second for 1,000.
+    clients. Each number is 1 or more; raises UsageError. Takes milliseconds for 100 clients, half a second for 1,000.
     """
     for name, number in (("workers", workers), ("clients", clients), ("cores", cores), ("processes", processes)):
         if number < 1:
