@@ -5,7 +5,7 @@ pool. ``tail`` predicts a percentile of an open loop. Pure: nothing is started, 
 """
 
 from experiments.capacity.demands import Demands
-from experiments.capacity.model import Bounds, Prediction, bounds, predict
+from experiments.capacity.model import Bounds, Prediction, bounds, capacity_hz, predict
 from experiments.capacity.tail import tail
 
-__all__ = ["Bounds", "Demands", "Prediction", "bounds", "predict", "tail"]
+__all__ = ["Bounds", "Demands", "Prediction", "bounds", "capacity_hz", "predict", "tail"]

@@ -1,4 +1,4 @@
-"""What one request needs of one worker, in seconds: as measured with one client, who waits for each reply."""
+"""What one request needs of one worker, in seconds, and how much that varies."""
 
 import math
 from dataclasses import astuple, dataclass
@@ -8,7 +8,7 @@ from stock_service.rpc.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """Seconds that one request takes of each resource. Each is 0 or more; ``lock_s`` is at most ``gil_s``.
+    """Mean seconds that one request takes of each resource. Each is 0 or more; ``lock_s`` is at most ``gil_s``.
 
     Raises UsageError where they are not, or where a request needs nothing of a worker.
     """
@@ -23,6 +23,10 @@ class Demands:
     """The rest of the response time, outside the worker: the client, the wire, wake-ups."""
     lock_s: float = 0.0
     """The part of ``gil_s`` that is spent holding one lock that all requests share."""
+    variation: float = 0.5
+    """Of processor time, the standard deviation by the mean: 0 where it is always the same, 1 where exponential."""
+    wait_variation: float = 0.0
+    """The same of ``wait_s``."""
 
     def __post_init__(self) -> None:
         if not all(math.isfinite(each) and each >= 0 for each in astuple(self)):

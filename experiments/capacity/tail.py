@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from random import Random
 
 from experiments.capacity.demands import Demands
-from experiments.capacity.model import predict
+from experiments.capacity.model import capacity_hz
 from stock_service.rpc.errors import UsageError
 
 SWITCH_S = 0.005
@@ -39,32 +39,28 @@ def tail(
     rate_hz: float,
     quantile: float = 0.99,
     *,
-    cores: int = 1,
+    cores: float = 1,
     processes: int = 1,
-    variation: float = 0.0,
 ) -> float:
     """The response time in seconds that this share of requests stays within; inf where the server cannot keep up.
 
-    Open loop: requests are due at ``rate_hz`` at random moments, and a response time begins then. ``variation`` is the
-    coefficient of variation of processor time and waiting: 0 for always the same, 1 for exponential times. Takes about
-    half a second. Raises UsageError.
+    Open loop: requests are due at ``rate_hz`` at random moments, and a response time begins then. Blocks for some 0.2 s
+    of computing. Raises UsageError.
     """
     if not (rate_hz > 0 and 0 < quantile < 1 and workers >= 1):
         raise UsageError("a tail", f"{workers} workers, {rate_hz}/s, quantile {quantile}", "over 0; a quantile under 1")
-    highest_hz = predict(demands, workers, max(64, 4 * workers * processes), cores, processes).throughput_hz
-    if rate_hz >= highest_hz:
+    if rate_hz >= capacity_hz(demands, workers, cores, processes):
         return math.inf
-    responses = sorted(_Simulation(demands, workers, cores, processes, variation).run(rate_hz))
+    responses = sorted(_Simulation(demands, workers, cores, processes).run(rate_hz))
     return responses[math.ceil(quantile * len(responses)) - 1] + demands.overhead_s
 
 
 class _Simulation:
     """A server and its requests. ``run`` once. Processor time runs at a speed that all running threads share."""
 
-    def __init__(self, demands: Demands, workers: int, cores: int, processes: int, variation: float) -> None:
+    def __init__(self, demands: Demands, workers: int, cores: float, processes: int) -> None:
         self._demands, self._cores = demands, cores
         self._random = Random(20_041)
-        self._variation = variation
         self._idle = [workers] * processes
         self._queues: list[deque[_Request]] = [deque() for _ in range(processes)]
         self._wanting: list[deque[_Request]] = [deque() for _ in range(processes)]
@@ -113,7 +109,8 @@ class _Simulation:
         if part == len(means):
             self._leave(request)
             return
-        request.part, request.left_s = part, self._drawn(means[part])
+        varies = demands.wait_variation if part == 1 else demands.variation
+        request.part, request.left_s = part, self._drawn(means[part], varies)
         if part == 1:
             self._put(self._waits, self._now_s + request.left_s, request)
         elif part == 2:
@@ -155,9 +152,9 @@ class _Simulation:
         self._number += 1  # decides between equal times
         heapq.heappush(heap, (at_s, self._number, request))
 
-    def _drawn(self, mean_s: float) -> float:
-        """A time of this mean and the variation, of a gamma distribution."""
-        if not self._variation:
+    def _drawn(self, mean_s: float, variation: float) -> float:
+        """A time of this mean and variation, of a gamma distribution."""
+        if not variation:
             return mean_s
-        shape = self._variation**-2
+        shape = variation**-2
         return self._random.gammavariate(shape, mean_s / shape)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from experiments.capacity.demands import Demands
-from experiments.capacity.model import bounds, predict
+from experiments.capacity.model import bounds, capacity_hz, predict
 from stock_service.rpc.errors import UsageError
 
 MS = 0.001
@@ -36,24 +36,32 @@ def machine_repairman(machines: int, up_s: float, repair_s: float, repairers: in
 @pytest.mark.parametrize("clients", [1, 2, 5, 20, 100])
 def test_one_lock_and_pure_waiting_is_mean_value_analysis(clients: int) -> None:
     """With a worker for each client the network has product form, and the levels give the exact recursion's numbers."""
-    demands = Demands(gil_s=0.3 * MS, free_s=0, wait_s=4 * MS, overhead_s=0.5 * MS)
+    demands = Demands(gil_s=0.3 * MS, free_s=0, wait_s=4 * MS, overhead_s=0.5 * MS, variation=1)
     known_hz = mean_value_analysis([0.3 * MS], 4.5 * MS, clients)
     assert predict(demands, clients, clients).throughput_hz == pytest.approx(known_hz, rel=SAME)
 
 
-@pytest.mark.parametrize("clients", [1, 3, 10, 40])
-def test_processes_are_as_many_stations(clients: int) -> None:
-    """Requests that are spread at random over processes see as many equal stations, if each has a core."""
+def test_two_clients_meet_in_one_of_two_processes_half_of_the_time() -> None:
+    """Connections are spread at random, and stay: as often as not each client has a process of its own."""
     demands = Demands(gil_s=1 * MS, free_s=0, wait_s=2 * MS, overhead_s=1 * MS)
-    known_hz = mean_value_analysis([1 * MS / 4] * 4, 3 * MS, clients)
-    predicted_hz = predict(demands, clients, clients, cores=4, processes=4).throughput_hz
-    assert predicted_hz == pytest.approx(known_hz, rel=SAME)
+    alone_hz, together_hz = (predict(demands, 8, clients).throughput_hz for clients in (1, 2))
+    predicted_hz = predict(demands, 8, 2, cores=2, processes=2).throughput_hz
+    assert predicted_hz == pytest.approx(alone_hz + together_hz / 2)
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_processes_multiply_what_one_does(workers: int) -> None:
+    """With a core each and clients enough for all, four processes do four times as much."""
+    demands = Demands(gil_s=1 * MS, free_s=0, wait_s=2 * MS, overhead_s=1 * MS)
+    one_hz = predict(demands, workers, 100).throughput_hz
+    assert predict(demands, workers, 400, cores=4, processes=4).throughput_hz == pytest.approx(4 * one_hz, rel=0.01)
+    assert capacity_hz(demands, workers, 4, 4) == pytest.approx(4 * capacity_hz(demands, workers))
 
 
 @pytest.mark.parametrize(("workers", "clients"), [(1, 1), (1, 6), (4, 3), (4, 20), (16, 64)])
 def test_a_pool_that_only_waits_is_the_machine_repairman(workers: int, clients: int) -> None:
     """Workers are repairers, and clients that are outside are machines that run."""
-    demands = Demands(gil_s=0, free_s=0, wait_s=10 * MS, overhead_s=3 * MS)
+    demands = Demands(gil_s=0, free_s=0, wait_s=10 * MS, overhead_s=3 * MS, variation=1)
     known_hz = machine_repairman(clients, 3 * MS, 10 * MS, workers)
     assert predict(demands, workers, clients).throughput_hz == pytest.approx(known_hz, rel=SAME)
 
@@ -61,7 +69,7 @@ def test_a_pool_that_only_waits_is_the_machine_repairman(workers: int, clients: 
 @pytest.mark.parametrize(("cores", "clients"), [(1, 5), (2, 5), (4, 20)])
 def test_work_without_the_gil_has_all_cores(cores: int, clients: int) -> None:
     """Processor time that releases the GIL is served on as many cores as there are."""
-    demands = Demands(gil_s=0, free_s=5 * MS, wait_s=0, overhead_s=2 * MS)
+    demands = Demands(gil_s=0, free_s=5 * MS, wait_s=0, overhead_s=2 * MS, variation=1)
     known_hz = machine_repairman(clients, 2 * MS, 5 * MS, cores)
     assert predict(demands, clients, clients, cores).throughput_hz == pytest.approx(known_hz, rel=SAME)
 
@@ -77,6 +85,14 @@ def test_no_prediction_is_beyond_the_bounds(workers: int, clients: int, cores: i
     assert predicted.throughput_hz <= limits.throughput_hz(clients) * (1 + SAME)
     assert predicted.throughput_hz * predicted.response_s == pytest.approx(clients)
     assert predicted.knee_clients == pytest.approx(limits.capacity_hz * demands.response_s)
+
+
+@pytest.mark.parametrize(("workers", "clients"), [(1, 1), (3, 30), (20, 7), (64, 40)])
+def test_constant_times_get_as_far_as_the_bounds(workers: int, clients: int) -> None:
+    """What does not vary need not queue: the asymptotes are the prediction."""
+    demands = Demands(gil_s=0.3 * MS, free_s=0, wait_s=10 * MS, overhead_s=0.2 * MS, variation=0)
+    limits = bounds(demands, workers)
+    assert predict(demands, workers, clients).throughput_hz == pytest.approx(limits.throughput_hz(clients))
 
 
 @pytest.mark.parametrize(

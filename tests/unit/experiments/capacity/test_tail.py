@@ -19,8 +19,8 @@ NEAR = 0.10
 def test_workers_that_only_wait_are_m_m_c(utilisation: float, quantile: float) -> None:
     """With exponential times and nothing to share but the workers, the tail is Erlang's."""
     known = Mmc(4, utilisation, 2 * MS)
-    demands = Demands(gil_s=0, free_s=0, wait_s=2 * MS, overhead_s=0)
-    predicted_s = tail(demands, 4, known.rate_hz, quantile, variation=1)
+    demands = Demands(gil_s=0, free_s=0, wait_s=2 * MS, overhead_s=0, wait_variation=1)
+    predicted_s = tail(demands, 4, known.rate_hz, quantile)
     assert predicted_s == pytest.approx(known.quantile_s(quantile), rel=NEAR)
 
 

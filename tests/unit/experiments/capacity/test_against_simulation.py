@@ -1,0 +1,48 @@
+"""The model beside a simulation that shares no code with it, where no closed form is known.
+
+Tolerances: 7 % of throughput, 25 % of a p99, of which some 10 % is chance at nine tenths of the capacity.
+"""
+
+import pytest
+
+from experiments.capacity.demands import Demands
+from experiments.capacity.model import capacity_hz, predict
+from experiments.capacity.tail import tail
+from tests.unit.experiments.capacity.simulated import Simulated
+
+MS = 0.001
+NEAR, NEAR_TAIL = 0.07, 0.25
+REPLIES = 8_000
+
+KINDS = {
+    "a short wait": Demands(gil_s=1 * MS, free_s=0, wait_s=3 * MS, overhead_s=0.5 * MS),
+    "a long wait": Demands(gil_s=0.3 * MS, free_s=0, wait_s=10 * MS, overhead_s=0.2 * MS),
+    "half of it without the GIL": Demands(gil_s=1 * MS, free_s=1 * MS, wait_s=4 * MS, overhead_s=0.5 * MS),
+    "no wait": Demands(gil_s=0.5 * MS, free_s=0, wait_s=0, overhead_s=0.3 * MS),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variation", [0.5, 1.0])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("workers", "clients", "cores"), [(1, 4, 2), (4, 4, 2), (4, 16, 2), (16, 12, 2), (64, 40, 1)])
+def test_throughput_is_that_of_the_simulation(
+    kind: str, workers: int, clients: int, cores: int, variation: float
+) -> None:
+    """Below, at and above the knee, whichever resource is the limit."""
+    mean = KINDS[kind]
+    demands = Demands(mean.gil_s, mean.free_s, mean.wait_s, mean.overhead_s, variation=variation)
+    predicted_hz = predict(demands, workers, clients, cores).throughput_hz
+    simulated_hz = Simulated(demands, workers, cores).closed_hz(clients, REPLIES / predicted_hz)
+    assert predicted_hz == pytest.approx(simulated_hz, rel=NEAR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_tail_is_that_of_the_simulation(kind: str, share: float) -> None:
+    """At half, seven and nine tenths of what the server can do."""
+    demands = KINDS[kind]
+    rate_hz = share * capacity_hz(demands, workers=16, cores=2)
+    _, simulated_s = Simulated(demands, 16, 2).open_s(rate_hz, 2 * REPLIES / rate_hz)
+    assert tail(demands, 16, rate_hz, cores=2) == pytest.approx(simulated_s + demands.overhead_s, rel=NEAR_TAIL)
