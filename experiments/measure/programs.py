@@ -18,6 +18,7 @@ import os
 import platform
 import select
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -43,6 +44,9 @@ STOP_S = 10.0
 Seen = TypeVar("Seen")
 
 _LINUX = platform.system() == "Linux"
+
+_TRY_S = 0.05
+"""Between two looks whether a server listens."""
 
 _LINE_BYTES_MAX = 4096
 """A first line longer than this is no ready line."""
@@ -144,6 +148,20 @@ class Program:
                 raise self._failed("is gone") from error
             self._pids = (self.pid, *(each.pid for each in started))
         return self._pids
+
+    def listening(self, at: Address, timeout_s: float = READY_S) -> None:
+        """Waits until it accepts connections there, for a server that has no ready line. Blocks; raises ProgramFailed
+        where it ends before, or does not in time."""
+        deadline_s = time.monotonic() + timeout_s
+        while time.monotonic() < deadline_s:
+            if self._process.poll() is not None:
+                raise self._failed(f"ended before it listened, with exit code {self._process.returncode}")
+            try:
+                socket.create_connection(at, _TRY_S).close()
+                return
+            except OSError:  # not yet
+                time.sleep(_TRY_S)
+        raise self._failed(f"nothing listens at {at[0]}:{at[1]} after {timeout_s:g} s")
 
     def cpu_s(self) -> float:
         """Processor time so far, of all its threads, user and system. Raises ProgramFailed if it is gone."""

@@ -60,6 +60,38 @@ def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: 
     assert gone(program.pid)
 
 
+LISTEN = "import socket,signal; s = socket.create_server(('127.0.0.1', {port})); signal.pause()"
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_program_without_a_ready_line_is_waited_for_at_its_port() -> None:
+    """Until it accepts connections there."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = int(held.getsockname()[1])
+    program = python(LISTEN.format(port=port))
+    try:
+        program.listening(("127.0.0.1", port))
+    finally:
+        with contextlib.suppress(ProgramFailed):  # it dies of the signal
+            program.stop()
+    assert gone(program.pid)
+
+
+@pytest.mark.usefixtures("no_leaks")
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import sys; sys.exit('no such table')", "ended before it listened, with exit code 1; it said: no such table"),
+        (GOOD + WAIT, "nothing listens at 127.0.0.1:1 after 0.1 s"),
+    ],
+)
+def test_a_program_that_never_listens_is_reported(source: str, message: str) -> None:
+    """It ends before, or does something else."""
+    with pytest.raises(ProgramFailed, match=message), python(source) as program:
+        program.listening(("127.0.0.1", 1), timeout_s=10 if "ended" in message else 0.1)
+
+
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_that_ignores_sigterm_is_killed_and_reported() -> None:
     """After the bound, and not before."""
