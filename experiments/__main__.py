@@ -1,4 +1,4 @@
-"""``python -m experiments compare A B | run NAME | list | plot | report | index | verify | agree | selfcheck``."""
+"""``python -m experiments compare A B | recommend | run NAME | list | plot | report | index | verify | agree | …``."""
 
 import os
 import signal
@@ -69,6 +69,7 @@ def _interrupt(number: int, _: FrameType | None) -> None:
 
 COMMANDS = {
     "compare": ("experiments.compare.command", "Which of two servers answers sooner, and by how much."),
+    "recommend": ("experiments.recommend.command", "How many workers a server should have, and of which kind."),
     "run": ("experiments.commands.run", "Measures a study, or a part of one; draws it and reports."),
     "list": ("experiments.commands.list_parts", "Prints what can be run."),
     "plot": ("experiments.commands.plot", "Draws the figures of a folder of results anew."),

@@ -34,6 +34,7 @@ DOCUMENTS = (
     "stock_service/README.md",
     "experiments/README.md",
     "experiments/compare/README.md",
+    "experiments/recommend/README.md",
     "experiments/studies/README.md",
     *(f"experiments/studies/{name}/README.md" for name in STUDIES),
     ".github/CONTRIBUTING.md",
@@ -47,7 +48,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "clients.price_updater": ("",),
     "clients.load": ("",),
     "experiments.compare.recorded": ("",),
-    "experiments": ("compare", "list", "run", "plot", "report", "index", "verify", "agree", "selfcheck"),
+    "experiments": ("compare", "recommend", "list", "run", "plot", "report", "index", "verify", "agree", "selfcheck"),
 }
 """The programs by module, with the commands of each; an empty one where it runs without."""
 

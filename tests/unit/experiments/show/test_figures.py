@@ -22,6 +22,7 @@ from experiments.judge.verdicts import judge
 from experiments.results.environment import UNKNOWN
 from experiments.results.observed import Window
 from experiments.show.figures import (
+    advice,
     bars,
     clients,
     costs,
@@ -173,6 +174,24 @@ def _curves(title: str, log_y: bool) -> Picture:
     return curves.picture("curves", title, scale, panels)
 
 
+ADVISED = advice.Shown(
+    advised="8 processes of 16 threads",
+    pool=16,
+    highest_hz=[(2.0**place, 900.0 * 2**place) for place in range(7)],
+    measured_hz=[(16, 14_000.0), (32, 27_000.0)],
+    p99_ms=[(1000.0, 5.0), (9000.0, 40.0), (12_000.0, math.inf)],
+    measured_p99_ms=[(9000.0, 52.0)],
+    rate_hz=8000.0,
+    target_p99_ms=20.0,
+)
+
+
+def _endless() -> Picture:
+    """An advice on a server that keeps up with no rate, nothing wished or measured."""
+    bare = replace(ADVISED, pool=None, measured_hz=[], measured_p99_ms=[], rate_hz=None, target_p99_ms=None)
+    return advice.picture("advice", "How many workers?", replace(bare, p99_ms=[(1000.0, math.inf)]))
+
+
 FULL: dict[str, Callable[[], Picture]] = {
     "clients": lambda: _clients("Latency as clients grow", _points()),
     "one panel": lambda: clients.picture(
@@ -189,6 +208,7 @@ FULL: dict[str, Callable[[], Picture]] = {
     "curves": lambda: _curves("Curves", False),
     "curves, both axes logarithmic": lambda: _curves("Curves", True),
     "bars, each panel its own scale": lambda: _own_scales("Values"),
+    "advice": lambda: advice.picture("advice", "How many workers? 8 processes of 16 threads", ADVISED),
 }
 
 SPARSE: dict[str, Callable[[], Picture]] = {
@@ -209,6 +229,7 @@ SPARSE: dict[str, Callable[[], Picture]] = {
     "offered": lambda: _offered("Offered", refused=True),
     "heat": lambda: _heat_map("Heat", _sparse(_points())),
     "locking": lambda: _waits("Waits", refused=True),
+    "advice": _endless,
 }
 
 EMPTY: dict[str, Callable[[], Picture]] = {

@@ -1,0 +1,1 @@
+"""The command ``recommend``: how many workers a server should have, and of which kind. See its README."""

@@ -1,0 +1,223 @@
+"""What to advise, from what a request needs and what is wished. Pure; the words are in ``words``.
+
+The rule. Pools are 1, 2, 4 … 64. Advised is the smallest that comes within a few per cent of the best: of its highest
+rate where no rate is wished, and else of the largest pool's p99 at that rate. A rate is carried where it is at most
+``BUSIEST`` of the highest. More processes are advised only for a rate that one does not carry, and asyncio only where
+64 threads are too few. So small errors of the demands seldom change the advice.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+
+from experiments.capacity import Demands, bounds, capacity_hz, tail
+
+POOLS = (1, 2, 4, 8, 16, 32, 64)
+"""The pools that are advised: twice as many each, as less makes no difference that is worth a choice."""
+
+RATE_NEAR, TAIL_NEAR = 0.95, 1.10
+"""A smaller pool is preferred that has this share of the best's highest rate; or so many times the largest's p99."""
+
+BUSIEST = 0.8
+"""The share of its highest rate that a server should be asked for: beyond it small changes make long queues."""
+
+USUAL = 0.7
+"""The share at which the tail is told where no rate is wished."""
+
+UNLIMITED = 512
+"""Requests at once on a server without a pool: so many stand for any number."""
+
+SHORT_OF = 0.9
+"""Threads are too few where 64 of them reach less than this share of what a server without a pool does."""
+
+
+class Kind(StrEnum):
+    """What the workers are."""
+
+    THREADS = "threads"
+    ASYNCIO = "asyncio"
+    PROCESSES = "processes"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the server has to do."""
+
+    cores: int
+    """That it may use."""
+    rate_hz: float | None = None
+    target_p99_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is chosen, before all is known of it."""
+
+    workers: int
+    """Threads of each process; of asyncio ``UNLIMITED``."""
+    processes: int
+    kind: Kind
+
+    def highest_hz(self, demands: Demands, wish: Wish) -> float:
+        """Replies a second, at most."""
+        return capacity_hz(demands, self.workers, wish.cores, self.processes)
+
+    def __str__(self) -> str:
+        """In a few words: ``16 threads``, ``asyncio``, ``2 processes of 8 threads``."""
+        if self.kind is Kind.ASYNCIO:
+            return "asyncio"
+        threads = "1 thread" if self.workers == 1 else f"{self.workers} threads"
+        return threads if self.kind is Kind.THREADS else f"{self.processes} processes of {threads}"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A server of some size, and what is predicted of it."""
+
+    workers: int
+    """Threads of each process; of asyncio ``UNLIMITED``."""
+    processes: int
+    highest_hz: float
+    """Replies a second, at most."""
+    limit: str
+    """What is busy then; see ``Bounds.limit``."""
+    rate_hz: float
+    """At which the tail is told."""
+    p99_s: float
+    """Inf where it cannot keep up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What is advised, and what else was looked at."""
+
+    kind: Kind
+    chosen: Size
+    pools: tuple[Size, ...]
+    """Every pool of as many processes."""
+    carried: bool
+    """Whether the wished rate is carried and the wished p99 kept; True where none is wished."""
+    highest_in_target_hz: float | None
+    """The highest rate that keeps the wished p99; None where none is wished, 0 where no rate does."""
+    changes: tuple[tuple[str, str], ...]
+    """What would change the advice: if this were so, then that would be advised."""
+
+    def __str__(self) -> str:
+        """In a few words."""
+        return str(Choice(self.chosen.workers, self.chosen.processes, self.kind))
+
+
+def advise(demands: Demands, wish: Wish) -> Advice:
+    """What to advise. Computes for some seconds."""
+    choice = _chosen(demands, wish)
+    pools = tuple(sized(demands, workers, choice.processes, wish) for workers in POOLS)
+    chosen = sized(demands, choice.workers, choice.processes, wish)
+    within = _highest_in_target_hz(demands, chosen, wish)
+    carried = math.isfinite(chosen.p99_s) and _is_enough(demands, choice, wish)
+    return Advice(choice.kind, chosen, pools, carried, within, tuple(_changes(demands, wish, choice)))
+
+
+def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
+    """A server of that size."""
+    highest_hz = capacity_hz(demands, workers, wish.cores, processes)
+    rate_hz = wish.rate_hz or USUAL * highest_hz
+    p99_s = _tail_s(demands, workers, processes, wish.cores, rate_hz)
+    limit = bounds(demands, workers, wish.cores, processes).limit
+    return Size(workers, processes, highest_hz, limit, rate_hz, p99_s)
+
+
+def _chosen(demands: Demands, wish: Wish) -> Choice:
+    """What the rule gives."""
+    choice = _of_processes(demands, 1, wish)
+    if wish.rate_hz is None:
+        return choice
+    for processes in _process_counts(wish.cores):
+        if _is_enough(demands, choice, wish):
+            break
+        more = _of_processes(demands, processes, wish)
+        if RATE_NEAR * more.highest_hz(demands, wish) > choice.highest_hz(demands, wish):
+            choice = more
+    return choice
+
+
+def _of_processes(demands: Demands, processes: int, wish: Wish) -> Choice:
+    """The same for a number of processes."""
+    choice = Choice(_pool(demands, processes, wish), processes, Kind.PROCESSES if processes > 1 else Kind.THREADS)
+    if processes > 1 or (wish.rate_hz is not None and _is_enough(demands, choice, wish)):
+        return choice
+    unlimited = Choice(UNLIMITED, 1, Kind.ASYNCIO)
+    most_hz = capacity_hz(demands, max(POOLS), wish.cores)
+    return unlimited if most_hz < SHORT_OF * unlimited.highest_hz(demands, wish) else choice
+
+
+def _pool(demands: Demands, processes: int, wish: Wish) -> int:
+    """The smallest pool that comes near the best; see the rule."""
+    highest_hz = {workers: capacity_hz(demands, workers, wish.cores, processes) for workers in POOLS}
+    least_hz = RATE_NEAR * max(highest_hz.values())
+    if wish.rate_hz is not None:
+        least_hz = min(least_hz, wish.rate_hz / BUSIEST)
+    carrying = [workers for workers in POOLS if highest_hz[workers] >= least_hz]
+    if wish.rate_hz is None:
+        return carrying[0]
+    near_s = TAIL_NEAR * _tail_s(demands, max(POOLS), processes, wish.cores, wish.rate_hz)
+    return next(
+        workers for workers in carrying if _tail_s(demands, workers, processes, wish.cores, wish.rate_hz) <= near_s
+    )
+
+
+def _is_enough(demands: Demands, choice: Choice, wish: Wish) -> bool:
+    """Whether it carries the wished rate and keeps the wished p99."""
+    highest_hz = choice.highest_hz(demands, wish)
+    rate_hz = wish.rate_hz or USUAL * highest_hz
+    p99_s = _tail_s(demands, choice.workers, choice.processes, wish.cores, rate_hz)
+    return rate_hz <= BUSIEST * highest_hz and p99_s <= (wish.target_p99_s or math.inf)
+
+
+@cache
+def _tail_s(demands: Demands, workers: int, processes: int, cores: int, rate_hz: float) -> float:
+    return tail(demands, workers, rate_hz, cores=cores, processes=processes)
+
+
+def _process_counts(cores: int) -> Iterator[int]:
+    """2, 4, 8 … and as many as there are cores."""
+    count = 2
+    while count < cores:
+        yield count
+        count *= 2
+    if cores > 1:
+        yield cores
+
+
+def _highest_in_target_hz(demands: Demands, of: Size, wish: Wish) -> float | None:
+    """The highest rate at which a server keeps the wished p99, within some per cent; 0 where none does."""
+    if wish.target_p99_s is None:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(6):
+        middle = (low + high) / 2
+        p99_s = _tail_s(demands, of.workers, of.processes, wish.cores, middle * of.highest_hz)
+        low, high = (middle, high) if p99_s <= wish.target_p99_s else (low, middle)
+    return low * of.highest_hz
+
+
+def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
+    """What else would be advised, were a demand or the wish another."""
+    others = [
+        ("requests waited twice as long", replace(demands, wait_s=2 * demands.wait_s), wish),
+        ("requests waited half as long", replace(demands, wait_s=demands.wait_s / 2), wish),
+        ("requests took twice the processor time", _busier(demands, 2), wish),
+        ("requests took half the processor time", _busier(demands, 0.5), wish),
+    ]
+    if wish.rate_hz is not None:
+        others.append(("the rate were twice as high", demands, replace(wish, rate_hz=2 * wish.rate_hz)))
+    for what, needs, wished in others:
+        then = _chosen(needs, wished)
+        if then != choice:
+            yield what, str(then)
+
+
+def _busier(demands: Demands, times: float) -> Demands:
+    gil_s, free_s, lock_s = times * demands.gil_s, times * demands.free_s, times * demands.lock_s
+    return replace(demands, gil_s=gil_s, free_s=free_s, lock_s=lock_s)

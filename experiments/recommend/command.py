@@ -1,0 +1,256 @@
+"""The command ``recommend``: a service that is described, that runs, or that a command starts; then an advice.
+
+Standard output has the advice. Standard error has what is being done. An answer takes 90 s at most.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from clients.load.plan.calls import called
+from clients.load.plan.load_plan import REFLECTING, RequestType
+from clients.load.run.floor import floor
+from experiments.capacity import Demands, tail
+from experiments.measure.bench import CATALOG
+from experiments.recommend import started, words
+from experiments.recommend.advice import POOLS, UNLIMITED, Advice, Kind, Wish, advise, sized
+from experiments.recommend.asking import ROUNDS, Asked, Server, ask, loaded, server_at
+from experiments.recommend.seen import Inferred, Load, infer
+from experiments.recommend.words import Seen
+from experiments.results.files import write_at_once
+from experiments.results.machine import cores
+from experiments.show.figures.style import data_of
+from stock_service.rpc.errors import Unavailable, UsageError
+from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, address, check_writable, integer, number
+from stock_service.rpc.transports import TRANSPORTS, Address
+from stock_service.trading.catalog_file import load as load_catalog
+
+RPC_MS = 0.15
+"""Processor time of an RPC itself, of gRPC in Python under load: 0.10 to 0.17 ms were measured."""
+
+IO_VARIATION = 0.5
+"""Of a wait that is described: a database that answers some requests twice as late as others."""
+
+OVERHEAD_S = 0.0001
+"""The client, the wire and wake-ups of a service that is described."""
+
+TAIL_S = 4.0
+"""How long the tail of a running server is measured."""
+
+TAIL_CONNECTIONS = 64
+
+EXITS = {
+    0: "advised",
+    1: "a server failed or does not answer",
+    USAGE_EXIT: "bad usage",
+    130: "Ctrl-C",
+}
+
+_EPILOG = """\
+Say one of three things:
+  a described service    --service-ms, and what of it waits (--io-share)
+  a running server       --address, and --call for a gRPC method of your own
+  a command              --start, with {{workers}} and {{port}} in it; it is started at a few sizes to check the advice
+
+Examples:
+  recommend --service-ms 4 --io-share 0.95 --target-p99-ms 20 --rate-hz 300
+  recommend --address 127.0.0.1:50051 --call shop.v1.Shop/Price --data '{{"name": "tea"}}'
+  recommend --start 'python shop.py --workers {{workers}} --port {{port}}' --call shop.v1.Shop/Price
+
+A running server is asked with up to 128 connections, for up to a minute. Do not ask one that others use.
+The rule: pools are 1, 2, 4 … 64; advised is the smallest within 5 % of the best rate, or within 10 % of the best p99.
+
+Exit codes:
+{exits}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What ``--json`` writes. Times in seconds, rates a second; an endless time is null."""
+
+    demands: Demands
+    wish: Wish
+    advice: Advice
+    rate_error: float
+    p99_error: float
+    loads: Sequence[Load]
+    checked: Sequence[started.Checked]
+    sentences: Sequence[str]
+
+
+def add_options(parser: Parser) -> None:
+    """What ``recommend`` takes."""
+    parser.epilog = _EPILOG.format(exits="\n".join(f"  {code:<4} {meaning}" for code, meaning in EXITS.items()))
+    add = parser.add_argument_group("a described service").add_argument
+    add(
+        "--service-ms",
+        type=number(0.001, 60_000),
+        metavar="MS",
+        help="time of a request in your code, alone",
+    )
+    add(
+        "--io-share",
+        type=number(0, 1),
+        metavar="SHARE",
+        help="of it, what waits, off the processor (default: 0)",
+    )
+    add("--gil-share", type=number(0, 1), metavar="SHARE", help="of the rest, what holds the GIL (default: 1)")
+    add(
+        "--io-variation",
+        type=number(0, 3),
+        metavar="RATIO",
+        help=f"how waits vary, standard deviation ÷ mean: 0 never, 1 exponential (default: {IO_VARIATION:g})",
+    )
+    add("--rpc-ms", type=number(0, 1000), metavar="MS", help=f"processor time of the RPC itself (default: {RPC_MS:g})")
+    add = parser.add_argument_group("a running server, or a command").add_argument
+    add("--address", type=address, metavar="HOST:PORT", help="where it listens")
+    add("--start", metavar="COMMAND", help="starts it: with {workers}, and {port} unless it prints 'ready HOST:PORT'")
+    spoken = f"what it speaks: {', '.join(TRANSPORTS)} (default: grpc)"
+    add("--transport", choices=TRANSPORTS, metavar="NAME", help=spoken)
+    add("--call", metavar="METHOD", help="a unary gRPC method, as package.Service/Method (default: a stock's lookup)")
+    add("--data", metavar="JSON", help="the request of --call, as protobuf has it in JSON (default: {})")
+    add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
+    add = parser.add_argument_group("what you wish").add_argument
+    add(
+        "--rate-hz",
+        type=number(0.01, 1e6),
+        metavar="R",
+        help="requests a second (default: as many as can be)",
+    )
+    add("--target-p99-ms", type=number(0.01, 600_000), metavar="MS", help="99 of 100 replies are to come within this")
+    add("--cores", type=integer(1, 1024), metavar="N", help="cores that the server may use (default: this machine's)")
+    add = parser.add_argument_group("the results").add_argument
+    add("--json", type=Path, metavar="FILE", help="where to write the advice and all numbers")
+    add("--figure", type=Path, metavar="FILE", help="where to draw it: a name that ends in .svg or .png")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Advises; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
+    _check(options)
+    target_s = None if options.target_p99_ms is None else options.target_p99_ms / 1000
+    wish = Wish(options.cores or len(cores()), options.rate_hz, target_s)
+    if options.service_ms is not None:
+        demands, seen = described(options), Seen()
+        advice = advise(demands, wish)
+    elif options.address is not None:
+        demands, advice, seen = _of_running(options, wish)
+    else:
+        demands, advice, seen = _of_command(options, wish)
+    said = list(words.sentences(demands, wish, advice, seen))
+    print("\n".join([*said, "", *words.table(advice)]))
+    if options.json is not None:
+        answer = Answer(demands, wish, advice, *words.errors(seen), seen.loads, seen.checked, said)
+        write_at_once(options.json, msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
+    if options.figure is not None:
+        picture = words.pictured(demands, wish, advice, seen)
+        is_png = options.figure.suffix == ".png"
+        write_at_once(options.figure, data_of(picture.draw(), "png" if is_png else "svg"))
+    return 0
+
+
+def described(options: argparse.Namespace) -> Demands:
+    """What a request of a described service needs."""
+    service_s = options.service_ms / 1000
+    wait_s = service_s * (options.io_share or 0.0)
+    rpc_s = (RPC_MS if options.rpc_ms is None else options.rpc_ms) / 1000
+    computes_s = service_s - wait_s
+    gil_s = computes_s * (1.0 if options.gil_share is None else options.gil_share)
+    varies = IO_VARIATION if options.io_variation is None else options.io_variation
+    return Demands(gil_s + rpc_s, computes_s - gil_s, wait_s, OVERHEAD_S, wait_variation=varies)
+
+
+def _of_running(options: argparse.Namespace, wish: Wish) -> tuple[Demands, Advice, Seen]:
+    asked = _asked(options, options.address)
+    server = server_at(options.address)
+    loads, inferred = _inferred(asked, server, ROUNDS)
+    advice = advise(inferred.demands, wish)
+    pool = inferred.pool or UNLIMITED
+    seen = Seen(loads, inferred)
+    return inferred.demands, advice, _with_tail(asked, inferred.demands, pool, wish, seen)
+
+
+def _of_command(options: argparse.Namespace, wish: Wish) -> tuple[Demands, Advice, Seen]:
+    with started.serving(options.start, max(POOLS)) as at:
+        asked = _asked(options, at)
+        loads, inferred = _inferred(asked, server_at(at), rounds=2)
+    demands = inferred.demands
+    advice = advise(demands, wish)
+    window_s = max(0.6, min(2.0, 20 * loads[0].mean_s))
+    sizes = started.sizes_around(advice.chosen.workers)
+    found = started.checked(options.start, sizes, lambda at: replace(asked, address=at), window_s, _say)
+    seen = Seen(loads, inferred, tuple(found[size] for size in sizes))
+    advised = advice.chosen.workers
+    if advice.kind is not Kind.ASYNCIO:
+        best = advised if wish.rate_hz is not None else started.best_of(found, advised)
+        if best != advised:
+            advice = replace(advice, chosen=sized(demands, best, advice.chosen.processes, wish))
+            seen = replace(seen, before_check=advised)
+    with started.serving(options.start, min(max(POOLS), advice.chosen.workers)) as at:
+        workers = min(max(POOLS), advice.chosen.workers)
+        return demands, advice, _with_tail(replace(asked, address=at), demands, workers, wish, seen)
+
+
+def _inferred(asked: Asked, server: Server, rounds: int) -> tuple[tuple[Load, ...], Inferred]:
+    """What the server was seen to do, and what a request needs."""
+    _say("the client's own floor")
+    try:
+        floor_s = floor(asked.transport, "lean", None).floor_us_p50 / 1e6
+    except Unavailable:  # nothing but its own library speaks this transport: the wait is told with what that adds
+        floor_s = 0.0
+    loads = ask(asked, server, _say, rounds)
+    if not server.pids:
+        _say("the server's processor time cannot be read here: the highest rate stands for it")
+    return loads, infer(loads, floor_s, server.has_gil(), len(cores()))
+
+
+def _with_tail(asked: Asked, demands: Demands, workers: int, wish: Wish, seen: Seen) -> Seen:
+    """The tail of a server of so many workers, measured beside what is predicted of it."""
+    here = replace(wish, cores=len(cores()), rate_hz=None)
+    size = sized(demands, workers, 1, here)
+    rate_hz = min(wish.rate_hz or size.rate_hz, size.rate_hz)
+    _say(f"the tail at {rate_hz:,.0f}/s")
+    measured = loaded(asked, Server(()), TAIL_CONNECTIONS, TAIL_S, rate_hz)
+    predicted_s = tail(demands, workers, rate_hz, cores=here.cores)
+    return replace(seen, tail=measured, tail_rate_hz=rate_hz, tail_predicted_s=predicted_s)
+
+
+def _asked(options: argparse.Namespace, at: Address) -> Asked:
+    """Whom to ask, and what. May ask the server by reflection."""
+    stocks = tuple(stock.name for stock in load_catalog(CATALOG))
+    request: RequestType | None = None
+    if options.call is not None:
+        request = called(at, options.call, options.data or "{}", options.proto)
+    return Asked(options.transport or "grpc", at, request, stocks)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuses what does not go together. Raises UsageError."""
+    subjects = [name for name in ("service_ms", "address", "start") if getattr(options, name) is not None]
+    if len(subjects) != 1:
+        given = " and ".join(f"--{name.replace('_', '-')}" for name in subjects) or None
+        raise UsageError("the service", given, "one of --service-ms MS, --address HOST:PORT, --start COMMAND")
+    described_by = ("io_share", "gil_share", "io_variation", "rpc_ms")
+    own = ("transport", "call", "data", "proto") if subjects == ["service_ms"] else described_by
+    for name in own:
+        if getattr(options, name) is not None:
+            beside = "--address or --start" if subjects == ["service_ms"] else "--service-ms"
+            raise UsageError(f"--{name.replace('_', '-')}", str(getattr(options, name)), f"beside {beside}")
+    for name in ("data", "proto"):
+        if getattr(options, name) is not None and options.call is None:
+            raise UsageError(f"--{name}", str(getattr(options, name)), "beside --call package.Service/Method")
+    if options.call is not None and (options.transport or "grpc") not in REFLECTING:
+        raise UsageError("--call", options.call, "with a transport that speaks gRPC")
+    if options.start is not None:
+        started.check_command(options.start)
+    if options.figure is not None and options.figure.suffix not in (".svg", ".png"):
+        raise UsageError("--figure", str(options.figure), "a name that ends in .svg or .png")
+    check_writable("--json", options.json)
+    check_writable("--figure", options.figure)
+
+
+def _say(what: str) -> None:
+    print(f"measuring: {what}", file=sys.stderr, flush=True)

@@ -1,0 +1,128 @@
+"""How many workers: on the left the highest rate of each pool, on the right the p99 of the advised one at rising rates.
+
+Lines are predicted, hollow markers measured. The advised pool is marked, and what was wished is dotted.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from experiments.show.figures.style import INK, QUIET, Picture, canvas, even_axis, house, legend, log_axis, say
+from experiments.show.numbers import number
+
+DOTTED = (0, (1, 1.6))
+
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the figure shows. Pools are workers of a process; rates are a second; times in ms."""
+
+    advised: str
+    """In a few words."""
+    pool: int | None
+    """The advised one; None where it is none of those drawn."""
+    highest_hz: Points
+    """By pool."""
+    measured_hz: Points
+    p99_ms: Points
+    """Of the advised server, by rate."""
+    measured_p99_ms: Points
+    rate_hz: float | None
+    target_p99_ms: float | None
+
+
+def picture(name: str, title: str, shown: Shown) -> Picture:
+    """The figure with its words, to be drawn when it is wanted."""
+    return Picture(name, title, alternative(title, shown), lambda: draw(title, shown))
+
+
+@house()
+def draw(title: str, shown: Shown) -> Figure:
+    """Both panels."""
+    figure = canvas(title, 3.6)
+    pools, tail = figure.subplots(1, 2)
+    _draw_pools(pools, shown)
+    _draw_tail(tail, shown)
+    legend(figure, _entries(shown))
+    return figure
+
+
+def _draw_pools(axes: Axes, shown: Shown) -> None:
+    axes.set_title("The highest rate, by workers")
+    axes.set_xlabel("workers of a process")
+    axes.set_ylabel("replies a second, at most")
+    axes.set_xscale("log")
+    places = [pool for pool, _ in shown.highest_hz]
+    axes.xaxis.set_major_locator(FixedLocator(places))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
+    axes.plot(*_columns(shown.highest_hz), color="C0", marker="o")
+    axes.plot(*_columns(shown.measured_hz), color=INK, marker="s", mfc="none", markersize=7, linestyle="")
+    advised = [point for point in shown.highest_hz if point[0] == shown.pool]
+    axes.plot(*_columns(advised), color="C1", marker="o", markersize=10, linestyle="")
+    if shown.rate_hz is not None:
+        axes.axhline(shown.rate_hz, color=QUIET, linestyle=DOTTED)
+    rates = [rate for _, rate in (*shown.highest_hz, *shown.measured_hz)]
+    axes.set_ylim(0, 1.12 * max([*rates, shown.rate_hz or 0.0]))
+    even_axis(axes.yaxis)
+
+
+def _draw_tail(axes: Axes, shown: Shown) -> None:
+    axes.set_title(f"p99 with {shown.advised}")
+    points = [point for point in shown.p99_ms if math.isfinite(point[1])]
+    if not points:
+        say(axes, "Nothing was predicted: it keeps up with no rate.")
+        return
+    axes.set_xlabel("requests a second, at random moments")
+    axes.set_ylabel("99th percentile, ms")
+    axes.set_yscale("log")
+    axes.plot(*_columns(points), color="C0", marker="o")
+    axes.plot(*_columns(shown.measured_p99_ms), color=INK, marker="s", mfc="none", markersize=7, linestyle="")
+    times = [time for _, time in (*points, *shown.measured_p99_ms)]
+    if shown.target_p99_ms is not None:
+        axes.axhline(shown.target_p99_ms, color=QUIET, linestyle=DOTTED)
+        times.append(shown.target_p99_ms)
+    if shown.rate_hz is not None:
+        axes.axvline(shown.rate_hz, color=QUIET, linestyle=DOTTED)
+    low, high = min(times) / 1.5, max(times) * 1.5
+    axes.set_ylim(low, high)
+    log_axis(axes.yaxis, low, high)
+    axes.set_xlim(left=0)
+    even_axis(axes.xaxis)
+
+
+def _columns(points: Points) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]
+
+
+def _entries(shown: Shown) -> list[Artist]:
+    entries: list[Artist] = [Line2D([], [], color="C0", marker="o", label="predicted")]
+    if shown.pool is not None:
+        entries.append(Line2D([], [], color="C1", marker="o", markersize=10, linestyle="", label="advised"))
+    if shown.measured_hz or shown.measured_p99_ms:
+        entries.append(Line2D([], [], color=INK, marker="s", mfc="none", linestyle="", label="measured"))
+    if shown.rate_hz is not None or shown.target_p99_ms is not None:
+        entries.append(Line2D([], [], color=QUIET, linestyle=DOTTED, label="wished"))
+    return entries
+
+
+def alternative(title: str, shown: Shown) -> str:
+    """The figure in words: every point."""
+    told = [f"{title}. Advised: {shown.advised}."]
+    for what, points in (
+        ("Replies a second at most, by workers, predicted", shown.highest_hz),
+        ("The same, measured", shown.measured_hz),
+        ("p99 in ms by requests a second, predicted", shown.p99_ms),
+        ("The same, measured", shown.measured_p99_ms),
+    ):
+        if points:
+            told.append(f"{what}: {'; '.join(f'{x:,.0f}: {number(y)}' for x, y in points)}.")
+    return " ".join(told)

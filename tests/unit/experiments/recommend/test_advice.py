@@ -1,0 +1,81 @@
+"""What is advised of known demands: the rule on pools, kinds, rates and targets, and what would change it."""
+
+import math
+
+import pytest
+
+from experiments.capacity import Demands
+from experiments.recommend.advice import BUSIEST, POOLS, Kind, Wish, advise
+
+MS = 0.001
+
+COMPUTES = Demands(gil_s=2 * MS, free_s=0, wait_s=0, overhead_s=0.1 * MS)
+WAITS = Demands(gil_s=0.3 * MS, free_s=0, wait_s=4 * MS, overhead_s=0.1 * MS)
+WAITS_LONG = Demands(gil_s=0.2 * MS, free_s=0, wait_s=200 * MS, overhead_s=0.1 * MS)
+
+
+@pytest.mark.slow
+def test_what_only_computes_needs_one_thread() -> None:
+    """More threads do no more under the GIL, so the smallest pool is advised."""
+    advice = advise(COMPUTES, Wish(cores=2))
+    assert (advice.kind, advice.chosen.workers, advice.chosen.limit) == (Kind.THREADS, 1, "gil")
+    assert advice.chosen.highest_hz == pytest.approx(500)
+
+
+@pytest.mark.slow
+def test_the_smallest_pool_near_the_best_is_advised() -> None:
+    """The advised pool reaches 95 % of the best, and no smaller one does."""
+    advice = advise(WAITS, Wish(cores=2))
+    near_hz = 0.95 * max(size.highest_hz for size in advice.pools)
+    assert advice.chosen.workers == next(size.workers for size in advice.pools if size.highest_hz >= near_hz)
+    assert 1 < advice.chosen.workers < max(POOLS)
+
+
+@pytest.mark.slow
+def test_a_low_rate_needs_fewer_workers() -> None:
+    """For a wished rate the pool is the smallest that carries it with about the tail of the largest."""
+    advice = advise(WAITS, Wish(cores=2, rate_hz=300, target_p99_s=0.020))
+    assert advice.carried
+    assert advice.chosen.workers < advise(WAITS, Wish(cores=2)).chosen.workers
+    assert advice.chosen.p99_s <= 1.1 * advice.pools[-1].p99_s
+    assert advice.highest_in_target_hz is not None
+    assert advice.highest_in_target_hz > 300
+
+
+@pytest.mark.slow
+def test_a_rate_beyond_one_gil_needs_processes() -> None:
+    """They are as many as carry the rate; the p99 is then a finite one."""
+    advice = advise(COMPUTES, Wish(cores=4, rate_hz=700))
+    assert (advice.kind, advice.chosen.processes, advice.chosen.workers) == (Kind.PROCESSES, 2, 1)
+    assert advice.carried
+    assert math.isfinite(advice.chosen.p99_s)
+
+
+@pytest.mark.slow
+def test_a_rate_beyond_all_cores_is_not_carried() -> None:
+    """What is not carried is said to be so, with the largest that there is room for."""
+    advice = advise(COMPUTES, Wish(cores=2, rate_hz=5000))
+    assert not advice.carried
+    assert advice.chosen.rate_hz > BUSIEST * advice.chosen.highest_hz
+
+
+@pytest.mark.slow
+def test_a_target_that_no_rate_keeps_is_not_carried() -> None:
+    """A p99 under the time of one request is kept nowhere."""
+    advice = advise(WAITS, Wish(cores=2, target_p99_s=0.001))
+    assert not advice.carried
+    assert advice.highest_in_target_hz == 0
+
+
+@pytest.mark.slow
+def test_long_waits_ask_for_asyncio() -> None:
+    """Where 64 threads do far less than a server without a pool, that is advised; a low rate still needs no more."""
+    assert advise(WAITS_LONG, Wish(cores=2)).kind is Kind.ASYNCIO
+    assert advise(WAITS_LONG, Wish(cores=2, rate_hz=50)).kind is Kind.THREADS
+
+
+@pytest.mark.slow
+def test_what_would_change_the_advice_is_said() -> None:
+    """Half the wait needs fewer workers; where nothing would change it, nothing is said."""
+    assert ("requests waited half as long", "16 threads") in advise(WAITS, Wish(cores=2)).changes
+    assert advise(COMPUTES, Wish(cores=2)).changes == ()

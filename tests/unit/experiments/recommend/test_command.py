@@ -1,0 +1,122 @@
+"""The command ``recommend``: what it refuses, what it prints and writes, and a real server from its start command."""
+
+import json
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.__main__ import main
+from experiments.recommend import asking, command, started
+from experiments.recommend.started import Checked, best_of, check_command, sizes_around
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import Parser
+
+DESCRIBED = ["recommend", "--service-ms", "4", "--io-share", "0.95", "--rate-hz", "300", "--target-p99-ms", "20"]
+
+
+@pytest.mark.slow
+def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The advice stands first, the pools follow, and the files hold the same."""
+    files = ["--cores", "2", "--json", str(tmp_path / "a.json"), "--figure", str(tmp_path / "a.svg")]
+    assert main([*DESCRIBED, *files]) == 0
+    said = capsys.readouterr().out.splitlines()
+    found = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    workers = found["advice"]["chosen"]["workers"]
+    assert said[0] == f"Advice: {workers} threads, in one process."
+    assert said[: len(found["sentences"])] == found["sentences"]
+    assert [line.split()[0] for line in said if line.endswith("advised")] == [str(workers)]
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--service-ms", "4", "--address", "127.0.0.1:1"],
+        ["--service-ms", "nan"],
+        ["--service-ms", "4", "--io-share", "1.5"],
+        ["--service-ms", "4", "--call", "a.B/C"],
+        ["--address", "127.0.0.1:1", "--io-share", "0.5"],
+        ["--address", "nowhere"],
+        ["--address", "127.0.0.1:1", "--data", "{}"],
+        ["--address", "127.0.0.1:1", "--call", "a.B/C", "--transport", "sockets"],
+        ["--start", "python server.py --port {port}"],
+        ["--start", "no-such-program {workers} {port}"],
+        ["--start", "'{workers}"],
+        ["--service-ms", "4", "--figure", "a.pdf"],
+        ["--service-ms", "4", "--json", "no/such/folder/a.json"],
+        ["--service-ms", "4", "--target-p99-ms", "0"],
+    ],
+)
+def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """It names what was given and what is allowed, with exit code 2, before anything is measured."""
+    with pytest.raises(SystemExit) as ended:
+        main(["recommend", *words])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "allowed: " in said
+
+
+@pytest.mark.slow
+def test_an_address_where_nobody_listens_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """With exit code 1."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        assert main(["recommend", "--address", f"127.0.0.1:{held.getsockname()[1]}", "--transport", "sockets"]) == 1
+    assert "UNAVAILABLE" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_help_has_units_examples_and_exit_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three examples; every code on a line of its own; braces are those of the reader."""
+    monkeypatch.setenv("COLUMNS", "100")
+    parser = Parser("recommend", "Advises.")
+    command.add_options(parser)
+    lines = parser.format_help().splitlines()
+    examples = lines.index("Examples:")
+    assert [line.split()[0] for line in lines[examples + 1 : examples + 4]] == ["recommend"] * 3
+    assert [int(line.split()[0]) for line in lines[lines.index("Exit codes:") + 1 :]] == list(command.EXITS)
+    assert not [line for line in lines if "{{" in line]
+
+
+def test_sizes_around_a_pool_are_half_and_twice_as_many() -> None:
+    """Of those that are advised at all."""
+    assert [sizes_around(workers) for workers in (1, 8, 64, 512)] == [(1, 2), (4, 8, 16), (32, 64), (32, 64)]
+
+
+def test_a_neighbour_must_be_better_in_every_round() -> None:
+    """One round at a tenth more decides nothing; all of them do, and the smallest is taken."""
+    own = Checked(8, (100.0, 100.0, 100.0))
+    assert best_of({8: own, 16: Checked(16, (130.0, 130.0, 100.0))}, 8) == 8
+    assert best_of({4: Checked(4, (120.0,) * 3), 8: own, 16: Checked(16, (130.0,) * 3)}, 8) == 4
+
+
+def test_a_command_without_workers_is_refused() -> None:
+    """There would be nothing to choose."""
+    with pytest.raises(UsageError):
+        check_command(f"{sys.executable} -c pass")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(90)
+def test_a_server_is_started_measured_checked_and_gone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a start command to the advice: a server of ours that computes for a millisecond gets one thread."""
+    monkeypatch.setattr(asking, "CONNECTIONS", (1, 4, 16))
+    monkeypatch.setattr(asking, "WINDOW_S", 0.2)
+    monkeypatch.setattr(started, "ROUNDS", 1)
+    monkeypatch.setattr(command, "TAIL_S", 0.5)
+    serve = f"{sys.executable} -m experiments.services serve greeter --transport grpc --extra-us 1000"
+    start = [f"{serve} --workers {{workers}} --port {{port}}", "--call", "helloworld.Greeter/SayHello"]
+    assert main(["recommend", "--start", *start, "--json", str(tmp_path / "a.json")]) == 0
+    found = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert found["advice"]["chosen"]["workers"] <= 2
+    assert 0.001 < found["demands"]["gil_s"] < 0.01
+    assert found["demands"]["wait_s"] == 0
+    assert found["checked"][0]["workers"] == 1
+    assert "Checked by turns" in capsys.readouterr().out
