@@ -21,7 +21,7 @@ import numpy as np
 import psutil
 
 from clients.load.plan.load_plan import LoadPlan, RequestType
-from clients.load.record.result import ALL, CLIENT_CPU_LIMIT, LoadResult
+from clients.load.record.result import ALL, LoadResult
 from clients.load.record.times import Times
 from clients.load.run import fleet
 from experiments.recommend.seen import GROWS, Load
@@ -99,6 +99,14 @@ class Server:
         except (OSError, psutil.Error):
             return None
 
+    def kernel_s(self) -> tuple[float, float]:
+        """Processor time so far that the kernel took, and all of it, as its ticks of 10 ms have it; 0 where unread."""
+        times = []
+        for pid in self.pids:
+            with contextlib.suppress(psutil.Error):
+                times.append(psutil.Process(pid).cpu_times())
+        return sum(each.system for each in times), sum(each.system + each.user for each in times)
+
     def has_gil(self) -> bool:
         """Whether it is a Python that has a GIL; True where it is not known."""
         try:
@@ -142,12 +150,15 @@ def _processor_s(pid: int) -> float:
     return times.user + times.system
 
 
-def ask(asked: Asked, server: Server, watch: Watch, rounds: int = ROUNDS) -> tuple[Load, ...]:
-    """The loads and what was seen, by connections. Blocks for 10 to 60 s.
+def ask(asked: Asked, server: Server, watch: Watch, rounds: int = ROUNDS) -> tuple[tuple[Load, ...], float]:
+    """The loads and what was seen, by connections; and the kernel's share of the server's processor time.
+
+    Blocks for 10 to 60 s.
 
     Raises Unavailable where nothing answers, KeyboardInterrupt after Ctrl-C.
     """
     watch("1 connection")
+    kernel_s, all_s = server.kernel_s()
     first = loaded(asked, server, 1, WINDOW_S)
     window_s = min(WINDOW_S_MAX, max(WINDOW_S, RESPONSES * first.mean_s))
     seen: list[list[Load]] = []
@@ -161,7 +172,9 @@ def ask(asked: Asked, server: Server, watch: Watch, rounds: int = ROUNDS) -> tup
         for windows, connections in zip(seen, CONNECTIONS, strict=False):
             watch(f"{connections} connections, round {number} of {rounds}")
             windows.append(loaded(asked, server, connections, window_s))
-    return tuple(map(_middle, seen))
+    kernel_after_s, all_after_s = server.kernel_s()
+    kernel_share = (kernel_after_s - kernel_s) / (all_after_s - all_s) if all_after_s > all_s else 0.0
+    return tuple(map(_middle, seen)), kernel_share
 
 
 def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate_hz: float | None = None) -> Load:
@@ -180,8 +193,8 @@ def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate
     computed_s = None
     if before_s is not None and after_s is not None and result.recorded:
         computed_s = max(0.0, after_s - before_s - server.idle_share * took_s) / result.recorded
-    busy = max(result.client_cpu_share, result.client_cpu_share_mean) > CLIENT_CPU_LIMIT
-    return Load(connections, result.throughput_hz, mean_s, deviation_s, every.p99_us / 1e6, computed_s, busy)
+    share = result.client_cpu_share
+    return Load(connections, result.throughput_hz, mean_s, deviation_s, every.p99_us / 1e6, computed_s, share)
 
 
 def _usual_s(result: LoadResult) -> tuple[float, float]:
@@ -207,5 +220,5 @@ def _middle(windows: Sequence[Load]) -> Load:
         deviation_s=median(window.deviation_s for window in windows),
         p99_s=median(window.p99_s for window in windows),
         processor_s=median(read) if read else None,
-        client_busy=sum(window.client_busy for window in windows) * 2 > len(windows),
+        client_share=median(window.client_share for window in windows),
     )

@@ -14,12 +14,12 @@ import msgspec
 from clients.load.plan.calls import called
 from clients.load.plan.load_plan import REFLECTING, RequestType
 from clients.load.run.floor import floor
-from experiments.capacity import Demands, tail
+from experiments.capacity import Demands, capacity_hz, tail
 from experiments.measure.bench import CATALOG
 from experiments.recommend import started, words
-from experiments.recommend.advice import POOLS, UNLIMITED, Advice, Kind, Wish, advise, sized
+from experiments.recommend.advice import POOLS, UNLIMITED, USUAL, Advice, Kind, Wish, advise, sized
 from experiments.recommend.asking import ROUNDS, Asked, Server, ask, loaded, server_at
-from experiments.recommend.seen import Inferred, Load, infer
+from experiments.recommend.seen import Around, Inferred, Load, infer
 from experiments.recommend.words import Seen
 from experiments.results.files import write_at_once
 from experiments.results.machine import cores
@@ -168,9 +168,8 @@ def _of_running(options: argparse.Namespace, wish: Wish) -> tuple[Demands, Advic
     server = server_at(options.address)
     loads, inferred = _inferred(asked, server, ROUNDS)
     advice = advise(inferred.demands, wish)
-    pool = inferred.pool or UNLIMITED
-    seen = Seen(loads, inferred)
-    return inferred.demands, advice, _with_tail(asked, inferred.demands, pool, wish, seen)
+    seen = _with_tail(asked, inferred.pool or UNLIMITED, inferred.highest_hz, wish, Seen(loads, inferred))
+    return inferred.demands, advice, seen
 
 
 def _of_command(options: argparse.Namespace, wish: Wish) -> tuple[Demands, Advice, Seen]:
@@ -189,9 +188,10 @@ def _of_command(options: argparse.Namespace, wish: Wish) -> tuple[Demands, Advic
         if best != advised:
             advice = replace(advice, chosen=sized(demands, best, advice.chosen.processes, wish))
             seen = replace(seen, before_check=advised)
-    with started.serving(options.start, min(max(POOLS), advice.chosen.workers)) as at:
-        workers = min(max(POOLS), advice.chosen.workers)
-        return demands, advice, _with_tail(replace(asked, address=at), demands, workers, wish, seen)
+    workers = min(max(POOLS), advice.chosen.workers)
+    with started.serving(options.start, workers) as at:
+        seen = _with_tail(replace(asked, address=at), workers, found[workers].throughput_hz, wish, seen)
+    return demands, advice, seen
 
 
 def _inferred(asked: Asked, server: Server, rounds: int) -> tuple[tuple[Load, ...], Inferred]:
@@ -201,20 +201,22 @@ def _inferred(asked: Asked, server: Server, rounds: int) -> tuple[tuple[Load, ..
         floor_s = floor(asked.transport, "lean", None).floor_us_p50 / 1e6
     except Unavailable:  # nothing but its own library speaks this transport: the wait is told with what that adds
         floor_s = 0.0
-    loads = ask(asked, server, _say, rounds)
+    loads, kernel_share = ask(asked, server, _say, rounds)
     if not server.pids:
         _say("the server's processor time cannot be read here: the highest rate stands for it")
-    return loads, infer(loads, floor_s, server.has_gil(), len(cores()))
+    return loads, infer(loads, Around(floor_s, server.has_gil(), kernel_share, len(cores())))
 
 
-def _with_tail(asked: Asked, demands: Demands, workers: int, wish: Wish, seen: Seen) -> Seen:
-    """The tail of a server of so many workers, measured beside what is predicted of it."""
-    here = replace(wish, cores=len(cores()), rate_hz=None)
-    size = sized(demands, workers, 1, here)
-    rate_hz = min(wish.rate_hz or size.rate_hz, size.rate_hz)
+def _with_tail(asked: Asked, workers: int, highest_hz: float, wish: Wish, seen: Seen) -> Seen:
+    """The tail of a server of so many workers, measured beside what is predicted of it; at the wished rate where it
+    carries that, as it was seen to do ``highest_hz``."""
+    assert seen.inferred is not None
+    demands = seen.inferred.demands
+    able_hz = USUAL * min(highest_hz, capacity_hz(demands, workers, len(cores())))
+    rate_hz = min(wish.rate_hz or able_hz, able_hz)
     _say(f"the tail at {rate_hz:,.0f}/s")
     measured = loaded(asked, Server(()), TAIL_CONNECTIONS, TAIL_S, rate_hz)
-    predicted_s = tail(demands, workers, rate_hz, cores=here.cores)
+    predicted_s = tail(demands, workers, rate_hz, cores=len(cores()))
     return replace(seen, tail=measured, tail_rate_hz=rate_hz, tail_predicted_s=predicted_s)
 
 

@@ -2,12 +2,15 @@
 
 With one connection a request meets nobody else. Its response time less its processor time and the client's own is what
 it waited. Under the highest load the server is not woken for each request: its processor time a request there is what
-more workers would meet. Where more than one core was busy, the part beyond one was without the GIL.
+more workers would meet. Of that, what the kernel computes is without the GIL, as calls that may block release it. So is
+what keeps more than one core busy.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
+from clients.load.record.result import CLIENT_CPU_LIMIT
 from experiments.capacity import Demands, bounds, predict
 
 WAIT_LEAST_S = 0.0003
@@ -36,8 +39,8 @@ class Load:
     p99_s: float
     processor_s: float | None
     """Of the server, for each request; None where it cannot be read."""
-    client_busy: bool
-    """The client was at its limit, and this is the throughput of both together."""
+    client_share: float
+    """Of a core that the client took; beyond ``CLIENT_CPU_LIMIT`` this is the throughput of both together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +48,42 @@ class Inferred:
     """What one request needs, and what else the loads show."""
 
     demands: Demands
+    highest_hz: float
+    """The throughput that the server keeps up under more connections than it needs for it: the middle one."""
     pool: int | None
     """How many requests the server works at once, at most; None where that was not its limit."""
     error: float
     """The median deviation of predicted from measured throughput, over the loads, as a share."""
+    reached: float
+    """Of the throughput that is predicted under most connections, what was measured; at most 1. Less where the machine
+    had other things to do."""
     client_limited: bool
     """The highest load was as much as our client sends: the server may do more."""
 
 
-def infer(loads: Sequence[Load], floor_s: float, has_gil: bool, cores: int) -> Inferred:
-    """What the loads show. The first has one connection. ``floor_s`` is what the client reads of a server that does
-    nothing, ``has_gil`` whether the server is a Python with a GIL, ``cores`` those of the machine."""
-    alone, most = loads[0], max(loads, key=lambda load: load.throughput_hz)
-    processor_s = _processor_s(loads, most)
-    waited_s = max(0.0, alone.mean_s - (alone.processor_s or processor_s) - floor_s)
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known beside the loads."""
+
+    floor_s: float
+    """What the client reads of a server that does nothing."""
+    has_gil: bool
+    """Whether the server is a Python with a GIL."""
+    kernel_share: float
+    """Of the server's processor time, what the kernel computed."""
+    cores: int
+    """Of the machine."""
+
+
+def infer(loads: Sequence[Load], around: Around) -> Inferred:
+    """What the loads show; at least two, the first with one connection."""
+    alone, busy = loads[0], _busy(loads)
+    highest_hz = median(load.throughput_hz for load in busy)
+    read = [load.processor_s for load in busy if load.processor_s is not None]
+    processor_s = median(read) if read else 1 / highest_hz
+    waited_s = max(0.0, alone.mean_s - (alone.processor_s or processor_s) - around.floor_s)
     wait_s = waited_s if waited_s > max(WAIT_LEAST_S, processor_s) else 0.0
-    gil_s = min(processor_s, 1 / most.throughput_hz) if has_gil else 0.0
+    gil_s = min((1 - around.kernel_share) * processor_s, 1 / highest_hz) if around.has_gil else 0.0
     demands = Demands(
         gil_s=gil_s,
         free_s=processor_s - gil_s,
@@ -68,26 +91,31 @@ def infer(loads: Sequence[Load], floor_s: float, has_gil: bool, cores: int) -> I
         overhead_s=max(0.0, alone.mean_s - wait_s - processor_s),
         wait_variation=min(2.0, alone.deviation_s / wait_s) if wait_s else 0.0,
     )
-    pool = _pool(loads, most, demands, cores)
+    client_limited = max(load.client_share for load in busy) > CLIENT_CPU_LIMIT
+    pool = None if client_limited else _pool(loads, highest_hz, demands, around.cores)
     workers = pool or max(load.connections for load in loads)
-    deviations = sorted(
-        abs(predict(demands, workers, load.connections, cores).throughput_hz / load.throughput_hz - 1) for load in loads
-    )
-    return Inferred(demands, pool, deviations[len(deviations) // 2], most.client_busy)
+    shares = [load.throughput_hz / _predicted_hz(demands, workers, load, around.cores) for load in loads]
+    reached = min(1.0, median(shares[-len(busy) :]))
+    error = median(abs(1 / share - 1) for share in shares)
+    return Inferred(demands, highest_hz, pool, error, reached, client_limited)
 
 
-def _processor_s(loads: Sequence[Load], most: Load) -> float:
-    """The processor time of a request under load; where it cannot be read, what the throughput leaves for it."""
-    busy = [load for load in loads if load.throughput_hz >= NEAR_MOST * most.throughput_hz]
-    read = sorted(load.processor_s for load in busy if load.processor_s is not None)
-    return read[len(read) // 2] if read else 1 / most.throughput_hz
+def _busy(loads: Sequence[Load]) -> Sequence[Load]:
+    """Those from the first on that comes near the highest throughput."""
+    near_hz = NEAR_MOST * max(load.throughput_hz for load in loads)
+    return loads[next(place for place, load in enumerate(loads) if load.throughput_hz >= near_hz) :]
 
 
-def _pool(loads: Sequence[Load], most: Load, demands: Demands, cores: int) -> int | None:
-    """How many requests are worked at once, where throughput stopped growing with the processor at rest."""
-    last, before = loads[-1], loads[-2]
-    stopped = last.throughput_hz < GROWS * before.throughput_hz
-    able_hz = bounds(demands, last.connections, cores).capacity_hz
-    if not stopped or most.client_busy or most.throughput_hz >= NOT_BUSY * able_hz:
+def _predicted_hz(demands: Demands, workers: int, load: Load, cores: int) -> float:
+    """Of a load, beside a client that takes its part of the cores."""
+    return predict(demands, workers, load.connections, max(1.0, cores - load.client_share)).throughput_hz
+
+
+def _pool(loads: Sequence[Load], highest_hz: float, demands: Demands, cores: int) -> int | None:
+    """How many requests are worked at once, where throughput stopped growing while requests waited and the processor
+    was at rest."""
+    stopped = loads[-1].throughput_hz < GROWS * loads[-2].throughput_hz
+    able_hz = bounds(demands, loads[-1].connections, cores).capacity_hz
+    if not demands.wait_s or not stopped or highest_hz >= NOT_BUSY * able_hz:
         return None
-    return max(1, round(most.throughput_hz * demands.service_s))
+    return max(1, round(highest_hz * demands.service_s))

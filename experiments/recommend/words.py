@@ -18,6 +18,9 @@ DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.10, 0.25
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
 """Of the highest rate, where the figure's tail has points."""
 
+BESIDE = 0.9
+"""Where the server reached less than this share of what is predicted, both are said."""
+
 LITTLE = 0.01
 """A smaller gain is none."""
 
@@ -50,7 +53,7 @@ def sentences(demands: Demands, wish: Wish, advice: Advice, seen: Seen) -> Itera
     yield from _needs(demands, seen)
     yield from _expected(wish, advice, seen)
     yield from _measured(seen)
-    yield from _why(wish, advice)
+    yield from _why(demands, wish, advice)
     for what, then in advice.changes:
         yield f"If {what}: {then}."
 
@@ -64,11 +67,12 @@ def _advised(advice: Advice) -> str:
 
 
 def _needs(demands: Demands, seen: Seen) -> Iterator[str]:
+    without = " without it" if demands.gil_s else ""
     parts = [
         f"{_time(seconds)} {what}"
         for seconds, what in (
             (demands.gil_s, "of processor time with the GIL"),
-            (demands.free_s, "of processor time without it"),
+            (demands.free_s, f"of processor time{without}"),
             (demands.wait_s, "of waiting"),
         )
         if seconds
@@ -83,12 +87,12 @@ def _needs(demands: Demands, seen: Seen) -> Iterator[str]:
 
 def _expected(wish: Wish, advice: Advice, seen: Seen) -> Iterator[str]:
     chosen = advice.chosen
-    error, tail_error = errors(seen)
-    yield f"Expect up to {_rate(chosen.highest_hz)}, within {percent(error)}. The limit is {_LIMITS[chosen.limit]}."
+    _, tail_error = errors(seen)
+    yield _highest(wish, chosen, seen)
     if math.isfinite(chosen.p99_s):
         share = f" ({percent(chosen.rate_hz / chosen.highest_hz)} of that)" if wish.rate_hz is None else ""
-        expected = f"At {_rate(chosen.rate_hz)}{share}, 99 of 100 replies come within {_time(chosen.p99_s)}"
-        yield f"{expected}, within {percent(tail_error)}."
+        how = f"within {percent(tail_error)}" if tail_error <= 1 else "if it has the cores to itself"
+        yield f"At {_rate(chosen.rate_hz)}{share}, 99 of 100 replies come within {_time(chosen.p99_s)}, {how}."
     if not advice.carried:
         yield from _not_carried(wish, advice)
     if wish.target_p99_s is not None and advice.highest_in_target_hz is not None:
@@ -97,6 +101,15 @@ def _expected(wish: Wish, advice: Advice, seen: Seen) -> Iterator[str]:
             yield f"A p99 of {target} is kept up to about {_rate(advice.highest_in_target_hz)}."
         else:
             yield f"A p99 of {target} is kept at no rate."
+
+
+def _highest(wish: Wish, of: Size, seen: Seen) -> str:
+    """What to expect at most: a range, where the machine had other things to do as well."""
+    limit, error = f"The limit is {_LIMITS[of.limit]}.", errors(seen)[0]
+    if seen.inferred is None or seen.inferred.reached >= BESIDE:
+        return f"Expect up to {_rate(of.highest_hz)}, within {percent(error)}. {limit}"
+    beside = f"{_rate(seen.inferred.reached * of.highest_hz)} beside our load and all else that runs here"
+    return f"Expect up to {beside}, and {_rate(of.highest_hz)} where it has {_cores(wish.cores)} to itself. {limit}"
 
 
 def _not_carried(wish: Wish, advice: Advice) -> Iterator[str]:
@@ -109,17 +122,19 @@ def _not_carried(wish: Wish, advice: Advice) -> Iterator[str]:
 
 
 def _measured(seen: Seen) -> Iterator[str]:
+    if seen.inferred is not None and not seen.checked:
+        yield f"Measured as it runs now: up to {_rate(seen.inferred.highest_hz)}."
     if seen.tail is not None:
         measured, predicted = _time(seen.tail.p99_s), _time(seen.tail_predicted_s)
-        yield f"Measured as it runs now, at {_rate(seen.tail_rate_hz)}: p99 {measured}; predicted {predicted}."
+        yield f"At {_rate(seen.tail_rate_hz)} a p99 of {measured} was measured, and {predicted} predicted."
     if seen.checked:
         sizes = ", ".join(f"{each.workers}: {_rate(each.throughput_hz)}" for each in seen.checked)
-        yield f"Checked by turns, workers and what they did: {sizes}."
+        yield f"Checked in one process, by turns, workers and what they did at most: {sizes}."
     if seen.before_check is not None:
         yield f"The prediction was {seen.before_check} workers; the check found better."
 
 
-def _why(wish: Wish, advice: Advice) -> Iterator[str]:
+def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
     chosen, largest = advice.chosen, advice.pools[-1]
     if advice.kind is Kind.ASYNCIO:
         yield f"That asks for waits that can be awaited; 64 threads do up to {_rate(largest.highest_hz)}."
@@ -127,7 +142,7 @@ def _why(wish: Wish, advice: Advice) -> Iterator[str]:
         gain = largest.highest_hz / chosen.highest_hz - 1
         raised = f"would raise the highest rate by {percent(gain)}" if gain >= LITTLE else "would do no more"
         yield f"{largest.workers} threads {raised}."
-    if advice.kind is Kind.THREADS and chosen.workers > 1:
+    if advice.kind is Kind.THREADS and chosen.workers > 1 and demands.gil_s and demands.wait_s:
         yield "On asyncio no size has to be chosen, if what a request waits for can be awaited."
     if chosen.limit == "gil" and chosen.processes < wish.cores:
         yield f"For more, start more processes: each has a GIL of its own, and needs one of the {wish.cores} cores."
@@ -148,7 +163,8 @@ def errors(seen: Seen) -> tuple[float, float]:
     if seen.inferred is not None:
         error = max(error, round(seen.inferred.error, 2))
     if seen.tail is not None and math.isfinite(seen.tail_predicted_s):
-        tail_error = max(tail_error, round(abs(seen.tail_predicted_s / seen.tail.p99_s - 1), 2))
+        ratio = seen.tail_predicted_s / seen.tail.p99_s
+        tail_error = max(tail_error, round(max(ratio, 1 / ratio) - 1, 2))
     return error, tail_error
 
 
@@ -160,13 +176,22 @@ def pictured(demands: Demands, wish: Wish, advice: Advice, seen: Seen) -> Pictur
         advised=str(advice),
         pool=chosen.workers if chosen in advice.pools else None,
         highest_hz=[(size.workers, size.highest_hz) for size in advice.pools],
-        measured_hz=[(each.workers, each.throughput_hz) for each in seen.checked],
+        measured_hz=_measured_hz(advice, seen),
         p99_ms=[(rate_hz, 1000 * _tail_s(demands, wish, chosen, rate_hz)) for rate_hz in rates_hz],
         measured_p99_ms=[(seen.tail_rate_hz, 1000 * seen.tail.p99_s)] if seen.tail and seen.checked else [],
         rate_hz=wish.rate_hz,
         target_p99_ms=None if wish.target_p99_s is None else 1000 * wish.target_p99_s,
     )
     return figure.picture("advice", f"How many workers? {str(advice).capitalize()}", shown)
+
+
+def _measured_hz(advice: Advice, seen: Seen) -> Sequence[tuple[float, float]]:
+    """By workers; none where they are those of one process and several are advised."""
+    if advice.chosen.processes > 1 or seen.inferred is None:
+        return []
+    if seen.checked:
+        return [(each.workers, each.throughput_hz) for each in seen.checked]
+    return [] if seen.inferred.pool is None else [(seen.inferred.pool, seen.inferred.highest_hz)]
 
 
 def _tail_s(demands: Demands, wish: Wish, of: Size, rate_hz: float) -> float:

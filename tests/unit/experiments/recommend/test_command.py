@@ -119,4 +119,4 @@ def test_a_server_is_started_measured_checked_and_gone(
     assert 0.001 < found["demands"]["gil_s"] < 0.01
     assert found["demands"]["wait_s"] == 0
     assert found["checked"][0]["workers"] == 1
-    assert "Checked by turns" in capsys.readouterr().out
+    assert "Checked in one process, by turns" in capsys.readouterr().out

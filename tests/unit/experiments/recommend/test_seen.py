@@ -6,7 +6,7 @@ import pytest
 
 from experiments.capacity import Demands, predict
 from experiments.recommend.asking import CONNECTIONS
-from experiments.recommend.seen import Inferred, Load, infer
+from experiments.recommend.seen import Around, Inferred, Load, infer
 
 MS = 0.001
 FLOOR_S = 0.05 * MS
@@ -26,16 +26,18 @@ def loads(demands: Demands, workers: int, cores: int = 2, reads: bool = True) ->
             deviation_s=0.1 * MS,
             p99_s=predicted.response_s,
             processor_s=demands.processor_s if reads else None,
-            client_busy=False,
+            client_share=0.0,
         )
         for connections in CONNECTIONS
         for predicted in [predict(demands, workers, connections, cores)]
     ]
 
 
-def inferred(demands: Demands, workers: int, has_gil: bool = True, reads: bool = True) -> Inferred:
+def inferred(
+    demands: Demands, workers: int, has_gil: bool = True, reads: bool = True, kernel_share: float = 0.0
+) -> Inferred:
     """What is inferred of it."""
-    return infer(loads(demands, workers, reads=reads), FLOOR_S, has_gil, cores=2)
+    return infer(loads(demands, workers, reads=reads), Around(FLOOR_S, has_gil, kernel_share, cores=2))
 
 
 @pytest.mark.parametrize("workers", [1, 4, 10, 32])
@@ -73,6 +75,21 @@ def test_more_than_one_busy_core_is_time_without_the_gil() -> None:
     found = inferred(demands, 128)
     assert found.demands.gil_s == pytest.approx(0.2 * MS, rel=NEAR)
     assert found.demands.free_s == pytest.approx(0.1 * MS, rel=2 * NEAR)
+
+
+def test_what_the_kernel_computes_is_time_without_the_gil() -> None:
+    """A call that may block releases it, such as one of a socket; so a second thread is of use."""
+    found = inferred(COMPUTES, 1, kernel_share=0.4)
+    assert found.demands.gil_s == pytest.approx(0.6 * COMPUTES.gil_s)
+    assert found.demands.processor_s == pytest.approx(COMPUTES.gil_s)
+
+
+def test_a_client_at_its_limit_is_said() -> None:
+    """Then nothing is said of a pool."""
+    busy = [replace(load, client_share=0.95) for load in loads(WAITS, 4)]
+    found = infer(busy, Around(FLOOR_S, True, 0.0, 2))
+    assert found.client_limited
+    assert found.pool is None
 
 
 def test_without_processor_time_the_highest_rate_stands_for_it() -> None:
