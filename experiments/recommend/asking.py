@@ -21,7 +21,7 @@ import numpy as np
 import psutil
 
 from clients.load.plan.load_plan import LoadPlan, RequestType
-from clients.load.record.result import ALL, LoadResult
+from clients.load.record.result import ALL
 from clients.load.record.times import Times
 from clients.load.run import fleet
 from experiments.recommend.seen import GROWS, Load
@@ -189,7 +189,10 @@ def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate
         errors = ", ".join(f"{count} {kind}" for kind, count in result.errors.items()) or "none"
         host, port = asked.address
         raise Unavailable(f"{host}:{port} gave no valid reply within {TIMEOUT_S:g} s; errors: {errors}")
-    mean_s, deviation_s = _usual_s(result)
+    times = Times()
+    for part in result.parts.values():
+        times.merge(part.response)
+    mean_s, deviation_s = usual_s(times)
     computed_s = None
     if before_s is not None and after_s is not None and result.recorded:
         computed_s = max(0.0, after_s - before_s - server.idle_share * took_s) / result.recorded
@@ -197,17 +200,14 @@ def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate
     return Load(connections, result.throughput_hz, mean_s, deviation_s, every.p99_us / 1e6, computed_s, share)
 
 
-def _usual_s(result: LoadResult) -> tuple[float, float]:
-    """Mean and standard deviation of the response times up to the 99th percentile."""
-    times = Times()
-    for part in result.parts.values():
-        times.merge(part.response)
+def usual_s(times: Times) -> tuple[float, float]:
+    """Mean and standard deviation of response times up to the 99th percentile, in seconds; of at least one."""
     lowest, highest, counts = times.buckets()
-    kept = np.minimum(counts, np.maximum(0, round(0.99 * times.count) - (np.cumsum(counts) - counts)))
+    ordinary = max(1, round(0.99 * times.count))
+    kept = np.clip(ordinary - (np.cumsum(counts) - counts), 0, counts)
     middles_s = (lowest + highest) / 2e9
-    mean_s = float(np.average(middles_s, weights=kept)) if kept.any() else float(middles_s[0])
-    variance = float(np.average((middles_s - mean_s) ** 2, weights=kept)) if kept.any() else 0.0
-    return mean_s, variance**0.5
+    mean_s = float(np.average(middles_s, weights=kept))
+    return mean_s, float(np.average((middles_s - mean_s) ** 2, weights=kept)) ** 0.5
 
 
 def _middle(windows: Sequence[Load]) -> Load:

@@ -1,0 +1,70 @@
+"""Asking a server: which processes it is, what they are, and which response times count."""
+
+import os
+import socket
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clients.load.record.times import Times
+from experiments.recommend.asking import NO_GIL, Server, server_at, usual_s
+
+
+@pytest.mark.slow
+def test_the_processes_that_listen_are_found() -> None:
+    """This one does, and it is a Python with a GIL; its processor time can be read, and the kernel's part of it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = server_at(listening.getsockname())
+    assert os.getpid() in server.pids
+    assert server.processor_s() == pytest.approx(sum(os.times()[:2]), rel=0.5, abs=1)
+    kernel_s, all_s = server.kernel_s()
+    assert 0 <= kernel_s <= all_s
+    assert server.has_gil() == (not sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+
+@pytest.mark.slow
+def test_where_nobody_listens_there_is_nothing_to_read() -> None:
+    """Nor for a server elsewhere: processor time is None, and a GIL is assumed."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        server = server_at(held.getsockname())
+    assert server.pids == ()
+    assert server.processor_s() is None
+    assert server.has_gil()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="programs are told by /proc")
+def test_another_program_has_no_gil() -> None:
+    """One that has no Python in it."""
+    with subprocess.Popen(["sleep", "30"]) as process:
+        try:
+            assert not Server((process.pid,)).has_gil()
+        finally:
+            process.kill()
+
+
+def test_a_server_that_is_gone_cannot_be_read() -> None:
+    """Its processor time is None."""
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    assert Server((process.pid,)).processor_s() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "free"), [("python3.13t", True), ("libpython3.14t.so.1.0", True), ("python3.13", False)]
+)
+def test_a_python_without_a_gil_is_told_by_its_name(name: str, free: bool) -> None:
+    """Its build has a t."""
+    assert bool(NO_GIL.search(f"/usr/bin/{name}")) is free
+
+
+def test_a_stall_of_the_machine_is_in_no_usual_time() -> None:
+    """One response in a hundred may take as long as it likes: mean and deviation are those of the others."""
+    times = Times()
+    times.record(np.array([1_000_000] * 99 + [2_000_000] * 99 + [10**9] * 2))
+    mean_s, deviation_s = usual_s(times)
+    assert mean_s == pytest.approx(0.0015, rel=0.002)
+    assert deviation_s == pytest.approx(0.0005, rel=0.01)
