@@ -29,8 +29,9 @@ USUAL = 0.7
 UNLIMITED = 512
 """Requests at once on a server without a pool: so many stand for any number."""
 
-SHORT_OF = 0.9
-"""Threads are too few where 64 of them reach less than this share of what a server without a pool does."""
+SHORT_OF = 0.5
+"""Threads are too few where 64 of them reach less than this share of what a server without a pool does: what is written
+anew for asyncio should gain much."""
 
 
 class Kind(StrEnum):

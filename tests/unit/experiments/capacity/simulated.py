@@ -18,6 +18,10 @@ SLICE_S = 0.0002
 """How long a core is kept that others want."""
 
 
+SWITCH_S = 0.005
+"""How long the GIL is kept that others want."""
+
+
 class Tokens:
     """So many tokens, given out in order."""
 
@@ -106,21 +110,22 @@ class Simulated:
         yield "take", self.pool
         yield from self._held(needs.gil_s / 2)
         yield "sleep", self._drawn(needs.wait_s, needs.wait_variation)
-        yield from self._computing(needs.free_s)
+        yield from self._computing(self._drawn(needs.free_s, needs.variation))
         yield from self._held(needs.gil_s / 2)
         yield "give", self.pool
         self.responses.append((self.clock.now_s, self.clock.now_s - began_s))
 
     def _held(self, mean_s: float) -> Iterator[Step]:
-        """A part with the GIL."""
-        if mean_s:
-            yield "take", self.gil
-            yield from self._computing(mean_s)
-            yield "give", self.gil
-
-    def _computing(self, mean_s: float) -> Iterator[Step]:
-        """A time on a core, which is given to others after each slice."""
+        """A part with the GIL, which is given to others after each switch interval."""
         left_s = self._drawn(mean_s, self.demands.variation)
+        while left_s > 0:
+            yield "take", self.gil
+            yield from self._computing(min(left_s, SWITCH_S))
+            yield "give", self.gil
+            left_s -= SWITCH_S
+
+    def _computing(self, left_s: float) -> Iterator[Step]:
+        """A time on a core, which is given to others after each slice."""
         while left_s > 0:
             yield "take", self.core
             yield "sleep", min(left_s, SLICE_S)

@@ -18,6 +18,7 @@ KINDS = {
     "a short wait": Demands(gil_s=1 * MS, free_s=0, wait_s=3 * MS, overhead_s=0.5 * MS),
     "a long wait": Demands(gil_s=0.3 * MS, free_s=0, wait_s=10 * MS, overhead_s=0.2 * MS),
     "half of it without the GIL": Demands(gil_s=1 * MS, free_s=1 * MS, wait_s=4 * MS, overhead_s=0.5 * MS),
+    "longer than the switch interval": Demands(gil_s=12 * MS, free_s=0, wait_s=20 * MS, overhead_s=0.5 * MS),
     "no wait": Demands(gil_s=0.5 * MS, free_s=0, wait_s=0, overhead_s=0.3 * MS),
 }
 
