@@ -105,11 +105,19 @@ def _expected(wish: Wish, advice: Advice, seen: Seen) -> Iterator[str]:
 
 def _highest(wish: Wish, of: Size, seen: Seen) -> str:
     """What to expect at most: a range, where the machine had other things to do as well."""
-    limit, error = f"The limit is {_LIMITS[of.limit]}.", errors(seen)[0]
-    if seen.inferred is None or seen.inferred.reached >= BESIDE:
-        return f"Expect up to {_rate(of.highest_hz)}, within {percent(error)}. {limit}"
-    beside = f"{_rate(seen.inferred.reached * of.highest_hz)} beside our load and all else that runs here"
+    limit, reached = f"The limit is {_LIMITS[of.limit]}.", _reached(of, seen)
+    if reached >= BESIDE:
+        return f"Expect up to {_rate(of.highest_hz)}, within {percent(errors(seen)[0])}. {limit}"
+    beside = f"{_rate(reached * of.highest_hz)} beside our load and all else that runs here"
     return f"Expect up to {beside}, and {_rate(of.highest_hz)} where it has {_cores(wish.cores)} to itself. {limit}"
+
+
+def _reached(of: Size, seen: Seen) -> float:
+    """Of the highest rate, what was measured: of that very size, where it was checked; 1 where nothing was measured."""
+    own = [each.throughput_hz / of.highest_hz for each in seen.checked if each.workers == of.workers]
+    if own and of.processes == 1:
+        return min(1.0, own[0])
+    return 1.0 if seen.inferred is None else seen.inferred.reached
 
 
 def _not_carried(wish: Wish, advice: Advice) -> Iterator[str]:
