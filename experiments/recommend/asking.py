@@ -1,7 +1,7 @@
 """Asks a running server: loads of some connections by turns, and its processor time meanwhile.
 
 The loads are closed loops of the lean client on 1, 2, 4 … connections, from one process. They are gone through
-``ROUNDS`` times, so that a neighbour's noise hits no load alone, and each load's middle window counts. The
+up to ``ROUNDS`` times, so that a neighbour's noise hits no load alone, and each load's middle window counts. The
 connections stop doubling where throughput stops growing. All of it is bounded: a load window lasts 0.6 to 3 s.
 
 Processor time is that of the processes that listen on the port, and of those that they started. It is read where the
@@ -31,6 +31,12 @@ from stock_service.rpc.transports import Address
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 ROUNDS = 3
+
+BUDGET_S = 45.0
+"""How long all loads together may take; slow servers get fewer rounds."""
+
+AROUND_S = 0.5
+"""What a window takes beside what counts: connecting, warming up, the last replies."""
 
 WINDOW_S, WINDOW_S_MAX = 0.6, 3.0
 """How long a load counts, at least and at most; between them, twenty of the response times of one connection."""
@@ -150,10 +156,10 @@ def _processor_s(pid: int) -> float:
     return times.user + times.system
 
 
-def ask(asked: Asked, server: Server, watch: Watch, rounds: int = ROUNDS) -> tuple[tuple[Load, ...], float]:
+def ask(asked: Asked, server: Server, watch: Watch, budget_s: float = BUDGET_S) -> tuple[tuple[Load, ...], float]:
     """The loads and what was seen, by connections; and the kernel's share of the server's processor time.
 
-    Blocks for 10 to 60 s.
+    Blocks for 10 s to ``budget_s``, and for a round whatever that takes: 30 s at most.
 
     Raises Unavailable where nothing answers, KeyboardInterrupt after Ctrl-C.
     """
@@ -161,6 +167,7 @@ def ask(asked: Asked, server: Server, watch: Watch, rounds: int = ROUNDS) -> tup
     kernel_s, all_s = server.kernel_s()
     first = loaded(asked, server, 1, WINDOW_S)
     window_s = min(WINDOW_S_MAX, max(WINDOW_S, RESPONSES * first.mean_s))
+    rounds = rounds_within(budget_s, window_s)
     seen: list[list[Load]] = []
     for connections in CONNECTIONS:
         watch(f"{connections} connections, round 1 of {rounds}")
@@ -175,6 +182,11 @@ def ask(asked: Asked, server: Server, watch: Watch, rounds: int = ROUNDS) -> tup
     kernel_after_s, all_after_s = server.kernel_s()
     kernel_share = (kernel_after_s - kernel_s) / (all_after_s - all_s) if all_after_s > all_s else 0.0
     return tuple(map(_middle, seen)), kernel_share
+
+
+def rounds_within(budget_s: float, window_s: float) -> int:
+    """How many rounds of all loads there is time for: 1 to ``ROUNDS``."""
+    return max(1, min(ROUNDS, int(budget_s / (len(CONNECTIONS) * (window_s + AROUND_S)))))
 
 
 def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate_hz: float | None = None) -> Load:

@@ -18,7 +18,7 @@ from experiments.capacity import Demands, capacity_hz, tail
 from experiments.measure.bench import CATALOG
 from experiments.recommend import started, words
 from experiments.recommend.advice import POOLS, UNLIMITED, USUAL, Advice, Kind, Wish, advise, sized
-from experiments.recommend.asking import ROUNDS, Asked, Server, ask, loaded, server_at
+from experiments.recommend.asking import BUDGET_S, Asked, Server, ask, loaded, server_at
 from experiments.recommend.seen import Around, Inferred, Load, infer
 from experiments.recommend.words import Seen
 from experiments.results.files import write_at_once
@@ -40,6 +40,9 @@ OVERHEAD_S = 0.0001
 
 TAIL_S = 4.0
 """How long the tail of a running server is measured."""
+
+START_BUDGET_S = 25.0
+"""How long a server that is started is asked, before its advice is checked."""
 
 TAIL_CONNECTIONS = 64
 
@@ -166,7 +169,7 @@ def described(options: argparse.Namespace) -> Demands:
 def _of_running(options: argparse.Namespace, wish: Wish) -> tuple[Demands, Advice, Seen]:
     asked = _asked(options, options.address)
     server = server_at(options.address)
-    loads, inferred = _inferred(asked, server, ROUNDS)
+    loads, inferred = _inferred(asked, server, BUDGET_S)
     advice = advise(inferred.demands, wish)
     seen = _with_tail(asked, inferred.pool or UNLIMITED, inferred.highest_hz, wish, Seen(loads, inferred))
     return inferred.demands, advice, seen
@@ -175,7 +178,7 @@ def _of_running(options: argparse.Namespace, wish: Wish) -> tuple[Demands, Advic
 def _of_command(options: argparse.Namespace, wish: Wish) -> tuple[Demands, Advice, Seen]:
     with started.serving(options.start, max(POOLS)) as at:
         asked = _asked(options, at)
-        loads, inferred = _inferred(asked, server_at(at), rounds=2)
+        loads, inferred = _inferred(asked, server_at(at), START_BUDGET_S)
     demands = inferred.demands
     advice = advise(demands, wish)
     window_s = max(0.6, min(2.0, 20 * loads[0].mean_s))
@@ -194,14 +197,14 @@ def _of_command(options: argparse.Namespace, wish: Wish) -> tuple[Demands, Advic
     return demands, advice, seen
 
 
-def _inferred(asked: Asked, server: Server, rounds: int) -> tuple[tuple[Load, ...], Inferred]:
+def _inferred(asked: Asked, server: Server, budget_s: float) -> tuple[tuple[Load, ...], Inferred]:
     """What the server was seen to do, and what a request needs."""
     _say("the client's own floor")
     try:
         floor_s = floor(asked.transport, "lean", None).floor_us_p50 / 1e6
     except Unavailable:  # nothing but its own library speaks this transport: the wait is told with what that adds
         floor_s = 0.0
-    loads, kernel_share = ask(asked, server, _say, rounds)
+    loads, kernel_share = ask(asked, server, _say, budget_s)
     if not server.pids:
         _say("the server's processor time cannot be read here: the highest rate stands for it")
     return loads, infer(loads, Around(floor_s, server.has_gil(), kernel_share, len(cores())))

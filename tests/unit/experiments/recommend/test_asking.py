@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clients.load.record.times import Times
-from experiments.recommend.asking import NO_GIL, Server, server_at, usual_s
+from experiments.recommend.asking import NO_GIL, Server, rounds_within, server_at, usual_s
 
 
 @pytest.mark.slow
@@ -68,3 +68,9 @@ def test_a_stall_of_the_machine_is_in_no_usual_time() -> None:
     mean_s, deviation_s = usual_s(times)
     assert mean_s == pytest.approx(0.0015, rel=0.002)
     assert deviation_s == pytest.approx(0.0005, rel=0.01)
+
+
+def test_a_slow_server_gets_fewer_rounds() -> None:
+    """So that an answer comes in time; never none."""
+    assert [rounds_within(45.0, window_s) for window_s in (0.6, 2.0, 3.0)] == [3, 2, 1]
+    assert rounds_within(10.0, 3.0) == 1
