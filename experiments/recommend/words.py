@@ -78,7 +78,7 @@ def _needs(demands: Demands, seen: Seen) -> Iterator[str]:
         if seconds
     ]
     yield f"A request takes {' and '.join(parts)}{', as measured' if seen.loads else ''}."
-    if seen.inferred is not None and seen.inferred.pool is not None:
+    if seen.inferred is not None and seen.inferred.pool is not None and not seen.checked:  # whose pool is known
         many = "1 request" if seen.inferred.pool == 1 else f"{seen.inferred.pool} requests"
         yield f"The server works at {many} at once, and no more: its pool, or a lock around the waiting."
     if seen.inferred is not None and seen.inferred.client_limited:
@@ -186,7 +186,7 @@ def pictured(demands: Demands, wish: Wish, advice: Advice, seen: Seen) -> Pictur
         highest_hz=[(size.workers, size.highest_hz) for size in advice.pools],
         measured_hz=_measured_hz(advice, seen),
         p99_ms=[(rate_hz, 1000 * _tail_s(demands, wish, chosen, rate_hz)) for rate_hz in rates_hz],
-        measured_p99_ms=[(seen.tail_rate_hz, 1000 * seen.tail.p99_s)] if seen.tail and seen.checked else [],
+        measured_p99_ms=_measured_p99_ms(advice, seen),
         rate_hz=wish.rate_hz,
         target_p99_ms=None if wish.target_p99_s is None else 1000 * wish.target_p99_s,
     )
@@ -200,6 +200,13 @@ def _measured_hz(advice: Advice, seen: Seen) -> Sequence[tuple[float, float]]:
     if seen.checked:
         return [(each.workers, each.throughput_hz) for each in seen.checked]
     return [] if seen.inferred.pool is None else [(seen.inferred.pool, seen.inferred.highest_hz)]
+
+
+def _measured_p99_ms(advice: Advice, seen: Seen) -> Sequence[tuple[float, float]]:
+    """By rate; none where another server was measured than the advised one."""
+    if seen.tail is None or not seen.checked or advice.kind is not Kind.THREADS:
+        return []
+    return [(seen.tail_rate_hz, 1000 * seen.tail.p99_s)]
 
 
 def _tail_s(demands: Demands, wish: Wish, of: Size, rate_hz: float) -> float:

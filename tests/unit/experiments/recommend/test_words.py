@@ -104,4 +104,8 @@ def test_the_figure_has_what_was_measured() -> None:
     """The pool that was seen, and the advised one."""
     words = pictured(DEMANDS, WISH, ADVICE, Seen((LOAD,), INFERRED)).alternative
     assert "The same, measured: 4: 390." in words
+    checked = Seen((LOAD,), INFERRED, (Checked(8, (790.0,)),), tail=LOAD, tail_rate_hz=273.0)
+    assert "The same, measured: 273: 20.0." in pictured(DEMANDS, WISH, ADVICE, checked).alternative
+    asyncio = replace(ADVICE, kind=Kind.ASYNCIO)
+    assert "273" not in pictured(DEMANDS, WISH, asyncio, checked).alternative
     assert "Advised: 8 threads." in words
