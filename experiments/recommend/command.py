@@ -146,7 +146,7 @@ def run(options: argparse.Namespace) -> int:
     said = list(words.sentences(demands, wish, advice, seen))
     print("\n".join([*said, "", *words.table(advice)]))
     if options.json is not None:
-        answer = Answer(demands, wish, advice, *words.errors(seen), seen.loads, seen.checked, said)
+        answer = Answer(demands, wish, advice, *words.errors(advice.chosen, seen), seen.loads, seen.checked, said)
         write_at_once(options.json, msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
     if options.figure is not None:
         picture = words.pictured(demands, wish, advice, seen)

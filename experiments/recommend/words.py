@@ -15,6 +15,9 @@ from experiments.show.numbers import number, percent
 DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.10, 0.25
 """How far the model's rates and tails are from a server's whose demands are known: see the study ``pool_size``."""
 
+UNSEEN_ERROR = 0.30
+"""The same of a rate with more workers than were seen: processor time a request changes as a server gets busier."""
+
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
 """Of the highest rate, where the figure's tail has points."""
 
@@ -80,19 +83,21 @@ def _needs(demands: Demands, seen: Seen) -> Iterator[str]:
     yield f"A request takes {' and '.join(parts)}{', as measured' if seen.loads else ''}."
     if seen.inferred is not None and seen.inferred.pool is not None and not seen.checked:  # whose pool is known
         many = "1 request" if seen.inferred.pool == 1 else f"{seen.inferred.pool} requests"
-        yield f"The server works at {many} at once, and no more: its pool, or a lock around the waiting."
+        yield f"The server works at about {many} at once, and no more: its pool, or a lock around the waiting."
     if seen.inferred is not None and seen.inferred.client_limited:
         yield "Our client was at its limit: the server may do more than was measured."
 
 
 def _expected(wish: Wish, advice: Advice, seen: Seen) -> Iterator[str]:
     chosen = advice.chosen
-    _, tail_error = errors(seen)
+    _, tail_error = errors(chosen, seen)
     yield _highest(wish, chosen, seen)
     if math.isfinite(chosen.p99_s):
         share = f" ({percent(chosen.rate_hz / chosen.highest_hz)} of that)" if wish.rate_hz is None else ""
         how = f"within {percent(tail_error)}" if tail_error <= 1 else "if it has the cores to itself"
         yield f"At {_rate(chosen.rate_hz)}{share}, 99 of 100 replies come within {_time(chosen.p99_s)}, {how}."
+    if _is_unseen(chosen, seen):
+        yield "So many workers were not seen yet: --start checks them."
     if not advice.carried:
         yield from _not_carried(wish, advice)
     if wish.target_p99_s is not None and advice.highest_in_target_hz is not None:
@@ -107,7 +112,7 @@ def _highest(wish: Wish, of: Size, seen: Seen) -> str:
     """What to expect at most: a range, where the machine had other things to do as well."""
     limit, reached = f"The limit is {_LIMITS[of.limit]}.", _reached(of, seen)
     if reached >= BESIDE:
-        return f"Expect up to {_rate(of.highest_hz)}, within {percent(errors(seen)[0])}. {limit}"
+        return f"Expect up to {_rate(of.highest_hz)}, within {percent(errors(of, seen)[0])}. {limit}"
     beside = f"{_rate(reached * of.highest_hz)} beside our load and all else that runs here"
     return f"Expect up to {beside}, and {_rate(of.highest_hz)} where it has {_cores(wish.cores)} to itself. {limit}"
 
@@ -165,15 +170,21 @@ def table(advice: Advice) -> Iterator[str]:
         yield f"{size.workers:>9}{_rate(size.highest_hz):>13}{_rate(size.rate_hz):>12}{p99:>11}{mark}"
 
 
-def errors(seen: Seen) -> tuple[float, float]:
-    """How far off the rate and the tail may be, as shares: what was seen, and at least the model's own."""
+def errors(of: Size, seen: Seen) -> tuple[float, float]:
+    """How far off a size's rate and tail may be, as shares: what was seen, and at least the model's own."""
     error, tail_error = DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR
     if seen.inferred is not None:
-        error = max(error, round(seen.inferred.error, 2))
+        error = max(error, round(seen.inferred.error, 2), UNSEEN_ERROR if _is_unseen(of, seen) else 0.0)
     if seen.tail is not None and math.isfinite(seen.tail_predicted_s):
         ratio = seen.tail_predicted_s / seen.tail.p99_s
         tail_error = max(tail_error, round(max(ratio, 1 / ratio) - 1, 2))
     return error, tail_error
+
+
+def _is_unseen(of: Size, seen: Seen) -> bool:
+    """Whether it has more workers than the server that was measured, so that its processor was never as busy."""
+    pool = None if seen.inferred is None else seen.inferred.pool
+    return pool is not None and of.workers > pool and of.workers not in {each.workers for each in seen.checked}
 
 
 def pictured(demands: Demands, wish: Wish, advice: Advice, seen: Seen) -> Picture:

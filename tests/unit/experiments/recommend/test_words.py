@@ -42,8 +42,10 @@ def test_a_described_service() -> None:
 def test_a_running_server() -> None:
     """What it does now, and how many requests it works at once."""
     told = said(seen=Seen((LOAD,), INFERRED, tail=LOAD, tail_rate_hz=273.0, tail_predicted_s=0.016))
-    assert "The server works at 4 requests at once, and no more" in told
+    assert "The server works at about 4 requests at once, and no more" in told
     assert "Measured as it runs now: up to 390/s." in told
+    assert "Expect up to 800/s, within 30 %." in told
+    assert "So many workers were not seen yet: --start checks them." in told
     assert "At 273/s a p99 of 20.0 ms was measured, and 16.0 ms predicted." in told
 
 
@@ -65,7 +67,7 @@ def test_a_check_counts_more_than_what_was_inferred() -> None:
 def test_a_tail_far_off_is_said_to_need_the_machine() -> None:
     """A p99 that was measured at three times the predicted one has no error in per cent."""
     seen = Seen((LOAD,), INFERRED, tail=replace(LOAD, p99_s=0.048), tail_rate_hz=273.0, tail_predicted_s=0.016)
-    assert errors(seen)[1] == pytest.approx(2.0)
+    assert errors(ADVICE.chosen, seen)[1] == pytest.approx(2.0)
     assert "within 16.0 ms, if it has the cores to itself." in said(seen=seen)
 
 
