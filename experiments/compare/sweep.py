@@ -11,7 +11,7 @@ twenty mean responses, and lasts half a second at least.
 import re
 
 from experiments.design.arms import Arm, Comparison, Group, Kind
-from experiments.design.factors import PROTOCOLS, SLICED_US_MAX
+from experiments.design.factors import PROTOCOLS, SLICED_MS_MAX
 from experiments.design.levels import Level
 from experiments.design.setting import Setting, read, setting
 from experiments.design.sweep import Slices, Sweep, Turns, Windows, needs_windows
@@ -69,7 +69,7 @@ def sweep(
         again = Arm(arm.setting, 2)
         groups.append(Group((arm, again), every=2))
         comparisons.append(Comparison(f"same {arm.name}", f"A/A: {arm.name}", again, arm, (), "same", family="same"))
-    in_windows = needs_windows(a) or needs_windows(b) or response_s * 1e6 >= SLICED_US_MAX
+    in_windows = needs_windows(a) or needs_windows(b) or response_s * 1000 >= SLICED_MS_MAX
     turns: Turns = _windows(response_s) if in_windows else Slices()
     rounds = WINDOW_ROUNDS if in_windows else ROUNDS
     return Sweep("compare", "compare", tuple(groups), tuple(comparisons), rounds, looks, seed, turns, apart_from=limit)

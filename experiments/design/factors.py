@@ -17,6 +17,7 @@ from experiments.peers import DEBUG, LANGUAGES, PYTHON, RELEASE, client_takes
 from experiments.peers import TRANSPORTS as PEER_TRANSPORTS
 from experiments.services import SERVICES, STOCK
 from experiments.services.sort import VALUES_MAX
+from experiments.services.work import WORK_MS_MAX
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.serving import PROCESSES_MAX
@@ -38,8 +39,8 @@ OWN_EXECUTOR = "own"
 Levels = Mapping[str, Level]
 """A level of every factor, by the factor's name."""
 
-SLICED_US_MAX = 5000
-"""µs of work in a request that a slice can serve."""
+SLICED_MS_MAX = 5.0
+"""Work in a request that a slice can serve, in milliseconds."""
 
 SLICED_LEN_MAX = 2000
 """Numbers in a request that a slice can serve: our sorts take 5 ms for them."""
@@ -186,6 +187,13 @@ def _own_size(levels: Levels) -> Level:
     return 10_000 if levels["service"] == "echo" and levels["language"] != PYTHON else None
 
 
+def _work(name: str, text: str) -> Factor:
+    """Work in a request; the kinds add up."""
+    option = f"--{name.replace('_', '-')}"
+    kind, least = number(0, WORK_MS_MAX), SLICED_MS_MAX
+    return Factor(name, "server", kind, 0.0, text, _option(option), windows=lambda level: float(str(level)) >= least)
+
+
 FACTORS: Mapping[str, Factor] = {
     each.name: each
     for each in (
@@ -243,15 +251,9 @@ FACTORS: Mapping[str, Factor] = {
             wire=True,
         ),
         Factor("locking", "server", one_of(*LOCKINGS), "mutex", "which lock a request holds", _option("--locking")),
-        Factor(
-            "extra_us",
-            "server",
-            number(0, 100_000),
-            0.0,
-            "µs that every request computes longer",
-            _option("--extra-us"),
-            windows=lambda level: float(str(level)) >= SLICED_US_MAX,
-        ),
+        _work("io_ms", "ms that every request waits, off the processor"),
+        _work("cpu_ms", "ms that every request computes, holding the interpreter (GIL)"),
+        _work("hash_ms", "ms that every request computes, letting the interpreter go"),
         Factor("build", "server", one_of(RELEASE, DEBUG), RELEASE, "how a server in another language is compiled"),
         Factor("clients", "load", whole(1, CLIENTS_MAX), 1, "client processes", plan=_field("clients")),
         Factor(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.design.factors import FACTORS
+from experiments.design.former import renewed
 from experiments.design.levels import Level, shown
 from stock_service.rpc.errors import UsageError
 
@@ -54,7 +55,8 @@ class Setting:
 
 
 def setting(**levels: Level) -> Setting:
-    """A setting with these levels, the others at their defaults. Raises UsageError."""
+    """A setting with these levels, the others at their defaults. Factors have former names too. Raises UsageError."""
+    levels = renewed(levels)
     unknown = levels.keys() - FACTORS.keys()
     if unknown:
         raise UsageError("a setting", ", ".join(sorted(unknown)), f"these factors: {', '.join(FACTORS)}")

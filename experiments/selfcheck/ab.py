@@ -1,7 +1,7 @@
 """A/A and A/B on this machine, whatever else it does: equal arms are equal, and an arm slowed by 5 % is found.
 
 A **triple** is a sweep of an echo service with three arms: A, A again on a server of its own, and B. B's server
-computes longer over every request, by 5 % of A's typical response (the factor ``extra_us``). It computes and does not
+computes longer over every request, by 5 % of A's typical response (the factor ``cpu_ms``). It computes and does not
 sleep: a sleep ends some 60 µs late. With one connection in a closed loop the response grows by just that. All three
 stand in one group. They go through the same slices, pairs and judging as any comparison. The number of blocks is fixed,
 so nothing is corrected for looks. A's response is measured in a block of its own before.
@@ -127,8 +127,8 @@ def design(transport: str, extra_us: float, scale: Scale, seed: int) -> Sweep:
     pair, first, again = twins(setting, "same")
     asked, arms = [replace(pair, name=AA)], [first, again]
     if extra_us:
-        slowed = Arm(setting.but(extra_us=extra_us))
-        asked.append(Comparison(AB, "slowed ÷ plain", slowed, first, ("extra_us",), family="headline"))
+        slowed = Arm(setting.but(cpu_ms=extra_us / 1000))
+        asked.append(Comparison(AB, "slowed ÷ plain", slowed, first, ("cpu_ms",), family="headline"))
         arms.append(slowed)
     return Sweep("selfcheck", "ab", (Group(tuple(arms)),), tuple(asked), scale.rounds, (scale.blocks,), seed)
 

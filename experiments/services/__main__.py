@@ -1,14 +1,14 @@
 """``python -m experiments.services serve NAME --transport T …`` serves what is measured; ``list`` prints the services.
 
 Keeps the process contract and takes the options of every server here. ``stock`` is the stock service itself, and takes
-those about stocks too. So every arm of an experiment is started in the same way, and can be slowed.
+those about stocks too. So every arm of an experiment is started in the same way, and can be given work to do.
 """
 
 import sys
 from collections.abc import Sequence
 
 from experiments.services import SERVICES, STATEFUL, STOCK
-from experiments.services.slowed import EXTRA_US_MAX, slowed
+from experiments.services.work import WORK_MS_MAX, Work, working
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process import family, serving
 from stock_service.rpc.process.command_line import Parser, number, refuse
@@ -33,8 +33,7 @@ def main(arguments: Sequence[str]) -> None:
         parser.parse_args(arguments)  # shows these alone: the others are the transport's
     chosen, _ = parser.parse_known_args([a for a in arguments if a not in ("-h", "--help")] or arguments)
     serving.add_server_options(parser, chosen.transport)
-    extra = number(0, EXTRA_US_MAX)
-    parser.add_argument("--extra-us", type=extra, default=0.0, help="computes so much longer over every request")
+    _add_work(parser)
     if chosen.service == STOCK:
         add_stock_options(parser)
     options = parser.parse_args(arguments)
@@ -46,7 +45,19 @@ def main(arguments: Sequence[str]) -> None:
         serving.leave(family.run(PROGRAM, options.transport, options, memory))
     timeline = serving.timeline_for(PROGRAM, options)
     service = stock_service_of(PROGRAM, options, timeline) if stock else SERVICES[options.service]()
-    serving.leave(serving.run(PROGRAM, options.transport, slowed(service, options.extra_us), options, timeline))
+    work = Work(options.io_ms, options.cpu_ms, options.hash_ms)
+    serving.leave(serving.run(PROGRAM, options.transport, working(service, work), options, timeline))
+
+
+def _add_work(parser: Parser) -> None:
+    """What every request does besides."""
+    for name, text in (
+        ("--io-ms", "waits so many milliseconds in every request, off the processor"),
+        ("--cpu-ms", "computes so many milliseconds in every request, holding the interpreter (GIL)"),
+        ("--hash-ms", "computes so many milliseconds in every request, letting the interpreter go"),
+    ):
+        text = f"{text} (0 to {WORK_MS_MAX:g})"
+        parser.add_argument(name, type=number(0, WORK_MS_MAX), default=0.0, metavar="MS", help=text)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments.design.factors import FACTORS
+from experiments.design.former import FORMER
+from experiments.design.levels import shown
 from experiments.design.sweep import Sweep
 from experiments.judge.ratios import is_robbed_block
 from experiments.judge.verdicts import judge
@@ -30,7 +32,7 @@ def differences(folder: Path, computed: Computed) -> Iterator[str]:
     yield from repeated(sweep, every)
     yield from unfinished(folder)
     yield from (f"{folder / files.SWEEP_FILE}: judged by other limits: {each}" for each in files.other_limits(sweep))
-    table = _without_later_factors(sweep, rows.table(sweep, files.counting(every)), folder / rows.ROWS_FILE)
+    table = _as_its_version_had(sweep, rows.table(sweep, files.counting(every)), folder / rows.ROWS_FILE)
     for name, should in {rows.ROWS_FILE: table, **computed(folder)}.items():
         yield from _text_differs(folder / name, should)
 
@@ -106,20 +108,25 @@ def repeated(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
         yield f"{again} blocks were run again, allowed: {repeats_max(sweep)}"
 
 
-def _without_later_factors(sweep: Sweep, table: str, recorded: Path) -> str:
-    """The rows without the factors that the recorded ones lack, as they came later: every arm is at their default."""
+def _as_its_version_had(sweep: Sweep, table: str, recorded: Path) -> str:
+    """The rows without the factors that the recorded ones lack, as they came later: every arm is at their default. A
+    factor that the recorded ones have under its former name is under that."""
     try:
         header = recorded.read_text(encoding="utf-8").partition("\n")[0].split(",")
     except OSError:
         return table
-    later = {name for name in FACTORS.keys() - set(header) if _is_at_default(name, sweep)}
-    if not later:
+    lacking = FACTORS.keys() - set(header)
+    former = {FORMER[name].now: name for name in header if name in FORMER and FORMER[name].now in lacking}
+    later = {name for name in lacking - former.keys() if _is_at_default(name, sweep)}
+    if not later and not former:
         return table
     text = io.StringIO()
-    columns = [name for name in rows.COLUMNS if name not in later]
+    columns = [former.get(name, name) for name in rows.COLUMNS if name not in later]
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(csv.DictReader(io.StringIO(table)))
+    for row in csv.DictReader(io.StringIO(table)):
+        then = {name: shown(FORMER[name].written(FACTORS[now].read(row[now]))) for now, name in former.items()}
+        writer.writerow(row | then)
     return text.getvalue()
 
 

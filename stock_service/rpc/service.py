@@ -6,7 +6,7 @@ whatever the transport; one that speaks JSON turns it into those (``message_json
 that undecodable bytes are INVALID_ARGUMENT everywhere.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -23,6 +23,9 @@ Answer = Callable[[bytes], bytes]
 
 CallAnswer = Callable[[Call], bytes]
 """The same for a call."""
+
+AwaitedAnswer = Callable[[Call], Awaitable[bytes]]
+"""The same on an event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ class Method(Generic[Request, Response]):
     """One method: its messages, and the function from one to the other, which may raise a Fault.
 
     ``wants_call``: the function takes the ``Call`` as well, after the request. ``route``: where transports with routes
-    serve it besides, in JSON. Called from any thread, several at once.
+    serve it besides, in JSON. Called from any thread, several at once. ``on_loop``: of a function that waits, the same
+    for an event loop, which serves other calls meanwhile. A transport without a loop has no use for it.
     """
 
     request_type: type[Request]
@@ -50,6 +54,7 @@ class Method(Generic[Request, Response]):
     function: Callable[[Request], Response] | Callable[[Request, Call], Response]
     wants_call: bool = False
     route: Route | None = None
+    on_loop: Callable[[Request], Awaitable[Response]] | Callable[[Request, Call], Awaitable[Response]] | None = None
 
     def answer(self) -> Answer:
         """The method in bytes, of one that wants no call; to be asked once, before serving.
@@ -85,6 +90,23 @@ class Method(Generic[Request, Response]):
             return function(request, call).SerializeToString()
 
         return answer_call
+
+    def answer_on_loop(self) -> AwaitedAnswer:
+        """The method as a coroutine function of a call, of one that has ``on_loop``; else as ``answer``."""
+        assert self.on_loop is not None
+        decode: Callable[[bytes], Request] = self.request_type.FromString
+        on_loop = cast(Callable[..., Awaitable[Response]], self.on_loop)
+        wants_call = self.wants_call
+
+        async def answer_on_loop(call: Call) -> bytes:
+            try:
+                request = decode(call.payload)
+            except DecodeError as error:
+                raise _undecodable(call.payload, self.request_type) from error
+            reply = await (on_loop(request, call) if wants_call else on_loop(request))
+            return reply.SerializeToString()
+
+        return answer_on_loop
 
 
 @dataclass(frozen=True, slots=True)

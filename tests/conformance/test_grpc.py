@@ -1,13 +1,17 @@
 """What only gRPC has: health, reflection, its own limits, and executors of ours under grpcio's serving thread."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import count
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from stock_service.rpc.errors import InvalidRequest
+from stock_service.rpc.service import Method, Service
 from stock_service.rpc.transports import ServeOptions
 from stock_service.trading.service import STOCK_SERVICE, stock_service
 from stock_service.v1 import stock_pb2
@@ -214,3 +218,51 @@ def test_any_client_calls_a_method_by_its_name(make: Maker, channel: Connect) ->
             response_deserializer=stock_pb2.LookupResponse.FromString,
         )
         assert lookup(stock_pb2.LookupRequest(name="GameStart"), WAIT_S).price_cents == 1599
+
+
+LOOP = Kind("grpc_aio", "static-pool", "loop")
+
+
+def waiting(until: int, error: type[Exception] | None = None) -> Service:
+    """A service whose method, on a loop, waits until so many calls have come, and then replies or raises."""
+    arrived, all_there = count(1), asyncio.Event()
+
+    async def together(request: stock_pb2.LookupRequest) -> stock_pb2.LookupRequest:
+        if next(arrived) == until:
+            all_there.set()
+        await all_there.wait()
+        if error is not None:
+            raise error("oops")
+        return request
+
+    method = Method(stock_pb2.LookupRequest, stock_pb2.LookupRequest, lambda request: request, on_loop=together)
+    return Service("a.Waiting", {WAITING: method})
+
+
+WAITING = "/a.Waiting/Together"
+
+
+def test_a_method_that_waits_on_the_loop_holds_up_no_other(channel: Connect) -> None:
+    """Three calls that wait for each other are all answered; a loop that was held would never see the second."""
+    with maker(LOOP)(waiting(3)) as running:
+        together = method(channel(running), WAITING)
+        calls = [together.future(payload, WAIT_S) for payload in (b"", b"", b"")]
+        assert [call.result() for call in calls] == [b"", b"", b""]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(InvalidRequest, grpc.StatusCode.INVALID_ARGUMENT), (ValueError, grpc.StatusCode.INTERNAL)],
+)
+def test_what_a_method_raises_behind_its_wait_is_its_status(
+    error: type[Exception], code: grpc.StatusCode, channel: Connect
+) -> None:
+    """A fault of its own, and anything else as an internal one that tells nothing."""
+    with maker(LOOP)(waiting(1, error)) as running:
+        with pytest.raises(grpc.RpcError) as caught:
+            method(channel(running), WAITING)(b"", WAIT_S)
+        assert caught.value.code() is code
+        assert ("oops" in (caught.value.details() or "")) == (error is InvalidRequest)
+        with pytest.raises(grpc.RpcError) as caught:
+            method(channel(running), WAITING)(b"\xff\xff", WAIT_S)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -15,19 +15,13 @@ from experiments.services import SERVICES
 from experiments.services.echo import ECHO, echo
 from experiments.services.entity import GET_ENTITY
 from experiments.services.greeter import SAY_HELLO, greeter
-from experiments.services.slowed import slowed
 from experiments.services.sort import MERGE_SORT
 from experiments.v1 import echo_pb2, entity_pb2, sort_pb2
 from stock_service.rpc import transports
 from stock_service.rpc.errors import InvalidRequest
-from stock_service.rpc.service import Method, Service
 from stock_service.rpc.timeline import COLUMNS
 from stock_service.rpc.transports import TRANSPORTS
-from stock_service.trading.catalog import MemoryCatalog
-from stock_service.trading.catalog_file import DEFAULT_STOCKS
-from stock_service.trading.exchange import Exchange
-from stock_service.trading.locking import Mutex
-from stock_service.trading.service import LOOKUP, stock_service
+from stock_service.trading.service import LOOKUP
 from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
 from tests.raw_service import answered
 from tests.unit.clients.load.run.fleet_bench import half
@@ -77,33 +71,15 @@ def test_every_service_runs_on_every_transport_unchanged(name: str, transport: s
     assert type(expected).FromString(reply) == expected
 
 
-def test_a_slowed_service_answers_the_same_so_much_later() -> None:
-    """The time is added to what an answer takes, whatever that is; without any, it is the very service."""
-    stocks = stock_service(Exchange(MemoryCatalog(DEFAULT_STOCKS, Mutex)))
-    assert slowed(stocks, 0) is stocks
-    slow, began_ns = Method(LookupRequest, LookupResponse, _takes_two_ms), time.perf_counter_ns()
-    answered(slowed(Service("a.B", {"/a.B/C": slow}), 3000), "/a.B/C", b"")
-    assert time.perf_counter_ns() - began_ns >= 5_000_000
-    payload = LookupRequest(name="FishCo").SerializeToString()
-    assert answered(slowed(stocks, 10), LOOKUP, payload) == answered(stocks, LOOKUP, payload)
-
-
-def _takes_two_ms(_: LookupRequest) -> LookupResponse:
-    until_ns = time.perf_counter_ns() + 2_000_000
-    while time.perf_counter_ns() < until_ns:
-        pass
-    return LookupResponse()
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_leaks")
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_the_stock_service_is_served_beside_them(transport: str, tmp_path: Path) -> None:
-    """With its own options, those of every server, and slowed; its locks are in the timeline."""
+    """With its own options, those of every server, and work to do; its locks are in the timeline."""
     catalog, file = tmp_path / "catalog.toml", tmp_path / "timeline"
     catalog.write_text('[[stocks]]\nname = "Only"\nprice = 1.50\nvolume_limit = 5\n')
     command = [sys.executable, "-m", "experiments.services", "serve", "stock", "--transport", transport, "--port", "0"]
-    command += ["--catalog", str(catalog), "--locking", "per-stock", "--extra-us", "20000", "--timeline", str(file)]
+    command += ["--catalog", str(catalog), "--locking", "per-stock", "--cpu-ms", "20", "--timeline", str(file)]
     with Program(command) as server:
         connection = transports.load(transport).connect(server.ready(), 5.0)
         began_s = time.monotonic()

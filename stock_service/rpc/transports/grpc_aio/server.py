@@ -18,6 +18,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from stock_service.rpc.call import Call
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, InternalFault
 from stock_service.rpc.grpcio.serving import (
@@ -131,6 +132,8 @@ class AioServer:
 
     def _handler(self, path: str, method: Method[Any, Any]) -> Handler:
         behaviour, timeline = _behaviour(method), self._options.timeline
+        if self._executor is None and method.on_loop is not None:
+            return _awaited(method)
         if self._executor is None:
             return _on_loop(behaviour if timeline is None else _stamped(behaviour, timeline, path))
         if timeline is None:
@@ -210,6 +213,30 @@ def _on_loop(behaviour: Behaviour) -> Handler:
     async def handle(payload: bytes, context: Context) -> bytes:
         try:
             return behaviour(payload, context)
+        except Fault as fault:
+            refused = fault
+        return await context.abort(STATUS[refused.code], refused.detail)
+
+    return handle
+
+
+def _awaited(method: Method[Any, Any]) -> Handler:
+    """A method that waits on the loop, which serves other calls meanwhile. It is in no timeline: those are of threads
+    that have one request at a time."""
+    answer = method.answer_on_loop()
+
+    async def guarded(call: Call) -> bytes:
+        try:
+            return await answer(call)
+        except (Fault, asyncio.CancelledError):
+            raise
+        except BaseException:  # SystemExit too: every request gets its reply
+            _log.exception("a handler raised")
+            raise InternalFault(FAILED) from None
+
+    async def handle(payload: bytes, context: Context) -> bytes:
+        try:
+            return await guarded(call_of(payload, context))
         except Fault as fault:
             refused = fault
         return await context.abort(STATUS[refused.code], refused.detail)

@@ -87,7 +87,7 @@ def test_an_absent_load_program_is_one_line(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.timeout(60)
 def test_servers_of_others_are_asked_beforehand() -> None:
     """A slowed one shows how slow it is, though its first call outlasts the first look; ours need not be asked."""
-    command = f"{sys.executable} -m experiments.services serve stock --transport sockets --port 0 --extra-us 99000"
+    command = f"{sys.executable} -m experiments.services serve stock --transport sockets --port 0 --io-ms 99"
     slow = side(command, "sockets", {"client": "lean"})
     on = bench(CATALOG)
     assert 0.099 < mean_response_s([slow, side("sockets", "grpc", {})], on) < 1.0

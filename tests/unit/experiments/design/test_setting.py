@@ -24,7 +24,9 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "dispatch": st.sampled_from(("request", "connection", "loop")),
     "pattern": st.sampled_from(("request-reply", "pair", "one-way")),
     "locking": st.sampled_from(("mutex", "per-stock")),
-    "extra_us": st.floats(0, 100_000),
+    "io_ms": st.floats(0, 1000),
+    "cpu_ms": st.floats(0, 1000),
+    "hash_ms": st.floats(0, 1000),
     "clients": st.integers(1, 64),
     "connections": st.integers(1, 64),
     "connection": st.sampled_from(("kept-alive", "per-request")),
@@ -80,7 +82,7 @@ def test_a_text_says_the_transport_and_what_is_not_at_its_default() -> None:
 
 def test_a_level_that_equals_the_default_is_the_default() -> None:
     """An equal one of another type would have another text."""
-    assert setting(updater=0, extra_us=0, clients=True) == setting()
+    assert setting(updater=0, cpu_ms=0, clients=True) == setting()
     assert str(setting(updater=0)) == "sockets"
     assert setting(updater=0)["updater"] is False
 

@@ -41,7 +41,7 @@ def test_another_service_is_served_by_its_own_program() -> None:
     """Which has no stocks; a slowed one computes longer."""
     served = ["experiments.services", "serve", "echo", "--transport", "sockets", "--port", "0"]
     assert words("sockets service=echo mix=echo") == served
-    assert words("sockets service=echo extra_us=12.5") == [*served, "--extra-us", "12.5"]
+    assert words("sockets service=echo cpu_ms=12.5") == [*served, "--cpu-ms", "12.5"]
 
 
 def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
@@ -115,7 +115,7 @@ def test_a_block_is_measured_on_real_servers() -> None:
 @pytest.mark.timeout(120)
 def test_slices_are_as_long_as_servers_of_others_answer_slowly() -> None:
     """Calls that outlast the whole warm-up make slices longer; those of the arms behind them are heard all the same."""
-    server = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0 --extra-us 100000"
+    server = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0 --io-ms 100"
     slow = setting(service=server, transport="sockets", client="lean", mix="echo")
     arms = (Arm(slow), Arm(slow, 1), Arm(read("sockets service=echo mix=echo client=lean")))
     sweep = Sweep("try", "try", (Group(arms),), (), rounds=1, looks=(1,))

@@ -111,7 +111,7 @@ def test_a_server_is_started_measured_checked_and_gone(
     monkeypatch.setattr(asking, "WINDOW_S", 0.2)
     monkeypatch.setattr(started, "ROUNDS", 1)
     monkeypatch.setattr(command, "TAIL_S", 0.5)
-    serve = f"{sys.executable} -m experiments.services serve greeter --transport grpc --extra-us 1000"
+    serve = f"{sys.executable} -m experiments.services serve greeter --transport grpc --cpu-ms 1"
     start = [f"{serve} --workers {{workers}} --port {{port}}", "--call", "helloworld.Greeter/SayHello"]
     assert main(["recommend", "--start", *start, "--json", str(tmp_path / "a.json")]) == 0
     found = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))

@@ -47,7 +47,7 @@ def test_a_setting_of_an_older_file_has_new_factors_at_their_defaults(tmp_path: 
     file = tmp_path / alone.ALONE_FILE
     content: dict[str, Any] = msgspec.json.decode(file.read_bytes())["content"]
     for server in content["servers"]:
-        del server["levels"]["extra_us"]
+        del server["levels"]["cpu_ms"]
     apart.write(file, content)
     assert alone.load(tmp_path) == (ALONE, ())
 

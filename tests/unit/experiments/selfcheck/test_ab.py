@@ -32,9 +32,11 @@ class Machine:
         return block(sweep, {arm: self._us(arm) for arm in sweep.arms}, number, self._noise, seed=sweep.seed)
 
     def _us(self, arm: Arm) -> float:
-        extra = arm.setting["extra_us"]
+        extra = arm.setting["cpu_ms"]
         assert isinstance(extra, float)
-        return (PLAIN_US[arm.setting.text("transport")] + self._finds * extra) * (self._again if arm.copy else 1.0)
+        return (PLAIN_US[arm.setting.text("transport")] + self._finds * extra * 1000) * (
+            self._again if arm.copy else 1.0
+        )
 
 
 def test_a_triple_has_equal_arms_and_one_that_is_slowed_by_5_percent() -> None:
@@ -46,7 +48,7 @@ def test_a_triple_has_equal_arms_and_one_that_is_slowed_by_5_percent() -> None:
     sweep = rest[0][0]
     assert len(sweep.servers) == len(sweep.groups[0].arms) == 3
     assert sweep.pairs(sweep.comparisons[0]) == 15
-    assert sweep.arms[2].setting["extra_us"] == pytest.approx(20.0, rel=0.08)
+    assert sweep.arms[2].setting["cpu_ms"] == pytest.approx(0.02, rel=0.08)
     assert one.same.typical.value == pytest.approx(1.0, abs=0.02)
     assert one.slowed.typical.value == pytest.approx(1.05, abs=0.02)
     assert one.found

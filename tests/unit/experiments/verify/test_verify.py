@@ -95,6 +95,22 @@ def test_a_recording_from_before_a_factor_passes(factor: str, fine: bool, tmp_pa
     assert (list(differences(tmp_path, nothing)) == []) == fine
 
 
+def test_a_recording_with_a_factor_under_its_former_name_passes(tmp_path: Path) -> None:
+    """Its column stands where the factor stands now, with the levels of then; another level in it is named."""
+    table = recording(tmp_path, blocks(10)) / rows.ROWS_FILE
+    then = [{"cpu_ms": "extra_us"}.get(name, name) for name in rows.COLUMNS if name not in ("io_ms", "hash_ms")]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, then, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    kept = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+    writer.writerows({**row, "extra_us": "0"} for row in kept)
+    table.write_text(text.getvalue(), encoding="utf-8")
+    assert list(differences(tmp_path, nothing)) == []
+    table.write_text(text.getvalue().replace("mutex,0,", "mutex,5,", 1), encoding="utf-8")
+    (found,) = differences(tmp_path, nothing)
+    assert "results.csv line 2" in found
+
+
 def test_an_edited_report_is_named(tmp_path: Path) -> None:
     """As any text that is computed from the blocks."""
     folder = recording(tmp_path, blocks(10))

@@ -1,5 +1,7 @@
 """A service in protobuf terms: a function of messages becomes a function of bytes."""
 
+import asyncio
+
 import pytest
 
 from stock_service.rpc.call import Call
@@ -43,3 +45,24 @@ def test_every_method_answers_a_call(method: Method[LookupRequest, UpdateRequest
     assert UpdateRequest.FromString(answer(Call(LookupRequest(name="X").SerializeToString(), "a:1"))).name[0] == "X"
     with pytest.raises(InvalidRequest, match="2 bytes that are no stock_service"):
         answer(Call(b"\xff\xff"))
+
+
+def test_a_function_for_an_event_loop_is_awaited() -> None:
+    """It decodes as any other does, and is given the call where the method wants it."""
+
+    async def shortened(request: LookupRequest) -> UpdateRequest:
+        return shorten(request)
+
+    async def who(request: LookupRequest, call: Call) -> UpdateRequest:
+        return whose(request, call)
+
+    plain = Method(LookupRequest, UpdateRequest, shorten, on_loop=shortened).answer_on_loop()
+    wanting = Method(LookupRequest, UpdateRequest, whose, wants_call=True, on_loop=who).answer_on_loop()
+
+    async def names() -> list[str]:
+        call = Call(LookupRequest(name="XY").SerializeToString(), "a:1")
+        return [UpdateRequest.FromString(await answer(call)).name for answer in (plain, wanting)]
+
+    assert asyncio.run(names()) == ["X", "XY of a:1"]
+    with pytest.raises(InvalidRequest, match="2 bytes that are no stock_service"):
+        asyncio.run(plain(Call(b"\xff\xff")))  # type: ignore[arg-type]  # a coroutine

@@ -1,0 +1,36 @@
+"""Factors under their former names, which older recordings have: each is read as the factor that it is now."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from experiments.design.levels import Level
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """A name that a factor once had, and its levels then."""
+
+    now: str
+    """The factor that it is."""
+    read: Callable[[Level], Level]
+    """A level then as the level that it is now …"""
+    written: Callable[[Level], Level]
+    """… and back."""
+
+
+def _times(factor: float) -> Callable[[Level], Level]:
+    return lambda level: float(str(level)) * factor
+
+
+FORMER: Mapping[str, Former] = {"extra_us": Former("cpu_ms", _times(0.001), _times(1000))}
+"""By the former name. ``extra_us`` was computed by the wall's clock, and ``cpu_ms`` is by the thread's own: to one
+thread they are the same, and several at once had theirs side by side."""
+
+
+def renewed(levels: Mapping[str, Level]) -> dict[str, Level]:
+    """Levels by the factors' names of today."""
+    found = {}
+    for name, level in levels.items():
+        former = FORMER.get(name)
+        found[name if former is None else former.now] = level if former is None else former.read(level)
+    return found

@@ -1,0 +1,136 @@
+"""Work inside a request: each kind takes what was asked for, by the clock that it is of, and holds what it should hold.
+
+Processor clocks stand while others run, so that these tests do not depend on how busy the machine is. Of several tries
+the least counts: what disturbs only adds.
+"""
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from experiments.services.work import TOLERANCE, Work, bytes_hashed_in, hash_bytes, run_bytecode, turns_per_ms, working
+from stock_service.rpc.call import Call
+from stock_service.rpc.service import Method, Service
+from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import Mutex
+from stock_service.trading.service import LOOKUP, stock_service
+from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
+from tests.raw_service import answered
+
+PATH = "/a.B/C"
+ASKED_MS = 5.0
+
+
+@pytest.fixture
+def stocks() -> Service:
+    """The stock service."""
+    return stock_service(Exchange(MemoryCatalog(DEFAULT_STOCKS, Mutex)))
+
+
+def clocked_ms(work: Work) -> tuple[float, float]:
+    """What a request of a service that does nothing else takes, by the wall's clock and by the thread's: the least."""
+    service = working(Service("a.B", {PATH: Method(LookupRequest, LookupResponse, lambda _: LookupResponse())}), work)
+
+    def once() -> tuple[float, float]:
+        wall_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
+        answered(service, PATH, b"")
+        return (time.perf_counter_ns() - wall_ns) / 1e6, (time.thread_time_ns() - cpu_ns) / 1e6
+
+    tries = [once() for _ in range(5)]
+    return min(wall for wall, _ in tries), min(cpu for _, cpu in tries)
+
+
+def test_a_service_with_work_answers_the_same(stocks: Service) -> None:
+    """Without any it is the very service."""
+    assert working(stocks, Work()) is stocks
+    payload = LookupRequest(name="FishCo").SerializeToString()
+    for work in (Work(io_ms=0.1), Work(cpu_ms=0.1), Work(hash_ms=0.1)):
+        assert answered(working(stocks, work), LOOKUP, payload) == answered(stocks, LOOKUP, payload)
+
+
+def test_waiting_takes_the_time_and_no_processor() -> None:
+    """A sleep never ends early."""
+    wall_ms, cpu_ms = clocked_ms(Work(io_ms=ASKED_MS))
+    assert wall_ms >= ASKED_MS
+    assert cpu_ms < ASKED_MS / 5
+
+
+def test_bytecode_takes_the_processor_time_that_was_asked_for() -> None:
+    """And some microseconds at most."""
+    assert ASKED_MS <= clocked_ms(Work(cpu_ms=ASKED_MS))[1] < 1.1 * ASKED_MS
+
+
+def test_bytecode_takes_as_long_however_wrong_its_speed_was_found() -> None:
+    """The clock decides, and not the count: a tenth of the speed, or all of it."""
+    for quick in (turns_per_ms() / 10, turns_per_ms()):
+        began_ns = time.thread_time_ns()
+        run_bytecode(ASKED_MS, quick)
+        assert (time.thread_time_ns() - began_ns) / 1e6 >= ASKED_MS
+
+
+def test_hashing_takes_the_processor_time_that_was_asked_for() -> None:
+    """Within the tolerance that is promised."""
+    assert clocked_ms(Work(hash_ms=ASKED_MS))[1] == pytest.approx(ASKED_MS, rel=TOLERANCE)
+
+
+def test_kinds_of_work_add_up() -> None:
+    """Both kinds of computing on the processor's clock, and waiting on the wall's."""
+    wall_ms, cpu_ms = clocked_ms(Work(io_ms=3, cpu_ms=2, hash_ms=2))
+    assert cpu_ms == pytest.approx(4, rel=TOLERANCE)
+    assert wall_ms >= 3 + cpu_ms - 0.5
+
+
+@pytest.fixture
+def no_switches() -> Iterator[None]:
+    """No thread is asked to give the interpreter away before it does so by itself."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(3600.0)
+    yield
+    sys.setswitchinterval(before)
+
+
+def others_run_during(work: Callable[[], None]) -> bool:
+    """Whether another thread, which only waits for the interpreter, gets it while this work is done."""
+    ready, go, ran = threading.Event(), threading.Lock(), threading.Event()
+
+    def other() -> None:
+        ready.set()
+        with go:
+            ran.set()
+
+    with go:
+        thread = threading.Thread(target=other)
+        thread.start()
+        ready.wait()
+        os.sched_yield()  # it waits for the lock, or is about to
+    work()
+    seen = ran.is_set()
+    thread.join()
+    return seen
+
+
+@pytest.mark.usefixtures("no_switches")
+def test_bytecode_holds_the_interpreter_and_hashing_lets_it_go() -> None:
+    """Where no switch is forced, another thread runs beside the one and never beside the other."""
+    count, quick = bytes_hashed_in(20), turns_per_ms()
+    assert not any(others_run_during(lambda: run_bytecode(2, quick)) for _ in range(5))
+    assert any(others_run_during(lambda: hash_bytes(count)) for _ in range(50))
+
+
+def test_a_method_that_waits_is_awaited_on_a_loop(stocks: Service) -> None:
+    """Ten at once take as long as one: a loop that slept would take ten times as long. Others need no awaiting."""
+    slow = working(stocks, Work(io_ms=200)).methods[LOOKUP].answer_on_loop()
+    call = Call(LookupRequest(name="FishCo").SerializeToString())
+
+    async def ten() -> list[bytes]:
+        return await asyncio.wait_for(asyncio.gather(*(slow(call) for _ in range(10))), timeout=1.9)
+
+    assert len(set(asyncio.run(ten()))) == 1
+    assert working(stocks, Work(cpu_ms=1, hash_ms=1)).methods[LOOKUP].on_loop is None
