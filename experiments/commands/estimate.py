@@ -22,6 +22,9 @@ START_S, SLICE_S, WINDOW_S = 3.0, 0.035, 0.1
 CALL_S = 1e-4
 """A call in a closed loop of a client that a process was started for."""
 
+GROUP_START_S, SERVER_START_S = 0.2, 0.15
+"""What the start of a group's servers takes where they are started for its turn: in all, and for each."""
+
 LONE_S, COLD_S, PEER_COLD_S, RECEIVED_S = 0.8, 0.4, 0.04, 0.5
 """What these take beside the time for which they are watched, or their calls: a server alone, a cold run of our client
 and of a peer's, and what a receiver tells of."""
@@ -35,7 +38,17 @@ def block_s(sweep: Sweep) -> float:
     turns = [sweep.arms[arm] for _, _, arm in order(sweep, "")]
     if isinstance(sweep.turns, Slices):
         return START_S + min(SLICE_S * len(turns), sweep.turns.block_s)
-    return START_S + sum(WINDOW_S + _window_s(arm, sweep.turns) for arm in turns)
+    windows_s = sum(WINDOW_S + _window_s(arm, sweep.turns) for arm in turns)
+    return windows_s + (_starts_s(sweep) if sweep.turns.in_turn else START_S)
+
+
+def _starts_s(sweep: Sweep) -> float:
+    """Of groups' servers, each for its turn."""
+    total_s = 0.0
+    for group in sweep.groups:
+        turns = group.times * -(-sweep.rounds // group.every)
+        total_s += turns * (GROUP_START_S + SERVER_START_S * len({arm.server for arm in group.arms}))
+    return total_s
 
 
 def _window_s(arm: Arm, of: Windows) -> float:

@@ -36,6 +36,9 @@ PROTOCOLS = tuple(dict.fromkeys((*TRANSPORTS, *PEER_TRANSPORTS)))
 OWN_EXECUTOR = "own"
 """The executor of a server that is none of ours."""
 
+APART, FREE = "apart", "free"
+"""Where server and load stand: a core each, or anywhere."""
+
 Levels = Mapping[str, Level]
 """A level of every factor, by the factor's name."""
 
@@ -254,6 +257,14 @@ FACTORS: Mapping[str, Factor] = {
         _work("io_ms", "ms that every request waits, off the processor"),
         _work("cpu_ms", "ms that every request computes, holding the interpreter (GIL)"),
         _work("hash_ms", "ms that every request computes, letting the interpreter go"),
+        Factor(
+            "placement",
+            "server",
+            one_of(APART, FREE),
+            APART,
+            "whether server and load have a core each, or both are free on all cores",
+            windows=lambda level: level == FREE,
+        ),
         Factor("build", "server", one_of(RELEASE, DEBUG), RELEASE, "how a server in another language is compiled"),
         Factor("clients", "load", whole(1, CLIENTS_MAX), 1, "client processes", plan=_field("clients")),
         Factor(

@@ -17,7 +17,7 @@ from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
 
 SERVERS_MAX = 8
-"""Servers alive in a block."""
+"""Servers alive at once."""
 
 ROUNDS_MIN = 4
 """Rounds of a block, however slow its arms are."""
@@ -58,6 +58,9 @@ class Windows:
     calls: int = 1000
     """Of each client, where a peer's own client makes the load in a closed loop. With a rate: as many as are due in
     ``duration_s``."""
+    in_turn: bool = False
+    """Whether a group's servers are started for its turn, and stopped behind it: so a sweep may have more of them than
+    may be alive at once. Else all are alive through a block."""
 
 
 Turns = Slices | Windows
@@ -91,8 +94,8 @@ class Sweep:
 
     def __post_init__(self) -> None:
         by_name(self.comparisons)
-        if len(self.servers) > SERVERS_MAX:
-            raise ValueError(f"{len(self.servers)} servers in a block, allowed: {SERVERS_MAX}")
+        if self.alive > SERVERS_MAX:
+            raise ValueError(f"{self.alive} servers at once, allowed: {SERVERS_MAX}")
         if isinstance(self.turns, Slices) and any(needs_windows(arm.setting) for arm in self.arms):
             raise ValueError("slices for an arm that needs windows")
         if not self.looks or list(self.looks) != sorted(set(self.looks)) or self.looks[0] < 1 or self.rounds < 1:
@@ -117,6 +120,13 @@ class Sweep:
     def servers(self) -> tuple[ServerKey, ...]:
         """Every server process of a block once."""
         return tuple(dict.fromkeys(arm.server for arm in self.arms))
+
+    @property
+    def alive(self) -> int:
+        """How many servers there are at once, at most."""
+        if isinstance(self.turns, Windows) and self.turns.in_turn:
+            return max(len({arm.server for arm in group.arms}) for group in self.groups)
+        return len(self.servers)
 
     @property
     def families(self) -> dict[str, int]:

@@ -15,10 +15,14 @@ import numpy as np
 from experiments.design.arms import Arm, Comparison
 from experiments.design.factors import FACTORS, PEER_CLIENT, Watched
 from experiments.design.limits import Limits
-from experiments.design.sweep import Sweep
+from experiments.design.sweep import Slices, Sweep
 from experiments.judge import ratios
 from experiments.judge.stats import Estimate, ratio_interval, trimmed_mean
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
+
+ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
+"""What acknowledging a request and its reply apart takes, which Linux does 40 ms after either; and what a connection
+does, from its begin to its end."""
 
 CHANCE = 4.0
 """Standard deviations by which the number of a Poisson process may be off: 6 in 100,000."""
@@ -68,8 +72,11 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
     """Gate 2: bytes a request, where no declared factor changes what is on the wire."""
     if any(FACTORS[name].wire for name in comparison.differ):
         return
-    above, below = (_wire_bytes(sweep, block, arm) for arm in (comparison.above, comparison.below))
-    if above and below and abs(above / below - 1) > sweep.limits.wire_share:
+    arms = (comparison.above, comparison.below)
+    above, below = (_wire_bytes(sweep, block, arm) for arm in arms)
+    if not above or not below or abs(above - below) <= max(_window_bytes(sweep, block, arm) for arm in arms):
+        return
+    if abs(above / below - 1) > sweep.limits.wire_share:
         yield Refusal(2, f"{above:.0f} and {below:.0f} bytes a request, allowed: within {sweep.limits.wire_share:.0%}")
 
 
@@ -219,6 +226,15 @@ def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
     requests, carried = np.asarray(block.slices.requests)[own], np.asarray(block.slices.wire_bytes)[own]
     sending = (requests > 0) & (carried > 0)
     return float(np.percentile(carried[sending] / requests[sending], 10)) if sending.any() else 0.0
+
+
+def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
+    """What a request may take more in a window than on a connection that is there and soon answered; 0 in slices."""
+    own = np.flatnonzero(ratios.used(sweep.limits, block) & (np.asarray(block.slices.arm) == sweep.arms.index(arm)))
+    requests = np.asarray(block.slices.requests)[own]
+    if isinstance(sweep.turns, Slices) or not requests.any():
+        return 0.0
+    return ACKNOWLEDGED_BYTES + CONNECTED_BYTES * arm.connections / float(requests.mean())
 
 
 def _stand_against(limits: Limits, one: Estimate, other: Estimate) -> bool:

@@ -11,13 +11,13 @@ import shutil
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from clients.load.plan.load_plan import RequestType
 from experiments.design.arms import ServerKey
-from experiments.design.factors import FACTORS
+from experiments.design.factors import APART, FACTORS
 from experiments.design.levels import Level, shown
 from experiments.measure.load_programs import LoadProgram
 from experiments.peers import PEERS, PYTHON, Absent, peer_of
@@ -49,6 +49,10 @@ class Bench:
     """Requests that a mix may name beside those of our services."""
     load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
     """Those that arms ask for, by name; none of them is our own client."""
+
+    def placed(self, levels: Mapping[str, Level]) -> "Bench":
+        """The bench for a server at these levels, and for its load."""
+        return self if levels["placement"] == APART else replace(self, server_cores=None, load_cores=None)
 
 
 def bench(

@@ -61,7 +61,7 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
     with kept_to(bench.server_cores):
         calibration_us = calibrated_us()
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as running:
-        servers = started(sweep, bench, Path(scratch), running)
+        servers = started(sweep, sweep.servers, bench, Path(scratch), running)
         loads = turn_loads(sweep, servers, bench, seed=sweep.seed * 1000 + number * 10 + attempt)
         with TurnClients(loads) as clients:
             slots = _drawn(sweep, loads, clients, number, attempt)
@@ -102,12 +102,12 @@ def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
     return frozenset(number for number, each in enumerate(robbed) if each)
 
 
-def started(sweep: Sweep, bench: Bench, scratch: Path, running: ExitStack) -> Servers:
-    """Every server of the sweep, started and ready; they stop with ``running``. Raises ProgramFailed."""
+def started(sweep: Sweep, keys: Sequence[ServerKey], bench: Bench, scratch: Path, running: ExitStack) -> Servers:
+    """These servers of the sweep, started and ready; they stop with ``running``. Raises ProgramFailed."""
     programs: dict[ServerKey, Program] = {}
     addresses: dict[ServerKey, Address] = {}
     timelines: dict[ServerKey, Path] = {}
-    for place, key in enumerate(sweep.servers):
+    for place, key in enumerate(keys):
         address = running_at(key)
         if address is not None:
             addresses[key] = address
@@ -115,7 +115,8 @@ def started(sweep: Sweep, bench: Bench, scratch: Path, running: ExitStack) -> Se
         timeline = scratch / f"timeline-{place}" if sweep.timeline else None
         if timeline is not None:
             timelines[key] = timeline
-        programs[key] = running.enter_context(Program(server_command(key, bench.catalog, timeline), bench.server_cores))
+        cpus = bench.placed(dict(key[0])).server_cores
+        programs[key] = running.enter_context(Program(server_command(key, bench.catalog, timeline), cpus))
     addresses |= {key: program.ready() for key, program in programs.items()}
     return Servers(addresses, programs, timelines)
 
@@ -141,7 +142,7 @@ def load_plan(arm: Arm, address: Address, bench: Bench, stocks: tuple[str, ...],
         warm_up_s=0,
         duration_s=1,
         seed=seed,
-        cpus=bench.load_cores,
+        cpus=bench.placed(dict(arm.setting.levels)).load_cores,
         request_types=(*request_types(arm.setting.whole("array_len"), size), *bench.request_types),
         **fields,  # type: ignore[arg-type]  # the factors' levels are of the fields' types: a test makes every one
     )

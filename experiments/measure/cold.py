@@ -47,7 +47,9 @@ def measure(plan: Cold, number: int, bench: Bench) -> ColdBlock:
         calibration_us = calibrated_us()
     with ExitStack() as running:
         programs = {
-            key: running.enter_context(Program(server_command(key, bench.catalog), bench.server_cores))
+            key: running.enter_context(
+                Program(server_command(key, bench.catalog), bench.placed(dict(key[0])).server_cores)
+            )
             for key in plan.servers
         }
         runs = _runs(plan, number, bench, {key: program.ready() for key, program in programs.items()})

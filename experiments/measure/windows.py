@@ -2,16 +2,18 @@
 
 Open loops, whose queues must settle; connections made anew for each request; a worker for each connection; over 64
 connections; load programs that are none of our client, and peers' own clients. A window's clients and connections are
-made before it and end with it, the load client's own way, while every server of the block stays up. The order is drawn
-as that of slices is, and the block that comes out is the same.
+made before it and end with it, the load client's own way, while every server of the block stays up; or, where a sweep
+says so (``Windows.in_turn``), every server of the window's group. The order is drawn as that of slices is, and the
+block that comes out is the same.
 """
 
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,7 @@ from clients.load.record.result import LoadResult
 from clients.load.record.times import Times
 from clients.load.run import fleet
 from clients.load.run.turn_client import loopback_bytes, processes_cpu_ns
+from experiments.design.arms import ServerKey
 from experiments.design.factors import PEER_CLIENT
 from experiments.design.setting import Setting
 from experiments.design.slots import order
@@ -45,6 +48,7 @@ from experiments.results.observed import (
     ArmSeen,
     Block,
     RoundSeen,
+    ServerSeen,
     SliceColumns,
     Window,
 )
@@ -114,13 +118,11 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
     started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     with kept_to(bench.server_cores):
         calibration_us = calibrated_us()
-    with tempfile.TemporaryDirectory() as scratch, ExitStack() as running:
-        servers = started(sweep, bench, Path(scratch), running)
-        columns, rounds = Columns(), list[RoundSeen]()
-        for seen in _rounds(sweep, number, attempt, bench, servers, columns):
+    columns, rounds, after = Columns(), list[RoundSeen](), dict[ServerKey, ServerSeen | None]()
+    with closing(_rounds(sweep, number, attempt, bench, columns, after)) as passing:
+        for seen in passing:
             rounds.append(seen)
             watch(len(rounds) / sweep.rounds)
-        after = [look(servers, key) for key in sweep.servers]
     requests = sorted({name for parts in columns.parts for name in parts})
     return Block(
         number=number,
@@ -131,45 +133,81 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         calibration_us=calibration_us,
         slices=columns.columns([*requests, ALL]),
         arms=[arm_seen(place, columns, robbed_rounds(sweep, rounds)) for place in range(len(sweep.arms))],
-        servers=after,
+        servers=[after[key] for key in sweep.servers],
         rounds=rounds,
         cores=len(cores()),
     )
 
 
+@contextmanager
+def serving(
+    sweep: Sweep, keys: Sequence[ServerKey], bench: Bench, after: dict[ServerKey, ServerSeen | None]
+) -> Iterator[Servers]:
+    """These servers while they are needed; what each is like in the end is put into ``after``."""
+    with tempfile.TemporaryDirectory() as scratch, ExitStack() as running:
+        servers = started(sweep, keys, bench, Path(scratch), running)
+        yield servers
+        after |= {key: look(servers, key) for key in keys}
+
+
 def _rounds(
-    sweep: Sweep, number: int, attempt: int, bench: Bench, servers: Servers, columns: Columns
-) -> Iterator[RoundSeen]:
-    """Runs every window, and says after each round what was stolen meanwhile."""
+    sweep: Sweep,
+    number: int,
+    attempt: int,
+    bench: Bench,
+    columns: Columns,
+    after: dict[ServerKey, ServerSeen | None],
+) -> Generator[RoundSeen, None, None]:
+    """Runs every window, and says after each round what was stolen meanwhile. See ``serving`` for ``after``."""
+    assert isinstance(sweep.turns, Windows)
     stocks = tuple(stock.name for stock in load_catalog(bench.catalog))
     own, current = cores(), 0
     began_s, before = time.monotonic(), stolen_ticks(own)
-    assert isinstance(sweep.turns, Windows)
-    for place, (round_, appearance, arm) in enumerate(order(sweep, f"{sweep.seed}/{number}/{attempt}")):
-        if round_ != current:
-            yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
-            began_s, before, current = time.monotonic(), stolen_ticks(own), round_
-        seed = ((sweep.seed * 100 + number) * 10 + attempt) * 10_000 + place
-        asked = sweep.arms[arm]
-        columns.round.append(round_)
-        columns.appearance.append(appearance)
-        columns.arm.append(arm)
-        program = servers.programs.get(asked.server)
-        pids = () if program is None else program.pids
-        if asked.setting["client"] == PEER_CLIENT:
-            _peer_window(asked.setting, servers.addresses[asked.server], sweep.turns, bench, pids, columns)
-            continue
-        foreign = bench.load_programs.get(asked.setting.text("client"))
-        asked = asked if foreign is None else replace(asked, setting=asked.setting.but(client="lean"))
-        plan = load_plan(asked, servers.addresses[asked.server], bench, stocks, seed)
-        plan = replace(plan, warm_up_s=sweep.turns.warm_up_s, duration_s=sweep.turns.duration_s)
-        columns.counted_ns.append(round(plan.duration_s * 1e9))
-        columns.active_ns.append(round(plan.duration_s * 1e9))
-        if foreign is None:
-            _window(plan, pids, columns)
-        else:
-            _foreign_window(foreign, plan, pids, columns)
+    turns = list(order(sweep, f"{sweep.seed}/{number}/{attempt}"))
+    with ExitStack() as block:
+        whole = None if sweep.turns.in_turn else block.enter_context(serving(sweep, sweep.servers, bench, after))
+        for (round_, _), group in groupby(enumerate(turns), key=lambda turn: turn[1][:2]):
+            if round_ != current:
+                yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
+                began_s, before, current = time.monotonic(), stolen_ticks(own), round_
+            beside = list(group)
+            keys = tuple(dict.fromkeys(sweep.arms[arm].server for _, (_, _, arm) in beside))
+            with nullcontext(whole) if whole is not None else serving(sweep, keys, bench, after) as servers:
+                for place, turn in beside:
+                    seed = ((sweep.seed * 100 + number) * 10 + attempt) * 10_000 + place
+                    _turn(sweep, turn, bench, servers, stocks, seed, columns)
     yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
+
+
+def _turn(
+    sweep: Sweep,
+    turn: tuple[int, int, int],
+    bench: Bench,
+    servers: Servers,
+    stocks: tuple[str, ...],
+    seed: int,
+    columns: Columns,
+) -> None:
+    """Runs one window, and fills its place in the columns."""
+    assert isinstance(sweep.turns, Windows)
+    asked = sweep.arms[turn[2]]
+    for column, value in zip((columns.round, columns.appearance, columns.arm), turn, strict=True):
+        column.append(value)
+    program, at = servers.programs.get(asked.server), servers.addresses[asked.server]
+    pids = () if program is None else program.pids
+    if asked.setting["client"] == PEER_CLIENT:
+        _peer_window(asked.setting, at, sweep.turns, bench, pids, columns)
+        return
+    foreign = bench.load_programs.get(asked.setting.text("client"))
+    asked = asked if foreign is None else replace(asked, setting=asked.setting.but(client="lean"))
+    plan = load_plan(asked, at, bench, stocks, seed)
+    plan = replace(plan, warm_up_s=sweep.turns.warm_up_s, duration_s=sweep.turns.duration_s)
+    columns.counted_ns.append(round(plan.duration_s * 1e9))
+    columns.active_ns.append(round(plan.duration_s * 1e9))
+    if foreign is None:
+        _window(plan, pids, columns)
+    else:
+        _foreign_window(foreign, plan, pids, columns)
 
 
 def _window(plan: LoadPlan, pids: tuple[int, ...], columns: Columns) -> None:
@@ -234,7 +272,7 @@ def _peer_window(
     rate_hz = of["rate_hz"]
     calls = round(float(rate_hz) * turns.duration_s) if isinstance(rate_hz, float) else turns.calls
     cpu_ns = processes_cpu_ns(pids)
-    run = peer_clients.run(of, at, max(2, calls), bench.load_cores)
+    run = peer_clients.run(of, at, max(2, calls), bench.placed(dict(of.levels)).load_cores)
     times = Times()
     times.record(run.calls_ns)
     answered = len(run.calls_ns) + len(run.first_ns)

@@ -24,6 +24,7 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "dispatch": st.sampled_from(("request", "connection", "loop")),
     "pattern": st.sampled_from(("request-reply", "pair", "one-way")),
     "locking": st.sampled_from(("mutex", "per-stock")),
+    "placement": st.sampled_from(("apart", "free")),
     "io_ms": st.floats(0, 1000),
     "cpu_ms": st.floats(0, 1000),
     "hash_ms": st.floats(0, 1000),

@@ -4,7 +4,7 @@ import pytest
 
 from experiments.design.arms import Arm, Comparison, Group
 from experiments.design.setting import read
-from experiments.design.sweep import BLOCKS_MAX, SERVERS_MAX, Sweep
+from experiments.design.sweep import BLOCKS_MAX, SERVERS_MAX, Sweep, Windows
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, ratio, sweep
 
 
@@ -65,8 +65,17 @@ def test_servers_alive_are_bounded() -> None:
     loads = [Arm(read(f"sockets workers=1 clients={number}")) for number in range(2, 6)]
     kept = Sweep("try", "try", tuple(Group((arm,)) for arm in arms[:-1] + loads), (), 1, (10,))
     assert len(kept.servers) == SERVERS_MAX
-    with pytest.raises(ValueError, match="9 servers in a block, allowed: 8"):
+    with pytest.raises(ValueError, match="9 servers at once, allowed: 8"):
         Sweep("try", "try", tuple(Group((arm,)) for arm in arms), (), 1, (10,))
+
+
+def test_servers_that_start_in_turn_are_alive_for_their_group_alone() -> None:
+    """So a sweep may have more of them; without that it may not."""
+    arms = [Arm(read(f"sockets workers={number}")) for number in range(1, SERVERS_MAX + 2)]
+    groups = tuple(Group((arm,)) for arm in arms)
+    assert Sweep("try", "try", groups, (), 1, (10,), turns=Windows(in_turn=True)).alive == 1
+    with pytest.raises(ValueError, match="9 servers at once"):
+        Sweep("try", "try", groups, (), 1, (10,), turns=Windows())
 
 
 def test_every_round_has_a_group() -> None:
