@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from experiments.results import foretold
 from experiments.results.files import read_sweep
+from experiments.results.foretold import FORETOLD_FILE
 from experiments.show import content, gallery, report
 from experiments.show.content import Content
 from experiments.show.figures.style import Picture, data_of
@@ -31,8 +33,19 @@ def computed(folder: Path) -> Mapping[str, str]:
         return {}
     found = read(folder)
     texts: dict[str, Callable[[], str]] = {report.MARKDOWN: partial(report.markdown, found)}
+    texts[FORETOLD_FILE] = partial(_foretold, folder, found)
     texts |= {f"{gallery.FOLDER}/{each.name}.svg": partial(_svg, each) for each in found.pictures}
     return {name: text() for name, text in texts.items() if (folder / name).exists()}
+
+
+def _foretold(folder: Path, found: Content) -> str:
+    """What its part foretells of its arms, from what was measured first."""
+    _, part = PARTS[found.judgement.sweep.part]
+    assert part.first is not None
+    assert part.foretell is not None
+    first = found.seen.after[part.first]
+    told = [part.foretell(first, arm.setting) for arm in found.judgement.sweep.arms]
+    return foretold.text(told, foretold.load(folder)[0])
 
 
 def _svg(picture: Picture) -> str:

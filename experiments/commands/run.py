@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -23,10 +25,13 @@ from experiments.measure import alone, cells, cold, received, stress
 from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.load_programs import Absent, LoadProgram, http_load, load_programs
 from experiments.measure.progress import Progress
+from experiments.measure.runner import check_free
 from experiments.peers import is_built, why_absent
+from experiments.results import foretold
 from experiments.results.alone import ALONE_FILE
 from experiments.results.cells import CELLS_FILE
 from experiments.results.cold import COLD_FILE
+from experiments.results.foretold import FORETOLD_FILE
 from experiments.results.observed import Block
 from experiments.results.received import RECEIVED_FILE
 from experiments.results.stress import STRESS_FILE
@@ -36,7 +41,7 @@ from experiments.show.numbers import counted
 from experiments.show.sentences import ratio_so_far
 from experiments.studies import PARTS, STUDIES
 from experiments.studies.study import Part, ProfileName, Scale, Study
-from experiments.sweeping import measured
+from experiments.sweeping import kept, measured
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser, integer
 
@@ -45,8 +50,8 @@ PROGRAM = "python -m experiments"
 RESULTS = Path("results")
 """Where the folders of results are, unless told."""
 
-AFTER_BLOCKS = 3
-"""Blocks of what has no verdict."""
+AFTER_BLOCKS = FIRST_BLOCKS = 3
+"""Blocks of what has no verdict, behind a part's own sweep and before it."""
 
 INTERRUPTED_EXIT = 130
 
@@ -96,7 +101,7 @@ def _run_one(options: argparse.Namespace, folder: Path) -> int:
 def _run_all(options: argparse.Namespace, folder: Path) -> int:
     if not options.resume:
         run_all.check_new(folder)
-    planned = [_planned(study, options) for study in STUDIES.values()]
+    planned = [_planned(study, options, folder) for study in STUDIES.values()]
     left_out = _left_out([study.parts[name] for name, study in STUDIES.items()])
 
     def measure(name: str, own: Path) -> Content:
@@ -114,17 +119,23 @@ def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool
     return found
 
 
-def _planned(study: Study, options: argparse.Namespace) -> Planned:
+def _planned(study: Study, options: argparse.Namespace, folder: Path) -> Planned:
+    """A study's main part, as it is measured into a folder inside; what was foretold there belongs to it."""
     main, *others = study.parts
     part = study.parts[main]
     scale = _scale(study, part, options)
-    unmeasured = tuple(name for name in others if name not in (*part.also, *part.after))
+    unmeasured = tuple(name for name in others if name not in (part.first, *part.also, *part.after))
+    if part.first and part.foretell and (folder / main / FORETOLD_FILE).exists():
+        scale = replace(scale, foretell=partial(part.foretell, kept(folder / main / part.first)))
     try:
         sweep = _sweep(part, scale)
     except UsageError:  # measuring it says so, in a line of its own
         return Planned(main, 0.0, 0.0, unmeasured)
-    after_s = _after_s(study, part, scale)
-    least_s, most_s = (sweep.looks[place] * estimate.block_s(sweep) + after_s for place in (0, -1))
+    beside_s = _after_s(study, part, scale)
+    if part.first:
+        first = _first(study, part, scale)
+        beside_s += first.looks[0] * estimate.block_s(first)
+    least_s, most_s = (sweep.looks[place] * estimate.block_s(sweep) + beside_s for place in (0, -1))
     return Planned(main, least_s, most_s, unmeasured, sweep, _beside(part, scale))
 
 
@@ -137,7 +148,8 @@ def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
         CELLS_FILE: part.cells,
         STRESS_FILE: part.stress,
     }
-    return (*(name for name, plan in files.items() if plan is not None), *part.also, *part.after)
+    before = (part.first, FORETOLD_FILE) if part.first else ()
+    return (*before, *(name for name, plan in files.items() if plan is not None), *part.also, *part.after)
 
 
 def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
@@ -174,8 +186,12 @@ def conclusion(found: Content) -> list[str]:
 
 
 def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> None:
-    """A part's sweep, and all that is measured after it. Raises UsageError."""
+    """A part's sweep, and all that is measured before and after it. Raises UsageError."""
+    scale = _foretelling(study, part, scale, on, folder, resume)
     sweep = _sweep(part, scale)
+    if scale.foretell is not None and not (folder / FORETOLD_FILE).exists():
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        foretold.save(folder, [scale.foretell(arm.setting) for arm in sweep.arms], now)
     progress = Progress(sweep, sys.stderr, _after_s(study, part, scale))
 
     def seen(judgement: Judgement) -> str:
@@ -199,6 +215,25 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
     for name, after in _after(study, part, scale).items():
         progress.say(f"{study.parts[name].title}: {counted(after.looks[0], 'block')}")
         measured(after, on, folder / name, Progress(after, sys.stderr), ratio_so_far, resume)
+
+
+def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> Scale:
+    """The scale with what the part foretells, after what that is made from was measured; the same where it does not."""
+    if part.first is None or part.foretell is None:
+        return scale
+    if not resume:
+        check_free(folder)
+    first = _first(study, part, scale)
+    progress = Progress(first, sys.stderr)
+    progress.say(f"{study.parts[part.first].title}: {counted(first.looks[0], 'block')}")
+    seen = measured(first, on, folder / part.first, progress, ratio_so_far, resume)
+    return replace(scale, foretell=partial(part.foretell, seen))
+
+
+def _first(study: Study, part: Part, scale: Scale) -> Sweep:
+    """What is measured before a part that has such."""
+    assert part.first is not None
+    return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),)))
 
 
 def _measure_by_http(part: Part, scale: Scale, on: Bench, folder: Path, resume: bool, progress: Progress) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from experiments.design.sweep import Sweep
 from experiments.results import environment, files, rows
 from experiments.results.environment import Environment
+from experiments.results.foretold import FORETOLD_FILE
 from experiments.results.observed import Block
 from stock_service.rpc.errors import UsageError
 
@@ -85,8 +86,8 @@ def _begun(sweep: Sweep, folder: Path, resume: bool) -> tuple[Block, ...]:
     """What the folder holds of this sweep; a new folder is begun."""
     now = environment.look()
     if not (folder / files.SWEEP_FILE).exists():
-        if folder.exists() and any(each.name != environment.ENVIRONMENT_FILE for each in folder.iterdir()):
-            raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty one")
+        if not (folder / FORETOLD_FILE).exists():  # it was made for this sweep
+            check_free(folder)
         folder.mkdir(parents=True, exist_ok=True)
         environment.save(now, folder)
         files.write_sweep(folder, sweep)  # last: with it the folder is a sweep's
@@ -99,6 +100,12 @@ def _begun(sweep: Sweep, folder: Path, resume: bool) -> tuple[Block, ...]:
     check_same(folder, environment.load(folder), now)
     files.drop_torn(folder)
     return files.read_blocks(folder)
+
+
+def check_free(folder: Path) -> None:
+    """Refuses a folder that holds anything but a record of the machine. Raises UsageError."""
+    if folder.exists() and any(each.name != environment.ENVIRONMENT_FILE for each in folder.iterdir()):
+        raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty one")
 
 
 def check_same(folder: Path, then: Environment, now: Environment) -> None:

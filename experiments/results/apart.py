@@ -5,6 +5,7 @@
 - ``received.json``: what receivers told (``received.py``)
 - ``cells.json``: cells, a server at a time (``cells.py``)
 - ``stress.json``: servers under stress (``stress.py``)
+- ``foretold.json``: what was foretold of a sweep, before it (``foretold.py``)
 
 The file is written anew after each block, at once, so that a crash loses one block. It ends with a digest of the rest,
 so that an edited one is known. A setting that lacks a factor reads as standing at that factor's default.
@@ -42,9 +43,14 @@ class _File:
 
 def write(file: Path, content: object) -> None:
     """Writes a file whole. Raises OSError."""
+    write_at_once(file, text(content).encode())
+
+
+def text(content: object) -> str:
+    """A file's text."""
     encoded = msgspec.json.encode(content)
     whole = msgspec.json.encode(_File(FORMAT, msgspec.Raw(encoded), _digest(encoded)))
-    write_at_once(file, msgspec.json.format(whole, indent=1) + b"\n")
+    return (msgspec.json.format(whole, indent=1) + b"\n").decode()
 
 
 def read(file: Path, kind: type[Content]) -> Content:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from experiments.design.cold import Cold
+from experiments.design.foretold import Foretold
 from experiments.design.received import Received
 from experiments.judge.alone import Lone, lone_servers
 from experiments.judge.cells import CellsJudged, judge_cells
@@ -18,7 +19,7 @@ from experiments.judge.cold import counting_rows
 from experiments.judge.received import counting_rows as received_rows
 from experiments.judge.stress import StressJudged, judge_stress
 from experiments.judge.verdicts import Judged, Judgement, judge
-from experiments.results import alone, cells, cold, received, stress
+from experiments.results import alone, cells, cold, foretold, received, stress
 from experiments.results.cold import ColdRow
 from experiments.results.environment import ENVIRONMENT_FILE, Environment, load
 from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
@@ -100,7 +101,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was measured for a part: its own sweep, and those that ran after it, by their parts' names."""
+    """What was measured for a part: its own sweep, and those that ran before and after it, by their parts' names."""
 
     main: Judgement
     after: Mapping[str, Judgement] = field(default_factory=dict)
@@ -120,6 +121,8 @@ class Seen:
     """The part's cells; None: they were not measured."""
     stress: StressJudged | None = None
     """What the part's servers did under stress; None: likewise."""
+    foretold: Sequence[Foretold] = ()
+    """What was foretold of the sweep's arms, before it."""
 
 
 class Shows(Protocol):
@@ -127,6 +130,9 @@ class Shows(Protocol):
 
     @property
     def title(self) -> str: ...
+
+    @property
+    def first(self) -> str | None: ...
 
     @property
     def also(self) -> tuple[str, ...]: ...
@@ -186,8 +192,8 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
         given = f"results of {main.sweep.part}, which is no part of a study here"
         raise UsageError(str(folder), given, f"those of one of {', '.join(parts)}; `verify` reads any")
     part = parts[main.sweep.part]
-    afterwards = (*part.also, *part.after)
-    after = {name: _judged(folder / name) for name in afterwards if (folder / name / SWEEP_FILE).exists()}
+    inside = (*part.also, *part.after, *([part.first] if part.first else []))
+    after = {name: _judged(folder / name) for name in inside if (folder / name / SWEEP_FILE).exists()}
     environment = load(folder) if (folder / ENVIRONMENT_FILE).exists() else None
     servers = lone_servers(*alone.load(folder)) if (folder / alone.ALONE_FILE).exists() else ()
     limits = main.sweep.limits
@@ -206,6 +212,7 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
         environment=environment,
         cells=table,
         stress=stressed,
+        foretold=foretold.load(folder)[1] if (folder / foretold.FORETOLD_FILE).exists() else (),
     )
     return content(part, seen)
 

@@ -12,9 +12,12 @@ from typing import Literal
 from experiments.design.alone import Alone
 from experiments.design.cells import Cells
 from experiments.design.cold import Cold
+from experiments.design.foretold import Foretold
 from experiments.design.received import Received
+from experiments.design.setting import Setting
 from experiments.design.stress import Stress
 from experiments.design.sweep import Sweep
+from experiments.judge.verdicts import Judgement
 from experiments.peers import PEERS
 from experiments.show.content import Answer, Claim, Section, Seen
 from experiments.show.figures.style import Picture
@@ -39,6 +42,8 @@ class Scale:
     """Whether a part that has fewer levels or counts than its document at other scales has them all."""
     peers: frozenset[str] = frozenset(PEERS)
     """The peers that are built here, by name: a part leaves out arms of others."""
+    foretell: Callable[[Setting], Foretold] | None = None
+    """Where a part foretells: what it says of a setting. None before that is known: then a part guesses its rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,10 @@ class Part:
     sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
     peers: tuple[str, ...] = ()
     """Peers that it measures where they are built, by name."""
+    first: str | None = None
+    """A part without verdicts that is measured before it, into a folder inside its own …"""
+    foretell: Callable[[Judgement, Setting], Foretold] | None = None
+    """… from which it foretells each of its arms. That is written down before its own sweep begins."""
     also: tuple[str, ...] = ()
     """Parts that are measured after it, as fully as if asked for alone, into folders inside its own."""
     after: tuple[str, ...] = ()

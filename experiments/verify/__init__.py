@@ -9,6 +9,7 @@ whether the blocks are true.
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from experiments.design.factors import FACTORS
@@ -18,7 +19,8 @@ from experiments.design.sweep import Sweep
 from experiments.judge.ratios import is_robbed_block
 from experiments.judge.verdicts import judge
 from experiments.measure.runner import repeats_max
-from experiments.results import alone, cells, cold, files, received, rows, stress
+from experiments.results import alone, cells, cold, files, foretold, received, rows, stress
+from experiments.results.foretold import FORETOLD_FILE
 from experiments.results.observed import Block
 
 Computed = Callable[[Path], Mapping[str, str]]
@@ -31,6 +33,7 @@ def differences(folder: Path, computed: Computed) -> Iterator[str]:
     yield from cut_short(sweep, files.counting(every))
     yield from repeated(sweep, every)
     yield from unfinished(folder)
+    yield from told_late(folder, every)
     yield from (f"{folder / files.SWEEP_FILE}: judged by other limits: {each}" for each in files.other_limits(sweep))
     table = _as_its_version_had(sweep, rows.table(sweep, files.counting(every)), folder / rows.ROWS_FILE)
     for name, should in {rows.ROWS_FILE: table, **computed(folder)}.items():
@@ -58,6 +61,15 @@ def unfinished(folder: Path) -> Iterator[str]:
             planned, seen = read(folder)
             if seen < planned:
                 yield f"{folder / name}: broken off after {seen} of {planned} blocks"
+
+
+def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
+    """Whether what was foretold was written after the first block began."""
+    if not (folder / FORETOLD_FILE).exists():
+        return
+    written_at, _ = foretold.load(folder)
+    if every and datetime.fromisoformat(written_at) > datetime.fromisoformat(every[0].started_at):
+        yield f"{folder / FORETOLD_FILE}: written at {written_at}, the first block began at {every[0].started_at}"
 
 
 def _alone(folder: Path) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.design.arms import Arm
 from experiments.design.limits import LIMITS
-from experiments.results import files, rows
+from experiments.results import files, foretold, rows
 from experiments.results.observed import Block, RoundSeen
 from experiments.verify import differences
 from stock_service.rpc.errors import UsageError
@@ -109,6 +109,17 @@ def test_a_recording_with_a_factor_under_its_former_name_passes(tmp_path: Path) 
     table.write_text(text.getvalue().replace("mutex,0,", "mutex,5,", 1), encoding="utf-8")
     (found,) = differences(tmp_path, nothing)
     assert "results.csv line 2" in found
+
+
+@pytest.mark.parametrize(
+    ("written_at", "fine"), [("2025-12-31T23:59:59+00:00", True), ("2026-01-01T00:00:01+00:00", False)]
+)
+def test_what_was_foretold_is_older_than_the_first_block(written_at: str, fine: bool, tmp_path: Path) -> None:
+    """One that was written when there was something to see is named."""
+    folder = recording(tmp_path, blocks(10))
+    foretold.save(folder, (), written_at)
+    found = list(differences(folder, nothing))
+    assert [f"written at {written_at}" in each for each in found] == ([] if fine else [True])
 
 
 def test_an_edited_report_is_named(tmp_path: Path) -> None:

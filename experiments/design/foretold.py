@@ -1,0 +1,73 @@
+"""What is foretold of a server under a load, before it is measured: by the model of ``capacity``, from its demands.
+
+The model knows workers, clients, cores, processes and a rate; a setting says which. A server that answers on an event
+loop has no pool: each of its requests has a worker, and it computes one at a time. Pure.
+"""
+
+from dataclasses import dataclass, replace
+
+from experiments.capacity.demands import Demands
+from experiments.capacity.model import bounds, capacity_hz, predict
+from experiments.capacity.tail import tail
+from experiments.design.factors import FREE
+from experiments.design.setting import Setting
+
+LOOP_WORKERS = 256
+"""Requests that are under way at once on a loop in an open loop, at most, as far as the model goes."""
+
+QUANTILE = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """A prediction, and what it was made from."""
+
+    setting: Setting
+    demands: Demands
+    workers: int
+    """Of each process, as the model has them."""
+    cores: int
+    """That the server may use."""
+    processes: int
+    capacity_hz: float
+    """What any load gets at most."""
+    limit: str
+    """What is busy then: ``gil``, ``cores``, ``lock`` or ``workers``."""
+    throughput_hz: float
+    """Replies a second: of the closed loop, or of the rate as far as the capacity allows it."""
+    response_s: float
+    """A closed loop's mean; an open loop's 99th percentile, inf where the queue grows without end."""
+    useful_workers: int
+    """The least pool that gets 95 % of what any pool gets, with these clients."""
+    knee_clients: float
+    """More clients than this queue."""
+
+
+def foretell(setting: Setting, demands: Demands, cores: int) -> Foretold:
+    """What the model says of a setting, on a machine of so many cores. An open loop takes about half a second."""
+    clients = setting.whole("clients") * setting.whole("connections")
+    rate_hz = setting["rate_hz"]
+    own = cores if setting["placement"] == FREE else 1
+    processes, workers = 1, setting.whole("workers")
+    if setting["dispatch"] == "loop":
+        demands = replace(demands, gil_s=demands.gil_s + demands.free_s, free_s=0.0)
+        workers = clients if rate_hz is None else LOOP_WORKERS
+    most_hz = capacity_hz(demands, workers, own, processes)
+    predicted = predict(demands, workers, clients, own, processes)
+    throughput_hz, response_s = predicted.throughput_hz, predicted.response_s
+    if isinstance(rate_hz, float):
+        throughput_hz = min(rate_hz, most_hz)
+        response_s = tail(demands, workers, rate_hz, QUANTILE, cores=own, processes=processes)
+    return Foretold(
+        setting=setting,
+        demands=demands,
+        workers=workers,
+        cores=own,
+        processes=processes,
+        capacity_hz=most_hz,
+        limit=bounds(demands, workers, own, processes).limit,
+        throughput_hz=throughput_hz,
+        response_s=response_s,
+        useful_workers=predicted.useful_workers,
+        knee_clients=predicted.knee_clients,
+    )

@@ -1,0 +1,44 @@
+"""What a setting is to the model: its workers, its cores, its loop or its rate."""
+
+import math
+
+import pytest
+
+from experiments.capacity.demands import Demands
+from experiments.design.foretold import foretell
+from experiments.design.setting import setting
+
+WAITS = Demands(gil_s=0.001, free_s=0.0, wait_s=0.009, overhead_s=0.0)
+HASHES = Demands(gil_s=0.001, free_s=0.009, wait_s=0.0, overhead_s=0.0)
+
+
+def test_a_pool_has_its_workers() -> None:
+    """Two threads that wait 9 of 10 ms answer 200 a second; ten would keep the interpreter busy."""
+    two = foretell(setting(workers=2, connections=64), WAITS, cores=2)
+    assert (two.workers, two.limit, two.cores) == (2, "workers", 1)
+    assert two.throughput_hz == pytest.approx(200, rel=0.1)
+    assert foretell(setting(workers=64, connections=64), WAITS, cores=2).limit == "gil"
+
+
+def test_a_loop_has_a_worker_for_each_client() -> None:
+    """Whatever its pool; what would let the interpreter go holds the loop."""
+    of = setting(transport="grpc_aio", workers=1, connections=64)
+    assert foretell(of, WAITS, cores=1).throughput_hz == pytest.approx(1000, rel=0.01)
+    assert foretell(of.but(placement="free"), HASHES, cores=2).throughput_hz == pytest.approx(100, rel=0.01)
+
+
+def test_a_server_that_is_free_has_all_cores() -> None:
+    """Apart it has one of them, however many there are."""
+    of = setting(workers=16, connections=16)
+    assert foretell(of, HASHES, cores=2).capacity_hz == pytest.approx(100)
+    assert foretell(of.but(placement="free"), HASHES, cores=2).capacity_hz == pytest.approx(200)
+
+
+def test_an_open_loop_is_foretold_by_its_tail() -> None:
+    """Infinite beyond the capacity, where the rate is not reached either."""
+    of = setting(workers=2, connections=64)
+    below, beyond = (foretell(of.but(rate_hz=rate_hz), WAITS, cores=1) for rate_hz in (100.0, 500.0))
+    assert below.throughput_hz == 100
+    assert 0.01 <= below.response_s < 0.1
+    assert beyond.throughput_hz == pytest.approx(beyond.capacity_hz)
+    assert math.isinf(beyond.response_s)
