@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from experiments.studies.greeter import GREETER
+from experiments.studies.pool_size import POOL_SIZE
 from experiments.studies.pools import POOLS
 from experiments.studies.server_cost import SERVER_COST
 from experiments.studies.sockets import SOCKETS
@@ -10,7 +11,9 @@ from experiments.studies.sort import SORT
 from experiments.studies.stock import STOCK
 from experiments.studies.study import Part, Study
 
-STUDIES: Mapping[str, Study] = {each.name: each for each in (STOCK, SERVER_COST, SORT, SOCKETS, GREETER, POOLS)}
+STUDIES: Mapping[str, Study] = {
+    each.name: each for each in (STOCK, SERVER_COST, SORT, SOCKETS, GREETER, POOLS, POOL_SIZE)
+}
 """Every study by its name."""
 
 PARTS: Mapping[str, tuple[Study, Part]] = {

@@ -68,6 +68,8 @@ class Scale:
     formula: str = ""
     """What the dotted lines are."""
     log_y: bool = False
+    holds_formula: bool = False
+    """Whether the upper axis reaches as far as the dotted lines do; else as far as the points."""
 
 
 def picture(name: str, title: str, scale: Scale, panels: Sequence[Panel]) -> Picture:
@@ -85,6 +87,8 @@ def draw(title: str, scale: Scale, panels: Sequence[Panel]) -> Figure:
         _draw(axes, scale, panel, drawn, PANEL_LETTERS // len(panels))
     heights = [mean.value for panel in panels for line in panel.lines for _, mean in line.points]
     heights += [y for panel in panels for _, y in panel.document]
+    if heights and scale.holds_formula:
+        heights += [y for panel in panels for line in panel.lines for _, y in line.formula]
     if not heights:
         say(row[0], "Nothing was measured for this figure.")
         return figure

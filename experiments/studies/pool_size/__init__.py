@@ -1,0 +1,41 @@
+"""How many workers does a server want, and which kind? Foretold from what one client finds of one, then measured.
+
+What is measured stands in ``sweeps``; what a request needs, in ``demands``; prediction beside measurement, in
+``beside``; what is said, in ``answers``, ``claims`` and ``tables``; how it is drawn, in ``figures``.
+"""
+
+from experiments.studies.pool_size import answers, claims, demands, figures, sweeps, tables
+from experiments.studies.study import Part, Scale, Study
+
+POOL_SIZE = Study(
+    name="pool_size",
+    question="How many workers does a server want, and which kind: threads, an event loop, processes?",
+    parts={
+        "pool_size": Part(
+            title="Work in a request × pool × clients: foretold, then measured",
+            sweep=sweeps.pool_size,
+            answers=answers.answers,
+            pictures=figures.pictures,
+            claims=claims.claims,
+            sections=tables.sections,
+            first="pool_one",
+            foretell=demands.foretell,
+            also=("pool_lookups",),
+        ),
+        "pool_one": Part(
+            title="What one client finds of one worker",
+            sweep=sweeps.pool_one,
+            answers=answers.one,
+        ),
+        "pool_lookups": Part(
+            title="A pure Lookup with 1, 8 and 64 threads",
+            sweep=sweeps.pool_lookups,
+            answers=answers.lookups,
+        ),
+    },
+    scales={
+        "smoke": Scale(rounds=sweeps.SMOKE_ROUNDS, looks=(2,), clients=(16,), block_s=3.0),
+        "quick": Scale(rounds=15, looks=(10,), clients=(16,), block_s=8.0),
+        "paper": Scale(rounds=15, looks=(12,), clients=(16,), block_s=30.0, whole=True),
+    },
+)

@@ -1,0 +1,183 @@
+"""Prediction beside measurement: of every arm its throughput, of every pool and load the least that is enough. Pure.
+
+An arm's error is measured ÷ foretold − 1. Of several pools, or numbers of clients, the least that is enough is the
+first that reaches ``USEFUL_SHARE`` of the most of them: of the foretold ones, and of the measured ones. Left out are
+blocks of an arm that a gate refuses.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from experiments.capacity.model import USEFUL_SHARE
+from experiments.design.arms import Arm
+from experiments.design.foretold import Foretold
+from experiments.design.setting import Setting
+from experiments.judge.gates import arm_refusals
+from experiments.judge.points import CONFIDENCE, points
+from experiments.judge.stats import Estimate, positive_interval
+from experiments.judge.verdicts import Judgement
+from experiments.results.observed import ALL
+from experiments.show.content import Seen
+from experiments.show.numbers import counted
+from experiments.studies.pool_size.sweeps import model_of, named, work_of
+
+THROUGHPUT_WITHIN = 0.10
+"""Of the prediction: how far a throughput may be off …"""
+
+TAIL_WITHIN = 0.25
+"""… and how far a 99th percentile."""
+
+
+STEPS_MIN = 3
+"""Fewer pools, or numbers of clients, are foretold to within one step by any prediction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """An arm: what was foretold of it, and what was measured."""
+
+    foretold: Foretold
+    throughput_hz: Estimate | None
+    """None where no block counts."""
+    p99_s: float | None
+    """None where the requests do not carry it."""
+
+    @property
+    def setting(self) -> Setting:
+        """The arm's."""
+        return self.foretold.setting
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its requests are due at a rate."""
+        return self.setting["rate_hz"] is not None
+
+    @property
+    def workers(self) -> int:
+        """Threads in its pool."""
+        return self.setting.whole("workers")
+
+    @property
+    def clients(self) -> int:
+        """Connections that send."""
+        return self.setting.whole("clients") * self.setting.whole("connections")
+
+    @property
+    def share(self) -> float | None:
+        """An open loop's rate, of the foretold capacity."""
+        rate_hz = self.setting["rate_hz"]
+        return rate_hz / self.foretold.capacity_hz if isinstance(rate_hz, float) else None
+
+    @property
+    def ratio(self) -> Estimate | None:
+        """Measured ÷ foretold throughput, of a closed loop."""
+        seen, told = self.throughput_hz, self.foretold.throughput_hz
+        return None if seen is None else Estimate(seen.value / told, seen.low / told, seen.high / told, seen.n)
+
+    @property
+    def tail_ratio(self) -> float | None:
+        """Measured ÷ foretold 99th percentile, of an open loop."""
+        return None if self.p99_s is None else self.p99_s / self.foretold.response_s
+
+    @property
+    def what(self) -> str:
+        """``sockets, static pool: I/O 10 ms``."""
+        return f"{model_of(self.setting)}: {named(work_of(self.setting))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Pools with as many clients, or clients on one pool, ascending: which is the least that is enough."""
+
+    what: str
+    beside: str
+    """What all steps have: ``64 clients``."""
+    noun: str
+    """``thread`` or ``client``."""
+    steps: tuple[int, ...]
+    foretold_hz: tuple[float, ...]
+    measured: tuple[Estimate, ...]
+
+    @property
+    def foretold(self) -> int:
+        """The place of the least that is enough, as foretold …"""
+        return least_enough(self.foretold_hz)
+
+    @property
+    def seen(self) -> int:
+        """… and as measured."""
+        return least_enough([each.value for each in self.measured])
+
+    @property
+    def is_hit(self) -> bool:
+        """Whether they are one step apart at most."""
+        return abs(self.foretold - self.seen) <= 1
+
+
+def least_enough(rates_hz: Sequence[float]) -> int:
+    """The place of the first rate that reaches ``USEFUL_SHARE`` of the most."""
+    enough_hz = USEFUL_SHARE * max(rates_hz)
+    return next(place for place, rate_hz in enumerate(rates_hz) if rate_hz >= enough_hz)
+
+
+def beside(seen: Seen) -> tuple[Beside, ...]:
+    """Every arm of the sweep that something was foretold of, in the sweep's order."""
+    judgement, told = seen.main, {each.setting: each for each in seen.foretold}
+    found = points(judgement.sweep, judgement.blocks)
+    p99_us = {arm: point.percentile_us(99) for (arm, request), point in found.items() if request == ALL}
+    every = []
+    for arm in judgement.sweep.arms:
+        if arm.copy or arm.setting not in told:
+            continue
+        tail_us = p99_us.get(arm) if arm.setting["rate_hz"] is not None else None
+        p99_s = None if tail_us is None else tail_us / 1e6
+        every.append(Beside(told[arm.setting], _throughput_hz(judgement, arm), p99_s))
+    return tuple(every)
+
+
+def of_pools(every: Sequence[Beside], least: int = STEPS_MIN) -> tuple[Ladder, ...]:
+    """Every model and work with so many pools at its most clients."""
+    return _ladders(every, "workers", "connections", least)
+
+
+def of_clients(every: Sequence[Beside]) -> tuple[Ladder, ...]:
+    """Every model and work with several numbers of clients, on its largest pool."""
+    return _ladders(every, "connections", "workers", STEPS_MIN)
+
+
+_NOUNS = {"workers": "thread", "connections": "client"}
+
+
+def _ladders(every: Sequence[Beside], steps: str, other: str, least: int) -> tuple[Ladder, ...]:
+    """Closed loops that differ in one factor alone, the other at its largest."""
+    kinds: dict[Setting, list[tuple[Beside, Estimate]]] = {}
+    for each in every:
+        if not each.is_open and each.throughput_hz is not None:
+            kinds.setdefault(each.setting.but(workers=1, connections=1), []).append((each, each.throughput_hz))
+    found = []
+    for of_kind in kinds.values():
+        most = max(each.setting.whole(other) for each, _ in of_kind)
+        own = [pair for pair in of_kind if pair[0].setting.whole(other) == most]
+        own.sort(key=lambda pair: pair[0].setting.whole(steps))
+        if len(own) >= least:
+            found.append(
+                Ladder(
+                    what=own[0][0].what,
+                    beside=counted(most, _NOUNS[other]),
+                    noun=_NOUNS[steps],
+                    steps=tuple(each.setting.whole(steps) for each, _ in own),
+                    foretold_hz=tuple(each.foretold.throughput_hz for each, _ in own),
+                    measured=tuple(throughput for _, throughput in own),
+                )
+            )
+    return tuple(found)
+
+
+def _throughput_hz(judgement: Judgement, arm: Arm) -> Estimate | None:
+    """Replies a second, over the blocks that count."""
+    place = judgement.sweep.arms.index(arm)
+    blocks = [block for block in judgement.blocks if not any(arm_refusals(judgement.sweep, block, arm))]
+    windows = [block.arms[place].windows for block in blocks]
+    values = [fmean(window.answered_hz for window in own) for own in windows if own]
+    return positive_interval(values, CONFIDENCE) if values else None

@@ -1,0 +1,76 @@
+"""What a request of any setting needs, by what one client found of one worker. Pure.
+
+Arms of a model, each with one worker (``pool_one``): one client alone; connections enough to keep the worker busy; and
+one client alone of a worker that waits. They give
+
+- the transport's own processor time, of the busy worker: one that sleeps between requests takes more for each;
+- what a wait costs of processor time, and how much later than asked it ends. On an event loop, which waits for many at
+  once, the former is of the busy loop too;
+- the rest of the response time of one client, which is outside the worker.
+
+The work itself is known: what was asked for. That is the whole measurement: no arm of the study itself is in it.
+"""
+
+from collections.abc import Callable
+from statistics import median
+
+from experiments.capacity.demands import Demands
+from experiments.design import foretold
+from experiments.design.arms import Arm
+from experiments.design.foretold import Foretold
+from experiments.design.setting import Setting
+from experiments.design.sweep import Sweep
+from experiments.judge import ratios
+from experiments.judge.verdicts import Judgement
+from experiments.results.observed import ALL, Block
+from experiments.studies.pool_size.sweeps import busy, no_work, one, probes, work_of
+
+US = 1e-6
+MS = 1e-3
+
+OWN_VARIATION = 0.5
+"""Of the transport's own processor time; the work is the same in every request."""
+
+
+def foretell(judgement: Judgement, setting: Setting) -> Foretold:
+    """What is foretold of a setting, of the blocks of ``pool_one``."""
+    return foretold.foretell(setting, demands_of(judgement, setting), judgement.blocks[0].cores)
+
+
+def demands_of(judgement: Judgement, setting: Setting) -> Demands:
+    """What a request of a setting needs; see the module. ValueError where its model was not measured."""
+    work, plain = work_of(setting), no_work(one(setting))
+    alone, waiting, waiting_alike = Arm(plain), probes(plain)[0], probes(plain)[-1]
+    busy_cpu_s = _cpu_s(judgement, busy(plain))
+    waits = work.io_ms > 0
+    wait_cpu_s = late_s = 0.0
+    if waits:
+        beside_s = busy_cpu_s if waiting_alike != waiting else _cpu_s(judgement, alone)
+        wait_cpu_s = max(0.0, _cpu_s(judgement, waiting_alike) - beside_s)
+        longer_s = _response_s(judgement, waiting) - _response_s(judgement, alone)
+        late_s = max(0.0, longer_s - float(str(waiting.setting["io_ms"])) * MS - wait_cpu_s)
+    own_s, asked_s = busy_cpu_s + wait_cpu_s, (work.cpu_ms + work.hash_ms) * MS
+    return Demands(
+        gil_s=own_s + work.cpu_ms * MS,
+        free_s=work.hash_ms * MS,
+        wait_s=work.io_ms * MS + late_s,
+        overhead_s=max(0.0, _response_s(judgement, alone) - busy_cpu_s),
+        variation=OWN_VARIATION * own_s / (own_s + asked_s),
+    )
+
+
+def _cpu_s(judgement: Judgement, arm: Arm) -> float:
+    """The server's processor time for a request."""
+    return _seen(judgement, arm, ratios.arm_cpu_us) * US
+
+
+def _response_s(judgement: Judgement, arm: Arm) -> float:
+    return _seen(judgement, arm, lambda sweep, block, place: ratios.arm_mean_us(sweep, block, place, ALL)) * US
+
+
+def _seen(judgement: Judgement, arm: Arm, of: Callable[[Sweep, Block, int], float | None]) -> float:
+    """A quantity of an arm: the median of its blocks."""
+    place = judgement.sweep.arms.index(arm)
+    found = [of(judgement.sweep, block, place) for block in judgement.blocks]
+    return median(each for each in found if each is not None)
+

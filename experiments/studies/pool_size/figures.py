@@ -1,0 +1,138 @@
+"""The figures of ``pool_size``: each has what was foretold and what was measured. Pure."""
+
+import math
+from collections.abc import Sequence
+
+from experiments.judge.stats import Estimate
+from experiments.show.content import Seen
+from experiments.show.figures import curves, off, ratios
+from experiments.show.figures.curves import Line, Panel, Scale
+from experiments.show.figures.off import Off
+from experiments.show.figures.style import Picture
+from experiments.show.numbers import counted, percent
+from experiments.studies.pool_size.answers import compared
+from experiments.studies.pool_size.beside import THROUGHPUT_WITHIN, Beside, beside
+from experiments.studies.pool_size.effect import gains
+from experiments.studies.pool_size.sweeps import AIO, MODELS, POOLS, SHARES, model_of, named, work_of
+
+FORETOLD = "foretold, before it was measured"
+
+PANELS = 4
+"""Drawn side by side, at most: those of the first rows."""
+
+
+def pictures(seen: Seen) -> tuple[Picture, ...]:
+    """Of every question."""
+    every = beside(seen)
+    lookups = seen.after.get("pool_lookups")
+    return (
+        ratios.picture(
+            "lookups", "A pure Lookup with more threads ÷ with one", () if lookups is None else compared(lookups)
+        ),
+        effect(seen),
+        pools(every),
+        prediction(every),
+        tails(every),
+        loop(every),
+    )
+
+
+def effect(seen: Seen) -> Picture:
+    """How many times as much 16 threads answer as one, by the share of waiting."""
+    found = gains(seen)
+    places = [10.0**place for place in range(len(found))]
+    line = Line(
+        "16 threads ÷ 1",
+        "sockets",
+        tuple((x, each.measured) for x, each in zip(places, found, strict=True)),
+        tuple((x, each.foretold) for x, each in zip(places, found, strict=True)),
+    )
+    ticks = tuple((x, percent(round(each.share, 2))) for x, each in zip(places, found, strict=True))
+    y = "Replies a second, 16 threads ÷ 1"
+    scale = Scale("Share of a request's time that it waits", y, ticks, FORETOLD, holds_formula=True)
+    title = "Where more threads begin to gain: 1 ms of computing, and a longer and longer wait"
+    return curves.picture("effect", title, scale, [Panel("sockets, static pool, 16 clients", [line])] if found else [])
+
+
+def pools(every: Sequence[Beside]) -> Picture:
+    """Throughput over the pool's size: a panel for each work, a line for each model."""
+    closed = [each for each in every if not each.is_open and model_of(each.setting) != AIO]
+    panels = []
+    for work in dict.fromkeys(work_of(each.setting) for each in closed):
+        of_work = [each for each in closed if work_of(each.setting) == work]
+        most = max(each.clients for each in of_work)
+        lines = [_line(model, [each for each in of_work if each.clients == most], model) for model in MODELS]
+        lines = [line for line in lines if len(line.points) > 1]
+        if any(len(line.points) > 2 for line in lines):
+            panels.append(Panel(f"{named(work)}, {counted(most, 'client')}", lines))
+    ticks = tuple((float(each), str(each)) for each in POOLS)
+    scale = Scale("Threads in the pool", "Replies a second", ticks, FORETOLD, log_y=True, holds_formula=True)
+    return curves.picture("pools", "Throughput of every pool, foretold and measured", scale, panels[:PANELS])
+
+
+def prediction(every: Sequence[Beside]) -> Picture:
+    """Measured ÷ foretold throughput, of every closed loop."""
+    closed = [each for each in every if not each.is_open]
+    rows = [
+        Off(what, [each.ratio for each in closed if each.what == what and each.ratio is not None])
+        for what in dict.fromkeys(each.what for each in closed)
+    ]
+    title = "Throughput, measured ÷ foretold: every arm of a closed loop"
+    return off.picture("prediction", title, THROUGHPUT_WITHIN, [row for row in rows if row.ratios])
+
+
+def tails(every: Sequence[Beside]) -> Picture:
+    """The 99th percentile at shares of the capacity: a panel for each row."""
+    opened = [each for each in every if each.share is not None]
+    places = {share: 10.0**place for place, share in enumerate(SHARES)}
+    panels = []
+    for what in dict.fromkeys(each.what for each in opened):
+        measured, told = [], []
+        own = [each for each in opened if each.what == what]
+        for each in own:
+            place = places[min(SHARES, key=lambda share: abs(share - (each.share or 0)))]
+            told.append((place, 1000 * each.foretold.response_s))
+            if each.p99_s is not None:
+                measured.append((place, Estimate(1000 * each.p99_s, 0, math.inf, 1)))
+        panels.append(Panel(what, [Line("", own[0].setting.text("transport"), sorted(measured, key=_first), told)]))
+    ticks = tuple((place, percent(share)) for share, place in places.items())
+    scale = Scale("Of the capacity", "99th percentile, ms", ticks, FORETOLD, log_y=True, holds_formula=True)
+    return curves.picture("tails", "An open loop: the 99th percentile of response times", scale, panels[:PANELS])
+
+
+def _first(point: tuple[float, Estimate]) -> float:
+    return point[0]
+
+
+def loop(every: Sequence[Beside]) -> Picture:
+    """Throughput over clients, of gRPC's models with the same work."""
+    closed = [each for each in every if not each.is_open and each.setting.text("transport").startswith("grpc")]
+    panels = []
+    for work in dict.fromkeys(work_of(each.setting) for each in closed if model_of(each.setting) == AIO):
+        of_work = [each for each in closed if work_of(each.setting) == work]
+        lines = []
+        for model in dict.fromkeys(model_of(each.setting) for each in of_work):
+            own = [each for each in of_work if model_of(each.setting) == model]
+            pool = max(each.workers for each in own)
+            name = "event loop" if model == AIO else f"{model.partition(', ')[2]}, {counted(pool, 'thread')}"
+            lines.append(_line(model, [each for each in own if each.workers == pool], name, "clients"))
+        panels.append(Panel(named(work), [line for line in lines if line.points]))
+    panels.sort(key=lambda panel: -sum(len(line.points) for line in panel.lines))
+    ticks = tuple((float(each), str(each)) for each in (1, 4, 16, 64))
+    scale = Scale("Clients", "Replies a second", ticks, FORETOLD, log_y=True, holds_formula=True)
+    return curves.picture("loop", "gRPC on threads and on an event loop", scale, panels[:PANELS])
+
+
+def _line(model: str, own: Sequence[Beside], name: str, over: str = "workers") -> Line:
+    """Measured points of one model, and what was foretold of them."""
+    ascending = sorted((each for each in own if model_of(each.setting) == model), key=lambda each: _place(each, over))
+    return Line(
+        name if over == "clients" else name.partition(", ")[2],
+        MODELS[model].text("transport"),
+        tuple((_place(each, over), each.throughput_hz) for each in ascending if each.throughput_hz is not None),
+        tuple((_place(each, over), each.foretold.throughput_hz) for each in ascending),
+    )
+
+
+def _place(of: Beside, over: str) -> float:
+    return float(of.clients if over == "clients" else of.workers)

@@ -1,0 +1,270 @@
+"""What the study ``pool_size`` measures: work in a request × pool × clients, on threads and on an event loop.
+
+Three sweeps. ``pool_one`` comes first: what one client finds of one worker; all predictions are made of it. The main
+one has a row for each model and work: every pool with the most clients, every number of clients on the largest pool,
+and an open loop at shares of the capacity that was foretold. A row's servers are started for its turn: there are more
+of them than may be alive at once. ``pool_lookups`` asks the pure Lookup by turns of slices, where they are small.
+
+Server and load have a core each. A hash lets the interpreter go, and then needs a second core: there both are free.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from experiments.design.arms import GROUP_ARMS, Arm, Comparison, Group, twins
+from experiments.design.factors import APART, FREE
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import Slices, Sweep, Windows
+from experiments.services.work import Work
+from experiments.studies.study import Scale
+
+HEADLINE = "headline"
+
+MODELS: dict[str, Setting] = {
+    "sockets, static pool": setting(transport="sockets", client="lean"),
+    "gRPC, thread pool": setting(transport="grpc", client="lean"),
+    "gRPC, static pool": setting(transport="grpc", executor="static-pool", client="lean"),
+    "gRPC, asyncio": setting(transport="grpc_aio", client="lean"),
+}
+"""What runs requests, by its name. The last is an event loop, and has no pool."""
+
+SOCKETS, GRPC, GRPC_STATIC, AIO = MODELS
+
+SHARES = (0.5, 0.7, 0.9)
+"""Of the foretold capacity, in an open loop."""
+
+SMOKE_ROUNDS = 2
+"""Of the Lookups, in a block at the scale ``smoke``, which is known by it: its looks are not, where it comes first."""
+
+NOMINAL_HZ = 100.0
+"""A rate where nothing is foretold yet: it stands for as many windows."""
+
+BUSY = 64
+"""Connections that keep one worker busy, as many as the sweep has at most."""
+
+PROBE_MS, LOOP_PROBE_MS = 0.1, 1.0
+"""A wait, by which what waiting costs is found: a short one, behind which caches are still warm; of a loop, whose clock
+counts milliseconds, a whole one."""
+
+OPEN_CONNECTIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model and a work: pools, all with the last number of clients, which on the largest pool are all tried."""
+
+    model: str
+    work: Work
+    pools: tuple[int, ...]
+    """Ascending. Of a loop, which has none: one number."""
+    clients: tuple[int, ...]
+    """Connections, ascending."""
+    tail_of: int | None = None
+    """The pool that an open loop is tried on."""
+
+    @property
+    def base(self) -> Setting:
+        """Its server, with the pool of a default."""
+        return with_work(MODELS[self.model], self.work)
+
+    @property
+    def pooled(self) -> tuple[Arm, ...]:
+        """Every pool with the most clients."""
+        return tuple(Arm(self.base.but(workers=pool, connections=self.clients[-1])) for pool in self.pools)
+
+    @property
+    def loaded(self) -> tuple[Arm, ...]:
+        """Every number of clients on the largest pool."""
+        return tuple(Arm(self.base.but(workers=self.pools[-1], connections=each)) for each in self.clients)
+
+
+def with_work(of: Setting, work: Work) -> Setting:
+    """The same server with this work, and as many cores as that can use."""
+    return of.but(**asdict(work), placement=FREE if work.hash_ms else APART)
+
+
+LOOKUP = Work()
+
+IO_SERIES = tuple(Work(io_ms=io_ms, cpu_ms=1.0) for io_ms in (0.0, 0.25, 1.0, 4.0))
+"""One millisecond of computing with more and more waiting: where threads begin to gain."""
+
+SERIES_POOLS, SERIES_CLIENTS = (1, 16), 16
+
+SMOKE = (
+    Row(SOCKETS, LOOKUP, (1, 16), (16,)),
+    Row(SOCKETS, Work(io_ms=10), (4, 16), (1, 16), tail_of=16),
+    Row(GRPC, Work(io_ms=10), (4, 16), (16,)),
+    Row(AIO, Work(io_ms=10), (1,), (16,)),
+)
+
+QUICK = (
+    Row(SOCKETS, LOOKUP, (1, 64), (64,)),
+    Row(SOCKETS, Work(io_ms=1), (4, 16, 64), (1, 16, 64)),
+    Row(SOCKETS, Work(io_ms=10), (4, 16, 64), (1, 16, 64), tail_of=16),
+    *(Row(SOCKETS, work, SERIES_POOLS, (SERIES_CLIENTS,)) for work in IO_SERIES),
+    Row(SOCKETS, Work(hash_ms=10), (1, 2, 16), (16,)),
+    Row(GRPC, Work(io_ms=10), (4, 16, 64), (64,), tail_of=16),
+    Row(GRPC_STATIC, Work(io_ms=10), (64,), (64,)),
+    Row(AIO, LOOKUP, (1,), (64,)),
+    Row(AIO, Work(io_ms=10), (1,), (1, 16, 64), tail_of=1),
+    Row(AIO, Work(io_ms=4, cpu_ms=1), (1,), (16,)),
+)
+
+POOLS = (1, 2, 4, 8, 16, 32, 64)
+
+LONG_POOLS = (4, 8, 16, 32, 64)
+"""With a wait of 50 ms: one thread would answer 64 clients every 3 s."""
+
+WORKS = {
+    LOOKUP: POOLS,
+    Work(io_ms=1): POOLS,
+    Work(io_ms=10): POOLS,
+    Work(io_ms=50): LONG_POOLS,
+    Work(cpu_ms=1): POOLS,
+    Work(cpu_ms=10): POOLS,
+    Work(hash_ms=1): POOLS,
+    Work(hash_ms=10): POOLS,
+    Work(io_ms=4, cpu_ms=1): POOLS,
+}
+
+PAPER = (
+    *(
+        Row(model, work, pools, (1, 4, 16, 64), tail_of=16)
+        for model in (SOCKETS, GRPC, GRPC_STATIC)
+        for work, pools in WORKS.items()
+    ),
+    *(Row(SOCKETS, work, SERIES_POOLS, (SERIES_CLIENTS,)) for work in IO_SERIES),
+    *(Row(AIO, work, (1,), (1, 4, 16, 64), tail_of=1) for work in WORKS),
+)
+
+
+def rows(scale: Scale) -> tuple[Row, ...]:
+    """What a scale has: all that is asked, or what ten minutes allow, or a few."""
+    if scale.rounds <= SMOKE_ROUNDS:
+        return SMOKE
+    return PAPER if scale.whole else QUICK
+
+
+def windows(scale: Scale) -> Windows:
+    """Past the first replies of a row's slowest arm, and long enough for some dozens of them."""
+    if scale.whole:
+        return Windows(warm_up_s=1.0, duration_s=2.0, in_turn=True)
+    return Windows(warm_up_s=0.2, duration_s=0.4, in_turn=True)
+
+
+def pool_size(scale: Scale) -> Sweep:
+    """Every row of the scale."""
+    groups: list[Group] = []
+    comparisons: list[Comparison] = []
+    for row in rows(scale):
+        own = tuple(_compared(row))
+        if own and not any(each.kind == "same" and _stands_on(each, row) for each in comparisons):
+            own = (*own, twins(row.pooled[-1].setting, "same")[0])
+        arms = dict.fromkeys((*(arm for each in own for arm in (each.above, each.below)), *row.pooled, *row.loaded))
+        groups += _in_groups(tuple(arms))
+        groups += [Group(tuple(_open(row, scale)))] if row.tail_of else []
+        comparisons += own
+    looks = scale.looks[:1]
+    return Sweep("pool_size", "pool_size", tuple(groups), tuple(comparisons), 1, looks, scale.seed, windows(scale))
+
+
+def pool_one(scale: Scale) -> Sweep:
+    """Each model and placement of the scale: one client of one worker, that worker kept busy, and one that waits."""
+    wanted = dict.fromkeys(one(row.base) for row in rows(scale))
+    plain = dict.fromkeys(no_work(each) for each in wanted)
+    groups = [group for each in plain for group in (Group((Arm(each), busy(each))), Group(probes(each)))]
+    turns = Windows(warm_up_s=0.2, duration_s=0.6, in_turn=True)
+    return Sweep("pool_size", "pool_one", tuple(groups), (), 1, scale.looks[-1:], scale.seed, turns)
+
+
+def pool_lookups(scale: Scale) -> Sweep:
+    """A Lookup with 8 and with 64 threads beside one, on sockets and on gRPC as it is started."""
+    groups, comparisons = [], []
+    for model in (SOCKETS, GRPC):
+        alone = MODELS[model].but(connections=16, workers=1)
+        same, first, again = twins(alone, "same")
+        more = [Arm(alone.but(workers=workers)) for workers in (8, 64)]
+        groups.append(Group((first, *more, again), times=4))
+        comparisons += [
+            Comparison(
+                f"{each.setting.whole('workers')} threads on {alone['transport']}",
+                f"Lookup, {model}: {each.setting.whole('workers')} threads ÷ 1",
+                each,
+                first,
+                ("workers",),
+                family=HEADLINE,
+            )
+            for each in more
+        ]
+        comparisons.append(same)
+    turns = Slices(block_s=scale.block_s)
+    return Sweep(
+        "pool_size", "pool_lookups", tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns
+    )
+
+
+def one(of: Setting) -> Setting:
+    """The same with one worker and one client."""
+    return of.but(workers=1, clients=1, connections=1, rate_hz=None)
+
+
+def no_work(of: Setting) -> Setting:
+    """The same without work, where it stands."""
+    return of.but(**asdict(LOOKUP))
+
+
+def busy(plain: Setting) -> Arm:
+    """One worker that always has a request."""
+    return Arm(plain.but(connections=BUSY))
+
+
+def probes(plain: Setting) -> tuple[Arm, ...]:
+    """One worker that waits in each request; of a loop, where one worker waits for many at once, kept busy too."""
+    if plain["dispatch"] != "loop":
+        return (Arm(plain.but(io_ms=PROBE_MS)),)
+    waits = plain.but(io_ms=LOOP_PROBE_MS)
+    return Arm(waits), busy(waits)
+
+
+def work_of(of: Setting) -> Work:
+    """What every request of a setting does besides."""
+    return Work(*(float(str(of[name])) for name in ("io_ms", "cpu_ms", "hash_ms")))
+
+
+def model_of(of: Setting) -> str:
+    """The model that a setting is of, by its name."""
+    same = ("transport", "executor")
+    return next(name for name, base in MODELS.items() if all(base[each] == of[each] for each in same))
+
+
+def named(work: Work) -> str:
+    """``I/O 4 ms, CPU 1 ms``; ``Lookup`` for none."""
+    kinds = (("I/O", work.io_ms), ("CPU", work.cpu_ms), ("hash", work.hash_ms))
+    return ", ".join(f"{kind} {ms:g} ms" for kind, ms in kinds if ms) or "Lookup"
+
+
+def _compared(row: Row) -> Iterator[Comparison]:
+    """The largest pool beside the smallest, where there are several."""
+    if len(row.pools) > 1:
+        above, below = row.pooled[-1], row.pooled[0]
+        title = f"{row.model}, {named(row.work)}: {row.pools[-1]} threads ÷ {row.pools[0]}"
+        yield Comparison(f"pool of {above.setting}", title, above, below, ("workers",), family=HEADLINE)
+
+
+def _stands_on(comparison: Comparison, row: Row) -> bool:
+    return comparison.above.setting["transport"] == row.base["transport"]
+
+
+def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:
+    """In groups as large as may be; those that are compared come first."""
+    most = GROUP_ARMS[-1]
+    return (Group(arms[begin : begin + most]) for begin in range(0, len(arms), most))
+
+
+def _open(row: Row, scale: Scale) -> Iterator[Arm]:
+    """An open loop at each share of what was foretold."""
+    assert row.tail_of is not None
+    pool = row.base.but(workers=row.tail_of, connections=OPEN_CONNECTIONS)
+    for share in SHARES:
+        rate_hz = NOMINAL_HZ * share if scale.foretell is None else scale.foretell(pool).capacity_hz * share
+        yield Arm(pool.but(rate_hz=float(f"{rate_hz:.3g}")))

@@ -1,0 +1,92 @@
+"""What the study would have seen, planted: a transport of known cost, and a server that does what is foretold of it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+from experiments.design.arms import Arm
+from experiments.design.foretold import Foretold
+from experiments.judge.verdicts import Judgement, judge
+from experiments.results.observed import Block, Window
+from experiments.show.content import Seen
+from experiments.studies.pool_size import POOL_SIZE
+from experiments.studies.pool_size.demands import foretell
+from experiments.studies.pool_size.sweeps import BUSY, pool_lookups, pool_one, pool_size
+from tests.unit.experiments.blocks import World, blocks
+
+SCALE = POOL_SIZE.scales["quick"]
+
+ALONE_US, ALONE_CPU_US = 100.0, 40.0
+BUSY_CPU_US = 20.0
+WAIT_CPU_US, LATE_US = 25.0, 75.0
+
+Off = Callable[[Arm], float]
+"""By which factor an arm's throughput is off what was foretold of it."""
+
+
+def never(_: Arm) -> float:
+    """No arm is off."""
+    return 1.0
+
+
+@cache
+def first() -> Judgement:
+    """What one client found of one worker, in three blocks."""
+    sweep = pool_one(replace(SCALE, looks=(3,)))
+
+    def mean_us(arm: Arm, _: str) -> float:
+        if arm.connections == BUSY:
+            return 900.0
+        io_ms = float(str(arm.setting["io_ms"]))
+        return ALONE_US + (1000.0 * io_ms + WAIT_CPU_US + LATE_US if io_ms else 0.0)
+
+    found = blocks(sweep, 3, World(mean_us, block_noise=0.0, slice_noise=0.0))
+    return judge(sweep, [_with_cpu(block, sweep.arms) for block in found])
+
+
+@cache
+def told(arm: Arm) -> Foretold:
+    """What is foretold of an arm."""
+    return foretell(first(), arm.setting)
+
+
+def seen(off: Off = never, number: int = 10, lookups: Callable[[Arm], float] = never) -> Seen:
+    """The main part of so many blocks; ``lookups`` is by which factor an arm of the pure Lookup is slower."""
+    scale = replace(SCALE, foretell=lambda setting: told(Arm(setting)))
+    sweep = pool_size(scale)
+
+    def window(arm: Arm) -> tuple[Window, ...]:
+        answered_hz = told(replace(arm, copy=0)).throughput_hz * off(arm)
+        rate_hz = arm.setting["rate_hz"]
+        rate = rate_hz if isinstance(rate_hz, float) else None
+        return (Window(rate, rate or answered_hz, answered_hz, 0, 0, None, 0.4),)
+
+    def mean_us(arm: Arm, _: str) -> float:
+        return 1e6 * arm.connections / (told(replace(arm, copy=0)).throughput_hz * off(arm))
+
+    world = World(mean_us, block_noise=0.002, slice_noise=0.002, effective=2000.0, windows=window)
+    main = judge(sweep, [_with_threads(block) for block in blocks(sweep, number, world)])
+    by_turns = pool_lookups(SCALE)
+    flat = World(lambda arm, _: 1000.0 * lookups(arm), block_noise=0.002, slice_noise=0.002)
+    after = {
+        "pool_one": first(),
+        "pool_lookups": judge(by_turns, [_with_threads(block) for block in blocks(by_turns, number, flat)]),
+    }
+    return Seen(main, after, foretold=[told(arm) for arm in sweep.arms])
+
+
+def _with_threads(block: Block) -> Block:
+    """Servers with threads enough for the largest pool."""
+    return replace(block, servers=[each and replace(each, threads=100) for each in block.servers])
+
+
+def _with_cpu(block: Block, arms: tuple[Arm, ...]) -> Block:
+    """The server's processor time of each slice."""
+
+    def cpu_us(arm: Arm) -> float:
+        own_us = BUSY_CPU_US if arm.connections == BUSY else ALONE_CPU_US
+        return own_us + (WAIT_CPU_US if arm.setting["io_ms"] else 0.0)
+
+    slices = block.slices
+    spent = [round(1000 * cpu_us(arms[arm]) * count) for arm, count in zip(slices.arm, slices.requests, strict=True)]
+    return replace(block, slices=replace(slices, server_cpu_ns=spent))

@@ -1,0 +1,47 @@
+"""What one client of one worker shows of what any request needs."""
+
+import pytest
+
+from experiments.design.arms import Arm
+from experiments.services.work import Work
+from experiments.studies.pool_size.demands import demands_of, foretell
+from experiments.studies.pool_size.sweeps import AIO, MODELS, SOCKETS, one, with_work
+from tests.unit.experiments.studies.pool_size.planted import (
+    ALONE_US,
+    BUSY_CPU_US,
+    LATE_US,
+    WAIT_CPU_US,
+    first,
+)
+
+
+def test_demands_are_the_transports_own_and_the_work_that_is_asked_for() -> None:
+    """A wait costs processor time of its own, and ends late."""
+    of = demands_of(first(), with_work(MODELS[SOCKETS], Work(io_ms=10, cpu_ms=2)))
+    assert of.gil_s * 1e6 == pytest.approx(BUSY_CPU_US + 2000 + WAIT_CPU_US, rel=1e-3)
+    assert of.wait_s * 1e6 == pytest.approx(10_000 + LATE_US, rel=1e-3)
+    assert of.overhead_s * 1e6 == pytest.approx(ALONE_US - BUSY_CPU_US, rel=1e-3)
+    assert (of.free_s, demands_of(first(), with_work(MODELS[SOCKETS], Work(hash_ms=3))).free_s) == (0, 0.003)
+
+
+def test_one_client_of_one_worker_is_foretold_as_it_was_measured() -> None:
+    """Its rate is 1 ÷ its response time: with work, the work's time added."""
+    plain = one(MODELS[SOCKETS])
+    assert foretell(first(), plain).throughput_hz == pytest.approx(1e6 / ALONE_US, rel=1e-3)
+    longer = foretell(first(), with_work(plain, Work(cpu_ms=1)))
+    assert longer.throughput_hz == pytest.approx(1e6 / (ALONE_US + 1000), rel=1e-3)
+
+
+def test_a_loop_waits_for_all_at_once_and_computes_one_at_a_time() -> None:
+    """Its number of workers says nothing of it."""
+    of = with_work(MODELS[AIO], Work(io_ms=10)).but(workers=1, connections=16)
+    assert foretell(first(), of).throughput_hz == pytest.approx(16 / 0.0102, rel=0.02)
+    hashing = foretell(first(), with_work(MODELS[AIO], Work(io_ms=10)).but(hash_ms=10.0, connections=16))
+    assert hashing.demands.free_s == 0
+    assert hashing.throughput_hz < 100
+
+
+def test_a_model_that_was_not_measured_has_no_demands() -> None:
+    """Rather than some other's."""
+    with pytest.raises(ValueError, match="not in tuple"):
+        demands_of(first(), Arm(MODELS[SOCKETS].but(transport="http1")).setting)

@@ -1,0 +1,107 @@
+"""What is said of prediction and measurement, and what may not be said."""
+
+import pytest
+
+from experiments.design.arms import Arm
+from experiments.show.content import content
+from experiments.studies.pool_size import POOL_SIZE
+from experiments.studies.pool_size.answers import answers
+from experiments.studies.pool_size.beside import beside, least_enough, of_clients, of_pools
+from experiments.studies.pool_size.claims import claims
+from experiments.studies.pool_size.effect import begins, gains
+from experiments.studies.pool_size.tables import throughput_table
+from tests.unit.experiments.studies.pool_size.planted import Off, never, seen
+
+LOOKUPS, HOLDING, LETTING_GO, WAITING, THROUGHPUT, STEPS, TAILS = range(7)
+
+
+def few_slow(arm: Arm) -> float:
+    """A hundredth of what was foretold, on a pool of 16 or 64."""
+    return 0.01 if arm.setting["workers"] in (16, 64) else 1.0
+
+
+def all_slow(_: Arm) -> float:
+    """A fifth less than was foretold."""
+    return 0.8
+
+
+def verdicts(off: Off = never, number: int = 10) -> list[str]:
+    """Of every claim."""
+    return [claim.verdict for claim in claims(seen(off, number))]
+
+
+def test_a_server_that_does_what_is_foretold_confirms_it() -> None:
+    """Every arm is a hit; the claims on pools follow from the model."""
+    found = verdicts()
+    assert found[:THROUGHPUT] == ["CONFIRMED"] * THROUGHPUT
+    assert (found[THROUGHPUT], found[STEPS]) == ("CONFIRMED", "CONFIRMED")
+
+
+def test_misses_are_counted_and_shown() -> None:
+    """An arm that is off by a fifth is in the table, and contradicts the claim."""
+    found = seen(all_slow)
+    assert claims(found)[THROUGHPUT].verdict == "CONTRADICTED"
+    table = throughput_table(beside(found))
+    assert table.count("**no**") == sum(not each.is_open for each in beside(found))
+    assert "-20.0 %" in table
+    assert answers(found)[3].sentence.startswith("The throughput of 0 of ")
+
+
+def test_larger_pools_that_answer_less_contradict_what_waits() -> None:
+    """And the least pool that is enough is then another than foretold."""
+    found = verdicts(few_slow)
+    assert found[WAITING] == "CONTRADICTED"
+    assert found[STEPS] == "CONTRADICTED"
+
+
+def test_a_lookup_that_gains_contradicts() -> None:
+    """By more than 5 %; less is no gain."""
+    faster = seen(lookups=lambda arm: 1.0 if arm.setting["workers"] == 1 else 0.8)
+    a_little = seen(lookups=lambda arm: 1.0 if arm.setting["workers"] == 1 else 0.97)
+    slower = seen(lookups=lambda arm: 1.0 if arm.setting["workers"] == 1 else 1.3)
+    assert [claims(each)[LOOKUPS].verdict for each in (faster, a_little, slower)] == [
+        "CONTRADICTED",
+        "CONFIRMED",
+        "CONFIRMED",
+    ]
+    assert [answers(each)[0].sentence.split(" ")[0] for each in (faster, slower)] == ["Yes,", "No."]
+
+
+def test_nothing_is_claimed_before_the_look() -> None:
+    """Five blocks of ten."""
+    assert set(verdicts(number=5)) == {"INCONCLUSIVE"}
+
+
+def test_the_effect_begins_where_the_whole_interval_is_over_it() -> None:
+    """Not at an I/O share of 0; the gain is foretold too."""
+    found = gains(seen())
+    first = begins(found)
+    assert first is not None
+    assert found[0].share == 0
+    assert first.share == pytest.approx(found[1].share)
+    assert all(each.measured.value == pytest.approx(each.foretold, rel=0.02) for each in found)
+    assert begins(gains(seen(lambda arm: 0.2 if arm.setting["workers"] == 16 else 1.0))) is None
+
+
+def test_enough_is_the_first_that_reaches_95_percent() -> None:
+    """Of the most, which need not be the last."""
+    assert [least_enough(each) for each in ([1, 2, 3], [94, 95, 100, 80], [5, 5, 5])] == [2, 1, 0]
+
+
+def test_every_row_with_three_steps_is_a_ladder() -> None:
+    """Of pools, and of clients on the largest pool; two steps are a hit whatever is said."""
+    every = beside(seen())
+    assert all(len(each.steps) >= 3 and each.is_hit for each in (*of_pools(every), *of_clients(every)))
+    assert {each.noun for each in (*of_pools(every), *of_clients(every))} == {"thread", "client"}
+
+
+@pytest.mark.slow
+def test_every_figure_and_section_is_drawn_of_what_was_seen() -> None:
+    """With what was foretold in each; also of nothing at all."""
+    whole = content(POOL_SIZE.parts["pool_size"], seen())
+    for picture in whole.pictures:
+        picture.draw()
+        assert "nothing was measured" not in picture.alternative.lower(), picture.name
+    assert all(section.text for section in whole.sections)
+    for picture in content(POOL_SIZE.parts["pool_size"], seen(number=0)).pictures:
+        picture.draw()

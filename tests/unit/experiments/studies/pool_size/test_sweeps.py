@@ -1,0 +1,47 @@
+"""What the study measures, at each scale."""
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.commands import estimate
+from experiments.commands.run import FIRST_BLOCKS
+from experiments.design.sweep import SERVERS_MAX, Windows
+from experiments.studies.pool_size import POOL_SIZE
+from experiments.studies.pool_size.sweeps import SHARES, pool_lookups, pool_one, pool_size, work_of
+from experiments.studies.study import Scale
+from tests.unit.experiments.studies.pool_size.planted import SCALE, told
+
+
+@pytest.mark.parametrize("scale", POOL_SIZE.scales.values(), ids=POOL_SIZE.scales)
+def test_servers_start_in_turn_where_there_are_many(scale: Scale) -> None:
+    """More than may be alive at once, but never so many at once; each stands in a row's turn."""
+    sweep = pool_size(scale)
+    assert isinstance(sweep.turns, Windows)
+    assert sweep.turns.in_turn
+    assert sweep.alive <= SERVERS_MAX < len(sweep.servers)
+
+
+def test_quick_takes_under_ten_minutes() -> None:
+    """As it is estimated, with all that belongs to it."""
+    first = FIRST_BLOCKS * estimate.block_s(pool_one(SCALE))
+    own, after = pool_size(SCALE), pool_lookups(SCALE)
+    in_all = sum(each.looks[-1] * estimate.block_s(each) for each in (own, after))
+    assert first + in_all + estimate.REPORT_S < 590
+
+
+def test_an_open_loop_is_due_at_shares_of_what_was_foretold() -> None:
+    """Before that is known, there are as many arms."""
+    from experiments.design.arms import Arm
+
+    scale = replace(SCALE, foretell=lambda setting: told(Arm(setting)))
+    opened = [arm.setting for arm in pool_size(scale).arms if arm.setting["rate_hz"] is not None]
+    shares = {round(float(str(each["rate_hz"])) / told(Arm(each.but(rate_hz=None))).capacity_hz, 2) for each in opened}
+    assert shares == set(SHARES)
+    assert len(opened) == sum(arm.setting["rate_hz"] is not None for arm in pool_size(SCALE).arms)
+
+
+def test_only_a_hash_is_free_on_all_cores() -> None:
+    """What holds the interpreter needs one core; predictions count on it."""
+    for arm in pool_size(POOL_SIZE.scales["paper"]).arms:
+        assert (arm.setting["placement"] == "free") == (work_of(arm.setting).hash_ms > 0)
