@@ -35,7 +35,7 @@ POOL_SIZE = Study(
     },
     scales={
         "smoke": Scale(rounds=sweeps.SMOKE_ROUNDS, looks=(2,), clients=(16,), block_s=3.0),
-        "quick": Scale(rounds=15, looks=(10,), clients=(16,), block_s=8.0),
+        "quick": Scale(rounds=15, looks=(10,), clients=(16,), block_s=6.0),
         "paper": Scale(rounds=15, looks=(12,), clients=(16,), block_s=30.0, whole=True),
     },
 )

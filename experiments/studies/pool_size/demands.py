@@ -73,4 +73,3 @@ def _seen(judgement: Judgement, arm: Arm, of: Callable[[Sweep, Block, int], floa
     place = judgement.sweep.arms.index(arm)
     found = [of(judgement.sweep, block, place) for block in judgement.blocks]
     return median(each for each in found if each is not None)
-

@@ -173,7 +173,7 @@ def pool_one(scale: Scale) -> Sweep:
     wanted = dict.fromkeys(one(row.base) for row in rows(scale))
     plain = dict.fromkeys(no_work(each) for each in wanted)
     groups = [group for each in plain for group in (Group((Arm(each), busy(each))), Group(probes(each)))]
-    turns = Windows(warm_up_s=0.2, duration_s=0.6, in_turn=True)
+    turns = Windows(warm_up_s=0.2, duration_s=0.5, in_turn=True)
     return Sweep("pool_size", "pool_one", tuple(groups), (), 1, scale.looks[-1:], scale.seed, turns)
 
 

@@ -136,6 +136,16 @@ def test_arms_may_differ_on_the_wire_where_a_factor_says_so() -> None:
     assert refused(one) == [2]
 
 
+def test_windows_may_take_more_on_the_wire_for_what_connecting_and_late_replies_take() -> None:
+    """As much as that, and no more; slices, whose connections are there, may not."""
+    windows = replace(OF, turns=Windows())
+    late = of_arm(plain(), "wire_bytes", FOUR, 1.2)
+    more = of_arm(plain(), "wire_bytes", FOUR, 9.0)
+    assert [each.gate for each in gates.wire_differs(OF, late, POOLS)] == [2]
+    assert list(gates.wire_differs(windows, late, POOLS)) == []
+    assert [each.gate for each in gates.wire_differs(windows, more, POOLS)] == [2]
+
+
 def test_the_threads_of_somebody_elses_server_are_its_own_affair() -> None:
     """A command and a peer have no pool of ours, though the factor stands at its default."""
     levels: dict[str, Level] = {"executor": "static-pool", "workers": 8, "processes": 1, "language": "python"}

@@ -1,0 +1,93 @@
+"""A part that foretells: what it is made from is measured first, then it is written down, and only then the part."""
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from experiments.capacity.demands import Demands
+from experiments.commands import run
+from experiments.design import foretold as design
+from experiments.design.arms import Arm, Group
+from experiments.design.foretold import Foretold
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.judge import ratios
+from experiments.judge.verdicts import Judgement
+from experiments.measure.bench import CATALOG, bench
+from experiments.results import files, foretold
+from experiments.show.content import Seen, read
+from experiments.studies.study import Part, Scale, Study
+from stock_service.rpc.errors import UsageError
+
+ECHO = setting(service="echo", mix="echo", client="lean")
+TURNS = Windows(warm_up_s=0.05, duration_s=0.1, in_turn=True)
+SCALE = Scale(rounds=1, looks=(1,), clients=(1,))
+
+
+def told(judgement: Judgement, of: Setting) -> Foretold:
+    """By the processor time of the first part's one arm."""
+    cpu_us = ratios.arm_cpu_us(judgement.sweep, judgement.blocks[0], 0)
+    assert cpu_us is not None
+    return design.foretell(of, Demands(cpu_us / 1e6, 0, 0, 0), cores=1)
+
+
+def first(scale: Scale) -> Sweep:
+    """One client."""
+    return Sweep("try", "first", (Group((Arm(ECHO),)),), (), 1, scale.looks, turns=TURNS)
+
+
+def main(scale: Scale) -> Sweep:
+    """An open loop at a hundredth of what is foretold."""
+    rate_hz = 100.0 if scale.foretell is None else round(scale.foretell(ECHO).capacity_hz / 100, 1)
+    return Sweep("try", "try", (Group((Arm(ECHO.but(rate_hz=rate_hz)),)),), (), 1, scale.looks, turns=TURNS)
+
+
+def nothing(_: Seen) -> tuple[()]:
+    """It has no question."""
+    return ()
+
+
+STUDY = Study(
+    "try",
+    "?",
+    {
+        "try": Part("The sweep", main, nothing, first="first", foretell=told),
+        "first": Part("One client", first, nothing),
+    },
+    {"smoke": SCALE},
+)
+
+
+def measure(folder: Path, resume: bool = False) -> None:
+    """The part, into a folder."""
+    run._measure(STUDY, STUDY.parts["try"], SCALE, bench(CATALOG), folder, resume)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_what_is_foretold_is_written_before_it_is_measured(tmp_path: Path) -> None:
+    """Its rates follow from it; whoever goes on finds it as it was written."""
+    folder = tmp_path / "try"
+    measure(folder)
+    written_at, (one,) = foretold.load(folder)
+    (block,) = files.read_blocks(folder)
+    (before,) = files.read_blocks(folder / "first")
+    began, written, measured = map(datetime.fromisoformat, (before.started_at, written_at, block.started_at))
+    assert began <= written <= measured
+    assert one.setting == files.read_sweep(folder).arms[0].setting
+    assert one.throughput_hz == pytest.approx(one.capacity_hz / 100, rel=0.01)
+    text = (folder / foretold.FORETOLD_FILE).read_text()
+    measure(folder, resume=True)
+    assert (folder / foretold.FORETOLD_FILE).read_text() == text
+    seen = read(folder, STUDY.parts).seen
+    assert [each.setting for each in seen.foretold] == [one.setting]
+    assert len(seen.after["first"].blocks) == 1
+
+
+def test_a_folder_with_other_files_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    """So that nobody's results get a prediction beside them."""
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="a folder with other files"):
+        measure(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]

@@ -1,0 +1,46 @@
+"""Windows whose servers start in turn: measured on real servers, which are there for their group alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.design.arms import Arm, Group
+from experiments.design.setting import setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.measure.bench import CATALOG, bench
+from experiments.measure.windows import measure
+from experiments.results.observed import KEPT
+
+ECHO = setting(service="echo", mix="echo", client="lean", connections=2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_each_group_has_its_own_servers_while_it_stands() -> None:
+    """Loads of one server in two groups are of two processes; every server is looked at before it stops."""
+    small, large = (ECHO.but(workers=workers) for workers in (1, 4))
+    loads = [Arm(small), Arm(large), Arm(small.but(connections=4))]
+    groups = (Group((loads[0], loads[1])), Group((loads[2],)))
+    turns = Windows(warm_up_s=0.05, duration_s=0.1, in_turn=True)
+    sweep = Sweep("try", "try", groups, (), 1, (1,), turns=turns)
+    block = measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
+    assert block.slices.fate == [KEPT] * 3
+    assert sorted(block.slices.arm) == [0, 1, 2]
+    threads = [each.threads if each else 0 for each in block.servers]
+    assert len(threads) == len(sweep.servers) == 2
+    assert threads[1] == threads[0] + 3
+    spent_s = [each.cpu_s if each else 0.0 for each in block.servers]
+    assert all(0 < each < 5 for each in spent_s)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_a_server_that_is_free_is_pinned_to_no_core() -> None:
+    """Nor is its load; where there is one core there is nothing to choose."""
+    on = bench(CATALOG)
+    apart, free = on.placed({"placement": "apart"}), on.placed({"placement": "free"})
+    assert (apart, free.server_cores, free.load_cores) == (on, None, None)
+    turns = Windows(warm_up_s=0.05, duration_s=0.1, in_turn=True)
+    sweep = Sweep("try", "try", (Group((Arm(ECHO.but(placement="free")),)),), (), 1, (1,), turns=turns)
+    block = measure(sweep, 1, 1, replace(on, server_cores=None), lambda _: None)
+    assert block.slices.fate == [KEPT]
