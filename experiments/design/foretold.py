@@ -48,7 +48,7 @@ def foretell(setting: Setting, demands: Demands, cores: int) -> Foretold:
     clients = setting.whole("clients") * setting.whole("connections")
     rate_hz = setting["rate_hz"]
     own = cores if setting["placement"] == FREE else 1
-    processes, workers = 1, setting.whole("workers")
+    processes, workers = setting.whole("processes"), setting.whole("workers")
     if setting["dispatch"] == "loop":
         demands = replace(demands, gil_s=demands.gil_s + demands.free_s, free_s=0.0)
         workers = clients if rate_hz is None else LOOP_WORKERS

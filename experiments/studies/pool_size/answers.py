@@ -17,7 +17,7 @@ from experiments.studies.pool_size.beside import (
     of_pools,
 )
 from experiments.studies.pool_size.effect import BEGINS, Gain, begins, gains
-from experiments.studies.pool_size.sweeps import AIO, GRPC, model_of, work_of
+from experiments.studies.pool_size.sweeps import AIO, GRPC, PROCESSES, SOCKETS, model_of, named, work_of
 
 NOT_YET = "Not known: nothing was measured of it."
 
@@ -31,7 +31,7 @@ LOOPBACK = "What a network between client and server adds: here it is the loopba
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """Every question, in the order in which one asks them."""
     every = beside(seen)
-    return _lookups(seen.after.get("pool_lookups")), _begins(seen), _best(every), _error(every), _loop(every)
+    return _lookups(seen.after.get("pool_lookups")), _begins(seen), _best(every), _error(every), _kinds(every)
 
 
 def lookups(seen: Seen) -> tuple[Answer, ...]:
@@ -185,9 +185,12 @@ def _tail_hits(every: Sequence[Beside]) -> Iterator[str]:
         )
 
 
-def _loop(every: Sequence[Beside]) -> Answer:
-    question = "Threads or an event loop, for gRPC in Python?"
-    told = list(_loop_told(every))
+def _kinds(every: Sequence[Beside]) -> Answer:
+    question = "Threads, an event loop or processes?"
+    told = [
+        *_beside(every, AIO, GRPC, "the event loop of gRPC answers"),
+        *_beside(every, PROCESSES, SOCKETS, "two processes answer"),
+    ]
     if not told:
         return Answer(question, NOT_YET, ())
     return Answer(
@@ -196,27 +199,35 @@ def _loop(every: Sequence[Beside]) -> Answer:
         (),
         details=(*told[1:], "No verdict is asked of these numbers: these arms stood in turns of their own."),
         estimand="replies a second with as many clients in a closed loop, the largest pool of threads",
-        not_concluded=("How either does where work holds up the loop: such work belongs on threads or processes.",),
+        not_concluded=(
+            "How a loop does where work holds it up: such work belongs on threads or processes.",
+            "What more processes than cores do: here are two, and the load takes its part of both.",
+        ),
         figure="loop",
     )
 
 
-def _loop_told(every: Sequence[Beside]) -> Iterator[str]:
-    for loop in (each for each in every if model_of(each.setting) == AIO and not each.is_open):
-        pools = [
-            each
-            for each in every
-            if model_of(each.setting) == GRPC
-            and not each.is_open
-            and each.clients == loop.clients
-            and work_of(each.setting) == work_of(loop.setting)
-        ]
-        pool = max(pools, key=lambda each: each.workers, default=None)
-        if pool is None or pool.throughput_hz is None or loop.throughput_hz is None:
+def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
+    """Each closed loop of a model at its largest pool, beside the other's with as many clients and the same work."""
+    for each in every:
+        if model_of(each.setting) != model or each.is_open or each.workers < _most(every, model, each):
             continue
-        share = loop.throughput_hz.value / pool.throughput_hz.value
+        beside = [one for one in every if model_of(one.setting) == other and _alike(one, each)]
+        pool = max(beside, key=lambda one: one.workers, default=None)
+        if pool is None or pool.throughput_hz is None or each.throughput_hz is None:
+            continue
+        share = each.throughput_hz.value / pool.throughput_hz.value
         yield (
-            f"{loop.what.partition(': ')[2]}, {loop.clients} clients: the loop answers "
-            f"{number(loop.throughput_hz.value)} requests a second, {counted(pool.workers, 'thread')} "
+            f"{named(work_of(each.setting))}, {counted(each.clients, 'client')}: {who} "
+            f"{number(each.throughput_hz.value)} requests a second, {counted(pool.workers, 'thread')} of one process "
             f"{number(pool.throughput_hz.value)}: {number(share)} times as many."
         )
+
+
+def _alike(one: Beside, other: Beside) -> bool:
+    return not one.is_open and one.clients == other.clients and work_of(one.setting) == work_of(other.setting)
+
+
+def _most(every: Sequence[Beside], model: str, of: Beside) -> int:
+    """The largest pool of a model with the same work and clients."""
+    return max(each.workers for each in every if model_of(each.setting) == model and _alike(each, of))

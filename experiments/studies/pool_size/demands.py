@@ -1,7 +1,7 @@
 """What a request of any setting needs, by what one client found of one worker. Pure.
 
-Arms of a model, each with one worker (``pool_one``): one client alone; connections enough to keep the worker busy; and
-one client alone of a worker that waits. They give
+Arms of a model, each with one worker of one process (``pool_one``): one client alone; connections enough to keep the
+worker busy; and one client alone of a worker that waits. They give
 
 - the transport's own processor time, of the busy worker: one that sleeps between requests takes more for each;
 - what a wait costs of processor time, and how much later than asked it ends. On an event loop, which waits for many at

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from experiments.design.arms import GROUP_ARMS, Arm, Comparison, Group, twins
-from experiments.design.factors import APART, FREE
+from experiments.design.factors import FREE
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.services.work import Work
@@ -25,10 +25,11 @@ MODELS: dict[str, Setting] = {
     "gRPC, thread pool": setting(transport="grpc", client="lean"),
     "gRPC, static pool": setting(transport="grpc", executor="static-pool", client="lean"),
     "gRPC, asyncio": setting(transport="grpc_aio", client="lean"),
+    "sockets, 2 processes": setting(transport="sockets", processes=2, placement=FREE, client="lean"),
 }
-"""What runs requests, by its name. The last is an event loop, and has no pool."""
+"""What runs requests, by its name. The event loop has no pool; each of two processes has one."""
 
-SOCKETS, GRPC, GRPC_STATIC, AIO = MODELS
+SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES = MODELS
 
 SHARES = (0.5, 0.7, 0.9)
 """Of the foretold capacity, in an open loop."""
@@ -80,7 +81,7 @@ class Row:
 
 def with_work(of: Setting, work: Work) -> Setting:
     """The same server with this work, and as many cores as that can use."""
-    return of.but(**asdict(work), placement=FREE if work.hash_ms else APART)
+    return of.but(**asdict(work), placement=FREE if work.hash_ms else of["placement"])
 
 
 LOOKUP = Work()
@@ -103,6 +104,8 @@ QUICK = (
     Row(SOCKETS, Work(io_ms=10), (4, 16, 64), (1, 16, 64), tail_of=16),
     *(Row(SOCKETS, work, SERIES_POOLS, (SERIES_CLIENTS,)) for work in IO_SERIES),
     Row(SOCKETS, Work(hash_ms=10), (1, 2, 16), (16,)),
+    Row(PROCESSES, Work(cpu_ms=1), (1, 16), (16,)),
+    Row(PROCESSES, Work(io_ms=4, cpu_ms=1), (16,), (16,)),
     Row(GRPC, Work(io_ms=10), (4, 16, 64), (64,), tail_of=16),
     Row(GRPC_STATIC, Work(io_ms=10), (64,), (64,)),
     Row(AIO, LOOKUP, (1,), (64,)),
@@ -130,7 +133,7 @@ WORKS = {
 PAPER = (
     *(
         Row(model, work, pools, (1, 4, 16, 64), tail_of=16)
-        for model in (SOCKETS, GRPC, GRPC_STATIC)
+        for model in (SOCKETS, GRPC, GRPC_STATIC, PROCESSES)
         for work, pools in WORKS.items()
     ),
     *(Row(SOCKETS, work, SERIES_POOLS, (SERIES_CLIENTS,)) for work in IO_SERIES),
@@ -205,7 +208,7 @@ def pool_lookups(scale: Scale) -> Sweep:
 
 def one(of: Setting) -> Setting:
     """The same with one worker and one client."""
-    return of.but(workers=1, clients=1, connections=1, rate_hz=None)
+    return of.but(processes=1, workers=1, clients=1, connections=1, rate_hz=None)
 
 
 def no_work(of: Setting) -> Setting:
@@ -233,7 +236,7 @@ def work_of(of: Setting) -> Work:
 
 def model_of(of: Setting) -> str:
     """The model that a setting is of, by its name."""
-    same = ("transport", "executor")
+    same = ("transport", "executor", "processes")
     return next(name for name, base in MODELS.items() if all(base[each] == of[each] for each in same))
 
 

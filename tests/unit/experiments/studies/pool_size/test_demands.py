@@ -5,7 +5,7 @@ import pytest
 from experiments.design.arms import Arm
 from experiments.services.work import Work
 from experiments.studies.pool_size.demands import demands_of, foretell
-from experiments.studies.pool_size.sweeps import AIO, MODELS, SOCKETS, one, with_work
+from experiments.studies.pool_size.sweeps import AIO, MODELS, PROCESSES, SOCKETS, one, with_work
 from tests.unit.experiments.studies.pool_size.planted import (
     ALONE_US,
     BUSY_CPU_US,
@@ -39,6 +39,14 @@ def test_a_loop_waits_for_all_at_once_and_computes_one_at_a_time() -> None:
     hashing = foretell(first(), with_work(MODELS[AIO], Work(io_ms=10)).but(hash_ms=10.0, connections=16))
     assert hashing.demands.free_s == 0
     assert hashing.throughput_hz < 100
+
+
+def test_several_processes_need_what_one_does() -> None:
+    """Of which one was measured; together they answer more."""
+    two = with_work(MODELS[PROCESSES], Work(cpu_ms=1)).but(workers=4, connections=64)
+    one_process = two.but(processes=1)
+    assert demands_of(first(), two) == demands_of(first(), one_process)
+    assert foretell(first(), two).throughput_hz > 1.5 * foretell(first(), one_process).throughput_hz
 
 
 def test_a_model_that_was_not_measured_has_no_demands() -> None:
