@@ -1,0 +1,36 @@
+"""The study's page names what the study has."""
+
+from pathlib import Path
+
+from experiments.studies.pool_size import POOL_SIZE, sweeps
+from experiments.studies.pool_size.answers import answers
+from experiments.studies.pool_size.claims import ENTRIES
+from experiments.studies.pool_size.figures import pictures
+from experiments.studies.pool_size.tables import sections
+from tests.unit.experiments.studies.pool_size.planted import seen
+
+PAGE = Path(sweeps.__file__).with_name("README.md").read_text(encoding="utf-8")
+
+
+def test_every_claim_is_on_the_page() -> None:
+    """In its words."""
+    assert [entry.text for entry in ENTRIES if f"| {entry.text} |" not in PAGE] == []
+
+
+def test_every_question_figure_and_table_is_on_the_page() -> None:
+    """By its name; a question shows a figure that there is."""
+    found = seen()
+    figures = {picture.name for picture in pictures(found)}
+    assert [name for name in figures if f"| figure `{name}` |" not in PAGE] == []
+    assert {answer.figure for answer in answers(found)} <= figures
+    assert [each.title for each in sections(found)[:4] if f'"{each.title.partition(":")[0]}"' not in PAGE] == []
+
+
+def test_every_level_is_on_the_page() -> None:
+    """Beside its factor."""
+    arms = sweeps.pool_size(POOL_SIZE.scales["paper"]).arms
+    for factor in ("workers", "connections", "io_ms", "cpu_ms", "hash_ms"):
+        (line,) = (line for line in PAGE.splitlines() if line.startswith(f"| `{factor}`"))
+        levels = {arm.setting.text(factor) for arm in arms if arm.setting["rate_hz"] is None}
+        mixed = {"0.25", "4"} if factor == "io_ms" else set()
+        assert [level for level in levels - mixed if level not in line] == [], factor
