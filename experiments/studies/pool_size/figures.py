@@ -116,8 +116,8 @@ def loop(every: Sequence[Beside]) -> Picture:
             pool = max(each.workers for each in own)
             name = "event loop" if model == AIO else f"{model.partition(', ')[2]}, {counted(pool, 'thread')}"
             lines.append(_line(model, [each for each in own if each.workers == pool], name, "clients"))
-        panels.append(Panel(named(work), [line for line in lines if line.points]))
-    panels.sort(key=lambda panel: -sum(len(line.points) for line in panel.lines))
+        if any(len(line.points) > 1 for line in lines):
+            panels.append(Panel(named(work), [line for line in lines if line.points]))
     ticks = tuple((float(each), str(each)) for each in (1, 4, 16, 64))
     scale = Scale("Clients", "Replies a second", ticks, FORETOLD, log_y=True, holds_formula=True)
     return curves.picture("loop", "gRPC on threads and on an event loop", scale, panels[:PANELS])
