@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from experiments.peers import BUILT, PEERS, SOURCES, digest, missing, stamp
+from stock_service.rpc.process.command_line import Parser
+
+DESCRIPTION = "Builds the servers and clients in other languages that this machine can build; takes a minute or two."
 
 BUILD_S = 600.0
 """How long a command may take; the first one on a machine fetches libraries, and compiles them."""
@@ -20,6 +23,7 @@ AT_ONCE = 2
 
 def main() -> int:
     """Builds; gives the process's exit code. Blocks until all is built."""
+    Parser("python -m experiments.peers", DESCRIPTION).parse_args()
     wanting = {name: missing(name) for name in PEERS}
     for name, lines in wanting.items():
         for line in lines:
