@@ -75,13 +75,17 @@ def _lookups(judgement: Judgement | None) -> Answer:
     if judgement is None or not judged:
         return Answer(question, NOT_YET, ())
     found = [gains_nothing(each) for each in judged]
-    head = "It is not decided for all." if None in found else "No." if all(found) else "Yes, somewhere."
+    if None in found:
+        head = "It is not decided for all."
+    else:
+        head = "No." if all(found) else "It depends on the server." if any(found) else "Yes."
     told = [ratio_sentence(each, *_lookup_words(each)) for each in judged]
+    first = sorted({found.index(each) for each in found})  # one of each finding
     return Answer(
         question,
-        " ".join((head, told[0])),
+        " ".join((head, *(told[place] for place in first))),
         (),
-        details=tuple(told[1:]),
+        details=tuple(text for place, text in enumerate(told) if place not in first),
         estimand="mean response of 16 connections in a closed loop, typical of pairs of neighbouring slices",
         not_concluded=("That a pool's size never matters: this request neither waits nor lets the interpreter go.",),
         figure="lookups",

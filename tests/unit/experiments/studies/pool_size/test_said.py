@@ -64,7 +64,9 @@ def test_a_lookup_that_gains_contradicts() -> None:
         "CONFIRMED",
         "CONFIRMED",
     ]
-    assert [answers(each)[0].sentence.split(" ")[0] for each in (faster, slower)] == ["Yes,", "No."]
+    assert [answers(each)[0].sentence.split(" ")[0] for each in (faster, slower)] == ["Yes.", "No."]
+    one = seen(lookups=lambda arm: 0.8 if arm.setting["workers"] == 8 else 1.0)
+    assert answers(one)[0].sentence.startswith("It depends on the server. ")
 
 
 def test_nothing_is_claimed_before_the_look() -> None:
