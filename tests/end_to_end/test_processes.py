@@ -2,11 +2,12 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from threading import Event, local
+from threading import Event, Semaphore, local
 
 import psutil
 import pytest
@@ -19,7 +20,7 @@ from stock_service.trading.service import LOOKUP
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
 from tests.end_to_end.blocking_server import HANG, HANGING
-from tests.end_to_end.process import STARTS, WAIT_S, Server, run
+from tests.end_to_end.process import STARTS, WAIT_S, Running, Server, run
 from tests.end_to_end.test_stopping import LOOKUP_ONE, trade_on
 from tests.races.check import violations
 from tests.races.history import plan, record
@@ -36,7 +37,7 @@ def start_of(transport: str) -> tuple[str, ...]:
     return ("stock_service", "serve", "--transport", transport)
 
 
-def members(server: Server) -> list[psutil.Process]:
+def members(server: Running) -> list[psutil.Process]:
     """The processes that serve, in the order of their start."""
     return sorted(psutil.Process(server.pid).children(), key=lambda each: each.create_time())
 
@@ -157,8 +158,8 @@ def test_the_same_id_at_two_processes_at_once_trades_once() -> None:
 
 
 @contextmanager
-def hanging(*options: str) -> Iterator[Server]:
-    """A server of two processes with a request under way in one of them that never ends."""
+def hanging(*options: str, everywhere: bool = False) -> Iterator[Server]:
+    """A server of two processes with a request under way in one of them that never ends; or ``everywhere``: in both."""
     start = ("tests.end_to_end.blocking_server", "--transport", "sockets")
     with (
         Server(start, "--processes", "2", *options) as server,
@@ -166,14 +167,17 @@ def hanging(*options: str) -> Iterator[Server]:
         ExitStack() as all_,
     ):
         client.send(frame(1, HANG, b""))
-        asking = [all_.enter_context(RawSocket(server.address)) for _ in range(16)]  # some of them where it hangs
+        asking = [all_.enter_context(RawSocket(server.address)) for _ in range(16)]  # some of them at each process
+        for each in asking if everywhere else ():
+            each.send(frame(2, HANG, b""))
 
         def hangs(on: RawSocket) -> bool:
             on.send(frame(1, HANGING, b""))
             reply = on.reply()
-            return reply is not None and reply.payload == b"\x01"
+            return reply is not None and reply.payload > b"\x00"
 
-        until(lambda: True in map(hangs, asking), "the handler hangs")
+        hang = all if everywhere else any
+        until(lambda: hang([hangs(each) for each in asking]), "the handler hangs")
         yield server
 
 
@@ -193,6 +197,29 @@ def test_a_second_signal_ends_all_at_once() -> None:
         ended = server.ended()
         assert (ended.code, ended.stdout, ended.stderr) == (1, "", "")
         assert gone(processes)
+
+
+def pending(process: int, number: signal.Signals) -> bool:
+    """Whether a signal to a process waits to be taken."""
+    status = Path(f"/proc/{process}/status").read_text()
+    (mask,) = (line.split()[1] for line in status.splitlines() if line.startswith("ShdPnd:"))
+    return bool(int(mask, 16) >> number - 1 & 1)
+
+
+def test_the_first_signal_behind_a_death_is_the_first_one() -> None:
+    """The others go on to finish; one that is killed meanwhile is named too."""
+    with hanging("--grace-s", "3600", "--workers", "32", everywhere=True) as server:
+        first, other = members(server)
+        first.kill()
+        until(lambda: refuses(server.address), "the other one stops accepting")
+        server.signal(signal.SIGTERM)
+        until(lambda: not pending(server.pid, signal.SIGTERM), "the signal is taken")
+        other.kill()
+        ended = server.ended()
+    assert (ended.code, ended.stdout) == (1, "")
+    died, killed = ended.stderr.splitlines()
+    assert f"process 1 of 2 (id {first.pid}) was killed by signal 9; the others are stopped" in died
+    assert f"process 2 of 2 (id {other.pid}) was killed by signal 9 while it stopped" in killed
 
 
 def test_a_grace_that_is_too_short_is_said_by_the_process_that_needs_more() -> None:
@@ -221,8 +248,12 @@ def test_a_process_that_ends_under_load_loses_nothing_of_the_others() -> None:
     """Those that trade on the other process get an answer to all that it did."""
     with Server(STARTS["grpc_server"], "--processes", "2") as server, ThreadPoolExecutor(2) as threads:
         with connections_to_each(server, "grpc") as connections:
-            traders = [threads.submit(trade_on, each, count_nothing, Event()) for each in connections]
-            until(lambda: not any(trader.done() for trader in traders), "they trade")
+            traded = [Semaphore(0) for _ in connections]
+            traders = [
+                threads.submit(trade_on, each, done.release, Event())
+                for each, done in zip(connections, traded, strict=True)
+            ]
+            assert all(done.acquire(timeout=WAIT_S) for done in traded for _ in range(20)), "both trade"
             members(server)[0].kill()
             ended = server.ended()
             cut, stopped = (trader.result(WAIT_S) for trader in traders)
@@ -244,9 +275,26 @@ def test_a_killed_parent_takes_all_along() -> None:
 
 def test_a_signal_to_the_whole_group_is_one_signal() -> None:
     """As Ctrl-C sends it to all that a terminal runs: the processes are in sessions of their own, and drain."""
-    with hanging("--grace-s", "0.3") as server:
+    with Server(STARTS["socket_server"], "--processes", "3", program=("setsid", sys.executable, "-m")) as server:
+        assert os.getpgid(server.pid) == server.pid
         assert all(os.getsid(each.pid) == each.pid for each in members(server))
-        assert os.getsid(server.pid) != server.pid
+        os.killpg(server.pid, signal.SIGINT)
+        ended = server.ended()
+    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("first", ["parent", "children"])
+def test_a_signal_to_every_process_is_one_signal(first: str) -> None:
+    """As a supervisor sends it: each child gets its own and the one that is passed on, and drains all the same."""
+    for _ in range(3):
+        with Server(STARTS["socket_server"], "--processes", "3") as server:
+            told = [each.pid for each in members(server)]
+            told.insert(0 if first == "parent" else len(told), server.pid)
+            for pid in told:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+            ended = server.ended()
+        assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_a_port_is_for_one_server() -> None:
@@ -296,12 +344,22 @@ def test_the_services_of_the_studies_are_served_by_several(service: str) -> None
     assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
 
 
-def test_a_signal_during_the_start_ends_it_with_0() -> None:
-    """Nothing was accepted yet: it ends, and never says that it is ready."""
-    from tests.end_to_end.process import Running
-
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_signal_during_the_start_ends_it_with_0(slow: bool) -> None:
+    """Nothing was accepted yet: it ends, and never says that it is ready. So it does where a start takes for ever."""
     with Running(*STARTS["grpc_server"], "--port", "0", "--processes", "2") as server:
-        until(lambda: bool(psutil.Process(server.pid).children()), "it has a child")
+        until(lambda: any("--member" in each.cmdline() for each in members(server)), "it has a child, which is itself")
+        if slow:
+            members(server)[0].suspend()
         server.signal(signal.SIGTERM)
         ended = server.ended()
     assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_processes_that_the_command_line_does_not_ask_for_are_refused() -> None:
+    """A child is started with the command line of its parent: it would begin anew, and so on without an end."""
+    source = "from stock_service.stock_server import main; main('it', 'sockets', ['--port', '0', '--processes', '2'])"
+    with Running("-c", source, program=(sys.executable,)) as server:
+        ended = server.ended()
+    assert (ended.code, ended.stdout) == (2, "")
+    assert "--processes: got 2, allowed: 1 where it is not on the command line itself" in ended.error

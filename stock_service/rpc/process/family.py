@@ -4,18 +4,21 @@ The kernel gives each new connection to one of them, by a hash of both addresses
 a fresh interpreter with the parent's own command line, and two options more: the port, and which memory they share.
 
 - The parent prints its ready line once all serve. It starts the first child alone: what that one refuses is said once.
-- SIGTERM or SIGINT is passed on. Children are in sessions of their own, so that no child gets a signal twice.
-- A second signal kills all at once: exit 1.
+- SIGTERM or SIGINT is passed on. Children are in sessions of their own, so that Ctrl-C reaches them by the parent only.
+  A child that is not ready yet is killed: it has accepted nothing.
+- A second signal kills all at once: exit 1. A signal to every process is one signal: children hear the first alone.
 - A child that ends by itself: one line says so, the others are stopped as by a signal, exit 1.
 - A parent that is killed takes its children along (``lifeline.py``).
 
-The port is the parent's before there is a child, and until the first one listens. The parent listens on it for so long,
-and so keeps out every other server, one of several processes too. Who connects before the ready line may be cut off.
+The port is the parent's before there is a child, and until the first one is ready. The parent listens on it for so
+long, and so keeps out every other server, one of several processes too. Who connects before the ready line may be cut
+off.
 """
 
 import argparse
 import logging
 import os
+import select
 import selectors
 import signal
 import socket
@@ -40,6 +43,12 @@ _OVER_S = 5.0
 _GONE_S = 5.0
 """How long a child may take to be gone that has closed its output; it does so in its last system call."""
 
+_SIGNAL_S = 0.1
+"""How much later the parent may get a signal that was sent to all: an idle child has ended before."""
+
+_CHILD = "STOCK_SERVICE_CHILD"
+"""The variable of the environment that a child has."""
+
 
 def begins(options: argparse.Namespace) -> bool:
     """Whether these options ask for several processes, and this is none of them yet."""
@@ -50,6 +59,8 @@ def run(program: str, transport: str, options: argparse.Namespace, memory: int |
     """Serves with several processes until a signal comes; gives the exit code. Blocks. For the main thread of its own
     process, which must then ``leave``. ``memory`` is the descriptor of what they share; None: nothing.
     """
+    if _CHILD in os.environ:
+        refuse(program, f"--processes: got {options.processes}, allowed: 1 where it is not on the command line itself")
     serving.prepare(program, options)
     try:
         _check(transport, options)
@@ -59,7 +70,8 @@ def run(program: str, transport: str, options: argparse.Namespace, memory: int |
         listener = socket.create_server((options.host, options.port), backlog=1)
     except (OSError, UnicodeError) as error:
         refuse(program, serving.unbound(error, options.host, options.port))
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # now, so that it had the port to itself
+    # Only now: bound without it, the port was free of others.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     port = listener.getsockname()[1]
     command = [sys.executable, *sys.orig_argv[1:], "--port", str(port)]
     command += ["--member", str(NO_MEMORY if memory is None else memory)]
@@ -87,12 +99,13 @@ class _Child:
     def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
         self.number = number
         self.process = process
-        self.said = b""  # on standard output, which is its ready line
+        self.said = b""  # on standard output, up to its ready line
+        self.killed = False  # by us
 
     @property
     def ready(self) -> bool:
         """Whether it has said its whole line."""
-        return self.said.endswith(b"\n")
+        return b"\n" in self.said
 
 
 class _Family:
@@ -109,12 +122,14 @@ class _Family:
         self._children: list[_Child] = []
         self._running: list[_Child] = []
         self._selector = selectors.DefaultSelector()
+        self._signals = _signals()
+        self._signalled = False
         self._deadline_s: float | None = None  # by when all must have ended; None: nobody is to stop
         self._code = 0
 
     def run(self) -> int:
         """Until all have ended, or were asked to twice; then the exit code. ``kill`` ends those that are left."""
-        self._selector.register(_signals(), selectors.EVENT_READ)
+        self._selector.register(self._signals, selectors.EVENT_READ)
         self._start()
         while self._running:
             left_s = None if self._deadline_s is None else self._deadline_s - time.monotonic()
@@ -124,11 +139,10 @@ class _Family:
             for key, _ in self._selector.select(left_s):
                 if key.data is not None:
                     self._hear(key.data)
-                elif self._deadline_s is None:
-                    os.read(key.fd, 1)
-                    self._stop()
-                else:
-                    return FAILED_EXIT  # the second signal
+                elif self._signal_waits(0):  # else a child's end has taken it
+                    if self._signalled:
+                        return FAILED_EXIT  # the second signal
+                    self._take_signal()
         return self._code
 
     def kill(self) -> None:
@@ -145,6 +159,7 @@ class _Family:
             tied(self._command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            env=os.environ | {_CHILD: "1"},
             pass_fds=self._descriptors,
             start_new_session=True,
         )
@@ -161,8 +176,10 @@ class _Family:
         if not said:
             self._end(child)
             return
+        if child.ready:
+            return  # what it says behind its line is nobody's
         child.said += said
-        if child.said.endswith(b"\n") and self._deadline_s is None:
+        if b"\n" in said and self._deadline_s is None:
             self._go_on(child)
 
     def _go_on(self, child: _Child) -> None:
@@ -172,13 +189,28 @@ class _Family:
             while len(self._children) < self._count:
                 self._start()
         elif all(each.ready for each in self._children):
-            print(child.said.decode().rstrip("\n"), flush=True)
+            print(child.said.partition(b"\n")[0].decode(), flush=True)
+
+    def _signal_waits(self, timeout_s: float) -> bool:
+        """Whether a signal has come, or comes within so long, that is not taken yet."""
+        return bool(select.select([self._signals], [], [], timeout_s)[0])
+
+    def _take_signal(self) -> None:
+        """The first signal has come."""
+        os.read(self._signals, 1)
+        self._signalled = True
+        if self._deadline_s is None:  # else a child that has ended has stopped the others already
+            self._stop()
 
     def _stop(self) -> None:
         """Has all end that run."""
         self._deadline_s = time.monotonic() + max(self._grace_s, ENDING_S) + _OVER_S
         for child in self._running:
-            child.process.terminate()
+            if child.ready:
+                child.process.terminate()
+            else:
+                child.killed = True
+                child.process.kill()
 
     def _end(self, child: _Child) -> None:
         """A child has ended, or is about to."""
@@ -191,15 +223,20 @@ class _Family:
             child.process.kill()
             code = child.process.wait()
         self._running.remove(child)
+        if self._deadline_s is None and code == 0 and self._signal_waits(_SIGNAL_S):
+            self._take_signal()  # it was sent to all
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        of = f"process {child.number} of {self._count} (id {child.process.pid})"
         if self._deadline_s is not None:
-            self._code = self._code or (FAILED_EXIT if code else 0)
+            if code and not child.killed:
+                self._code = self._code or FAILED_EXIT
+                if code < 0:  # others have said themselves what was wrong
+                    _log.error("%s %s while it stopped", of, how)
             return
         self._code = FAILED_EXIT
         if code == USAGE_EXIT and not child.ready:
             self._code = code  # it has said what is wrong
         else:
-            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            of = f"process {child.number} of {self._count} (id {child.process.pid})"
             _log.error("%s %s%s; the others are stopped", of, how, "" if child.ready else " before it was ready")
         self._stop()
 

@@ -139,7 +139,8 @@ def _run(
         executor.stop(0)
         refuse(program, error)
     stopping = threading.Event()
-    threading.Thread(target=_watch_signals, args=(stopping,), name="signals").start()  # outlives all but leave()
+    signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
+    signals.start()  # outlives all but leave()
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     host, port = server.address
     print(f"ready {host}:{port}", flush=True)
@@ -220,13 +221,17 @@ def _raise_descriptor_limit(program: str, connections_max: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def _watch_signals(stopping: threading.Event) -> None:
-    """Sets ``stopping`` at the first of the signals, and ends the process at once at the second.
+def _watch_signals(stopping: threading.Event, twice: bool) -> None:
+    """Sets ``stopping`` at the first of the signals. With ``twice`` it ends the process at once at the second.
+
+    A process of several waits for one: a signal to all processes reaches it twice, the second time from its parent. The
+    parent kills it where somebody sends a second one.
 
     A thread waits for them, and no handler: a handler runs in the main thread between two of its instructions, so a
     signal that comes just as that thread begins to wait for something is kept until the wait is over.
     """
     signal.sigwait(STOPPING)
     stopping.set()
-    signal.sigwait(STOPPING)
-    os._exit(FAILED_EXIT)
+    if twice:
+        signal.sigwait(STOPPING)
+        os._exit(FAILED_EXIT)
