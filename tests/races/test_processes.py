@@ -152,6 +152,21 @@ def test_a_process_killed_in_a_first_use_leaves_the_id_and_one_effect(source: st
         assert exchange.trade("A", 1, Side.BUY) == TradeReply(Status.OK, 6, 2)
 
 
+def test_an_id_is_kept_whose_trade_a_killed_process_committed() -> None:
+    """Also where the next answer raises: the one behind it gets the reply, and the trade is done once."""
+    with Shared() as shared:
+        descriptor = shared.memory(STOCKS)
+        catalog = shared.catalog(descriptor)
+        exchange = Exchange(catalog)
+        killed(descriptor, 'catalog.once("id", ("A", 5, 1), lambda: (traded(), die()))')
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                catalog.once("id", ("A", 5, 1), lambda: 1 // 0)
+        assert exchange.trade("A", 5, Side.BUY, "id") == TradeReply(Status.OK, 5, 1)
+        assert exchange.lookup("A").volume == 5
+        check_window(catalog)
+
+
 def test_who_waits_for_a_killed_process_goes_on() -> None:
     """A second use that waits for a first one in another process takes its place when that process is killed."""
     with Shared() as shared, ThreadPoolExecutor(1) as threads:

@@ -176,8 +176,10 @@ class SharedCatalog:
         return _Use(found.record, number, repeats=self._words[found.record + CHANGED] != 0)
 
     def _answer(self, use: "_Use", answer: Callable[[], Reply]) -> Reply:
-        """Answers a use and has its reply remembered. One that raises is forgotten."""
-        stored = False
+        """Answers a use and has its reply remembered. One that raises is forgotten, unless its trade is done: a killed
+        process had committed it."""
+        done = use.repeats
+        kept = False
         self._local.use = use
         try:
             reply = answer()
@@ -187,11 +189,11 @@ class SharedCatalog:
             with self._memory.alone:
                 if self._words[use.record + USE] == use.number:  # else it was forgotten meanwhile, as the oldest
                     self._window.set_reply(use.record, told)
-            stored = True
+            kept = True
             return reply
         finally:
             self._local.use = None
-            if not stored:
+            if not (kept or done):
                 with self._memory.alone:
                     if self._words[use.record + USE] == use.number:
                         self._window.remove(use.record)

@@ -19,7 +19,7 @@ from stock_service.trading.shared.locks import Locks
 WORD_BYTES = 8
 
 _JOURNAL = 0
-"""The word that says how many numbers the journal has, of which each change takes two. The numbers come behind it."""
+"""The word that says how many numbers the journal has, of which each change takes two. They come behind it."""
 
 _JOURNAL_WORDS = 64
 
@@ -39,7 +39,11 @@ class Alone:
 
     def __enter__(self) -> None:
         self._mutex.__enter__()
-        self._memory.finish()
+        try:
+            self._memory.finish()
+        except BaseException:
+            self._mutex.__exit__(None, None, None)
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._mutex.__exit__(kind, error, at)

@@ -9,6 +9,7 @@ from stock_service.trading import rules
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import INT64_MAX, NAME_LENGTH_MAX, QUANTITY_MAX, Side, Status, Stock, TradeReply
 from stock_service.trading.shared.catalog import allot
+from stock_service.trading.shared.memory import Memory
 from tests.conformance.shared import Shared
 
 WIDE = "\N{GRINNING FACE}"
@@ -90,3 +91,17 @@ def test_what_cannot_be_allotted_leaves_nothing_open() -> None:
     with pytest.raises(OverflowError):
         allot([Stock("A", INT64_MAX + 1, 1)])
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_memory_that_cannot_be_finished_leaves_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever finds it so is told, and so is the next one, who does not wait for ever."""
+
+    def fails(_: Memory) -> None:
+        raise IndexError("no such word")
+
+    with Shared() as shared:
+        exchange = Exchange(shared.catalog(shared.memory(STOCKS)))
+        monkeypatch.setattr(Memory, "finish", fails)
+        for _ in range(2):
+            with pytest.raises(IndexError):
+                exchange.lookup("A")
