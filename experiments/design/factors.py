@@ -20,7 +20,6 @@ from experiments.services.sort import VALUES_MAX
 from experiments.services.work import WORK_MS_MAX
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.process.serving import PROCESSES_MAX
 from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.trading.locking import LOCKINGS
 
@@ -32,6 +31,9 @@ PEER_CLIENT = "peer"
 
 PROTOCOLS = tuple(dict.fromkeys((*TRANSPORTS, *PEER_TRANSPORTS)))
 """Our transports, and those that peers alone speak."""
+
+PROCESSES_MAX = 16
+"""Processes of a server that is measured: on few cores more of them are not ready within the time of a start."""
 
 OWN_EXECUTOR = "own"
 """The executor of a server that is none of ours."""
@@ -55,6 +57,8 @@ class Watched:
 
     threads: int | None
     """Of the server's processes after the last slice; None: a process that was not started here."""
+    processes: int | None
+    """Of the server: with several a parent among them; None: as above, or a recording does not say."""
     connections: int | None
     """That the server had then; None: as above, or they are closed behind each window."""
     updates: int
@@ -149,6 +153,16 @@ def _few_threads(levels: Levels, seen: Watched) -> str | None:
     return f"threads of its server: {seen.threads}, declared: {declared} workers beside the main one{of_each}"
 
 
+def _other_processes(levels: Levels, seen: Watched) -> str | None:
+    if levels["service"] not in OURS or levels["language"] != PYTHON or seen.processes is None:
+        return None  # somebody else's server starts what it likes
+    declared = int(str(levels["processes"]))
+    if seen.processes == declared + (declared > 1):
+        return None
+    beside = "" if declared == 1 else " and their parent"
+    return f"processes of its server: {seen.processes}, declared: {declared}{beside}"
+
+
 def _few_connections(levels: Levels, seen: Watched) -> str | None:
     declared = int(str(levels["clients"])) * int(str(levels["connections"]))
     if seen.connections is None or seen.connections >= declared:
@@ -234,6 +248,7 @@ FACTORS: Mapping[str, Factor] = {
             1,
             "processes that share a server's port, each with so many workers",
             _option("--processes"),
+            fault=_other_processes,
         ),
         Factor(
             "dispatch",

@@ -86,6 +86,7 @@ def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
     server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
     watched = Watched(
         threads=server.threads if server else None,
+        processes=server.processes if server else None,
         connections=server.connections if server and not seen.windows else None,
         updates=seen.updates - seen.update_errors,
     )

@@ -154,7 +154,8 @@ def look(servers: Servers, key: ServerKey) -> ServerSeen | None:
     if program is None:
         return None
     connections = program.connections(servers.addresses[key])
-    return ServerSeen(program.threads(), connections, program.memory_mib(), program.cpu_s())
+    threads, memory_mib, cpu_s = program.threads(), program.memory_mib(), program.cpu_s()
+    return ServerSeen(threads, connections, memory_mib, cpu_s, len(program.pids))
 
 
 def _load(arm: Arm, servers: Servers, bench: Bench, stocks: tuple[str, ...], seed: int) -> TurnLoad:

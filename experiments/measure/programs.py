@@ -6,7 +6,8 @@ terminal reaches the experiment alone, which then stops what it started. Its sta
 message if the program fails; no thread is needed to read it. It ends with the experiment, were that killed
 (``rpc/process/lifeline.py``): start it from the main thread.
 
-What a server has started by its ready line is measured with it, as one server: processes that serve beside it.
+Processes that a server has started by its ready line, and that have its port open too, are measured with it, as one
+server. What else it has started is left out, and may end.
 Processor time is read from each process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's own account of the
 process's threads, dead ones included, in nanoseconds, where ``/proc/PID/stat`` counts ticks of 10 ms.
 
@@ -30,6 +31,7 @@ from typing import IO, Self, TypeVar
 
 import psutil
 
+from clients.load.run.turn_client import processes_cpu_ns
 from stock_service.rpc.errors import StockServiceError
 from stock_service.rpc.process.command_line import address
 from stock_service.rpc.process.lifeline import tied
@@ -81,6 +83,7 @@ class Program:
         self._command = tuple(command)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
         self._pids: tuple[int, ...] = ()
+        self._port = 0  # where it listens; 0: it is not known yet
         with ExitStack() as kept:
             try:
                 kept.enter_context(kept_to(cpus))
@@ -131,22 +134,24 @@ class Program:
         try:
             if word != "ready":
                 raise ValueError(line)
-            return address(where)
+            at = address(where)
         except Exception as error:
             raise self._failed(f"its first line was {line!r}, not ready HOST:PORT") from error
+        self._port = at[1]
+        return at
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Its process id and those of all that it had started when this was asked first: it had better be ready then.
+        """Its process id and those that it has started and that have its port open too. Ask once it is ready.
 
-        Raises ProgramFailed if it is gone.
+        They are as they were when this was asked first. Raises ProgramFailed if it is gone.
         """
         if not self._pids:
             try:
                 started = psutil.Process(self.pid).children(recursive=True)
             except psutil.Error as error:
                 raise self._failed("is gone") from error
-            self._pids = (self.pid, *(each.pid for each in started))
+            self._pids = (self.pid, *(each.pid for each in started if _has_open(each, self._port)))
         return self._pids
 
     def listening(self, at: Address, timeout_s: float = READY_S) -> None:
@@ -158,6 +163,7 @@ class Program:
                 raise self._failed(f"ended before it listened, with exit code {self._process.returncode}")
             try:
                 socket.create_connection(at, _TRY_S).close()
+                self._port = at[1]
                 return
             except OSError:  # not yet
                 time.sleep(_TRY_S)
@@ -167,7 +173,7 @@ class Program:
         """Processor time so far, of all its threads, user and system. Raises ProgramFailed if it is gone."""
         try:
             if _LINUX:
-                return sum(time.clock_gettime(~pid << 3 | 2) for pid in self.pids)  # MAKE_PROCESS_CPUCLOCK(…_SCHED)
+                return processes_cpu_ns(self.pids) / 1e9
         except OSError as error:
             raise self._failed("is gone") from error
         return sum(times.user + times.system for times in self._of_each(psutil.Process.cpu_times))
@@ -178,7 +184,10 @@ class Program:
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
     def resident_mib(self) -> float:
-        """Its memory, shared pages counted whole, in MiB: whoever else runs makes no difference to it."""
+        """Its memory, shared pages counted whole, in MiB: whoever else runs makes no difference to it.
+
+        A page that several of its own processes share is counted once for each of them.
+        """
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
@@ -256,6 +265,14 @@ class Program:
     def _failed(self, what: str) -> ProgramFailed:
         said = os.pread(self._stderr.fileno(), _STDERR_BYTES, 0)  # not read: the offset is the program's too
         return ProgramFailed(self._command, what, said.decode("utf-8", "replace"))
+
+
+def _has_open(process: psutil.Process, port: int) -> bool:
+    """Whether a process has a socket of that port. One that is gone, or may not be looked at, has none."""
+    try:
+        return any(one.laddr and one.laddr.port == port for one in process.net_connections("inet"))
+    except psutil.Error:
+        return False
 
 
 @contextmanager

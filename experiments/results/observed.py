@@ -103,13 +103,15 @@ class ArmSeen:
 
 @dataclass(frozen=True, slots=True)
 class ServerSeen:
-    """One server process of a block, after its last slice."""
+    """One server of a block, after its last slice."""
 
     threads: int
     connections: int
     memory_mib: float
     cpu_s: float
     """Of its whole life."""
+    processes: int | None = None
+    """How many it had; None: recorded before that was counted."""
 
 
 @dataclass(frozen=True, slots=True)

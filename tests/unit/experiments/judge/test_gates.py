@@ -149,25 +149,56 @@ def test_windows_may_take_more_on_the_wire_for_what_connecting_and_late_replies_
 def test_the_threads_of_somebody_elses_server_are_its_own_affair() -> None:
     """A command and a peer have no pool of ours, though the factor stands at its default."""
     levels: dict[str, Level] = {"executor": "static-pool", "workers": 8, "processes": 1, "language": "python"}
-    seen = Watched(threads=1, connections=1, updates=0)
+    seen = Watched(threads=1, processes=3, connections=1, updates=0)
     assert FACTORS["workers"].fault(levels | {"service": "./server --port 0"}, seen) is None
     assert FACTORS["workers"].fault(levels | {"service": "entity", "language": "go"}, seen) is None
     assert FACTORS["workers"].fault(levels | {"service": "stock"}, seen) is not None
+    assert FACTORS["processes"].fault(levels | {"service": "./server --port 0"}, seen) is None
+    assert FACTORS["processes"].fault(levels | {"service": "entity", "language": "go"}, seen) is None
+    assert FACTORS["processes"].fault(levels | {"service": "stock"}, seen) is not None
 
 
 @pytest.mark.parametrize(("processes", "least"), [(1, 5), (2, 11), (3, 16)])
 def test_each_of_several_processes_has_its_workers(processes: int, least: int) -> None:
-    """Four workers and a main thread in each; with several a parent besides, of one thread at least."""
+    """Four workers and a main thread in each; with several a parent besides, of one thread at least.
+
+    Servers have other threads too, which may be as many as those of a process that is missing: see the next test.
+    """
     levels = dict(setting(transport="sockets", workers=4, processes=processes).levels)
-    enough, few = (Watched(threads=number, connections=1, updates=0) for number in (least, least - 1))
+    enough, few = (Watched(number, processes=None, connections=1, updates=0) for number in (least, least - 1))
     assert FACTORS["workers"].fault(levels, enough) is None
     assert f"threads of its server: {least - 1}" in str(FACTORS["workers"].fault(levels, few))
+
+
+@pytest.mark.parametrize(("processes", "whole"), [(1, 1), (2, 3), (3, 4)])
+def test_a_server_has_the_processes_that_were_declared(processes: int, whole: int) -> None:
+    """One, or so many and their parent; one less or one more is another server, however many threads it has."""
+    levels = dict(setting(transport="sockets", workers=4, processes=processes).levels)
+    for number in (whole - 1, whole, whole + 1):
+        fault = FACTORS["processes"].fault(levels, Watched(threads=23, processes=number, connections=1, updates=0))
+        assert (fault is None) == (number == whole)
+        assert fault is None or f"processes of its server: {number}, declared: {processes}" in fault
+
+
+def test_a_missing_process_refuses_a_block() -> None:
+    """As the gate sees it, by what the block says of the server; a block that does not say it stands."""
+    arm = Arm(read("sockets processes=3"))
+    of = sweep(ratio(arm, SOCKETS, "3 ÷ 1 processes"))
+    one = block(of, dict.fromkeys(of.arms, 100.0))
+
+    def refused_with(processes: int | None) -> list[str]:
+        seen = [each and replace(each, threads=100, processes=processes) for each in one.servers]
+        return [each.said for each in gates.nothing_changed(of, replace(one, servers=seen), arm)]
+
+    assert refused_with(4) == refused_with(None) == []
+    (reason,) = refused_with(3)
+    assert "processes of its server: 3, declared: 3 and their parent" in reason
 
 
 @pytest.mark.parametrize(("factor", "level"), [("call_style", "async"), ("in_flight", 10)])
 def test_how_calls_are_made_is_the_affair_of_the_clients_that_are_told(factor: str, level: Level) -> None:
     """Others would make them as ever, under another name."""
-    seen = Watched(threads=None, connections=None, updates=0)
+    seen = Watched(threads=None, processes=None, connections=None, updates=0)
     told = dict(setting(service="greeter", language="cpp", transport="grpc", client="peer").levels)
     assert FACTORS[factor].fault(told | {factor: level}, seen) is None
     assert FACTORS[factor].fault(told | {factor: level, "client": "library"}, seen) is not None

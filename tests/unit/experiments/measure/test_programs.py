@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from clients.load.run.turn_client import processes_cpu_ns
 from experiments.measure.programs import Program, ProgramFailed, kept_to
 from experiments.results.machine import cores
 
@@ -235,30 +237,40 @@ def test_a_program_does_not_get_the_terminals_interrupt() -> None:
 
 BUSY = "import signal, time\nwhile time.process_time() < 0.1: pass\nprint(end='.', flush=True)\nsignal.pause()"
 SEVERAL = f"""
-import signal, subprocess, sys
-children = [subprocess.Popen([sys.executable, "-S", "-E", "-c", {BUSY!r}], stdout=-1) for _ in range(2)]
+import signal, socket, subprocess, sys
+listener = socket.create_server(("127.0.0.1", 0))
+python = [sys.executable, "-S", "-E", "-c"]
+children = [subprocess.Popen([*python, {BUSY!r}], stdout=-1, pass_fds=[listener.fileno()]) for _ in range(2)]
 for each in children: each.stdout.read(1)
+children.append(subprocess.Popen([*python, "import signal; signal.pause()"]))
+def end_one(*_): children[2].kill(), children[2].wait(), print("ended", flush=True)
 def end(*_):
     for each in children: each.kill(), each.wait()
     sys.exit(0)
 signal.signal(15, end)
-print("ready 127.0.0.1:5", flush=True)
-signal.pause()
+signal.signal(10, end_one)
+print("ready 127.0.0.1:%d" % listener.getsockname()[1], flush=True)
+while True: signal.pause()
 """
-"""A server of three processes; the two that it starts have computed for 0.1 s each when it is ready."""
+"""A server of three processes; the two that it starts have computed for 0.1 s each when it is ready. Beside them it has
+started a process that does not serve, which ends at SIGUSR1."""
 
 
 @pytest.mark.slow
 def test_what_a_server_started_is_measured_with_it() -> None:
-    """Threads, memory and processor time of its processes, as of one."""
+    """Threads, memory and processor time of its processes, as of one. What does not serve is left out, and may end."""
     with python(SEVERAL) as program:
         program.ready()
         assert len(program.pids) == 3
         assert program.pids[0] == program.pid
         assert program.threads() == 3
         assert program.cpu_s() >= 0.2
+        assert processes_cpu_ns(program.pids) >= 0.2e9
         assert program.memory_mib() > 3
         assert program.resident_mib() > program.memory_mib()
+        os.kill(program.pid, signal.SIGUSR1)
+        assert program.first_line(5) == "ended"
+        assert program.cpu_s() >= 0.2
     assert all(gone(pid) for pid in program.pids)
 
 
