@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.design.factors import FACTORS, PROTOCOLS
+from experiments.design.factors import FACTORS, PROCESSES_MAX, PROTOCOLS
 from experiments.design.levels import Level, shown
 from experiments.design.setting import Setting, read, setting
 from experiments.peers import LANGUAGES
@@ -20,7 +20,7 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "transport": st.sampled_from(PROTOCOLS),
     "executor": st.sampled_from(("static-pool", "thread-pool")),
     "workers": st.integers(1, 1024),
-    "processes": st.integers(1, 64),
+    "processes": st.integers(1, PROCESSES_MAX),
     "dispatch": st.sampled_from(("request", "connection", "loop")),
     "pattern": st.sampled_from(("request-reply", "pair", "one-way")),
     "locking": st.sampled_from(("mutex", "per-stock")),
