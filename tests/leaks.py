@@ -21,7 +21,7 @@ from stock_service.rpc.transports.zeromq.client import shared_context
 WAIT_S = 5.0
 """How long what was stopped may take to be gone; ten times what the slowest here needs."""
 
-POLL_S = 0.005
+POLL_S = 0.02
 """Between two looks."""
 
 
@@ -50,11 +50,13 @@ class Footprint:
         """What is there now, was not then, and does not go away within ``wait_s``. Blocks for that long at most."""
         if not (left := self.left_since()):
             return []
-        gc.collect()  # what only a cycle of references keeps open is no leak
         deadline = time.monotonic() + wait_s
-        while (left := self.left_since()) and time.monotonic() < deadline:
+        while True:
+            gc.collect()  # what only a cycle of references keeps open is no leak, whenever the cycle is let go
+            left = self.left_since()
+            if not left or time.monotonic() >= deadline:
+                return left
             threading.Event().wait(POLL_S)
-        return left
 
 
 def footprint() -> Footprint:
