@@ -2,7 +2,8 @@
 
 A client or server that was told to stop may take a moment to be gone. So a look back waits, with a bound. gRPC's own
 threads and descriptors are gone, too, once the last server and channel are. libzmq's stay, since all connections of a
-process share its context. So ``start_what_stays`` starts them before anything is counted.
+process share its context, and so does the poller of gRPC on asyncio, which this asks to stay. So ``start_what_stays``
+starts them before anything is counted.
 """
 
 import gc
@@ -13,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
+import grpc.aio
 import pynng
 import zmq
 
@@ -30,6 +32,7 @@ def start_what_stays() -> None:
     """Starts, once, what a library keeps for the life of the process."""
     shared_context().socket(zmq.DEALER).close()
     pynng.Rep0(listen="tcp://127.0.0.1:0").close()
+    grpc.aio.init_grpc_aio()  # whose poller else goes with its last object, whenever that is collected
 
 
 @dataclass(frozen=True, slots=True)
