@@ -129,11 +129,12 @@ def test_the_buckets_are_the_histograms_own(rng: random.Random) -> None:
     recorded = times([*lognormal(rng, 2000), 1, 2047, 2048, 4095, 4096, HIGHEST_NS])
     lowest, highest, counts = recorded.buckets()
     seen = [
-        (item.value_iterated_to, item.count_at_value_iterated_to) for item in recorded.histogram.get_recorded_iterator()
+        (item.value_iterated_to, item.count_at_value_iterated_to)
+        for item in recorded.histogram().get_recorded_iterator()
     ]
     assert list(zip(highest.tolist(), counts.tolist(), strict=True)) == seen
     assert (lowest <= highest).all()
     assert all(
-        recorded.histogram.get_lowest_equivalent_value(int(value)) == low
+        recorded.histogram().get_lowest_equivalent_value(int(value)) == low
         for value, low in zip(highest, lowest, strict=True)
     )
