@@ -10,7 +10,9 @@ What it guarantees:
    task for ``PATIENCE_S``, or after ``BATCH_S``. Under the GIL a second thread cannot speed up tasks that only compute,
    and waking it costs more than such a task. A task that blocks for long delays those behind it by twice ``PATIENCE_S``
    at most. Tasks that each block for less delay them by ``BATCH_S`` in all. The caller waits meanwhile, so that it does
-   not fight for the GIL with the thread at work.
+   not fight for the GIL with the thread at work. Where the task that ended last blocked, each task of the batch is
+   handed to a thread of its own at once, as by ``execute``. A task blocked if it took longer than ``PATIENCE_S`` and
+   ``TURN_S`` for each thread that was awake.
 5. At most ``queue_limit`` tasks wait while every thread is busy; any more are refused at once.
 6. A sleeping thread costs no CPU: it waits, without a timeout, for a lock of its own.
 7. The thread that slept last is woken first. So under light load one thread, warm in the cache, does all the work.
@@ -44,6 +46,11 @@ BATCH_S = 0.002
 
 _BATCH_NS = int(BATCH_S * 1e9)
 
+TURN_S = 0.00002
+"""How long another thread may hold the GIL in the course of a task that does not block: the work of two requests."""
+
+_TURN_NS = int(TURN_S * 1e9)
+
 _START_S = 1.0
 """How long threads get to end that were started before one could not be."""
 
@@ -62,6 +69,7 @@ class StaticPool:
         self._sleeping: list[_Sleeper] = []
         self._drained: list[Lock] = []  # of callers that wait until a thread runs out of tasks
         self._taken_ns = 0  # when a thread last took a task
+        self._blocking = False  # whether the task that ended last did
         self._stopping = False
         self._threads = [Thread(target=self._work, name=f"static-pool-{number}") for number in range(workers)]
         try:
@@ -86,17 +94,21 @@ class StaticPool:
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has threads call ``tasks``, in order; gives how many were accepted: the rest found the queue full.
 
-        Blocks until a thread has run out of tasks, or for ``PATIENCE_S`` none took one, or ``BATCH_S`` are over, to
-        within ``PATIENCE_S``. Raises Unavailable once stopping.
+        Returns at once where tasks block, as the last one did. Else blocks until a thread has run out of tasks, or for
+        ``PATIENCE_S`` none took one, or ``BATCH_S`` are over, to within ``PATIENCE_S``. Raises Unavailable once
+        stopping.
         """
         with self._lock:
             self._refuse_when_stopping()
             accepted = max(0, min(len(tasks), self._room()))
             self._tasks.extend(tasks[:accepted])
-            awake = len(self._sleeping) < len(self._threads)
-            at_work = awake and time.monotonic_ns() - self._taken_ns < _PATIENCE_NS
-            woken = [] if at_work else self._hand_over(1)
-            drained = self._wait_for_drain()
+            if self._blocking:
+                woken, drained = self._hand_over(len(self._tasks)), None
+            else:
+                awake = len(self._sleeping) < len(self._threads)
+                at_work = awake and time.monotonic_ns() - self._taken_ns < _PATIENCE_NS
+                woken = [] if at_work else self._hand_over(1)
+                drained = self._wait_for_drain()
         for sleeper in woken:
             sleeper.awake.release()
         if drained is not None:
@@ -167,13 +179,15 @@ class StaticPool:
 
     def _work(self) -> None:
         """A thread's life."""
-        sleeper = _Sleeper()
+        sleeper, now_ns, taken_ns = _Sleeper(), 0, 0
         while True:
             task: Task | None
             with self._lock:
+                awake = len(self._threads) - len(self._sleeping)
+                self._blocking = now_ns - taken_ns > _PATIENCE_NS + awake * _TURN_NS
                 if self._tasks:
                     task = self._tasks.popleft()
-                    self._taken_ns = time.monotonic_ns()
+                    self._taken_ns = taken_ns = now_ns or time.monotonic_ns()
                 elif self._stopping:
                     return
                 else:
@@ -189,11 +203,12 @@ class StaticPool:
                 if task is None:  # woken by stop
                     return
                 sleeper.task = None
-                self._taken_ns = time.monotonic_ns()
+                self._taken_ns = taken_ns = time.monotonic_ns()
             try:
                 task()
             except BaseException:  # SystemExit too: no task may take a thread with it
                 _log.exception("a task raised")
+            now_ns = time.monotonic_ns()
             del task  # so that nothing the task holds outlives it in a sleeping thread
 
 

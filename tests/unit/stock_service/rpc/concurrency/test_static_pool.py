@@ -146,6 +146,43 @@ def test_a_batch_that_takes_too_long_goes_to_the_other_threads(monkeypatch: pyte
         assert gate.left == 0
 
 
+FOREVER_S = 3600.0
+"""Longer than a test may take: what waits for it fails."""
+
+
+def test_a_batch_is_spread_at_once_where_tasks_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task that ended last blocked: the caller comes back, while every task of the next batch stands."""
+    set_patience(monkeypatch, FOREVER_S)
+    monkeypatch.setattr(static_pool, "_PATIENCE_NS", 0)
+    monkeypatch.setattr(static_pool, "_TURN_NS", 0)  # whatever takes time blocked
+    with running(StaticPool, 4, 10) as (pool, gate):
+        assert isinstance(pool, StaticPool)
+        asleep(pool, 4)
+        pool.execute(lambda: None)
+        until(lambda: pool._blocking)
+        asleep(pool, 4)
+        assert pool.execute_all([gate.stand] * 4) == 4
+        gate.wait_for(4)
+        assert gate.left == 0
+
+
+def test_waiting_for_the_gil_is_no_blocking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task may take a turn longer for every thread that is awake, and the batch behind it stays on one thread."""
+    monkeypatch.setattr(static_pool, "_PATIENCE_NS", 0)
+    monkeypatch.setattr(static_pool, "_TURN_NS", int(FOREVER_S * 1e9))
+    seen: list[int] = []
+    with running(StaticPool, 4, 100) as (pool, gate):
+        assert isinstance(pool, StaticPool)
+        pool.execute(gate.stand)
+        gate.wait_for(1)
+        gate.open()
+        asleep(pool, 4)
+        assert not pool._blocking
+        monkeypatch.setattr(static_pool, "PATIENCE_S", WAIT_S)
+        assert pool.execute_all([lambda: seen.append(get_ident())] * 50) == 50
+        assert len(set(seen)) == 1
+
+
 def test_an_empty_batch_is_nothing() -> None:
     """No thread wakes and nobody waits."""
     with running(StaticPool, 1, 1) as (pool, _):
