@@ -4,6 +4,7 @@
   ``end_to_end`` have it without asking.
 - ``rng``: a ``random.Random`` of the run's seed and the test's name. The seed is in pytest's header, and ``--seed`` of
   a later run repeats it, for hypothesis too.
+- ``alone``, a mark: no other test of the run is under way meanwhile, in whichever process of xdist (``turns.py``).
 - At the end, the tests that took longer than ``slow`` tests may take without the mark.
 """
 
@@ -18,10 +19,13 @@ import hypothesis
 import pytest
 
 from tests.leaks import footprint, start_what_stays
+from tests.turns import Turns
 
 ROOT = Path(__file__).resolve().parent.parent
 SLOW_S = 0.25
 """A test that takes longer should be marked ``slow``."""
+
+_turns = Turns()
 
 LEAK_CHECKED = {"conformance", "end_to_end"}
 """The folders whose every test starts servers or clients."""
@@ -55,6 +59,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.suffix == ".ipynb":
             item.add_marker("slow")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Has a test wait for its turn, outside its timeout."""
+    _turns.take("alone" in item.keywords)
+    try:
+        return (yield)
+    finally:
+        stays = "alone" in item.keywords and nextitem is not None and "alone" in nextitem.keywords
+        if not stays:
+            _turns.end()
 
 
 def pytest_collection_finish() -> None:

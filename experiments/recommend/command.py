@@ -6,25 +6,25 @@ Standard output has the advice. Standard error has what is being done. An answer
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from clients.load.plan.calls import called
 from clients.load.plan.load_plan import REFLECTING, RequestType
-from clients.load.run.floor import floor
-from experiments.capacity import Demands, capacity_hz, tail
+from experiments.capacity import Demands
 from experiments.measure.bench import CATALOG
 from experiments.recommend import started, words
-from experiments.recommend.advice import POOLS, UNLIMITED, USUAL, Advice, Kind, Wish, advise, sized
-from experiments.recommend.asking import BUDGET_S, Asked, Server, ask, loaded, server_at
-from experiments.recommend.seen import Around, Inferred, Load, infer
+from experiments.recommend.advice import Advice, Wish, advise
+from experiments.recommend.asking import Asked
+from experiments.recommend.measured import Measured, of_command, of_running
+from experiments.recommend.seen import Load
 from experiments.recommend.words import Seen
 from experiments.results.files import write_at_once
 from experiments.results.machine import cores
 from experiments.show.figures.style import data_of
-from stock_service.rpc.errors import Unavailable, UsageError
+from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, address, check_writable, integer, number
 from stock_service.rpc.transports import TRANSPORTS, Address
 from stock_service.trading.catalog_file import load as load_catalog
@@ -38,14 +38,6 @@ IO_VARIATION = 0.5
 OVERHEAD_S = 0.0001
 """The client, the wire and wake-ups of a service that is described."""
 
-TAIL_S = 4.0
-"""How long the tail of a running server is measured."""
-
-START_BUDGET_S = 25.0
-"""How long a server that is started is asked, before its advice is checked."""
-
-TAIL_CONNECTIONS = 64
-
 EXITS = {
     0: "advised",
     1: "a server failed or does not answer",
@@ -57,7 +49,7 @@ _EPILOG = """\
 Say one of three things:
   a described service    --service-ms, and what of it waits (--io-share)
   a running server       --address, and --call for a gRPC method of your own
-  a command              --start, with {{workers}} and {{port}} in it; it is started at a few sizes to check the advice
+  a command              --start, with {{workers}} and {{port}} in it; it is started at every size to check the advice
 
 Examples:
   recommend --service-ms 4 --io-share 0.95 --target-p99-ms 20 --rate-hz 300
@@ -111,7 +103,11 @@ def add_options(parser: Parser) -> None:
     add("--rpc-ms", type=number(0, 1000), metavar="MS", help=f"processor time of the RPC itself (default: {RPC_MS:g})")
     add = parser.add_argument_group("a running server, or a command").add_argument
     add("--address", type=address, metavar="HOST:PORT", help="where it listens")
-    add("--start", metavar="COMMAND", help="starts it: with {workers}, and {port} unless it prints 'ready HOST:PORT'")
+    add(
+        "--start",
+        metavar="COMMAND",
+        help="starts it: with {workers}, {processes} if it knows them, and {port} unless it prints 'ready HOST:PORT'",
+    )
     spoken = f"what it speaks: {', '.join(TRANSPORTS)} (default: grpc)"
     add("--transport", choices=TRANSPORTS, metavar="NAME", help=spoken)
     add("--call", metavar="METHOD", help="a unary gRPC method, as package.Service/Method (default: a stock's lookup)")
@@ -139,10 +135,9 @@ def run(options: argparse.Namespace) -> int:
     if options.service_ms is not None:
         demands, seen = described(options), Seen()
         advice = advise(demands, wish)
-    elif options.address is not None:
-        demands, advice, seen = _of_running(options, wish)
     else:
-        demands, advice, seen = _of_command(options, wish)
+        found = _measured(options, wish)
+        demands, advice, seen = found.demands, found.advice, found.seen
     said = list(words.sentences(demands, wish, advice, seen))
     print("\n".join([*said, "", *words.table(advice)]))
     if options.json is not None:
@@ -166,61 +161,10 @@ def described(options: argparse.Namespace) -> Demands:
     return Demands(gil_s + rpc_s, computes_s - gil_s, wait_s, OVERHEAD_S, wait_variation=varies)
 
 
-def _of_running(options: argparse.Namespace, wish: Wish) -> tuple[Demands, Advice, Seen]:
-    asked = _asked(options, options.address)
-    server = server_at(options.address)
-    loads, inferred = _inferred(asked, server, BUDGET_S)
-    advice = advise(inferred.demands, wish)
-    seen = _with_tail(asked, inferred.pool or UNLIMITED, inferred.highest_hz, wish, Seen(loads, inferred))
-    return inferred.demands, advice, seen
-
-
-def _of_command(options: argparse.Namespace, wish: Wish) -> tuple[Demands, Advice, Seen]:
-    with started.serving(options.start, max(POOLS)) as at:
-        asked = _asked(options, at)
-        loads, inferred = _inferred(asked, server_at(at), START_BUDGET_S)
-    demands = inferred.demands
-    advice = advise(demands, wish)
-    window_s = max(0.6, min(2.0, 20 * loads[0].mean_s))
-    sizes = started.sizes_around(advice.chosen.workers)
-    found = started.checked(options.start, sizes, lambda at: replace(asked, address=at), window_s, _say)
-    seen = Seen(loads, inferred, tuple(found[size] for size in sizes))
-    advised = advice.chosen.workers
-    if advice.kind is not Kind.ASYNCIO:
-        best = advised if wish.rate_hz is not None else started.best_of(found, advised)
-        if best != advised:
-            advice = replace(advice, chosen=sized(demands, best, advice.chosen.processes, wish))
-            seen = replace(seen, before_check=advised)
-    workers = min(max(POOLS), advice.chosen.workers)
-    with started.serving(options.start, workers) as at:
-        seen = _with_tail(replace(asked, address=at), workers, found[workers].throughput_hz, wish, seen)
-    return demands, advice, seen
-
-
-def _inferred(asked: Asked, server: Server, budget_s: float) -> tuple[tuple[Load, ...], Inferred]:
-    """What the server was seen to do, and what a request needs."""
-    _say("the client's own floor")
-    try:
-        floor_s = floor(asked.transport, "lean", None).floor_us_p50 / 1e6
-    except Unavailable:  # nothing but its own library speaks this transport: the wait is told with what that adds
-        floor_s = 0.0
-    loads, kernel_share = ask(asked, server, _say, budget_s)
-    if not server.pids:
-        _say("the server's processor time cannot be read here: the highest rate stands for it")
-    return loads, infer(loads, Around(floor_s, server.has_gil(), kernel_share, len(cores())))
-
-
-def _with_tail(asked: Asked, workers: int, highest_hz: float, wish: Wish, seen: Seen) -> Seen:
-    """The tail of a server of so many workers, measured beside what is predicted of it; at the wished rate where it
-    carries that, as it was seen to do ``highest_hz``."""
-    assert seen.inferred is not None
-    demands = seen.inferred.demands
-    able_hz = USUAL * min(highest_hz, capacity_hz(demands, workers, len(cores())))
-    rate_hz = min(wish.rate_hz or able_hz, able_hz)
-    _say(f"the tail at {rate_hz:,.0f}/s")
-    measured = loaded(asked, Server(()), TAIL_CONNECTIONS, TAIL_S, rate_hz)
-    predicted_s = tail(demands, workers, rate_hz, cores=len(cores()))
-    return replace(seen, tail=measured, tail_rate_hz=rate_hz, tail_predicted_s=predicted_s)
+def _measured(options: argparse.Namespace, wish: Wish) -> Measured:
+    if options.address is not None:
+        return of_running(_asked(options, options.address), wish, _say)
+    return of_command(options.start, lambda at: _asked(options, at), wish, _say)
 
 
 def _asked(options: argparse.Namespace, at: Address) -> Asked:

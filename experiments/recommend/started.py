@@ -1,8 +1,9 @@
-"""Starts a server at some sizes from a command with ``{workers}`` and ``{port}``, to check an advice on it.
+"""Starts a server at every size from a command with ``{workers}`` and ``{port}``, to check an advice on it.
 
-The servers of a check are alive together and are loaded by turns, so that a neighbour's noise is the same for all. What
-a server prints goes where its errors go; one whose command has no ``{port}`` says where it listens, by its first line
-``ready HOST:PORT``. However a server ends when it is told to, it is gone afterwards.
+A command with ``{processes}`` is started with as many as are advised, else with one. The servers of a check are alive
+together and are loaded by turns, so that a neighbour's noise is the same for all. What a server prints goes where its
+errors go; one whose command has no ``{port}`` says where it listens, by its first line ``ready HOST:PORT``. However a
+server ends when it is told to, it is gone afterwards.
 """
 
 import contextlib
@@ -15,12 +16,11 @@ from dataclasses import dataclass
 from statistics import median
 
 from experiments.measure.programs import Program, ProgramFailed
-from experiments.recommend.advice import POOLS
-from experiments.recommend.asking import ROUNDS, Asked, Server, Watch, loaded
+from experiments.recommend.asking import Asked, Server, Watch, loaded, rounds_within
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
 
-WORKERS, PORT = "{workers}", "{port}"
+WORKERS, PROCESSES, PORT = "{workers}", "{processes}", "{port}"
 
 _SILENCED = ("/bin/sh", "-c", 'exec "$@" >&2', "sh")
 """Begins a command whose output nobody reads: a pipe that is full would stop it."""
@@ -29,12 +29,23 @@ BETTER = 1.10
 """A neighbouring size takes the advice's place where it does so many times as much, in every round."""
 
 
+CONNECTIONS = 128
+"""Under which the sizes are compared: twice as many as the largest has workers."""
+
+BUDGET_S = 35.0
+"""How long the loads of a check may take; slow servers get fewer rounds."""
+
+RESPONSES, WINDOW_S, WINDOW_S_MAX = 20, 0.6, 2.0
+"""A load counts for so many response times of one connection, and for so long at least and at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checked:
     """What a size was seen to do under more connections than any of them has workers."""
 
     workers: int
     rounds_hz: tuple[float, ...]
+    processes: int = 1
 
     @property
     def throughput_hz(self) -> float:
@@ -55,10 +66,16 @@ def check_command(template: str) -> None:
 
 
 @contextmanager
-def serving(template: str, workers: int) -> Iterator[Address]:
-    """A server of that size, and where it listens. It is stopped after the block. Raises ProgramFailed."""
+def serving(template: str, workers: int, processes: int = 1) -> Iterator[Address]:
+    """A server whose processes have so many workers each, and where it listens. It is stopped after the block.
+
+    Raises ProgramFailed.
+    """
     port = _free_port()
-    words = [word.replace(WORKERS, str(workers)).replace(PORT, str(port)) for word in shlex.split(template)]
+    values = {WORKERS: workers, PROCESSES: processes, PORT: port}
+    words = shlex.split(template)
+    for name, value in values.items():
+        words = [word.replace(name, str(value)) for word in words]
     told = PORT in template
     program = Program([*(_SILENCED if told else ()), shutil.which(words[0]) or words[0], *words[1:]])
     try:
@@ -76,29 +93,41 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def sizes_around(workers: int) -> tuple[int, ...]:
-    """The sizes that check an advice: the pool itself, and half and twice as many."""
-    place = POOLS.index(min(POOLS, key=lambda pool: abs(pool - workers)))
-    return POOLS[max(0, place - 1) : place + 2]
+def takes_processes(template: str) -> bool:
+    """Whether a command can be started with several processes."""
+    return PROCESSES in template
+
+
+def window_s(response_s: float) -> float:
+    """How long a load counts, where one connection has this response time."""
+    return min(WINDOW_S_MAX, max(WINDOW_S, RESPONSES * response_s))
 
 
 def checked(
-    template: str, sizes: Sequence[int], asking: Callable[[Address], Asked], window_s: float, watch: Watch
+    template: str,
+    sizes: Sequence[int],
+    processes: int,
+    asking: Callable[[Address], Asked],
+    window_s: float,
+    watch: Watch,
 ) -> Mapping[int, Checked]:
-    """Every size under the same load, by turns. Blocks for ``ROUNDS`` windows of each. Raises as ``loaded`` does."""
-    connections = 2 * max(sizes)
+    """Every size under the same load, by turns. Blocks for ``BUDGET_S`` at most, and for what one round takes.
+
+    Raises as ``loaded`` does.
+    """
+    rounds = rounds_within(BUDGET_S, window_s, len(sizes))
     with ExitStack() as running:
-        at = {size: asking(running.enter_context(serving(template, size))) for size in sizes}
+        at = {size: asking(running.enter_context(serving(template, size, processes))) for size in sizes}
         seen: dict[int, list[float]] = {size: [] for size in sizes}
-        for number in range(ROUNDS):
+        for number in range(rounds):
             for size in sizes:
-                watch(f"{size} workers, round {number + 1} of {ROUNDS}")
-                seen[size].append(loaded(at[size], Server(()), connections, window_s).throughput_hz)
-    return {size: Checked(size, tuple(rounds)) for size, rounds in seen.items()}
+                watch(f"{size} workers, round {number + 1} of {rounds}")
+                seen[size].append(loaded(at[size], Server(()), CONNECTIONS, window_s).throughput_hz)
+    return {size: Checked(size, tuple(each), processes) for size, each in seen.items()}
 
 
 def best_of(seen: Mapping[int, Checked], advised: int) -> int:
-    """The advised size, or one beside it that was better by ``BETTER`` in every round; the smallest of those."""
+    """The advised size, or another that was better by ``BETTER`` in every round; the smallest of those."""
     own = seen[advised].rounds_hz
     for size in sorted(seen):
         rounds = zip(seen[size].rounds_hz, own, strict=True)

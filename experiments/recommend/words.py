@@ -119,8 +119,12 @@ def _highest(wish: Wish, of: Size, seen: Seen) -> str:
 
 def _reached(of: Size, seen: Seen) -> float:
     """Of the highest rate, what was measured: of that very size, where it was checked; 1 where nothing was measured."""
-    own = [each.throughput_hz / of.highest_hz for each in seen.checked if each.workers == of.workers]
-    if own and of.processes == 1:
+    own = [
+        each.throughput_hz / of.highest_hz
+        for each in seen.checked
+        if (each.workers, each.processes) == (of.workers, of.processes)
+    ]
+    if own:
         return min(1.0, own[0])
     return 1.0 if seen.inferred is None else seen.inferred.reached
 
@@ -142,7 +146,8 @@ def _measured(seen: Seen) -> Iterator[str]:
         yield f"At {_rate(seen.tail_rate_hz)} a p99 of {measured} was measured, and {predicted} predicted."
     if seen.checked:
         sizes = ", ".join(f"{each.workers}: {_rate(each.throughput_hz)}" for each in seen.checked)
-        yield f"Checked in one process, by turns, workers and what they did at most: {sizes}."
+        where = "one process" if (processes := seen.checked[0].processes) == 1 else f"{processes} processes"
+        yield f"Checked in {where}, by turns, workers and what they did at most: {sizes}."
     if seen.before_check is not None:
         yield f"The prediction was {seen.before_check} workers; the check found better."
 
@@ -206,10 +211,11 @@ def pictured(demands: Demands, wish: Wish, advice: Advice, seen: Seen) -> Pictur
 
 def _measured_hz(advice: Advice, seen: Seen) -> Sequence[tuple[float, float]]:
     """By workers; none where they are those of one process and several are advised."""
+    if seen.checked:
+        of = [each for each in seen.checked if each.processes == advice.chosen.processes]
+        return [(each.workers, each.throughput_hz) for each in of]
     if advice.chosen.processes > 1 or seen.inferred is None:
         return []
-    if seen.checked:
-        return [(each.workers, each.throughput_hz) for each in seen.checked]
     return [] if seen.inferred.pool is None else [(seen.inferred.pool, seen.inferred.highest_hz)]
 
 

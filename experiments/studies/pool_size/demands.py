@@ -3,7 +3,9 @@
 Arms of a model, each with one worker of one process (``pool_one``): one client alone; connections enough to keep the
 worker busy; and one client alone of a worker that waits. They give
 
-- the transport's own processor time, of the busy worker: one that sleeps between requests takes more for each;
+- the transport's own processor time, of the busy worker: one that sleeps between requests takes more for each. Where a
+  request computes, it is that of one client: each reply is followed by one request, and a worker that computes all the
+  time is as often woken for each;
 - what a wait costs of processor time, and how much later than asked it ends. On an event loop, which waits for many at
   once, the former is of the busy loop too;
 - the rest of the response time of one client, which is outside the worker.
@@ -49,12 +51,14 @@ def demands_of(judgement: Judgement, setting: Setting) -> Demands:
         wait_cpu_s = max(0.0, _cpu_s(judgement, waiting_alike) - beside_s)
         longer_s = _response_s(judgement, waiting) - _response_s(judgement, alone)
         late_s = max(0.0, longer_s - float(str(waiting.setting["io_ms"])) * MS - wait_cpu_s)
-    own_s, asked_s = busy_cpu_s + wait_cpu_s, (work.cpu_ms + work.hash_ms) * MS
+    asked_s = (work.cpu_ms + work.hash_ms) * MS
+    plain_s = _cpu_s(judgement, alone) if asked_s else busy_cpu_s
+    own_s = plain_s + wait_cpu_s
     return Demands(
         gil_s=own_s + work.cpu_ms * MS,
         free_s=work.hash_ms * MS,
         wait_s=work.io_ms * MS + late_s,
-        overhead_s=max(0.0, _response_s(judgement, alone) - busy_cpu_s),
+        overhead_s=max(0.0, _response_s(judgement, alone) - plain_s),
         variation=OWN_VARIATION * own_s / (own_s + asked_s),
     )
 

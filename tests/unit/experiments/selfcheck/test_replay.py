@@ -12,7 +12,7 @@ from clients.load.record.recorder import RawRecords
 from experiments.selfcheck import replay
 from experiments.selfcheck.load import LoadFailed
 from experiments.selfcheck.queue_server import Log, Options, service_times_ns
-from experiments.selfcheck.replay import MINUTES, PARTS, SECONDS, Compared, compare, judge
+from experiments.selfcheck.replay import MINUTES, PARTS, Compared, compare, judge
 from experiments.selfcheck.steal import StealWatch
 from experiments.selfcheck.theory import lindley
 
@@ -49,7 +49,7 @@ def planted() -> tuple[Log, RawRecords]:
 def test_a_right_client_is_off_by_the_wire() -> None:
     """Every response is what the recursion says, and the wire twice."""
     log, records = planted()
-    assert compare(log, records, OPTIONS).late_ns.sum(axis=0).tolist() == [2 * WIRE_NS] * REQUESTS
+    assert compare(log, records, OPTIONS).off_ns.tolist() == [2 * WIRE_NS] * REQUESTS
 
 
 def test_a_client_that_times_from_the_send_is_off() -> None:
@@ -58,7 +58,7 @@ def test_a_client_that_times_from_the_send_is_off() -> None:
     late_ns = 5_000_000
     sent_ns = records.sent_ns
     honest = replace(records, due_ns=sent_ns - late_ns)
-    assert compare(log, honest, OPTIONS).late_ns.sum(axis=0).tolist() == [2 * WIRE_NS + late_ns] * REQUESTS
+    assert compare(log, honest, OPTIONS).off_ns.tolist() == [2 * WIRE_NS + late_ns] * REQUESTS
     assert not judge("replay", compare(log, honest, OPTIONS), StealWatch(), MINUTES).passed
 
 
@@ -123,16 +123,6 @@ def test_where_requests_were_late_is_said_and_nothing_excused_by_it() -> None:
     assert " by the client 1, too short 0; " in shown
 
 
-@pytest.mark.parametrize(("part", "passes"), [(0, False), (1, True), (2, True), (3, False)])
-def test_in_seconds_the_server_may_be_late_and_the_client_may_not(part: int, passes: bool) -> None:
-    """A server without a core for 300 ms says nothing about the client's records; a client that is late does."""
-    late_ns = np.zeros((len(PARTS), 100), dtype=np.int64)
-    late_ns[part] = 300_000_000
-    due_ns = np.arange(100) * 1_000_000
-    finding = judge("replay", Compared(due_ns, due_ns + 400_000_000, late_ns), StealWatch(), SECONDS)
-    assert finding.passed is passes
-
-
 def test_a_time_that_is_too_short_was_late_nowhere() -> None:
     """It is an error of the client's clock, and as far off as one that is too long."""
     passed, shown = judged([-5.0] * 2 + [9.0] + [0.1] * 997, [])
@@ -152,7 +142,7 @@ def test_every_part_of_a_lateness_is_told_from_the_others() -> None:
     done_ns = records.done_ns - WIRE_NS + 7 * ms
     compared = compare(late_log, replace(records, due_ns=sent_ns - ms, sent_ns=sent_ns, done_ns=done_ns), OPTIONS)
     assert compared.late_ns.tolist() == [[ms] * REQUESTS, [2 * ms] * REQUESTS, [3 * ms] * REQUESTS, [4 * ms] * REQUESTS]
-    assert compared.late_ns.sum(axis=0).tolist() == [10 * ms] * REQUESTS
+    assert compared.off_ns.tolist() == [10 * ms] * REQUESTS
 
 
 @pytest.mark.parametrize("why", ["", "no second core"])
@@ -205,4 +195,4 @@ def test_the_warm_up_is_not_judged() -> None:
     """Requests due in the first half second are left out."""
     nothing = np.array([0, 0, 0])
     compared = Compared(np.array([10**9, 12 * 10**8, 15 * 10**8]), nothing, np.array([[5, 6, 4], [0, 0, 3]]))
-    assert compared.due_after(0.5).late_ns.sum(axis=0).tolist() == [7]
+    assert compared.due_after(0.5).off_ns.tolist() == [7]

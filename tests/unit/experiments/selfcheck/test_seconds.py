@@ -10,6 +10,8 @@ import pytest
 from experiments.selfcheck import ab, analytic, clients, interleaving, replay, stalls
 from experiments.selfcheck.finding import Finding
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 CHECKS: dict[str, Callable[..., list[Finding]]] = {
     "replay": replay.check,
     "analytic": analytic.check,
@@ -19,7 +21,6 @@ CHECKS: dict[str, Callable[..., list[Finding]]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_check_passes(name: str) -> None:
@@ -29,12 +30,9 @@ def test_a_check_passes(name: str) -> None:
     assert [finding for finding in findings if not finding.passed] == []
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_clients_give_readings() -> None:
-    """Those that are here; the others are skipped. One that came to no request has failed at nothing: its second was
-    taken by other tests."""
+    """Those that are here; the others are skipped."""
     findings = clients.check(seconds=True)
-    assert any(finding.passed is not False for finding in findings)
-    failed = [finding for finding in findings if finding.passed is False]
-    assert [finding for finding in failed if "0 of 0 requests" not in finding.shown] == []
+    assert findings
+    assert [finding for finding in findings if finding.passed is False] == []

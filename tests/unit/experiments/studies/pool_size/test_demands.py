@@ -7,6 +7,7 @@ from experiments.services.work import Work
 from experiments.studies.pool_size.demands import demands_of, foretell
 from experiments.studies.pool_size.sweeps import AIO, MODELS, PROCESSES, SOCKETS, one, with_work
 from tests.unit.experiments.studies.pool_size.planted import (
+    ALONE_CPU_US,
     ALONE_US,
     BUSY_CPU_US,
     LATE_US,
@@ -16,11 +17,14 @@ from tests.unit.experiments.studies.pool_size.planted import (
 
 
 def test_demands_are_the_transports_own_and_the_work_that_is_asked_for() -> None:
-    """A wait costs processor time of its own, and ends late."""
-    of = demands_of(first(), with_work(MODELS[SOCKETS], Work(io_ms=10, cpu_ms=2)))
-    assert of.gil_s * 1e6 == pytest.approx(BUSY_CPU_US + 2000 + WAIT_CPU_US, rel=1e-3)
+    """A wait costs processor time of its own, and ends late. Beside computing, a request's own is one client's."""
+    of = demands_of(first(), with_work(MODELS[SOCKETS], Work(io_ms=10)))
+    assert of.gil_s * 1e6 == pytest.approx(BUSY_CPU_US + WAIT_CPU_US, rel=1e-3)
     assert of.wait_s * 1e6 == pytest.approx(10_000 + LATE_US, rel=1e-3)
     assert of.overhead_s * 1e6 == pytest.approx(ALONE_US - BUSY_CPU_US, rel=1e-3)
+    computing = demands_of(first(), with_work(MODELS[SOCKETS], Work(io_ms=10, cpu_ms=2)))
+    assert computing.gil_s * 1e6 == pytest.approx(ALONE_CPU_US + 2000 + WAIT_CPU_US, rel=1e-3)
+    assert computing.overhead_s * 1e6 == pytest.approx(ALONE_US - ALONE_CPU_US, rel=1e-3)
     assert (of.free_s, demands_of(first(), with_work(MODELS[SOCKETS], Work(hash_ms=3))).free_s) == (0, 0.003)
 
 

@@ -1,0 +1,13 @@
+"""A tenth of the simulated requests: what is asked here is which advice follows, not its third digit."""
+
+import sys
+
+import pytest
+
+from experiments.recommend import advice
+
+
+@pytest.fixture(autouse=True)
+def _short_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["experiments.capacity.tail"], "REQUESTS", 2_000)  # its name is the function's
+    advice._tail_s.cache_clear()
