@@ -15,7 +15,7 @@ from clients.load.plan.calls import called
 from clients.load.plan.load_plan import REFLECTING, RequestType
 from experiments.capacity import Demands
 from experiments.measure.bench import CATALOG
-from experiments.recommend import started, words
+from experiments.recommend import started, trials, words
 from experiments.recommend.advice import Advice, Wish, advise
 from experiments.recommend.asking import Asked
 from experiments.recommend.measured import Measured, of_command, of_running
@@ -44,6 +44,13 @@ EXITS = {
     USAGE_EXIT: "bad usage",
     130: "Ctrl-C",
 }
+
+_BESIDE = (
+    (("io_share", "gil_share", "io_variation", "rpc_ms"), ("service_ms",)),
+    (("transport", "call", "data", "proto"), ("address", "start")),
+    (("rate_hz", "target_p99_ms", "cores", "json", "figure"), ("service_ms", "address", "start")),
+)
+"""Options, and those that say which service: each of the former goes with one of the latter."""
 
 _EPILOG = """\
 Say one of three things:
@@ -113,6 +120,13 @@ def add_options(parser: Parser) -> None:
     add("--call", metavar="METHOD", help="a unary gRPC method, as package.Service/Method (default: a stock's lookup)")
     add("--data", metavar="JSON", help="the request of --call, as protobuf has it in JSON (default: {})")
     add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
+    add = parser.add_argument_group("is the advice right?").add_argument
+    add(
+        "--trials",
+        type=integer(1, 100),
+        metavar="N",
+        help="advises seven known services, N times each, beside a sweep of every pool that judges; prints Markdown",
+    )
     add = parser.add_argument_group("what you wish").add_argument
     add(
         "--rate-hz",
@@ -130,6 +144,10 @@ def add_options(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Advises; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
     _check(options)
+    if options.trials is not None:
+        for line in trials.run(options.trials, _say):
+            print(line, flush=True)
+        return 0
     target_s = None if options.target_p99_ms is None else options.target_p99_ms / 1000
     wish = Wish(options.cores or len(cores()), options.rate_hz, target_s)
     if options.service_ms is not None:
@@ -178,16 +196,17 @@ def _asked(options: argparse.Namespace, at: Address) -> Asked:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuses what does not go together. Raises UsageError."""
-    subjects = [name for name in ("service_ms", "address", "start") if getattr(options, name) is not None]
+    ways = ("service_ms", "address", "start", "trials")
+    subjects = [name for name in ways if getattr(options, name) is not None]
     if len(subjects) != 1:
         given = " and ".join(f"--{name.replace('_', '-')}" for name in subjects) or None
-        raise UsageError("the service", given, "one of --service-ms MS, --address HOST:PORT, --start COMMAND")
-    described_by = ("io_share", "gil_share", "io_variation", "rpc_ms")
-    own = ("transport", "call", "data", "proto") if subjects == ["service_ms"] else described_by
-    for name in own:
-        if getattr(options, name) is not None:
-            beside = "--address or --start" if subjects == ["service_ms"] else "--service-ms"
-            raise UsageError(f"--{name.replace('_', '-')}", str(getattr(options, name)), f"beside {beside}")
+        allowed = "one of --service-ms MS, --address HOST:PORT, --start COMMAND, --trials N"
+        raise UsageError("the service", given, allowed)
+    for names, beside in _BESIDE:
+        if subjects[0] not in beside:
+            for name in (each for each in names if getattr(options, each) is not None):
+                allowed = "beside " + " or ".join(f"--{each.replace('_', '-')}" for each in beside)
+                raise UsageError(f"--{name.replace('_', '-')}", str(getattr(options, name)), allowed)
     for name in ("data", "proto"):
         if getattr(options, name) is not None and options.call is None:
             raise UsageError(f"--{name}", str(getattr(options, name)), "beside --call package.Service/Method")

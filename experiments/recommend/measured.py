@@ -21,7 +21,7 @@ from stock_service.rpc.transports import Address
 TAIL_S = 4.0
 """How long the tail of a running server is measured."""
 
-START_BUDGET_S = 25.0
+START_BUDGET_S = 10.0
 """How long a server that is started is asked, before its advice is checked."""
 
 TAIL_CONNECTIONS = 64

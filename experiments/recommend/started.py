@@ -110,12 +110,14 @@ def checked(
     asking: Callable[[Address], Asked],
     window_s: float,
     watch: Watch,
+    rounds: int | None = None,
 ) -> Mapping[int, Checked]:
-    """Every size under the same load, by turns. Blocks for ``BUDGET_S`` at most, and for what one round takes.
+    """Every size under the same load, by turns, so many times.
 
-    Raises as ``loaded`` does.
+    Unless the number of rounds is given, blocks for ``BUDGET_S`` at most, and for what one round takes. Raises as
+    ``loaded`` does.
     """
-    rounds = rounds_within(BUDGET_S, window_s, len(sizes))
+    rounds = rounds or rounds_within(BUDGET_S, window_s, len(sizes))
     with ExitStack() as running:
         at = {size: asking(running.enter_context(serving(template, size, processes))) for size in sizes}
         seen: dict[int, list[float]] = {size: [] for size in sizes}

@@ -50,6 +50,8 @@ def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
         ["--service-ms", "4", "--figure", "a.pdf"],
         ["--service-ms", "4", "--json", "no/such/folder/a.json"],
         ["--service-ms", "4", "--target-p99-ms", "0"],
+        ["--trials", "5", "--cores", "2"],
+        ["--trials", "0"],
     ],
 )
 def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
