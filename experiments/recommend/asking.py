@@ -167,7 +167,7 @@ def ask(asked: Asked, server: Server, watch: Watch, budget_s: float = BUDGET_S) 
     kernel_s, all_s = server.kernel_s()
     first = loaded(asked, server, 1, WINDOW_S)
     window_s = min(WINDOW_S_MAX, max(WINDOW_S, RESPONSES * first.mean_s))
-    rounds = rounds_within(budget_s, window_s, len(CONNECTIONS))
+    rounds = rounds_within(budget_s, window_s, len(CONNECTIONS), ROUNDS)
     seen: list[list[Load]] = []
     for connections in CONNECTIONS:
         watch(f"{connections} connections, round 1 of {rounds}")
@@ -184,9 +184,9 @@ def ask(asked: Asked, server: Server, watch: Watch, budget_s: float = BUDGET_S) 
     return tuple(map(_middle, seen)), kernel_share
 
 
-def rounds_within(budget_s: float, window_s: float, loads: int) -> int:
-    """How many rounds of so many loads there is time for: 1 to ``ROUNDS``."""
-    return max(1, min(ROUNDS, int(budget_s / (loads * (window_s + AROUND_S)))))
+def rounds_within(budget_s: float, window_s: float, loads: int, most: int) -> int:
+    """How many rounds of so many loads there is time for: 1 to ``most``."""
+    return max(1, min(most, int(budget_s / (loads * (window_s + AROUND_S)))))
 
 
 def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate_hz: float | None = None) -> Load:

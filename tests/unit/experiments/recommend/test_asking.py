@@ -72,5 +72,5 @@ def test_a_stall_of_the_machine_is_in_no_usual_time() -> None:
 
 def test_a_slow_server_gets_fewer_rounds() -> None:
     """So that an answer comes in time; never none."""
-    assert [rounds_within(45.0, window_s, 8) for window_s in (0.6, 2.0, 3.0)] == [3, 2, 1]
-    assert rounds_within(10.0, 3.0, 8) == 1
+    assert [rounds_within(45.0, window_s, 8, 3) for window_s in (0.6, 2.0, 3.0)] == [3, 2, 1]
+    assert rounds_within(10.0, 3.0, 8, 3) == 1
