@@ -1,6 +1,6 @@
 """Throughput and response time of a closed loop, predicted: bounds first, then a queueing network.
 
-The network, from the inside out. Each level is one chain of states, and the next one sees it as a single station whose
+The network, from the inside out. Each level is one chain of states. The next one sees it as a single station, whose
 rate depends on how many requests are inside:
 
 1. *Processor.* Requests need the GIL (``gil_s``, one at a time) and processor time without it (``free_s``). All of them
@@ -10,20 +10,20 @@ rate depends on how many requests are inside:
    the rest queue.
 
 Several processes are as many such servers, each with its part of the cores; together they have no more than all. The
-system spreads connections over them at random, and a connection stays where it is: with few clients some processes have
-more to do than others.
+system spreads connections over them at random, and a connection stays where it is. So with few clients some processes
+have more to do than others.
 
 This is hierarchical decomposition with flow-equivalent stations (Chandy, Herzog and Woo, *Parametric analysis of
 queuing networks*, IBM J. Res. Dev. 19, 1975; Lazowska et al., *Quantitative System Performance*, 1984, chapters 8 and
-9). Without limit of workers and with cores to spare, it gives what exact mean value analysis gives (Reiser and
-Lavenberg, *Mean-value analysis of closed multichain queuing networks*, JACM 27, 1980). The bounds are those of Denning
-and Buzen, *The operational analysis of queueing network models*, ACM Computing Surveys 10, 1978.
+9). Without limit of workers and with cores to spare, it gives what exact mean value analysis gives. That is of Reiser
+and Lavenberg, *Mean-value analysis of closed multichain queuing networks*, JACM 27, 1980. The bounds are those of
+Denning and Buzen, *The operational analysis of queueing network models*, ACM Computing Surveys 10, 1978.
 
 The network is that of exponential processor times. Constant ones get as far as the bounds. What varies less than
 exponential lies between: ``between`` says where, and a simulation in the tests how near that comes.
 
-Left out: what a change of threads costs, and that the processor time of a request falls under load, where a server need
-not be woken for each. Both are in demands that are measured under load.
+Two things are left out. A change of threads costs time. And the processor time of a request falls under load, where a
+server need not be woken for each. Both are in demands that are measured under load.
 """
 
 import math

@@ -1,9 +1,13 @@
 """A percentile of an open loop, predicted: requests arrive at random at a rate, and wait for a worker and for the GIL.
 
-No formula gives the tail of a pool whose workers share a GIL, so it is simulated, event by event: arrivals by a Poisson
-process; a pool that is served in order; a GIL for each process, which a thread gives away after the switch interval
-where others want it (Beazley, *Understanding the Python GIL*, 2010); cores that are shared evenly. The seed is fixed:
-the same question has the same answer.
+No formula gives the tail of a pool whose workers share a GIL, so it is simulated, event by event:
+
+- Requests arrive by a Poisson process. The pool is served in order.
+- Each process has a GIL. A thread gives it away after the switch interval where others want it (Beazley, *Understanding
+  the Python GIL*, 2010).
+- Cores are shared evenly.
+
+The seed is fixed: the same question has the same answer.
 """
 
 import heapq

@@ -26,8 +26,8 @@ GROUP_START_S, SERVER_START_S = 0.2, 0.15
 """What the start of a group's servers takes where they are started for its turn: in all, and for each."""
 
 LONE_S, COLD_S, PEER_COLD_S, RECEIVED_S = 0.8, 0.4, 0.04, 0.5
-"""What these take beside the time for which they are watched, or their calls: a server alone, a cold run of our client
-and of a peer's, and what a receiver tells of."""
+"""A server alone, a cold run of our client, one of a peer's, and what a receiver tells of. Each takes so long beside
+the time for which it is watched, or beside its calls."""
 
 CELL_START_S, CELL_S, ANSWERED_HZ, READ_HZ = 0.25, 0.1, 8000.0, 5000.0
 """What the start of a cell's server takes, a cell beside its requests, how many of them a second, and reads of keys."""

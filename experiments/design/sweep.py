@@ -59,7 +59,7 @@ class Windows:
     """Of each client, where a peer's own client makes the load in a closed loop. With a rate: as many as are due in
     ``duration_s``."""
     in_turn: bool = False
-    """Whether a group's servers are started for its turn, and stopped behind it: so a sweep may have more of them than
+    """Whether a group's servers are started for its turn, and stopped behind it. So a sweep may have more of them than
     may be alive at once. Else all are alive through a block."""
 
 

@@ -2,10 +2,11 @@
 
 The unit is the block. A ratio's value in a block is the mean of its pairs' log-ratios. It is LESS or MORE if its
 interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. It is SAME
-if it is neither, and the interval lies inside 0.95 to 1.05; but not where the load was near its limit and the ratio is
-of what the load decides then. A verdict needs values of ``BLOCKS_MIN`` blocks. Left out are cells from which the
-hypervisor took the cores, by the rule for rounds of a sweep, without a look at what they say; and cells with more
-errors than gate 4 lets pass.
+if it is neither, and the interval lies inside 0.95 to 1.05. It is never SAME where the load was near its limit and the
+ratio is of what the load decides then. A verdict needs values of ``BLOCKS_MIN`` blocks.
+
+Two sorts of cells are left out. From the one the hypervisor took the cores: the rule is that for rounds of a sweep, and
+looks at nothing that they say. The other has more errors than gate 4 lets pass.
 """
 
 import math

@@ -21,8 +21,8 @@ from experiments.judge.stats import Estimate, ratio_interval, trimmed_mean
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
 
 ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
-"""What acknowledging a request and its reply apart takes, which Linux does 40 ms after either; and what a connection
-does, from its begin to its end."""
+"""What it takes to acknowledge a request and its reply apart, which Linux does 40 ms after either. And what a
+connection takes, from its begin to its end."""
 
 CHANCE = 4.0
 """Standard deviations by which the number of a Poisson process may be off: 6 in 100,000."""

@@ -1,9 +1,9 @@
 """Cells by blocks: a fresh server, its loads one after the other, and its processor time and memory meanwhile.
 
-The load client in C runs beside this process, which reads the server off: every 10 ms, and in a cell of a second or
-more every 100 ms from there on. So the client's core, or where nothing is pinned any core, also has the reading: some
-50 µs each. The main thread waits for the load, so that Ctrl-C ends it at once. Every reply is checked: the first one
-here, the others by the client, to which all of a cell must be the same.
+The load client in C runs beside this process, which reads the server off every 10 ms. In a cell of a second or more it
+does so every 100 ms from there on. So the client's core, or where nothing is pinned any core, also has the reading:
+some 50 µs each. The main thread waits for the load, so that Ctrl-C ends it at once. Every reply is checked: the first
+one here, the others by the client, to which all of a cell must be the same.
 """
 
 import time

@@ -3,9 +3,9 @@
 It prints a line of JSON for each time, when all is done: ``{"what":"connect","ns":…}``, ``{"what":"first call",…}`` and
 for every other call ``{"what":"call",…}``. With several clients there is a connect and a first call of each. A call may
 say when it was sent, ``at_ns`` since the first. The client may say what it measured of the calls behind the first
-together: ``{"what":"client",…}`` of each client, ``{"what":"total",…}`` of all, both with ``calls``, ``wall_ns`` and
-``processor_ns``, which in the total is the whole program's. Other lines are somebody else's to read. The peers' clients
-check every reply, and end with another code than 0 at a fault.
+together: ``{"what":"client",…}`` of each client, ``{"what":"total",…}`` of all. Both have ``calls``, ``wall_ns`` and
+``processor_ns``. In the total the last is the whole program's. Other lines are somebody else's to read. The peers'
+clients check every reply, and end with another code than 0 at a fault.
 """
 
 import time

@@ -8,8 +8,8 @@ message if the program fails; no thread is needed to read it. It ends with the e
 
 Processes that a server has started by its ready line, and that have its port open too, are measured with it, as one
 server. What else it has started is left out, and may end.
-Processor time is read from each process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's own account of the
-process's threads, dead ones included, in nanoseconds, where ``/proc/PID/stat`` counts ticks of 10 ms.
+Processor time is read from each process's CPU clock (``clock_getcpuclockid(3)``). It is the scheduler's own account of
+the process's threads, dead ones included, in nanoseconds. ``/proc/PID/stat`` counts ticks of 10 ms instead.
 
 ``finished`` runs a program that ends by itself, such as a load client that is none of ours; ``running`` has it at work
 meanwhile.

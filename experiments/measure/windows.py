@@ -2,8 +2,8 @@
 
 Open loops, whose queues must settle; connections made anew for each request; a worker for each connection; over 64
 connections; load programs that are none of our client, and peers' own clients. A window's clients and connections are
-made before it and end with it, the load client's own way, while every server of the block stays up; or, where a sweep
-says so (``Windows.in_turn``), every server of the window's group. The order is drawn as that of slices is, and the
+made before it and end with it, the load client's own way. Every server of the block stays up meanwhile. Where a sweep
+says so (``Windows.in_turn``), only those of the window's group are up. The order is drawn as that of slices is, and the
 block that comes out is the same.
 """
 
@@ -300,11 +300,11 @@ def _peer_window(
 
 
 def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float | None]:
-    """Calls sent a second, and by how many µs they were late, at the 99th percentile; ``sent_ns`` is since the first
-    call, of those behind it.
+    """Calls sent a second, and by how many µs they were late, at the 99th percentile.
 
-    As many gaps as calls behind the first make the rate: the window's end is none of them. The percentile is None of
-    fewer than 100 calls, where it would be the latest alone.
+    ``sent_ns`` is of the calls behind the first, each since the first. As many gaps as calls behind the first make the
+    rate: the window's end is none of them. The percentile is None of fewer than 100 calls, where it would be the latest
+    alone.
     """
     due_ns = np.arange(1, len(sent_ns) + 1) * (1e9 / rate_hz)
     late_ns = np.maximum(sent_ns - due_ns, 0)

@@ -1,9 +1,9 @@
 """What to advise, from what a request needs and what is wished. Pure; the words are in ``words``.
 
-The rule. Pools are 1, 2, 4 … 64. Advised is the smallest that comes within a few per cent of the best: of its highest
-rate where no rate is wished, and else of the largest pool's p99 at that rate. A rate is carried where it is at most
-``BUSIEST`` of the highest. More processes are advised only for a rate that one does not carry, and asyncio only where
-64 threads are too few. So small errors of the demands seldom change the advice.
+The rule. Pools are 1, 2, 4 … 64. Advised is the smallest that comes within a few per cent of the best. Where no rate is
+wished, that is the best's highest rate; else it is the largest pool's p99 at that rate. A rate is carried where it is
+at most ``BUSIEST`` of the highest. More processes are advised only for a rate that one does not carry, and asyncio only
+where 64 threads are too few. So small errors of the demands seldom change the advice.
 """
 
 import math
@@ -30,8 +30,8 @@ UNLIMITED = 512
 """Requests at once on a server without a pool: so many stand for any number."""
 
 SHORT_OF = 0.5
-"""Threads are too few where 64 of them reach less than this share of what a server without a pool does: what is written
-anew for asyncio should gain much."""
+"""Threads are too few where 64 of them reach less than this share of what a server without a pool does. What is
+written anew for asyncio should gain much."""
 
 
 class Kind(StrEnum):

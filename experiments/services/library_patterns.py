@@ -5,8 +5,8 @@ What a transport costs above its library is its throughput beside this one's, by
     python -m experiments compare nng 'python -m experiments.services.library_patterns nng' --transport nng \\
         --load library --connections 8
 
-The pattern of each is that of the library's guide: for ZeroMQ a ROUTER for clients and a DEALER for workers; for NNG a
-context for each worker; for gRPC a coroutine on asyncio. Requests and replies are those of our transports, and so are
+The pattern of each is that of the library's guide. ZeroMQ has a ROUTER for clients and a DEALER for workers. NNG has a
+context for each worker, gRPC a coroutine on asyncio. Requests and replies are those of our transports, and so are
 the stocks. Left out: limits, and finishing what was accepted: SIGTERM ends it at once.
 """
 

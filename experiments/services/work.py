@@ -9,8 +9,8 @@ Three kinds, which add up, and which a server meets in other ways:
 
 Computing is measured by the thread's own processor clock, which stands while others run: two threads that share a core
 take twice as long. How quick this machine computes is found at start-up, in the best of several tries. Bytecode runs
-for about half of what is left, and looks at the clock again: it takes what was asked for, and some µs, of which the
-kernel's part is a dozen looks. A hash is of so many bytes as took that time at start-up, within ``TOLERANCE``. A sleep
+for about half of what is left, and looks at the clock again. It takes what was asked for, and some µs. The kernel's
+part of these is a dozen looks. A hash is of so many bytes as took that time at start-up, within ``TOLERANCE``. A sleep
 ends late, by 60 to 150 µs on Linux, and never early.
 """
 

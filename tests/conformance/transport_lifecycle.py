@@ -57,7 +57,7 @@ def check_client_stays(make: Maker) -> None:
 def check_accepted_is_finished(make: Maker) -> None:
     """A request that was accepted before the stop is answered after it began; the stop waits for it.
 
-    On gRPC the large one is small: gRPC core now and then resets a connection at its stop, and the rest of a large
+    On gRPC the large one is small. gRPC core now and then resets a connection at its stop, and the rest of a large
     reply is lost with it.
     """
     probe = Probe()

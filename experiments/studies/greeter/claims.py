@@ -71,7 +71,8 @@ def _one_call_is_the_latency(seen: Seen) -> Finding:
         return "INCONCLUSIVE", "No cold run counts."
     said = (
         f"Timed so, a call takes {number(run.as_timed_over_rest.value)} times as long as the others of its run"
-        f"{ends(run.as_timed_over_rest, 1)}: {milliseconds(run.as_timed_us)} beside {milliseconds(run.rest_us)}. "
+        f"{ends(run.as_timed_over_rest, 1)}. That is {milliseconds(run.as_timed_us)} beside "
+        f"{milliseconds(run.rest_us)}. "
         f"Without connecting it is {number(run.first_over_rest.value)} times{ends(run.first_over_rest, 1)}."
     )
     if beside is not None:
@@ -148,8 +149,8 @@ def _timer_is_a_processor_clock(seen: Seen) -> Finding:
         return "INCONCLUSIVE", "No block counts."
     said = (
         f"Its timer is the wall clock. A reply takes {microseconds(found.wall_us)} by that, and "
-        f"{microseconds(found.client_cpu_us)} of the client's processor time: {number(found.wall_over_cpu.value)} times"
-        f"{ends(found.wall_over_cpu, 1)}."
+        f"{microseconds(found.client_cpu_us)} of the client's processor time. The first is "
+        f"{number(found.wall_over_cpu.value)} times the second{ends(found.wall_over_cpu, 1)}."
     )
     if beside is not None:
         said += f" Python: {number(beside.wall_over_cpu.value)} times{ends(beside.wall_over_cpu, 1)}."
@@ -173,10 +174,10 @@ def _ours(judgement: Judgement, two_clients: bool) -> str:
     for language, name in LABELS.items():
         found = rates(judgement, two(language) if two_clients else ONE[language])
         if found is not None and two_clients:
-            told.append(f"{name} {per_second(found.client_hz)} each and {per_second(found.total_hz)} in total")
+            told.append(f"{name} {per_second(found.client_hz)} each, {per_second(found.total_hz)} in total")
         elif found is not None:
             told.append(f"{name} {per_second(found.total_hz)}")
-    return f" Here: {'; '.join(told)}." if told else ""
+    return f" Here: {'. '.join(told)}." if told else ""
 
 
 def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:

@@ -1,7 +1,7 @@
 """How many workers does a server want, and which kind? Foretold from what one client finds of one, then measured.
 
-What is measured stands in ``sweeps``; what a request needs, in ``demands``; prediction beside measurement, in
-``beside``; what is said, in ``answers``, ``claims`` and ``tables``; how it is drawn, in ``figures``.
+What is measured stands in ``sweeps``, and what a request needs in ``demands``. Prediction beside measurement stands in
+``beside``. What is said stands in ``answers``, ``claims`` and ``tables``, and how it is drawn in ``figures``.
 """
 
 from experiments.studies.pool_size import answers, claims, demands, figures, sweeps, tables

@@ -1,8 +1,8 @@
 """Prediction beside measurement: of every arm its throughput, of every pool and load the least that is enough. Pure.
 
 An arm's error is measured ÷ foretold − 1. Of several pools, or numbers of clients, the least that is enough is the
-first that reaches ``USEFUL_SHARE`` of the most of them: of the foretold ones, and of the measured ones. Left out are
-blocks of an arm that a gate refuses.
+first that reaches ``USEFUL_SHARE`` of the most of them. There is one by what was foretold, and one by what was
+measured. Left out are blocks of an arm that a gate refuses.
 """
 
 from collections.abc import Sequence

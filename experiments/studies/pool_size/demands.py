@@ -1,7 +1,7 @@
 """What a request of any setting needs, by what one client found of one worker. Pure.
 
-Arms of a model, each with one worker of one process (``pool_one``): one client alone; connections enough to keep the
-worker busy; and one client alone of a worker that waits. They give
+The arms of a model have one worker of one process each (``pool_one``). One has one client alone. One has connections
+enough to keep the worker busy. One has one client alone of a worker that waits. They give
 
 - the transport's own processor time, of the busy worker: one that sleeps between requests takes more for each. Where a
   request computes, it is that of one client: each reply is followed by one request, and a worker that computes all the

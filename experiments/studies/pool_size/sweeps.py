@@ -1,9 +1,10 @@
 """What the study ``pool_size`` measures: work in a request × pool × clients, on threads and on an event loop.
 
 Three sweeps. ``pool_one`` comes first: what one client finds of one worker; all predictions are made of it. The main
-one has a row for each model and work: every pool with the most clients, every number of clients on the largest pool,
-and an open loop at shares of the capacity that was foretold. A row's servers are started for its turn: there are more
-of them than may be alive at once. ``pool_lookups`` asks the pure Lookup by turns of slices, where they are small.
+one has a row for each model and work. A row holds every pool with the most clients, and every number of clients on the
+largest pool. It holds an open loop, too, at shares of the capacity that was foretold. A row's servers are started for
+its turn: there are more of them than may be alive at once. ``pool_lookups`` asks the pure Lookup by turns of slices,
+where they are small.
 
 Server and load have a core each. A hash lets the interpreter go, and then needs a second core: there both are free.
 """
@@ -44,8 +45,8 @@ BUSY = 64
 """Connections that keep one worker busy, as many as the sweep has at most."""
 
 PROBE_MS, LOOP_PROBE_MS = 0.1, 1.0
-"""A wait, by which what waiting costs is found: a short one, behind which caches are still warm; of a loop, whose clock
-counts milliseconds, a whole one."""
+"""A wait, by which what waiting costs is found: a short one, behind which caches are still warm. A loop's clock counts
+milliseconds, so a loop's wait is a whole one."""
 
 OPEN_CONNECTIONS = 64
 

@@ -1,9 +1,9 @@
 """The replication card: the document's nine conclusions, what its stress test is to show, and its closing sentence.
 
 CONFIRMED and CONTRADICTED come from verdicts on declared ratios alone, so never from too few blocks. A claim about
-every cell is confirmed where every cell's verdict says so, and contradicted by one whose verdict is another; one about
-all cells together goes by one ratio. A claim that says far or much has a bound beside it. A claim that needs a server
-that is not built here is NOT TESTABLE.
+every cell is confirmed where every cell's verdict says so, and contradicted by one whose verdict is another. A claim
+about all cells together goes by one ratio. A claim that says far or much has a bound beside it. A claim that needs a
+server that is not built here is NOT TESTABLE.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -198,7 +198,7 @@ def _limited(cells: CellsJudged) -> str:
     own = [cell for cell in cells.plan.cells if cell.pinned and cell.setting["language"] in BOTH]
     over = sum(cells.is_load_limited(cell) for cell in own)
     return (
-        f"In {over} of {len(own)} cells of both the load took over 80 % of its core: such times are of client and "
+        f"In {over} of {len(own)} cells of both the load took over 80 % of its core. Such times are of client and "
         "server together, and SAME is said of none."
     )
 

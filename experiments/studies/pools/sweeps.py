@@ -46,8 +46,8 @@ POOL = 8
 """Threads of the sweep by turns."""
 
 ONE, AT = 1, 100
-"""Connections there: one for times, since with more the load is the limit, and its own time would be compared; more for
-processor time, which is the server's own."""
+"""Connections there. One is for times: with more the load is the limit, and its own time would be compared. More are
+for processor time, which is the server's own."""
 
 QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 1000
 """Of a cell; more where its connections need it."""

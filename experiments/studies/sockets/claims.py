@@ -103,12 +103,12 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
         told = [_deviation(seen.main, api, cell) for api in ("zeromq", BASE, "nanomsg")]
         intervals = [ratio_interval(each, 1 - LEVEL) for each in others]
         far = [
-            f"{value} ({ends}) times as far as those of {NAMES[api]}"
+            f"ZeroMQ ÷ {NAMES[api]} {value} ({ends})"
             for api, (value, ends) in zip((BASE, "nanomsg"), map(ratio_words, intervals), strict=True)
         ]
         text = (
-            f"Relative standard deviation of window means: {', '.join(told)}. From their median, "
-            f"ZeroMQ’s stand {' and '.join(far)}, on a logarithmic scale. Much more is here over {MUCH_MORE:g} times."
+            f"Relative standard deviation of window means: {', '.join(told)}. How far they stand from their median, "
+            f"on a logarithmic scale: {', '.join(far)}. Much more is here over {MUCH_MORE:g} times."
         )
         if seen.main.look is None:
             return "INCONCLUSIVE", f"{text} There is no verdict yet."

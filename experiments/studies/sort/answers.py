@@ -109,7 +109,7 @@ def _fits(found: Measured) -> Iterator[str]:
             how = "connecting within its times" if with_connect else "connecting before"
             yield (
                 f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(paid.fit.each_us)} and "
-                f"{_us(paid.fit.once_us)} are paid once; timed apart they are {_us(paid.seen_us)}. "
+                f"{_us(paid.fit.once_us)} are paid once. Timed apart they are {_us(paid.seen_us)}. "
                 f"The fit is off by {100 * paid.fit.off_share:.0f} % at most."
                 + (NO_COST if paid.fit.once_us.low <= 0 else "")
             )

@@ -1,8 +1,8 @@
 """The replication card: every claim of the document, and whether our data bear it out.
 
-CONFIRMED and CONTRADICTED come from verdicts, or, for the cold runs, which have no look, from intervals of 99 % over at
-least six blocks, all that were planned among them. What the document's own table says against a claim stands beside our
-numbers. Its microseconds are context: another machine, another system.
+CONFIRMED and CONTRADICTED come from verdicts. The cold runs have no look. There they come from intervals of 99 % over
+at least six blocks, all that were planned among them. What the document's own table says against a claim stands beside
+our numbers. Its microseconds are context: another machine, another system.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -165,7 +165,7 @@ def _algorithms_differ_less(found: Measured) -> Finding:
     theirs = MEAN_US["grpc", MERGE, 100] - MEAN_US["grpc", QUICK, 100]
     beside = MEAN_US["grpc", MERGE, 100] - MEAN_US["net-rpc", MERGE, 100]
     said += (
-        f" In the document's table at N = 100 it does not hold: on gRPC the algorithms lie {number(theirs)} µs apart, "
+        f" In the document's table at N = 100 it does not hold. On gRPC the algorithms lie {number(theirs)} µs apart, "
         f"with merge sort the mechanisms {number(beside)} µs."
     )
     if len(algorithms) < 2 or len(mechanisms) < 2 or not all(map(_is_decided, (*algorithms, *mechanisms))):
@@ -198,8 +198,8 @@ def _all(
     confirms: Callable[[Estimate], bool],
     contradicts: Callable[[Estimate], bool],
 ) -> ClaimVerdict:
-    """What all ratios of cold runs say; INCONCLUSIVE where one is missing, has too few blocks, or says something else,
-    and before all planned blocks were measured."""
+    """What all ratios of cold runs say. INCONCLUSIVE where one is missing, has too few blocks, or says something else.
+    INCONCLUSIVE, too, before all planned blocks were measured."""
     seen = [each for each in ratios if each is not None and _carries(each)]
     if len(seen) < len(ratios) or not found.cold_whole:
         return "INCONCLUSIVE"
@@ -231,7 +231,7 @@ def _results() -> Iterator[Entry]:
             f"{' and '.join(f'{MEAN_US[mechanism, each, calls]:g}' for each in ALGORITHMS)} µs on {name}"
             for mechanism, name in (("grpc", "gRPC"), ("net-rpc", "net/rpc"))
         ]
-        text = f"N = {calls:,}: merge sort and quicksort take {', and '.join(on)}, mean round-trip time at the client."
+        text = f"N = {calls:,}: merge sort and quicksort take {', and '.join(on)} (mean round trip)."
         yield Entry(text, "sort", _means(calls))
 
 

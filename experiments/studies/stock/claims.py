@@ -132,7 +132,7 @@ def _lock_costs_both_the_same(parts: Parts) -> Finding:
     lookup, trade = _mutex_wait(parts, "lookup"), _mutex_wait(parts, "trade")
     if lookup is None or trade is None:
         return "INCONCLUSIVE", "No lock wait of both was stamped."
-    waits = f"Under the mutex on gRPC a Lookup waits {lookup.numbers}; a Trade {trade.numbers}."
+    waits = f"Under the mutex on gRPC a Lookup waits {lookup.numbers}. A Trade waits {trade.numbers}."
     return (
         "INCONCLUSIVE",
         f"{waits} They were measured in {len(parts['lock_waits'].blocks)} blocks; a verdict needs {BLOCKS_MIN}.",

@@ -227,7 +227,7 @@ def _watch_signals(stopping: threading.Event, twice: bool) -> None:
     A process of several waits for one: a signal to all processes reaches it twice, the second time from its parent. The
     parent kills it where somebody sends a second one.
 
-    A thread waits for them, and no handler: a handler runs in the main thread between two of its instructions, so a
+    A thread waits for them, and no handler. A handler runs in the main thread, between two of its instructions. So a
     signal that comes just as that thread begins to wait for something is kept until the wait is over.
     """
     signal.sigwait(STOPPING)

@@ -5,8 +5,8 @@ gone with the last process that has it. One mutex guards all of it, over process
 
 What a killed process leaves is what it had before a change, or what it had after it (``memory.py``), and no lock. An id
 in whose first use a process was killed can be used again. If that use had committed its trade, the trade is not done
-twice: with the commit the record of the id has got what the trade read and its number. The next use of the id calls its
-answer again, which gets that very commit, and so comes to the same reply.
+twice. With the commit, the record of the id has got what the trade read and its number. The next use of the id calls
+its answer again, which gets that very commit, and so comes to the same reply.
 """
 
 import os
@@ -76,8 +76,8 @@ class SharedCatalog:
 
     Steps may change a stock's price and its volume. Prices and volumes are of 64 bits: a step that makes a larger
     number raises OverflowError and changes nothing. An answer of ``once`` may change one stock, once. Contents and
-    replies are pickled, and may take 352 and 160 bytes then: a longer content is a ValueError before anything is done,
-    a longer reply one after its answer, which is then forgotten. Waits are not bounded.
+    replies are pickled, and may take 352 and 160 bytes then. A longer content is a ValueError before anything is done.
+    A longer reply is one after its answer, which is then forgotten. Waits are not bounded.
 
     The window must be larger than the number of threads that call, of all processes together.
     """

@@ -2,8 +2,8 @@
 
 A lock is a byte of a file: an open file description lock of Linux (``F_OFD_SETLKW`` in fcntl(2)). The byte need not be
 there. Unlike the older locks of POSIX these belong to an open file and not to a process. So closing another descriptor
-of the file lets none of them go, and no call fails because the kernel takes threads that wait for each other's
-processes for a deadlock.
+of the file lets none of them go. Nor does the kernel take threads that wait for each other's processes for a deadlock,
+and fail their calls.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Memory that processes share, and change as a whole: of several words all are changed, or none.
 
 A word is a signed integer of 64 bits. ``Memory.commit`` notes all new words in a journal, then how many they are, and
-then puts them in their places. Whoever next has the memory to itself finishes what a killed process has begun: it finds
+then puts them in their places. Whoever next has the memory to itself finishes what a killed process has begun. It finds
 how many words the journal has, and puts them in their places once more. Storing that number is the moment of the
 commit. It is under 256, so it changes a single byte, which nothing can tear. A killed process has stored all that came
 before in its program and nothing that came after.

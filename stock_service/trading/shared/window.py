@@ -1,8 +1,8 @@
 """The window of request ids in shared memory: the last so many first uses, found by id and forgotten oldest first.
 
 A use is a record: who asks for what, the reply once there is one, and what the answer has committed so far. Records
-with the same hash are in a chain, and all are in a row by age. An id is kept as its digest of 128 bits, so two ids
-that nobody has made alike on purpose never meet; finding two that do takes 2^64 tries.
+with the same hash are in a chain, and all are in a row by age. An id is kept as its digest of 128 bits. So two ids
+that nobody has made alike on purpose never meet: finding two that do takes 2^64 tries.
 
 Everything here is for who has the memory to itself.
 """

@@ -4,8 +4,8 @@ All calls are taken by one event loop on one thread. ``--dispatch`` says who ans
 
 - ``loop`` (the default): the loop itself, one call after the other. No call is ever handed to another thread, which is
   what asyncio saves. The executor's threads stay idle; ``--workers`` and ``--queue-limit`` then only add up to how many
-  calls may be under way. A handler that blocks holds up all calls, health and a stop too; a method that brings a
-  coroutine function for it (``Method.on_loop``) is awaited, and holds up none while it waits.
+  calls may be under way. A handler that blocks holds up all calls, health and a stop too. A method may bring a
+  coroutine function for it (``Method.on_loop``): that is awaited, and holds up no call while it waits.
 - ``request``: a call is a task of the executor, and the loop sends its reply.
 
 The limits are those of ``grpc_sync``, and so are the faults on the wire. Its codec is in ``wire``, for every transport

@@ -132,7 +132,7 @@ def test_lock_waits_decide_nothing() -> None:
     claim = the(card(planted(), after={"lock_waits": waits}), "costs Trade and Lookup the same")
     assert claim.verdict == "INCONCLUSIVE"
     assert "a Lookup waits 0.500 µs" in claim.said
-    assert "a Trade 1.00 µs" in claim.said
+    assert "A Trade waits 1.00 µs" in claim.said
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.8, "CONFIRMED"), (1.0, "CONTRADICTED"), (1.2, "CONTRADICTED")])

@@ -117,7 +117,7 @@ def deaths(act: Act, ids: int, window: int) -> Iterator[tuple[SharedCatalog, int
 @pytest.mark.parametrize("ids", [0, 2, 3, 5], ids=lambda ids: f"{ids} ids before")
 @pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 def test_a_death_at_any_store_leaves_all_or_nothing(act: Act, ids: int) -> None:
-    """A stock is as it was or as it was to be, commits have no gap, the window is whole, and all can be used on."""
+    """A stock is as it was or as it was to be. Commits have no gap, the window is whole, and all can be used on."""
     died = 0
     for survivor, _ in deaths(act, ids, window=3):
         died += 1
