@@ -13,7 +13,7 @@ from experiments.judge.agreement import CONFIDENCE, Agreement, agreements, diffe
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, judge
 from experiments.results import files
-from experiments.show.numbers import ratio_words
+from experiments.show.numbers import INTERVAL_BLOCKS_MIN, ratio_words
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
@@ -94,7 +94,7 @@ def _cells(one: Agreement, runs: int) -> tuple[str, ...]:
 
 def _range(low: float, high: float) -> str:
     """Two ratios, with the digits that an interval of these ends has."""
-    return ratio_words(Estimate(math.sqrt(low * high), low, high, 2))[1]
+    return ratio_words(Estimate(math.sqrt(low * high), low, high, INTERVAL_BLOCKS_MIN))[1]
 
 
 def _text(lines: Sequence[tuple[str, ...]]) -> str:

@@ -8,6 +8,11 @@ from experiments.judge.stats import Estimate
 NOTHING = "–"
 """Where nothing was measured."""
 
+INTERVAL_BLOCKS_MIN = 3
+"""Of fewer values there is no interval: Student's t of two spans 13 to 25 deviations, and tells nothing."""
+
+TOO_FEW = "too few blocks for an interval"
+
 BOUNDS = (0.95, 1.0, 1.05)
 """No end of an interval is shown to be one of these unless it is."""
 
@@ -31,7 +36,7 @@ def number(value: float) -> str:
 
 
 def ratio_words(estimate: Estimate) -> tuple[str, str]:
-    """A ratio, and its interval as ``0.280 to 0.300``.
+    """A ratio, and its interval as ``0.280 to 0.300``; a dash where it has none.
 
     Three significant digits of the ratio, and its ends to as many decimals. More where that does not tell the three
     apart, or an end from the bounds that verdicts are made by.
@@ -65,8 +70,8 @@ def times_between(estimate: Estimate, factor: float) -> str:
 
 
 def has_interval(estimate: Estimate) -> bool:
-    """Whether there is one: not from a single value."""
-    return estimate.n > 1 and math.isfinite(estimate.low) and math.isfinite(estimate.high)
+    """Whether there is one to show: from ``INTERVAL_BLOCKS_MIN`` values on."""
+    return estimate.n >= INTERVAL_BLOCKS_MIN and math.isfinite(estimate.low) and math.isfinite(estimate.high)
 
 
 def percent(share: float) -> str:

@@ -13,7 +13,7 @@ from experiments.design.arms import Measure
 from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN
 from experiments.judge.stats import POWER
 from experiments.judge.verdicts import Judged, Judgement, Ruling, Verdict
-from experiments.show.numbers import counted, has_interval, percent, ratio_words
+from experiments.show.numbers import TOO_FEW, counted, has_interval, percent, ratio_words
 
 MEANINGS: Mapping[Verdict, str] = {
     Verdict.FASTER: "A takes less time than B.",
@@ -129,7 +129,7 @@ def take(label: str) -> str:
 def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
     kind = judged.comparison.kind
     if not judged.rulings:
-        yield f"{_sized(judged, above, below)}. This is no verdict."
+        yield f"no verdict. {_begun(_sized(judged, above, below))}."
     elif kind == "ratio":
         yield _compared(judged, judged.rulings[0], above, below)
     elif kind == "same":
@@ -148,7 +148,7 @@ def _sized(judged: Judged, above: str, below: str) -> str:
     """``sockets take 0.290 of the time of gRPC, 0.280 to 0.300``."""
     value, ends = ratio_words(judged.typical)
     times = "of" if judged.typical.value < 1 else "times"
-    said = f", {ends}" if has_interval(judged.typical) else " (one block: no interval)"
+    said = f", {ends}" if has_interval(judged.typical) else f" ({TOO_FEW})"
     if judged.comparison.kind in ("growth", "per client"):
         return f"the latency with {above} is {value} {times} that with {below}{said}"
     return f"{above} {take(above)} {value} {times} the {_what(judged)} of {below}{said}"
@@ -197,10 +197,14 @@ def _beside_clients(ruling: Ruling, it: str) -> str:
 
 
 def listed(judged: Judged) -> str:
-    """For lists: the comparison's title, its numbers and its verdict, and why one is INCONCLUSIVE."""
+    """For lists: the comparison's title, its numbers and its verdict, and why one is INCONCLUSIVE.
+
+    Where there is no verdict, that comes before the numbers.
+    """
     value, ends = ratio_words(judged.typical)
-    said = f"{judged.comparison.title}: {value} ({ends}), {verdict_words(judged)}."
-    return " ".join((said, *_reservations(judged)))
+    numbers = f"{value} ({ends if has_interval(judged.typical) else TOO_FEW})"
+    words = (numbers, verdict_words(judged)) if judged.rulings else (verdict_words(judged), numbers)
+    return " ".join((f"{judged.comparison.title}: {', '.join(words)}.", *_reservations(judged)))
 
 
 def _reservations(judged: Judged) -> Iterator[str]:
@@ -230,7 +234,7 @@ def _begun(sentence: str) -> str:
 
 def _ratio(judged: Judged) -> str:
     value, ends = ratio_words(judged.typical)
-    return f"{value}, {ends}" if has_interval(judged.typical) else f"{value} (one block: no interval)"
+    return f"{value}, {ends}" if has_interval(judged.typical) else f"{value} ({TOO_FEW})"
 
 
 def _what(judged: Judged) -> str:

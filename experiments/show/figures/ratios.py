@@ -131,7 +131,7 @@ def _colour(judged: Judged) -> str:
 def _said(judged: Judged) -> str:
     """The numbers and, below, the verdict with what would decide it."""
     value, ends = ratio_words(judged.typical)
-    numbers = f"{value} ({ends})" if has_interval(judged.typical) else f"{value} (one block)"
+    numbers = f"{value} ({ends})" if has_interval(judged.typical) else f"{value} (few blocks)"
     open_ = undecided_words(judged)
     return "\n".join((numbers, *wrapped(verdict_words(judged) + (f", {open_}" if open_ else ""), 27).split("\n")))
 

@@ -148,7 +148,7 @@ def reading(judgement: Judgement) -> Iterator[str]:
     yield "**Thin lines** in figures of ratios: the ratio of plain means, pauses included. It has no verdict."
     yield "**p (Holm)**: how often equal servers would show such a ratio, corrected for the number of comparisons."
     yield "**A/A pair**: one setting, started as two servers. A difference between the two would be a fault of ours."
-    yield f"**{NOTHING}**: not measured, or too few requests for that percentile."
+    yield f"**{NOTHING}**: not measured, too few blocks for an interval, or too few requests for that percentile."
 
 
 def method(judgement: Judgement) -> Iterator[str]:

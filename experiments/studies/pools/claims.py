@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from experiments.judge.cells import CellJudged, CellsJudged, CellVerdict
 from experiments.show.content import Claim, ClaimVerdict, Seen, Theme
-from experiments.show.numbers import has_interval, ratio_words
+from experiments.show.numbers import TOO_FEW, has_interval, ratio_words
 from experiments.studies.pools import original
 from experiments.studies.pools.sweeps import FEW, MANY, VERBS
 
@@ -96,8 +96,13 @@ def words(judged: CellJudged | None, label: str = "") -> str:
     if judged is None:
         return f"{label or 'a ratio'}: not measured"
     value, between = ratio_words(judged.seen)
-    interval = f"{between}, " if has_interval(judged.seen) else ""
-    return f"{label or judged.ratio.title} is {value} ({interval}{judged.verdict or 'no verdict'})"
+    interval = between if has_interval(judged.seen) else TOO_FEW
+    title = label or judged.ratio.title
+    return (
+        f"{title} is {value} ({interval}, {judged.verdict})"
+        if judged.verdict
+        else f"{title}: no verdict, {value} ({interval})"
+    )
 
 
 def _each(cells: CellsJudged, name: str) -> list[CellJudged | None]:

@@ -24,7 +24,7 @@ IDLE_SHARE_MAX = 0.001
 
 READY_MS_MAX = 500.0
 
-ONE_VALUE = "one value alone"
+TOO_FEW = "too few values for an interval"
 """In place of an interval."""
 
 ADDED_MIB_MAX, ADDED_BY = 20.0, 1_000
@@ -84,8 +84,8 @@ def estimate(of: Estimate, unit: str = "") -> str:
     """``12.3 µs, 12.1 to 12.5``; a ratio has no unit."""
     if not unit:
         value, between = ratio_words(of)
-        return f"{value}, {between}" if has_interval(of) else f"{value}, {ONE_VALUE}"
-    between = times_between(of, 1) if has_interval(of) else ONE_VALUE
+        return f"{value}, {between}" if has_interval(of) else f"{value}, {TOO_FEW}"
+    between = times_between(of, 1) if has_interval(of) else TOO_FEW
     return f"{number(of.value)} {unit}, {between}"
 
 

@@ -41,7 +41,7 @@ def standing(judgement: Judgement, above: str, below: str) -> str:
     between = f"{number(min(values))} to {number(max(values))} times the time" if len(seen) > 1 else number(values[0])
     told = f"{NAMES[above]} takes {between} of {NAMES[below]}"
     if not all(each.rulings for each in seen):
-        return f"{told}; this is no verdict."
+        return f"No verdict: {told}."
     kinds = (Verdict.SLOWER, Verdict.FASTER, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE)
     counts = {kind: sum(each.verdict is kind for each in seen) for kind in kinds}
     said = ", ".join(f"{kind.value} in {count}" for kind, count in counts.items() if count)

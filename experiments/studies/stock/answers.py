@@ -6,6 +6,7 @@ What the lock costs comes from ``lock_waits``, where it was measured after the m
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from experiments.design.arms import Arm
 from experiments.judge.verdicts import Judged, Judgement, Verdict
@@ -140,8 +141,12 @@ def _past_the_pool(judgement: Judgement) -> Answer:
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:
-    """The mean latencies at the pool and past it, in plain numbers."""
-    means = [(n, mean_us(judgement, Arm(FIGURES["figure_5"].but(clients=n)))) for n in (POOL, 2 * POOL)]
+    """The mean latencies at the pool and past it, in plain numbers; of the blocks that their ratio is of."""
+    judged = judgement.judged.get("past_pool")
+    if judged is None:
+        return
+    of_ratio = replace(judgement, blocks=tuple(each for each in judgement.blocks if each.number in judged.log_ratios))
+    means = [(n, mean_us(of_ratio, Arm(FIGURES["figure_5"].but(clients=n)))) for n in (POOL, 2 * POOL)]
     texts = [f"{number(mean / 1000)} ms with {clients(n)}" for n, mean in means if mean is not None]
     if len(texts) == len(means):
         yield f"On average a Lookup takes {' and '.join(texts)}."

@@ -103,7 +103,8 @@ def test_what_is_undecided_says_what_decides_it() -> None:
 def test_between_looks_there_is_no_verdict() -> None:
     """Ctrl-C leaves numbers, in words and in JSON."""
     stopped = judged(0.5, number=7)
-    assert "This is no verdict. A verdict needs at least 10 blocks; this is 7 blocks." in sentence(stopped)
+    assert sentence(stopped).startswith("No verdict. B takes 0.5")
+    assert sentence(stopped).endswith("A verdict needs at least 10 blocks; this is 7 blocks.")
     assert outcome(stopped, environment.look()).verdict is None
 
 

@@ -39,7 +39,8 @@ def test_three_digits(value: float, text: str) -> None:
         (Estimate(0.997, 0.996, 0.998, 10), ("0.997", "0.996 to 0.998")),
         (Estimate(1.01, 0.999, 1.02, 10), ("1.010", "0.999 to 1.020")),
         (Estimate(0.98, 0.9504, 1.02, 10), ("0.9800", "0.9504 to 1.0200")),
-        (Estimate(1.5, 1e-9, 1e9, 2), ("1.50", "under 0.0150 to over 150")),
+        (Estimate(1.5, 1e-9, 1e9, 3), ("1.50", "under 0.0150 to over 150")),
+        (Estimate(1.5, 1.1, 2.1, 2), ("1.50", NOTHING)),
         (Estimate(1.5, 0.0, math.inf, 1), ("1.50", NOTHING)),
     ],
 )

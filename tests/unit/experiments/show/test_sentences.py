@@ -8,7 +8,15 @@ import pytest
 from experiments.judge.gates import Refusal
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Ruling, Verdict
-from experiments.show.sentences import MEANINGS, ratio_sentence, state_sentences, take, undecided_words, verdict_words
+from experiments.show.sentences import (
+    MEANINGS,
+    listed,
+    ratio_sentence,
+    state_sentences,
+    take,
+    undecided_words,
+    verdict_words,
+)
 from tests.unit.experiments.blocks import World
 from tests.unit.experiments.show.judgements import judged, mean_us
 
@@ -130,12 +138,20 @@ def test_whole_means_that_disagree_are_said_too() -> None:
 
 
 def test_without_verdicts_the_ratio_is_no_verdict() -> None:
-    """An unfinished sweep says its number, and that it is none."""
+    """An unfinished sweep says first that it is none, and then its number."""
     one = judged(3).judged["transport"]
-    assert ratio_sentence(one, "sockets", "gRPC").endswith("This is no verdict.")
+    assert ratio_sentence(one, "sockets", "gRPC").startswith("No verdict. Sockets take 0.")
+    assert ": no verdict, 0." in listed(one)
     assert verdict_words(one) == "no verdict"
-    alone = judged(1).judged["transport"]
-    assert "(one block: no interval)" in ratio_sentence(alone, "sockets", "gRPC")
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_of_too_few_blocks_there_is_no_interval(blocks: int) -> None:
+    """Student's t of two values is dozens of deviations wide: no number to give. Of three it is given."""
+    few, enough = judged(blocks).judged["transport"], judged(3).judged["transport"]
+    for said in (ratio_sentence, lambda one, *_: listed(one)):
+        assert "(too few blocks for an interval)" in said(few, "sockets", "gRPC")
+        assert "interval" not in said(enough, "sockets", "gRPC")
 
 
 @pytest.mark.parametrize("world", [World(mean_us), NOISY], ids=["quiet", "noisy"])

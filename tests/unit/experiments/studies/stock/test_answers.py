@@ -1,5 +1,7 @@
 """The four answers: what each tells, and where one is not decided, why and what would decide it."""
 
+from dataclasses import replace
+
 import pytest
 
 from experiments.design.arms import Arm
@@ -66,10 +68,21 @@ def test_question_2_says_what_littles_law_makes_of_it() -> None:
     ]
 
 
+def test_question_4_gives_the_means_of_the_blocks_that_its_ratio_is_of() -> None:
+    """A block that is not in the ratio is in neither mean."""
+    whole = seen(sweeps.stock, 10, planted(scatter=0.3))
+    past = whole.main.judged["past_pool"]
+    first = replace(past, log_ratios={number: past.log_ratios[number] for number in list(past.log_ratios)[:1]})
+    partly = replace(whole.main, judged={**whole.main.judged, "past_pool": first})
+    alone = replace(whole.main, blocks=whole.main.blocks[:1])
+    said = [answers(Seen(each))[3].sentence.partition("On average")[2] for each in (partly, alone, whole.main)]
+    assert said[0] == said[1] != said[2]
+
+
 def test_an_unfinished_sweep_has_numbers_and_no_verdict() -> None:
     """Three blocks of ten: the ratio so far, and the command that goes on."""
     for answer in of(planted({SOCKETS: 150.0, TRADE: 600.0}), blocks=3):
-        assert "This is no verdict." in answer.sentence
+        assert answer.sentence.startswith("No verdict. ")
         assert answer.to_decide == "To go on: `python -m experiments run stock --out FOLDER --resume`"
 
 
