@@ -7,6 +7,7 @@ import argparse
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -28,6 +29,9 @@ RECORDED = "quick"
 """The profile whose recording of a study's main part is shown."""
 
 OUT = Path("results/index")
+
+WORDS, WORDS_HEADING = HERE.parent / "README.md", "How two servers are compared"
+"""Where the words of every study and its verdicts are explained."""
 
 NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 
@@ -106,15 +110,12 @@ def made(folders: Sequence[Path], at: Path, why: Mapping[str, str] = NOTHING_SAI
     missing = tuple(
         Missing(name, study.question, why.get(name, "")) for name, study in STUDIES.items() if name not in mains
     )
-    return Index(entries, missing)
+    return Index(entries, missing, f"{_way(WORDS, at)}#{_anchor(WORDS_HEADING)}")
 
 
 def _entry(name: str, folder: Path, content: Content, further: Sequence[Content], at: Path) -> Entry:
     readme = HERE / name / "README.md"
-
-    def way(path: Path) -> str:
-        return Path(os.path.relpath(path, at)).as_posix() if path.exists() else ""
-
+    way = partial(_way, at=at)
     return Entry(
         name=name,
         question=STUDIES[name].question,
@@ -126,6 +127,11 @@ def _entry(name: str, folder: Path, content: Content, further: Sequence[Content]
         report=way(folder / report.MARKDOWN),
         page=way(folder / report.HTML),
     )
+
+
+def _way(path: Path, at: Path) -> str:
+    """From a page's folder to a file; empty where it is not there."""
+    return Path(os.path.relpath(path, at)).as_posix() if path.exists() else ""
 
 
 def _headings(readme: Path) -> list[str]:

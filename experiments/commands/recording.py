@@ -1,6 +1,7 @@
 """What the commands share: a folder of results, read and computed anew."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +25,9 @@ def add_results(parser: Parser) -> None:
 
 def read(folder: Path) -> Content:
     """A folder of results, and all that its part says of it. Raises UsageError."""
-    return content.read(folder, {name: part for name, (_, part) in PARTS.items()})
+    found = content.read(folder, {name: part for name, (_, part) in PARTS.items()})
+    study, _ = PARTS[found.judgement.sweep.part]
+    return replace(found, document=study.document)
 
 
 def computed(folder: Path) -> Mapping[str, str]:

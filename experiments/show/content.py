@@ -4,7 +4,7 @@
 any of it looks, and whether it is true, which ``judge`` decides.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -13,12 +13,14 @@ from typing import Literal, Protocol
 from experiments.design.cold import Cold
 from experiments.design.foretold import Foretold
 from experiments.design.received import Received
+from experiments.design.sweep import Sweep
 from experiments.judge.alone import Lone, lone_servers
 from experiments.judge.cells import CellsJudged, judge_cells
 from experiments.judge.cold import counting_rows
 from experiments.judge.received import counting_rows as received_rows
 from experiments.judge.stress import StressJudged, judge_stress
 from experiments.judge.verdicts import Judged, Judgement, judge
+from experiments.peers import PEERS
 from experiments.results import alone, cells, cold, foretold, received, stress
 from experiments.results.cold import ColdRow
 from experiments.results.environment import ENVIRONMENT_FILE, Environment, load
@@ -132,6 +134,9 @@ class Shows(Protocol):
     def title(self) -> str: ...
 
     @property
+    def peers(self) -> tuple[str, ...]: ...
+
+    @property
     def first(self) -> str | None: ...
 
     @property
@@ -163,6 +168,10 @@ class Content:
     claims: tuple[Claim, ...] = ()
     pictures: tuple[Picture, ...] = ()
     sections: tuple[Section, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Peers that the part measures where they are built, and that are not in these results, by name."""
+    document: str = ""
+    """What its study reproduces, in Markdown; empty for none."""
 
     @property
     def environment(self) -> Environment | None:
@@ -232,7 +241,17 @@ def content(part: Shows, seen: Seen) -> Content:
         claims=tuple(part.claims(seen)),
         pictures=tuple(pictures),
         sections=tuple(part.sections(seen)),
+        left_out=tuple(left_out(part.peers, seen.main.sweep)),
     )
+
+
+def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:
+    """Those of a part's peers that no arm of its sweep is."""
+    asked = {tuple(arm.setting[name] for name in ("service", "language", "transport", "build")) for arm in sweep.arms}
+    for name in peers:
+        peer = PEERS[name]
+        if (peer.serves, peer.language, peer.transport, peer.compiled) not in asked:
+            yield name
 
 
 def _is_whole(plan: Cold | Received, measured: Sequence[object]) -> bool:

@@ -87,3 +87,5 @@ class Study:
     question: str
     parts: Mapping[str, Part]
     scales: Mapping[ProfileName, Scale]
+    document: str = ""
+    """What it reproduces: kind, title and origin, in Markdown, to stand behind "It reproduces"; empty for none."""

@@ -73,9 +73,12 @@ def _given(content: Content) -> dict[str, object]:
     judgement = content.judgement
     return {
         "title": content.title,
+        "document": content.document,
         "state": tuple(state_sentences(judgement)),
+        "left_out": content.left_out,
         "unfinished": judgement.look is None,
         "questions": tuple(_questions(content)),
+        "card_heading": "What the original claims" if content.document else "What the study claims beforehand",
         "card": tables.card(content.claims).markdown if content.claims else "",
         "sections": tuple(_sections(content)),
         "others": tuple(_others(content)),

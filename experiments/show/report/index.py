@@ -77,6 +77,8 @@ class Index:
 
     entries: tuple[Entry, ...]
     missing: tuple[Missing, ...] = ()
+    words: str = ""
+    """Where words and verdicts are explained, from the page."""
 
 
 def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
@@ -108,6 +110,7 @@ def _given(index: Index) -> dict[str, object]:
     stances = themes.stances({entry.name: entry.claims for entry in index.entries})
     return {
         "title": TITLE,
+        "words": index.words,
         "entries": index.entries,
         "missing": index.missing,
         "glance": _glance(index.entries).markdown,

@@ -1,4 +1,4 @@
-"""The study of seed 002: gRPC's greeter, its latency with one client, its throughput with one and with two.
+"""The greeter of gRPC, its latency with one client, its throughput with one and with two.
 
 In C++ as in the original, and in Python. What is measured stands in ``sweeps``; what is computed of it in ``rates``;
 what is said in ``answers``, ``claims`` and ``tables``; how it is drawn in ``figures``; the document's own numbers in
@@ -11,6 +11,7 @@ from experiments.studies.study import Part, Scale, Study
 GREETER = Study(
     name="greeter",
     question="How long does a call of gRPC's greeter take, and how many does a server answer with one client and two?",
+    document="a student's report on gRPC's example `helloworld`, “Lab 1 - RPC”",
     parts={
         "greeter": Part(
             title="gRPC's greeter in C++ and in Python: round trips, throughput, clocks, call styles",

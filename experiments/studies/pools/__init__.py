@@ -10,6 +10,11 @@ from experiments.studies.study import Part, Scale, Study
 POOLS = Study(
     name=STUDY,
     question="Which thread-pool server answers sooner and takes less: Rust, Go or Python?",
+    document=(
+        "the report of Aleksandar Stojanović, “Poređenje implementacija višenidnog servera u programskim jezicima "
+        "*Rust* i *Go*”, University of Novi Sad, 2023; "
+        "[its programs](https://github.com/stojanovic00/rust-go-server-comp) are public"
+    ),
     parts={
         PART: Part(
             title="Thread-pool servers in Rust, Go and Python over HTTP/1.1",

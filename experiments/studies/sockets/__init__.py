@@ -1,4 +1,4 @@
-"""The study of seed 001: Berkeley sockets, ZeroMQ and nanomsg in C, and nanomsg's successor NNG beside them.
+"""Berkeley sockets, ZeroMQ and nanomsg in C, and nanomsg's successor NNG beside them.
 
 Its two metrics are response time, at two rates and two sizes, and throughput. ``sweeps`` has what is measured.
 ``original`` has the document's numbers. ``answers``, ``claims`` and ``faults`` say what came of it. ``figures`` draws
@@ -11,6 +11,10 @@ from experiments.studies.study import Part, Scale, Study
 SOCKETS = Study(
     name="sockets",
     question="Which socket API in C answers soonest and carries most: Berkeley sockets, ZeroMQ, nanomsg, or NNG?",
+    document=(
+        "the thesis of Samuel Pereira de Souza, “Análise de Desempenho de APIs de *Sockets*”, Universidade Federal do "
+        "Ceará, Quixadá, 2016"
+    ),
     parts={
         "sockets": Part(
             title="Socket APIs in C: response time at two rates and two sizes, and throughput",
@@ -28,13 +32,13 @@ SOCKETS = Study(
             title="Pair beside request-reply, on ZeroMQ and nanomsg",
             sweep=sweeps.patterns,
             answers=answers.patterns,
-            peers=sweeps.PEERS,
+            peers=("c-zeromq", "c-nanomsg"),
         ),
         "socket_bindings": Part(
             title="ZeroMQ and NNG from Python, beside C and beside sockets",
             sweep=sweeps.bindings,
             answers=answers.bindings,
-            peers=sweeps.PEERS,
+            peers=("c-zeromq", "c-nng"),
         ),
     },
     scales={

@@ -1,4 +1,4 @@
-"""What the document of seed 001 states as numbers and orders, with the place. Context only: other machines.
+"""What the document states as numbers and orders, with the place. Context only: other machines.
 
 Its graphs have no numbers in its text; it says of each which API did best. So no mean of theirs can be drawn.
 """

@@ -1,4 +1,4 @@
-"""The study of seed 000: Go's net/rpc against gRPC, for merge sort and quicksort as remote procedures.
+"""Go's net/rpc against gRPC, for merge sort and quicksort as remote procedures.
 
 Its factor N was the number of calls, and its conclusion reads it as the size of the input: both readings are measured.
 What is measured stands in ``sweeps``, the document's numbers in ``original``; what is said of it in ``answers``,
@@ -11,6 +11,7 @@ from experiments.studies.study import Part, Scale, Study
 SORT = Study(
     name="sort",
     question="Sorting as a remote procedure in Go: net/rpc or gRPC, and what was the document's N?",
+    document="slides of a student's experiment, “Análise de Desempenho: MergeSort e QuickSort – gRPC e Go RPC”",
     parts={
         "sort": Part(
             title="Merge sort and quicksort on Go's net/rpc and on gRPC",

@@ -1,4 +1,4 @@
-"""The study of seed 004: raw sockets with a hand-written pool against gRPC, for a stock-trading service.
+"""Raw sockets with a hand-written pool against gRPC, for a stock-trading service.
 
 Its four questions: (1) Lookup on sockets against gRPC; (2) latency as clients grow; (3) Lookup against Trade, and what
 the lock costs; (4) clients beyond the static pool. Figures 1 to 5 have the original's axes. What is measured stands in
@@ -14,6 +14,7 @@ CLIENTS = (1, 2, 3, 4, 5)
 STOCK = Study(
     name="stock",
     question="Raw sockets or gRPC: which answers sooner, how does latency grow with clients, what does the lock cost?",
+    document="a student's report on two servers that trade stocks, “Evaluation and Performance Measurement”",
     parts={
         "stock": Part(
             title="Stock trading on sockets and on gRPC: five figures, four questions",

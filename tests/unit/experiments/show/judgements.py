@@ -88,6 +88,7 @@ class FakePart:
     """A part of a study: one question, one claim, a section, and figures."""
 
     title: str = "Two transports and a lock"
+    peers: tuple[str, ...] = ()
     first: str | None = None
     also: tuple[str, ...] = ("beside",)
     after: tuple[str, ...] = ("later",)

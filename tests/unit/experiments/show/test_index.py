@@ -46,7 +46,7 @@ def test_every_study_has_its_parts() -> None:
         assert f"**What does {name} ask?**" in own
         assert "Sockets take 0.302 of the time of gRPC" in own
         assert f"]({name}/figures/answers.svg)" in own
-        assert "Its card: 1 **CONFIRMED**, 1 **NOT TESTABLE**." in own
+        assert "Its claims: 1 **CONFIRMED**, 1 **NOT TESTABLE**." in own
         assert f"[The report]({name}/report.md)" in own
         assert f"[Metrics]({name}/README.md#metrics), [Claims]({name}/README.md#claims)." in own
 
@@ -82,11 +82,24 @@ def test_page_and_markdown_have_the_same_sections(page: str) -> None:
     assert re.findall(r"<h2[^>]*>(.*?)</h2>", page) == re.findall(r"^## (.*)$", markdown(TWO), re.MULTILINE)
 
 
-def test_a_study_without_a_document_has_no_card() -> None:
+def test_a_study_without_a_claim_has_no_card() -> None:
     """And no line among the claims."""
     text = markdown(Index((replace(entry("one"), claims=()),)))
-    assert "It reproduces no document, and has no card." in text
+    assert "Its claims" not in text
     assert "| one | 0 |" in text
+
+
+def test_a_study_says_which_document_it_reproduces() -> None:
+    """Or that there is none."""
+    of = Index((entry("one"), entry("two", replace(entry("two").content, document="slides, “*Sorting*”"))))
+    none, some = "It reproduces no document.", "It reproduces slides, “*Sorting*”."
+    assert [each in markdown(of) for each in (none, some)] == [True, True]
+    assert [each in html(of) for each in (none, "It reproduces slides, “<em>Sorting</em>”.")] == [True, True]
+
+
+def test_the_words_are_explained_somewhere() -> None:
+    """A link leads there."""
+    assert "[What each word and verdict means](words.md#all)" in markdown(replace(TWO, words="words.md#all"))
 
 
 def test_a_claim_is_decided_by_the_part_that_measured_it() -> None:

@@ -128,6 +128,25 @@ def test_the_level_of_the_intervals_is_explained() -> None:
     assert "- **–**: not measured" in text
 
 
+def test_a_report_says_what_its_study_reproduces() -> None:
+    """The document, by its title; then the claims are the original's. Without one they are the study's own."""
+    of = replace(shown(), document="slides, “*Sorting*”")
+    for text in (report.markdown(of), report.html(of, drawn(of))):
+        assert re.search(r"It reproduces slides, “(\*|<em>)Sorting", text)
+        assert "What the original claims" in text
+        assert "What the study claims beforehand" not in text
+    assert "It reproduces" not in report.markdown(shown())
+
+
+def test_a_report_names_the_peers_that_were_left_out() -> None:
+    """Those of its part that no arm of the sweep is; none where the part has no peers."""
+    of = content(FakePart(peers=("go-entity", "rust-entity")), Seen(judged()))
+    assert of.left_out == ("go-entity", "rust-entity")
+    assert "are left out: `go-entity`, `rust-entity`." in report.markdown(of)
+    assert "<code>go-entity</code>, <code>rust-entity</code>" in report.html(of, drawn(of))
+    assert "left out: " not in report.markdown(shown())
+
+
 def test_page_and_markdown_have_the_same_sections() -> None:
     """In the same order."""
     of = shown()
@@ -136,7 +155,7 @@ def test_page_and_markdown_have_the_same_sections() -> None:
     assert page == text
     assert text == [
         "Do sockets answer sooner than gRPC?",
-        "What the original claims",
+        "What the study claims beforehand",
         "More clients",
         "Further comparisons",
         "What was refused or left out",

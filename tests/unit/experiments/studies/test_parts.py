@@ -1,16 +1,39 @@
 """What holds of every part of every study, whatever it asks."""
 
+from dataclasses import replace
+
 import pytest
 
 from experiments.design.arms import ServerKey
 from experiments.design.sweep import PAIRS, PAIRS_NEAR_1, Slices, Sweep
+from experiments.show.content import left_out
 from experiments.studies import PARTS
+from experiments.studies.study import Part, Scale
 
 SWEEPS = [
     pytest.param(part.sweep(scale), id=f"{name}-{profile}")
     for name, (study, part) in PARTS.items()
     for profile, scale in study.scales.items()
 ]
+
+
+NEEDED = {"c-berkeley"}
+"""What its part is not measured without."""
+
+MEASURED = [
+    pytest.param(part, scale, id=f"{name}-{profile}")
+    for name, (study, part) in PARTS.items()
+    if part.peers
+    for profile, scale in study.scales.items()
+]
+
+
+@pytest.mark.parametrize(("part", "scale"), MEASURED)
+def test_a_part_measures_the_peers_that_it_names(part: Part, scale: Scale) -> None:
+    """So its report names those that were not built: each of them by itself, and none where all are."""
+    assert list(left_out(part.peers, part.sweep(scale))) == []
+    for name in set(part.peers) - NEEDED:
+        assert name in left_out(part.peers, part.sweep(replace(scale, peers=scale.peers - {name})))
 
 
 @pytest.mark.parametrize("sweep", SWEEPS)

@@ -57,6 +57,13 @@ def test_a_page_has_its_lists(name: str) -> None:
     assert [heading for heading in wanted if heading not in sections(page(name).text)] == []
 
 
+@pytest.mark.parametrize("name", [name for name, study in STUDIES.items() if study.document])
+def test_a_page_names_the_document(name: str) -> None:
+    """By the title that its report gives."""
+    (title,) = re.findall("“.*”", STUDIES[name].document)
+    assert title in " ".join(page(name).text.split())
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_what_is_listed_has_its_command(name: str) -> None:
     """Figures, factors and claims say which part measures them; and no part of the study is left out."""
