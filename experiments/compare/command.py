@@ -6,6 +6,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from clients.load.plan.calls import called
@@ -123,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
     requests: tuple[RequestType, ...] = ()
     if options.call is not None:
         requests = (_asked(sides[0], options),)
-        sides = [each.but(mix=requests[0].name) for each in sides]
+        sides = [each.but(mix=options.call) for each in sides]
     with programs(sides[0]) as load_programs:
         return _compared(options, sides, bench(options.catalog, requests, load_programs), limit)
 
@@ -132,7 +133,7 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
     """Measures, prints and writes; gives the exit code."""
     looks = LOOKS if options.blocks is None else (options.blocks,)
     ratio = None if limit is None else limit.ratio
-    planned = sweep(sides[0], sides[1], looks, options.seed, ratio, mean_response_s(sides, on))
+    planned = sweep(sides[0], sides[1], looks, options.seed, ratio, mean_response_s(sides, on, sys.stderr))
     with tempfile.TemporaryDirectory() as scratch:
         folder, code = options.out or Path(scratch), 0
         try:
@@ -165,15 +166,18 @@ def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
 
 
 def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
-    """The method of ``--call``, as a running server or its file declares it. A command is started for it."""
+    """The method of ``--call`` by its whole name, as a running server or its file declares it. A command is started for
+    it."""
     if options.mix is not None:
         raise UsageError("--call", options.call, "no --mix beside it")
     server = Arm(of).server
     at = running_at(server)
     if options.proto is not None or at is not None:
-        return called(at or ("", 0), options.call, options.data, options.proto)
-    with Program(server_command(server, options.catalog)) as program:
-        return called(program.ready(), options.call, options.data)
+        asked = called(at or ("", 0), options.call, options.data, options.proto)
+    else:
+        with Program(server_command(server, options.catalog)) as program:
+            asked = called(program.ready(), options.call, options.data)
+    return replace(asked, name=options.call)
 
 
 def _read(factor: Factor, given: str) -> Level:

@@ -8,6 +8,7 @@ closed loop, on connections that they keep; so loads that are anything else are 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from typing import TextIO
 
 from clients.load.plan.load_plan import REQUESTS
 from clients.load.record.result import ALL
@@ -22,8 +23,10 @@ from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.programs import Program
 from experiments.services import SERVICES, STOCK
 from experiments.services.workloads import names_of, request_types
+from experiments.show.numbers import percent
 from stock_service.rpc.errors import Unavailable, UsageError
 from stock_service.trading.catalog_file import load as load_catalog
+from stock_service.trading.model import Status
 
 NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
     "c": {2: "bytes on the wire", 6: "think times", 7: "its processor time"},
@@ -42,6 +45,8 @@ _PLAIN = ("clients", "connection", "choice", "updater", "rate_hz")
 
 ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswith("/"))
 """Requests of routes, in JSON."""
+
+NAMED = "Requests name the stocks of --catalog: give the one that the server has."
 
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
 """How long a server is asked beforehand; the second where nothing was answered within the first."""
@@ -107,21 +112,22 @@ def programs(of: Setting) -> Iterator[Mapping[str, LoadProgram]]:
         yield {name: program}
 
 
-def mean_response_s(sides: Sequence[Setting], on: Bench) -> float:
+def mean_response_s(sides: Sequence[Setting], on: Bench, said: TextIO) -> float:
     """The mean response of the slower side under this load, in s; 0 where nothing needs to be known beforehand.
 
-    Asked are servers that are not ours, and all that a load program is to load: our own client checks every reply.
-    Blocks for some 0.5 s a server. Raises ProgramFailed or a Fault where a server does not answer.
+    Asked are servers that are not ours, and all that a load program is to load: our own client checks every reply. A
+    line of ``said`` names a side that does not know a stock that it is asked for. Blocks for some 0.5 s a server.
+    Raises ProgramFailed or a Fault where a server does not answer.
     """
     asked = [each for each in sides if each["rate_hz"] is None and _is_unknown(each)]
-    return max((_mean_response_s(each, on) for each in asked), default=0.0)
+    return max((_mean_response_s(each, on, said) for each in asked), default=0.0)
 
 
 def _is_unknown(of: Setting) -> bool:
     return of["service"] not in (STOCK, *SERVICES) or of["client"] in LOAD_PROGRAMS
 
 
-def _mean_response_s(of: Setting, on: Bench) -> float:
+def _mean_response_s(of: Setting, on: Bench, said: TextIO) -> float:
     own = of.but(client="lean") if of["client"] in LOAD_PROGRAMS else of
     stocks = tuple(stock.name for stock in load_catalog(on.catalog))
     server = Arm(own).server
@@ -136,6 +142,9 @@ def _mean_response_s(of: Setting, on: Bench) -> float:
                 raise KeyboardInterrupt
             mean_us = result.requests[ALL].mean_us
             if result.requests[ALL].count and mean_us is not None:
+                if unknown := result.requests[ALL].outcomes.get(Status.UNKNOWN_STOCK.name):
+                    share = percent(unknown / sum(result.requests[ALL].outcomes.values()))
+                    print(f"{of.text('service')} knows no such stock in {share} of its replies. {NAMED}", file=said)
                 return mean_us / 1e6
     errors = ", ".join(f"{count} {kind}" for kind, count in result.errors.items()) or "none"
     raise Unavailable(f"{of}: no valid reply within {LOOK_S_MAX:g} s; errors: {errors}")

@@ -216,9 +216,14 @@ def _served(of: Setting) -> str:
 
 
 def _load(of: Setting) -> str:
-    """Which client sends, and what of its load is not at its default."""
+    """Which client sends, and what of its load is not at its default; a method of ``--call`` by that name."""
     own = dict(of.of("load"))
-    words = (f"{name}={of.text(name)}" for name, _ in of.said() if name in own and name != "client")
+    called = "/" in of.text("mix")
+    words = (
+        f"{'call' if name == 'mix' and called else name}={of.text(name)}"
+        for name, _ in of.said()
+        if name in own and name != "client"
+    )
     return " ".join((of.text("client"), *words))
 
 

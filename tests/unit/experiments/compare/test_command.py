@@ -78,3 +78,18 @@ def test_a_load_program_drives_both_sides(
     said = capsys.readouterr().out
     assert "Load: c connections=4." in said
     assert "Not checked: c does not record it." in said
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_a_called_method_is_named_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In what is printed and in the arms, so that it is no request type of ours."""
+    monkeypatch.setattr(sweep, "ROUNDS", 4)
+    method = "stock_service.v1.StockService/Lookup"
+    command = ["compare", "grpc", "grpc workers=1", "--blocks", "1", "--out", str(tmp_path / "seen")]
+    assert main([*command, "--call", method, "--data", '{"name": "GameStart"}']) == 0
+    assert f"Load: lean call={method}." in capsys.readouterr().out
+    arms = json.loads((tmp_path / "seen" / "sweep.json").read_text())["arms"]
+    assert {arm["levels"]["mix"] for arm in arms} == {method}

@@ -1,6 +1,7 @@
 """What both sides of a comparison are sent: what a load program speaks, and how soon servers answer it."""
 
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -90,8 +91,21 @@ def test_servers_of_others_are_asked_beforehand() -> None:
     command = f"{sys.executable} -m experiments.services serve stock --transport sockets --port 0 --io-ms 99"
     slow = side(command, "sockets", {"client": "lean"})
     on = bench(CATALOG)
-    assert 0.099 < mean_response_s([slow, side("sockets", "grpc", {})], on) < 1.0
-    assert mean_response_s([side("sockets", "grpc", {})], on) == 0
+    said = StringIO()
+    assert 0.099 < mean_response_s([slow, side("sockets", "grpc", {})], on, said) < 1.0
+    assert mean_response_s([side("sockets", "grpc", {})], on, said) == 0
+    assert said.getvalue() == ""
+
+
+@pytest.mark.slow
+def test_a_server_that_knows_no_such_stock_is_told_of(tmp_path: Path) -> None:
+    """Its reply is valid, and soon: a line says what was compared then."""
+    (tmp_path / "other.toml").write_text('[[stocks]]\nname = "Other"\nprice = 1.00\nvolume_limit = 9\n')
+    command = f"{sys.executable} -m stock_service.socket_server --port 0 --catalog {tmp_path / 'other.toml'}"
+    said = StringIO()
+    assert mean_response_s([side(command, "sockets", {"client": "lean"})], bench(CATALOG), said) > 0
+    assert f"{command} knows no such stock in 100 % of its replies." in said.getvalue()
+    assert "--catalog" in said.getvalue()
 
 
 @pytest.mark.slow
@@ -100,4 +114,4 @@ def test_a_server_that_answers_nothing_valid_is_told_of(monkeypatch: pytest.Monk
     monkeypatch.setattr(load, "LOOK_S_MAX", 0.2)
     command = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0"
     with pytest.raises(Unavailable, match=r"no valid reply within 0\.2 s; errors: \d+ \w+"):
-        mean_response_s([side(command, "sockets", {"client": "lean"})], bench(CATALOG))
+        mean_response_s([side(command, "sockets", {"client": "lean"})], bench(CATALOG), StringIO())
