@@ -17,13 +17,12 @@ from experiments.show.figures.style import (
     DIFFERENT,
     FAINT,
     INK,
-    QUIET,
     SAME,
     Picture,
     canvas,
     house,
     legend,
-    log_axis,
+    rows_around_one,
     say,
     wrapped,
 )
@@ -62,19 +61,13 @@ def draw(title: str, within: float, rows: Sequence[Off]) -> Figure:
     if not rows:
         say(axes, "Nothing was measured for this figure.")
         return figure
-    axes.set_xscale("log")
-    axes.set_xlim(1 / FARTHEST, FARTHEST)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.axvspan(1 - within, 1 + within, color=FAINT, linewidth=0, zorder=0)
-    axes.axvline(1, color=QUIET, linewidth=0.9, zorder=1)
+    names = [wrapped(row.name, NAME_LETTERS) for row in rows]
+    rows_around_one(axes, names, (1 / FARTHEST, FARTHEST), (1 - within, 1 + within))
     for place, row in enumerate(rows):
         for order, ratio in enumerate(row.ratios):
             aside = SPREAD * ((order + 0.5) / len(row.ratios) - 0.5)
             _draw(axes, place + aside, ratio, within)
-    axes.set_yticks(range(len(rows)), [wrapped(row.name, NAME_LETTERS) for row in rows], fontsize=8)
     axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    log_axis(axes.xaxis, 1 / FARTHEST, FARTHEST)
     axes.set_xlabel("Measured ÷ foretold")
     looks = {SAME: "a hit", DIFFERENT: "a miss"}
     dots = [Line2D([], [], color=c, marker="o", linestyle="", label=text) for c, text in looks.items()]

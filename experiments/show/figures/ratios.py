@@ -27,7 +27,7 @@ from experiments.show.figures.style import (
     canvas,
     house,
     legend,
-    log_axis,
+    rows_around_one,
     say,
     wrapped,
 )
@@ -65,22 +65,15 @@ def draw(title: str, judged: Sequence[Judged]) -> Figure:
         say(axes, "None of these comparisons has a value yet.")
         return figure
     low, high = _span(judged)
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    axes.set_ylim(len(judged) - 0.5, -0.5)
-    axes.axvspan(*judged[0].equivalent, color=FAINT, linewidth=0, zorder=0)
-    axes.axvline(1, color=QUIET, linewidth=0.9, zorder=1)
+    rows_around_one(axes, names, (low, high), judged[0].equivalent)
     for row, each in enumerate(judged):
         _draw_row(axes, row, each, (low, high))
-    axes.spines["left"].set_visible(False)
-    axes.set_yticks(range(len(judged)), names, fontsize=8)
     right = axes.secondary_yaxis("right")
     right.set_yticks(range(len(judged)), said, fontsize=8)
     right.spines["right"].set_visible(False)
     right.tick_params(axis="y", length=0)
     for tick, each in zip(right.get_yticklabels(), judged, strict=True):
         tick.set_color(_colour(each) if each.rulings and each.verdict is not Verdict.INCONCLUSIVE else QUIET)
-    log_axis(axes.xaxis, low, high)
     axes.set_xlabel("Time of A ÷ time of B")
     legend(figure, list(_entries(judged)))
     return figure

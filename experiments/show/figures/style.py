@@ -186,6 +186,18 @@ def log_axis(axis: Axis, low: float, high: float, dense: float = 300) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
 
 
+def rows_around_one(axes: Axes, names: Sequence[str], limits: tuple[float, float], band: tuple[float, float]) -> None:
+    """A named row for each ratio, from the top, on a logarithmic axis; a line at 1, in a band of what counts as 1."""
+    axes.set_xscale("log")
+    axes.set_xlim(*limits)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.axvspan(*band, color=FAINT, linewidth=0, zorder=0)
+    axes.axvline(1, color=QUIET, linewidth=0.9, zorder=1)
+    axes.spines["left"].set_visible(False)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    log_axis(axes.xaxis, *limits)
+
+
 def plain(value: float) -> str:
     """A tick: ``0.5``, ``20``, ``12,000``."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{float(f'{value:.3g}'):.10g}"
