@@ -26,8 +26,8 @@ class Foretold:
     demands: Demands
     workers: int
     """Of each process, as the model has them."""
-    cores: int
-    """That the server may use."""
+    cores: float
+    """That the server may use; less than are there, where the load runs on them too."""
     processes: int
     capacity_hz: float
     """What any load gets at most."""
@@ -43,11 +43,16 @@ class Foretold:
     """More clients than this queue."""
 
 
-def foretell(setting: Setting, demands: Demands, cores: int) -> Foretold:
-    """What the model says of a setting, on a machine of so many cores. An open loop takes about half a second."""
+def foretell(setting: Setting, demands: Demands, cores: int, load_s: float = 0.0) -> Foretold:
+    """What the model says of a setting, on a machine of so many cores. An open loop takes about half a second.
+
+    ``load_s`` is the processor time that the load takes for a request. Where server and load share the cores, that much
+    of them is not the server's.
+    """
     clients = setting.whole("clients") * setting.whole("connections")
     rate_hz = setting["rate_hz"]
-    own = cores if setting["placement"] == FREE else 1
+    processor_s = demands.processor_s
+    own = max(1.0, cores * processor_s / (processor_s + load_s)) if setting["placement"] == FREE else 1.0
     processes, workers = setting.whole("processes"), setting.whole("workers")
     if setting["dispatch"] == "loop":
         demands = replace(demands, gil_s=demands.gil_s + demands.free_s, free_s=0.0)

@@ -97,10 +97,19 @@ def arm_mean_us(sweep: Sweep, block: Block, arm: int, request: str) -> float | N
 
 def arm_cpu_us(sweep: Sweep, block: Block, arm: int) -> float | None:
     """The server's processor time for each request of an arm in a block; None where it was not read."""
+    return _spent_us(sweep, block, arm, block.slices.server_cpu_ns)
+
+
+def arm_load_us(sweep: Sweep, block: Block, arm: int) -> float | None:
+    """The load's processor time for each request of an arm in a block; None where it was not read."""
+    return _spent_us(sweep, block, arm, block.slices.client_cpu_ns)
+
+
+def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> float | None:
     chosen = used(sweep.limits, block) & (np.asarray(block.slices.arm) == arm)
     requests = int(np.asarray(block.slices.requests)[chosen].sum())
-    spent_ns = float(np.asarray(block.slices.server_cpu_ns)[chosen].sum())
-    return spent_ns / requests / 1000 if requests and spent_ns else None
+    own_ns = float(np.asarray(spent_ns)[chosen].sum())
+    return own_ns / requests / 1000 if requests and own_ns else None
 
 
 def _slices(

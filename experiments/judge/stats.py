@@ -16,6 +16,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +63,25 @@ def positive_interval(values: Sequence[float], confidence: float) -> Estimate:
     """The mean of values that cannot be negative, with an interval that is not either. ValueError for none."""
     estimate = mean_interval(values, confidence)
     return replace(estimate, low=max(0.0, estimate.low))
+
+
+def median_interval(values: Sequence[float], confidence: float) -> Estimate:
+    """The median of independent values, and the interval of it between two of them. ValueError for none.
+
+    The interval goes from the k-th least to the k-th greatest. k is the largest with which it covers the median with at
+    least this confidence, whatever the distribution (David and Nagaraja, *Order Statistics*, 2003, 7.1): of ten values
+    the 2nd and the 9th for 95 %. It is unbounded where not even the least and greatest do: of five values for 95 %.
+    """
+    if not values:
+        raise ValueError("no values to take a median of")
+    seen, n = sorted(values), len(values)
+    beyond, tail = 0, 0.5**n
+    while 2 * tail <= 1 - confidence and beyond < n / 2:
+        beyond += 1
+        tail += math.comb(n, beyond) * 0.5**n
+    if not beyond:
+        return Estimate(median(seen), -math.inf, math.inf, n)
+    return Estimate(median(seen), seen[beyond - 1], seen[n - beyond], n)
 
 
 def ratio_interval(block_log_ratios: Sequence[float], confidence: float) -> Estimate:

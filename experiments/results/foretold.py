@@ -26,7 +26,7 @@ class _OneFile:
     levels: Levels
     demands: Demands
     workers: int
-    cores: int
+    cores: float
     processes: int
     capacity_hz: float
     limit: str

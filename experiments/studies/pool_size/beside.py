@@ -1,13 +1,15 @@
 """Prediction beside measurement: of every arm its throughput, of every pool and load the least that is enough. Pure.
 
-An arm's error is measured ÷ foretold − 1. Of several pools, or numbers of clients, the least that is enough is the
+Measured is the median over blocks, of throughputs and of 99th percentiles: what is foretold is a server with its cores
+to itself, and whatever else runs on the machine takes them for a block or two. An arm's error is measured ÷ foretold −
+1. Of several pools, or numbers of clients, the least that is enough is the
 first that reaches ``USEFUL_SHARE`` of the most of them. There is one by what was foretold, and one by what was
 measured. Left out are blocks of an arm that a gate refuses.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 
 from experiments.capacity.model import USEFUL_SHARE
 from experiments.design.arms import Arm
@@ -15,7 +17,7 @@ from experiments.design.foretold import Foretold
 from experiments.design.setting import Setting
 from experiments.judge.gates import arm_refusals
 from experiments.judge.points import CONFIDENCE, points
-from experiments.judge.stats import Estimate, positive_interval
+from experiments.judge.stats import Estimate, median_interval
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
 from experiments.show.content import Seen
@@ -125,13 +127,13 @@ def beside(seen: Seen) -> tuple[Beside, ...]:
     """Every arm of the sweep that something was foretold of, in the sweep's order."""
     judgement, told = seen.main, {each.setting: each for each in seen.foretold}
     found = points(judgement.sweep, judgement.blocks)
-    p99_us = {arm: point.percentile_us(99) for (arm, request), point in found.items() if request == ALL}
     every = []
     for arm in judgement.sweep.arms:
         if arm.copy or arm.setting not in told:
             continue
-        tail_us = p99_us.get(arm) if arm.setting["rate_hz"] is not None else None
-        p99_s = None if tail_us is None else tail_us / 1e6
+        point = found.get((arm, ALL)) if arm.setting["rate_hz"] is not None else None
+        is_carried = point is not None and point.percentile_us(99) is not None
+        p99_s = _p99_s(judgement, arm) if is_carried else None
         every.append(Beside(told[arm.setting], _throughput_hz(judgement, arm), p99_s))
     return tuple(every)
 
@@ -180,4 +182,12 @@ def _throughput_hz(judgement: Judgement, arm: Arm) -> Estimate | None:
     blocks = [block for block in judgement.blocks if not any(arm_refusals(judgement.sweep, block, arm))]
     windows = [block.arms[place].windows for block in blocks]
     values = [fmean(window.answered_hz for window in own) for own in windows if own]
-    return positive_interval(values, CONFIDENCE) if values else None
+    return median_interval(values, CONFIDENCE) if values else None
+
+
+def _p99_s(judgement: Judgement, arm: Arm) -> float | None:
+    """The 99th percentile of an arm, over its blocks."""
+    place = judgement.sweep.arms.index(arm)
+    values = [block.arms[place].answered[ALL].times.distribution().p99_us for block in judgement.blocks]
+    known = [each for each in values if each is not None]
+    return median(known) / 1e6 if known else None

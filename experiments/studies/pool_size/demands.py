@@ -8,7 +8,8 @@ enough to keep the worker busy. One has one client alone of a worker that waits.
   time is as often woken for each;
 - what a wait costs of processor time, and how much later than asked it ends. On an event loop, which waits for many at
   once, the former is of the busy loop too;
-- the rest of the response time of one client, which is outside the worker.
+- the rest of the response time of one client, which is outside the worker;
+- the load's processor time, where it runs on the server's cores.
 
 The work itself is known: what was asked for. That is the whole measurement: no arm of the study itself is in it.
 """
@@ -36,7 +37,8 @@ OWN_VARIATION = 0.5
 
 def foretell(judgement: Judgement, setting: Setting) -> Foretold:
     """What is foretold of a setting, of the blocks of ``pool_one``."""
-    return foretold.foretell(setting, demands_of(judgement, setting), judgement.blocks[0].cores)
+    load_s = _seen(judgement, Arm(no_work(one(setting))), ratios.arm_load_us) * US
+    return foretold.foretell(setting, demands_of(judgement, setting), judgement.blocks[0].cores, load_s)
 
 
 def demands_of(judgement: Judgement, setting: Setting) -> Demands:
