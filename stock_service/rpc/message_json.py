@@ -38,8 +38,6 @@ _RANGES = {
 }
 """The least and the greatest number of each type of integers."""
 
-_BOOLS: dict[str, object] = {"true": True, "false": False}
-
 _FLOAT_MAX = (2 - 2**-23) * 2.0**127
 """The greatest number that a ``float`` of protobuf holds."""
 
@@ -80,11 +78,6 @@ def from_json(kind: type[Kind], text: bytes, variables: Mapping[str, str] = {}) 
 def from_value(kind: type[Kind], content: object) -> Kind:
     """The message that decoded JSON is. Raises InvalidRequest."""
     return kind(**_read(_descriptor(kind), content))
-
-
-def to_value(message: Message) -> dict[str, object]:
-    """The message as ``msgspec.json.encode`` takes it. Raises InternalFault as ``to_json``."""
-    return _written(message)
 
 
 def _descriptor(kind: type[Message]) -> Descriptor:

@@ -2,10 +2,9 @@
 
 Requests of one run are not independent. Slow ones come together, behind the same stall or the same full queue. The
 **design effect** says how much that widens an interval. It is the variance of the values' mean ÷ the variance that the
-mean of independent values would have. Non-overlapping batch means estimate it (Law and Kelton, "Simulation Modeling and
-Analysis", section 9.5.3; Alexopoulos and Seila, "Output data analysis", 1998). The run is cut into batches that are
-long against the dependence. So the batches' means are nearly independent, and their spread is compared with that of the
-values. For a percentile the values are whether each request was above it.
+mean of independent values would have. Requests come in clusters, such as slices of an arm or whole windows. Clusters
+are independent of each other, so the spread of their means is compared with that of the values. For a percentile the
+values are whether each request was above it.
 
 Arrivals are checked against the declared process. The rate is checked for both. Constant: the gaps are the period.
 Poisson: the gaps are exponential (Kolmogorov and Smirnov's distance to the declared rate's distribution). At a high
@@ -15,7 +14,7 @@ as in bursts. So counts in windows must also vary as much as they are large. The
 scales (Cox and Lewis, "The Statistical Analysis of Series of Events", 1966).
 
 Arrays are in time order. Pure, numpy alone, no loop over values; 4 million gaps take some 0.2 s. Left out: conclusions,
-beyond naming the faults; dependence longer than a batch, which no run can show by itself.
+beyond naming the faults; dependence between clusters.
 """
 
 import math
@@ -28,13 +27,6 @@ import numpy.typing as npt
 ArrivalProcess = Literal["constant", "poisson"]
 
 Numbers = npt.NDArray[np.bool_] | npt.NDArray[np.int64] | npt.NDArray[np.float64]
-
-BATCHES_MAX = 64
-"""Batches of a run, at most: more, and they would be short against the dependence. The estimate's own standard error is
-then 18 % (√(2 ÷ 63))."""
-
-BATCHES_MIN = 16
-"""Fewer say too little of their spread. A run of less than ``BATCHES_MIN``² values is cut into so many all the same."""
 
 GAPS_MIN = 100
 """Fewer gaps than this are not checked."""
@@ -96,22 +88,6 @@ class ArrivalCheck:
     """Share of gaps over 10 % off the declared period."""
     faults: tuple[str, ...]
     """In which ways the arrivals do not follow the declared process; none: they do, as far as can be seen."""
-
-
-def design_effect(values: Numbers) -> float:
-    """How many times more the mean of these values in time order varies than that of independent ones; at least 1.
-
-    For a percentile give whether each value is above it. The effect is 1 where the values are all alike, or fewer than
-    32: nothing is known then. An effect under 1 (values that alternate) is given as 1, on the safe side.
-    """
-    n = len(values)
-    if n < 2 * BATCHES_MIN:
-        return 1.0
-    batches = min(BATCHES_MAX, max(BATCHES_MIN, math.isqrt(n)))
-    size = n // batches
-    kept = np.asarray(values[n - batches * size :])  # what is left over is left out at the start
-    sums = kept.reshape(batches, size).sum(axis=1, dtype=np.float64)
-    return cluster_effect(np.full(batches, size), sums, float(kept.var(dtype=np.float64)))
 
 
 def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:

@@ -10,37 +10,13 @@ import numpy.typing as npt
 import pytest
 
 from clients.load.record import dependence
-from clients.load.record.dependence import arrival_check, cluster_effect, design_effect
+from clients.load.record.dependence import arrival_check, cluster_effect
 
 Gaps = npt.NDArray[np.int64]
 
 RATE_HZ = 10_000
 MEAN_NS = 100_000
 N = 20_000
-
-
-def chain(correlation: float, n: int, seed: int = 1) -> npt.NDArray[np.float64]:
-    """A first-order autoregressive series of deviation 1."""
-    new = np.random.default_rng(seed).standard_normal(n)
-    values = new.copy()
-    for place in range(1, n):
-        values[place] = correlation * values[place - 1] + np.sqrt(1 - correlation**2) * new[place]
-    return values
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("correlation", "effect"), [(0.0, 1.0), (0.5, 3.0), (0.8, 9.0)])
-def test_the_design_effect_of_a_mean_is_that_of_the_theory(correlation: float, effect: float) -> None:
-    """(1 + ρ) ÷ (1 - ρ) for first-order autoregression; over 20 runs of 20,000, within 15 %."""
-    found = [design_effect(chain(correlation, 20_000, seed)) for seed in range(20)]
-    assert float(np.mean(found)) == pytest.approx(effect, rel=0.15)
-
-
-def test_the_design_effect_of_exceedances_that_come_in_runs_is_their_length() -> None:
-    """A hundredth of the requests, in runs of 20: each run is worth one."""
-    rng = np.random.default_rng(2)
-    effects = [design_effect(np.repeat(rng.random(5000) < 0.01, 20)) for _ in range(20)]
-    assert float(np.mean(effects)) == pytest.approx(20, rel=0.15)
 
 
 def test_clusters_of_unequal_size_are_one_value_each() -> None:
@@ -62,27 +38,6 @@ def test_independent_clusters_have_no_effect_and_nothing_is_told_of_one() -> Non
     assert cluster_effect(np.full(2000, 100), sums, 0.09) < 1.15
     assert cluster_effect(np.array([100]), np.array([10]), 0.09) == 1
     assert cluster_effect(np.array([0, 0]), np.array([0, 0]), 0.0) == 1
-
-
-def test_batches_are_long_even_in_a_long_run() -> None:
-    """Exceedances that last for 500 requests, of 200,000: batches of √n requests would be shorter than one of them."""
-    rng = np.random.default_rng(3)
-    effects = [design_effect(np.repeat(rng.random(400) < 0.05, 500)) for _ in range(20)]
-    assert float(np.mean(effects)) == pytest.approx(470, rel=0.15)
-
-
-def test_one_burst_is_worth_about_one_exceedance() -> None:
-    """Ten slow requests behind one stall, in 10,000."""
-    above = np.zeros(10_000, np.bool_)
-    above[4321:4331] = True
-    assert 8 < design_effect(above) < 12
-
-
-def test_nothing_is_made_up_where_nothing_is_known() -> None:
-    """All alike, too few, or alternating: 1, and never less."""
-    assert design_effect(np.zeros(1000, np.bool_)) == 1
-    assert design_effect(np.arange(31)) == 1
-    assert design_effect(np.arange(1000) % 2) == 1
 
 
 def poisson(seed: int, mean_ns: float = MEAN_NS, n: int = N) -> Gaps:
