@@ -57,7 +57,7 @@ def test_servers_tests_are_checked_without_asking(tmp_path: Path) -> None:
     for folder in ("conformance", "unit"):
         (tmp_path / "tests" / folder).mkdir(parents=True)
         (tmp_path / "tests" / folder / "test_planted.py").write_text(planted)
-    for name in ("tests/conftest.py", "tests/leaks.py"):
+    for name in ("tests/conftest.py", "tests/leaks.py", "tests/turns.py"):
         shutil.copy(root / name, tmp_path / name)
     (tmp_path / "pytest.toml").write_text('[pytest]\naddopts = ["--import-mode=importlib"]\npythonpath = ["."]\n')
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:nbmake", "-p", "no:xdist"]

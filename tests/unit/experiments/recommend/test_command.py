@@ -108,7 +108,7 @@ def test_a_server_is_started_measured_checked_and_gone(
     monkeypatch.setattr(asking, "CONNECTIONS", (1, 4, 16))
     monkeypatch.setattr(asking, "WINDOW_S", 0.2)
     monkeypatch.setattr(asking, "ROUNDS", 1)
-    monkeypatch.setattr(started, "ROUNDS", 1)
+    monkeypatch.setattr(started, "ROUNDS", 3)
     monkeypatch.setattr(measured, "POOLS", (1, 2, 64))
     monkeypatch.setattr(measured, "TAIL_S", 0.5)
     serve = f"{sys.executable} -m experiments.services serve greeter --transport grpc --cpu-ms 1"
