@@ -1,4 +1,7 @@
-"""``python -m stock_service serve --transport NAME …`` serves on any transport; ``list`` prints what can be chosen."""
+"""``python -m stock_service serve --transport NAME …`` serves on any transport; ``list`` prints what can be chosen.
+
+``store`` looks after the file of a store.
+"""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -7,19 +10,32 @@ from stock_service import stock_server
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.transports import TRANSPORTS
+from stock_service.storage import command as store_command
 from stock_service.trading.locking import LOCKINGS
 
 PROGRAM = "python -m stock_service"
 
-CHOICES: dict[str, Mapping[str, object]] = {"transport": TRANSPORTS, "executor": EXECUTORS, "locking": LOCKINGS}
+CHOICES: dict[str, Mapping[str, object]] = {
+    "transport": TRANSPORTS,
+    "executor": EXECUTORS,
+    "store": stock_server.STORES,
+    "locking": LOCKINGS,
+}
 """What can be chosen by name, by the option that takes it."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves, which does not return, lists, or shows what there is."""
+    """Serves, which does not return, lists, or looks after a store."""
+    if arguments[:1] == ["store"]:
+        sys.exit(store_command.main(f"{PROGRAM} store", arguments[1:]))
     parser = Parser(PROGRAM, "The stock service on any transport. For all options: serve --transport NAME --help.")
-    commands, help_text = ("serve", "list"), "serve on a transport, or list what can be chosen"
-    parser.add_argument("command", choices=commands, metavar="serve|list", help=help_text)
+    commands = {
+        "serve": "serve on a transport",
+        "list": "list what can be chosen",
+        "store": "look after a file of stocks",
+    }
+    help_text = ", ".join(f"{name}: {meaning}" for name, meaning in commands.items())
+    parser.add_argument("command", choices=commands, metavar="|".join(commands), help=help_text)
     carried = f"what carries the requests, which serve needs: {', '.join(TRANSPORTS)}"
     parser.add_argument("--transport", choices=TRANSPORTS, metavar="NAME", help=carried)
     asked = [a for a in arguments if a in ("-h", "--help")]

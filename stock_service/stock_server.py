@@ -1,10 +1,11 @@
-"""The stock service as a server process: its catalog and locking, then the contract of ``rpc/process/serving.py``.
+"""The stock service as a server process: its catalog, then the contract of ``rpc/process/serving.py``.
 
 What ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share, which is all but the transport's name.
 """
 
 import argparse
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,8 +15,9 @@ from stock_service.rpc.process.command_line import Parser, refuse
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import load
+from stock_service.storage.sqlite import CLOSE_S, SqliteCatalog
 from stock_service.trading import catalog_file
-from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.catalog import Catalog, MemoryCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import LOCKINGS, Locking, Stamped
 from stock_service.trading.model import Stock
@@ -23,64 +25,124 @@ from stock_service.trading.service import stock_service
 from stock_service.trading.shared.catalog import SharedCatalog, allot
 from stock_service.trading.shared.memory import Memory
 
+STORES = {"memory": "gone when the server ends", "sqlite:PATH": "in a file, each trade on the disk before its reply"}
+"""What ``--store`` takes, and where stocks are then."""
+
+_SQLITE = "sqlite:"
+
+_DEFAULT_LOCKING = "mutex"
+
 
 def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
     """Serves the stock service on a transport until a signal comes, and ends the process."""
     description = f"The stock service on {load(transport).LABEL}. Prints 'ready HOST:PORT' once it serves."
     parser = Parser(program, description, serving.EXITS)
     serving.add_server_options(parser, transport)
-    add_stock_options(parser)
-    options = parser.parse_args(arguments)
-    if family.begins(options):
-        serving.leave(family.run(program, transport, options, allot_stocks(program, options)))
-    timeline = serving.timeline_for(program, options)
-    service = stock_service_of(program, options, timeline)
-    serving.leave(serving.run(program, transport, service, options, timeline))
+    add_stock_options(parser, transport)
+    serve_stocks(program, transport, parser.parse_args(arguments))
 
 
-def add_stock_options(parser: argparse.ArgumentParser) -> None:
-    """``--catalog`` and ``--locking``."""
+def add_stock_options(parser: argparse.ArgumentParser, transport: str) -> None:
+    """``--catalog``, ``--store`` and ``--locking``."""
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
-    add("--locking", choices=LOCKINGS, default="mutex", help="which lock a request holds")
+    default = f"{_SQLITE}./stock_service-{transport}.sqlite3"
+    add("--store", type=_store, default=default, metavar="|".join(STORES), help="where stocks are kept")
+    add("--locking", choices=LOCKINGS, help=f"which lock a request holds, in memory (default: {_DEFAULT_LOCKING})")
 
 
-def stock_service_of(program: str, options: argparse.Namespace, timeline: Timeline | None) -> Service:
-    """The stock service that the options ask for, its locks noted in the timeline if there is one.
+def serve_stocks(
+    program: str,
+    transport: str,
+    options: argparse.Namespace,
+    wrapped: Callable[[Service], Service] = lambda service: service,
+) -> NoReturn:
+    """Serves the stock service that the options ask for, as ``wrapped`` makes it, and ends the process."""
+    kind = "sqlite" if options.store is not None else "memory" if options.processes == 1 else "shared"
+    try:
+        _check(options, kind)
+        if family.begins(options):
+            serving.leave(family.run(program, transport, options, _allotted(options)))
+        timeline = serving.timeline_for(program, options)
+        catalog, close = CATALOGS[kind](options, timeline)
+    except UsageError as error:
+        refuse(program, error)
+    service = wrapped(stock_service(Exchange(catalog)))
+    note = "" if options.store is None else f"stocks are kept in {options.store}"
+    try:
+        code = serving.run(program, transport, service, options, timeline, note)
+    finally:
+        closed = close()
+    if not closed:
+        print(f"{program}: the last changes were not on the disk within {CLOSE_S:g} s", file=sys.stderr)
+    serving.leave(code if closed else serving.FAILED_EXIT)
 
-    One of several processes has the catalog that its parent allotted. Refuses a catalog that cannot be used.
-    """
-    if options.processes > 1:
-        return stock_service(Exchange(_shared_catalog(program, options.member)))
-    stocks = _stocks(program, options)
+
+def _check(options: argparse.Namespace, kind: str) -> None:
+    """Refuses options that this kind of catalog cannot keep. Raises UsageError."""
+    if kind == "sqlite" and options.processes > 1:
+        allowed = "1 with a store on a disk, which is one process's; more with --store memory"
+        raise UsageError("--processes", options.processes, allowed)
+    if kind == "sqlite" and options.locking is not None:
+        raise UsageError("--locking", options.locking, "with --store memory alone: a file has one writer")
+    if kind == "shared" and options.locking not in (None, _DEFAULT_LOCKING):
+        raise UsageError("--locking", options.locking, "mutex with several --processes: they have one lock")
+
+
+Opened = tuple[Catalog, Callable[[], bool]]
+"""A catalog, and what closes it: that says whether all of it was in time."""
+
+
+def _in_memory(options: argparse.Namespace, timeline: Timeline | None) -> Opened:
+    """The locks of this one are noted in the timeline if there is one."""
 
     def locking(names: Iterable[str]) -> Locking:
-        chosen = LOCKINGS[options.locking](names)
+        chosen = LOCKINGS[options.locking or _DEFAULT_LOCKING](names)
         return chosen if timeline is None else Stamped(chosen, names, timeline)
 
-    return stock_service(Exchange(MemoryCatalog(stocks, locking)))
+    return MemoryCatalog(_stocks(options) or catalog_file.DEFAULT_STOCKS, locking), lambda: True
 
 
-def allot_stocks(program: str, options: argparse.Namespace) -> int:
-    """The memory of a catalog that several processes share, by its descriptor. Refuses what they cannot share."""
-    if options.locking != "mutex":
-        refuse(program, UsageError("--locking", options.locking, "mutex with several --processes: they have one lock"))
-    stocks = _stocks(program, options)
+def _shared(options: argparse.Namespace, _: Timeline | None) -> Opened:
+    """The one that the parent allotted."""
+    try:
+        return SharedCatalog(Memory(options.member)), lambda: True
+    except (OSError, ValueError) as error:
+        raise UsageError("--member", options.member, "what the parent of several processes tells them") from error
+
+
+def _on_disk(options: argparse.Namespace, _: Timeline | None) -> Opened:
+    catalog = SqliteCatalog(options.store, catalog_file.DEFAULT_STOCKS, _stocks(options))
+    return catalog, catalog.close
+
+
+CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None], Opened]] = {
+    "memory": _in_memory,
+    "shared": _shared,
+    "sqlite": _on_disk,
+}
+"""Every kind of catalog, and what makes one for a process that serves. Raises UsageError where it cannot be used."""
+
+
+def _allotted(options: argparse.Namespace) -> int:
+    """The memory of a catalog that several processes share, by its descriptor. Raises UsageError."""
+    stocks = _stocks(options) or catalog_file.DEFAULT_STOCKS
     try:
         return allot(stocks)
     except OSError as error:
-        refuse(program, f"--processes: no memory for a catalog of {len(stocks)} stocks ({error.strerror})")
+        allowed = f"as many as there is memory for, of a catalog of {len(stocks)} stocks ({error.strerror})"
+        raise UsageError("--processes", options.processes, allowed) from error
 
 
-def _stocks(program: str, options: argparse.Namespace) -> tuple[Stock, ...]:
-    try:
-        return catalog_file.DEFAULT_STOCKS if options.catalog is None else catalog_file.load(options.catalog)
-    except UsageError as error:
-        refuse(program, error)
+def _stocks(options: argparse.Namespace) -> tuple[Stock, ...] | None:
+    """Those of ``--catalog``; None: none are given. Raises UsageError."""
+    return None if options.catalog is None else catalog_file.load(options.catalog)
 
 
-def _shared_catalog(program: str, descriptor: int) -> SharedCatalog:
-    try:
-        return SharedCatalog(Memory(descriptor))
-    except (OSError, ValueError):
-        refuse(program, UsageError("--member", descriptor, "what the parent of several processes tells them"))
+def _store(text: str) -> Path | None:
+    """The file that ``--store`` names; None for memory."""
+    if text == "memory":
+        return None
+    if not text.startswith(_SQLITE) or text == _SQLITE:
+        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {', '.join(STORES)}")
+    return Path(text.removeprefix(_SQLITE))

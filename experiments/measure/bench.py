@@ -99,7 +99,7 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
     command = [sys.executable, "-m", "experiments.services", "serve", service]
     command += ["--transport", str(levels["transport"]), "--port", "0"]
     if service == STOCK:
-        command += ["--catalog", str(catalog)]
+        command += ["--catalog", str(catalog), "--store", "memory"]
     for name, level in levels.items():
         if level != FACTORS[name].default_among(levels):
             command += FACTORS[name].options(level)

@@ -117,6 +117,7 @@ def queue_server(options: Options) -> Iterator[tuple[Program, Address]]:
 def stock_server(transport: str) -> Iterator[tuple[Program, Address]]:
     """The stock service on the server's core: the process, and where it listens. Raises ProgramFailed."""
     command = [sys.executable, "-m", "stock_service", "serve", "--transport", transport, "--port", "0"]
+    command += ["--store", "memory"]
     with Program(command, server_cores()) as server:
         yield server, server.ready()
 

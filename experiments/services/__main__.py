@@ -13,7 +13,7 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process import family, serving
 from stock_service.rpc.process.command_line import Parser, number, refuse
 from stock_service.rpc.transports import TRANSPORTS
-from stock_service.stock_server import add_stock_options, allot_stocks, stock_service_of
+from stock_service.stock_server import add_stock_options, serve_stocks
 
 PROGRAM = "python -m experiments.services"
 
@@ -35,18 +35,18 @@ def main(arguments: Sequence[str]) -> None:
     serving.add_server_options(parser, chosen.transport)
     _add_work(parser)
     if chosen.service == STOCK:
-        add_stock_options(parser)
+        add_stock_options(parser, chosen.transport)
     options = parser.parse_args(arguments)
-    stock = options.service == STOCK
+    work = Work(options.io_ms, options.cpu_ms, options.hash_ms)
+    if options.service == STOCK:
+        serve_stocks(PROGRAM, options.transport, options, lambda service: working(service, work))
     if options.service in STATEFUL and options.processes > 1:
         refuse(PROGRAM, UsageError("--processes", options.processes, f"1 of {options.service}, whose state is its own"))
     if family.begins(options):
-        memory = allot_stocks(PROGRAM, options) if stock else None
-        serving.leave(family.run(PROGRAM, options.transport, options, memory))
+        serving.leave(family.run(PROGRAM, options.transport, options))
     timeline = serving.timeline_for(PROGRAM, options)
-    service = stock_service_of(PROGRAM, options, timeline) if stock else SERVICES[options.service]()
-    work = Work(options.io_ms, options.cpu_ms, options.hash_ms)
-    serving.leave(serving.run(PROGRAM, options.transport, working(service, work), options, timeline))
+    service = working(SERVICES[options.service](), work)
+    serving.leave(serving.run(PROGRAM, options.transport, service, options, timeline))
 
 
 def _add_work(parser: Parser) -> None:

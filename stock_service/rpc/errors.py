@@ -6,9 +6,9 @@
         ├── InvalidRequest        INVALID_ARGUMENT      undecodable bytes; a request_id used for other content
         ├── DeadlineExceeded      DEADLINE_EXCEEDED     no reply in time
         ├── NotFound              NOT_FOUND             the request names what is not there
-        ├── Overloaded            RESOURCE_EXHAUSTED    a limit of the server is reached
+        ├── Overloaded            RESOURCE_EXHAUSTED    a limit of the server is reached, or its disk is full
         ├── UnknownMethod         UNIMPLEMENTED         the service has no such method
-        ├── InternalFault         INTERNAL              a bug: the handler raised
+        ├── InternalFault         INTERNAL              a bug: the handler raised; or the disk of the store failed
         └── Unavailable           UNAVAILABLE           no connection, or a server that is stopping
 
 Outcomes (an unknown stock, a suspended trade …) are not errors: they are values in a reply.
@@ -101,7 +101,7 @@ class NotFound(Fault):
 
 
 class Overloaded(Fault):
-    """A limit of the server is reached; the request had no effect."""
+    """A limit of the server is reached, or its disk is full; the request had no effect."""
 
     code = FaultCode.RESOURCE_EXHAUSTED
 
@@ -113,7 +113,7 @@ class UnknownMethod(Fault):
 
 
 class InternalFault(Fault):
-    """The handler raised something that is not a fault: a bug."""
+    """The handler raised something that is not a fault: a bug. Or the disk of the store failed."""
 
     code = FaultCode.INTERNAL
 

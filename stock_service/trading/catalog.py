@@ -5,27 +5,22 @@ A catalog supplies atomicity and nothing else: what a request does to a stock is
 numbered from 1 without gaps, in an order that respects real time.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from itertools import count
-from threading import Lock
-from typing import Protocol, TypeVar, cast
+from typing import Protocol
 
-from stock_service.rpc.errors import InvalidRequest
 from stock_service.trading.locking import Locking
-from stock_service.trading.model import Stock
-
-Outcome = TypeVar("Outcome")
-Reply = TypeVar("Reply")
+from stock_service.trading.model import Status, Stock
+from stock_service.trading.once import RETRY_WINDOW, Changed, Once, OnceInMemory
 
 Version = tuple[Stock, int]
 """A stock, and the number of the commit that made it so."""
 
-Step = Callable[[Stock], tuple[Stock, Outcome]]
-"""What to make of a stock, and how that ended; pure. Gives back the very stock it was given to change nothing."""
+Step = Callable[[Stock | None], tuple[Stock | None, Status]]
+"""What to make of a stock, and how that ended; pure. Gives back the very stock it was given to change nothing.
 
-RETRY_WINDOW = 100_000
-"""How many request ids a catalog remembers: about 50 MB, and at 10,000 trades a second ten seconds of retries."""
+It is given None where the catalog has no stock of that name, and gives None back.
+"""
 
 
 class Catalog(Protocol):
@@ -37,17 +32,15 @@ class Catalog(Protocol):
     def read(self, name: str) -> Version | None:
         """The stock as it stands; None for a name that the catalog does not have."""
 
-    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
+    def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
         """Applies a step to a stock, atomically, and numbers the commit where the step changed something.
 
-        Gives the version that stands afterwards and the step's outcome; None for a name that the catalog does not have.
-        """
+        With ``once``, the first use of its id alone has an effect, and in the same step its reply is remembered,
+        whatever it is. A later use within the window waits for the first to end and gets its reply; one that asks for
+        something else raises InvalidRequest then. A change that raises had no effect and is not remembered.
 
-    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
-        """The reply of ``answer``, which is called for the first use of an id and never again within the window.
-
-        A second use waits for the first to end and gets its reply. ``content`` is what the request asks for; a second
-        use with other content raises InvalidRequest. An ``answer`` that raises is forgotten, and may be tried again.
+        A catalog on a disk returns once the change is there. It raises Overloaded where the disk is full (no effect),
+        InternalFault where it failed (whether this one had an effect is unknown, later ones had none).
         """
 
 
@@ -55,8 +48,7 @@ class MemoryCatalog:
     """Stocks in a dictionary, guarded by a locking strategy; gone when the process ends.
 
     Entries are immutable and replaced whole. The dictionary's keys never change after construction, so looking a name
-    up needs no lock. A dictionary of retry records, oldest first, holds the last ``retry_window`` request ids; an older
-    id is taken for a new one. The window must be larger than the number of threads that call.
+    up needs no lock.
     """
 
     def __init__(
@@ -65,9 +57,7 @@ class MemoryCatalog:
         self._versions: dict[str, Version] = {stock.name: (stock, 0) for stock in stocks}
         self._locking = locking(self._versions)
         self._commits = count(1)  # next() of it is atomic in CPython, so that per-stock locks can share it
-        self._retry_window = retry_window
-        self._retries_lock = Lock()  # guards _retries
-        self._retries: OrderedDict[str, _FirstUse] = OrderedDict()  # whose first key is found at once
+        self._once = OnceInMemory(retry_window)
 
     def names(self) -> Iterable[str]:
         return self._versions.keys()
@@ -81,55 +71,16 @@ class MemoryCatalog:
         with lock:
             return self._versions[name]
 
-    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
+    def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
+        if once is not None:
+            return self._once.answer(once, lambda: self.change(name, step))
         if name not in self._versions:
-            return None
+            return step(None)[1], 0, 0
         with self._locking.writing(name):
-            version = self._versions[name]
-            stock, outcome = step(version[0])
-            if stock is not version[0]:
-                version = (stock, next(self._commits))
-                self._versions[name] = version
-            return version, outcome
-
-    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
-        while True:
-            with self._retries_lock:
-                first = self._retries.get(request_id)
-                if first is None:
-                    mine = self._retries[request_id] = _FirstUse(content)
-                    if len(self._retries) > self._retry_window:
-                        self._retries.popitem(last=False)
-                    break
-            if first.content != content:
-                raise used_for_another(request_id)
-            with first.running:  # waits for the first use to end
-                if first.reply is not None:
-                    return cast(Reply, first.reply)
-        try:
-            reply = answer()
-            mine.reply = reply
-            return reply
-        finally:
-            if mine.reply is None:  # it raised: forgotten, so that the next use is a first one
-                with self._retries_lock:
-                    if self._retries.get(request_id) is mine:
-                        del self._retries[request_id]
-            mine.running.release()
-
-
-def used_for_another(request_id: str) -> InvalidRequest:
-    """What a second use of an id gets that asks for something else than the first."""
-    return InvalidRequest(f"request_id {request_id!r} was used for another trade: a new one needs a new id")
-
-
-class _FirstUse:
-    """The first use of a request id: what it asked, its reply once there is one, a lock that is held while it runs."""
-
-    __slots__ = ("content", "reply", "running")
-
-    def __init__(self, content: object) -> None:
-        self.content = content
-        self.reply: object | None = None
-        self.running = Lock()
-        self.running.acquire()
+            before = self._versions[name][0]
+            stock, status = step(before)
+            if stock is None or stock is before:
+                return status, before.volume, 0
+            sequence = next(self._commits)
+            self._versions[name] = (stock, sequence)
+            return status, stock.volume, sequence

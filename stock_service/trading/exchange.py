@@ -4,19 +4,17 @@ Knows no transport, no protobuf and no lock. Every method may be called from any
 catalog does.
 """
 
-from hashlib import sha256
-
 from stock_service.rpc.errors import InvalidRequest
 from stock_service.trading import rules
 from stock_service.trading.catalog import Catalog
 from stock_service.trading.model import (
-    NAME_LENGTH_MAX,
     REQUEST_ID_LENGTH_MAX,
     LookupReply,
     Status,
     TradeReply,
     UpdateReply,
 )
+from stock_service.trading.once import Once
 
 _UNKNOWN_LOOKUP = LookupReply(Status.UNKNOWN_STOCK)
 _UNKNOWN_TRADE = TradeReply(Status.UNKNOWN_STOCK)
@@ -44,34 +42,31 @@ class Exchange:
         Raises InvalidRequest for an id that is too long or was used for other content. ``side`` is any integer:
         what is no ``Side`` is refused with INVALID_SIDE.
         """
-        if not request_id:
-            return self._trade(name, quantity, side)
-        if len(request_id) > REQUEST_ID_LENGTH_MAX:
-            raise InvalidRequest(
-                f"request_id has {len(request_id)} characters, allowed: 1 to {REQUEST_ID_LENGTH_MAX}, or none at all"
-            )
-        # what is remembered of a name that no stock can have is as short as a name that one has
-        told = name if len(name) <= NAME_LENGTH_MAX else sha256(name.encode("utf-8", "surrogatepass")).digest()
-        content = (told, quantity, side)
-        return self._catalog.once(request_id, content, lambda: self._trade(name, quantity, side))
-
-    def _trade(self, name: str, quantity: int, side: int) -> TradeReply:
+        once = None
+        if request_id:
+            if len(request_id) > REQUEST_ID_LENGTH_MAX:
+                allowed = f"allowed: 1 to {REQUEST_ID_LENGTH_MAX}, or none at all"
+                raise InvalidRequest(f"request_id has {len(request_id)} characters, {allowed}")
+            once = Once(request_id, f"{side} {quantity} {name}")
         refusal = rules.trade_refusal(quantity, side)
-        if refusal is not None:
+        if refusal is None:
+            return TradeReply(
+                *self._catalog.change(
+                    name, lambda stock: rules.trade(stock, quantity) if stock else rules.UNKNOWN, once
+                )
+            )
+        if once is None:
             return _UNKNOWN_TRADE if self._catalog.read(name) is None else TradeReply(refusal)
-        changed = self._catalog.change(name, lambda stock: rules.trade(stock, quantity))
-        if changed is None:
-            return _UNKNOWN_TRADE
-        (stock, sequence), status = changed
-        return TradeReply(status, stock.volume, sequence if status is Status.OK else 0)
+        # through the catalog as any trade, so that it is remembered as one
+        status, _, _ = self._catalog.change(name, lambda stock: rules.refuse(stock, refusal), once)
+        return TradeReply(status)
 
     def update(self, name: str, price_cents: int) -> UpdateReply:
         """Sets a stock's price, in cents, or says why not."""
         refusal = rules.update_refusal(price_cents)
         if refusal is not None:
             return _UNKNOWN_UPDATE if self._catalog.read(name) is None else UpdateReply(refusal)
-        changed = self._catalog.change(name, lambda stock: rules.update(stock, price_cents))
-        if changed is None:
-            return _UNKNOWN_UPDATE
-        (_, sequence), status = changed
+        status, _, sequence = self._catalog.change(
+            name, lambda stock: rules.update(stock, price_cents) if stock else rules.UNKNOWN
+        )
         return UpdateReply(status, sequence)

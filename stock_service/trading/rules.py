@@ -11,6 +11,9 @@ times as fast as ``dataclasses.replace``: this runs under a lock.
 
 from stock_service.trading.model import QUANTITY_MAX, Side, Status, Stock
 
+UNKNOWN = (None, Status.UNKNOWN_STOCK)
+"""What becomes of any change where there is no stock."""
+
 
 def lookup_status(stock: Stock) -> Status:
     """OK, or SUSPENDED for a stock whose volume stands at its limit."""
@@ -24,6 +27,11 @@ def trade_refusal(quantity: int, side: int) -> Status | None:
     if side != Side.BUY and side != Side.SELL:
         return Status.INVALID_SIDE
     return None
+
+
+def refuse(stock: Stock | None, refusal: Status) -> tuple[Stock | None, Status]:
+    """What becomes of a request that no stock could take: that the stock is unknown comes before any other reason."""
+    return UNKNOWN if stock is None else (stock, refusal)
 
 
 def trade(stock: Stock, quantity: int) -> tuple[Stock, Status]:

@@ -1,20 +1,20 @@
 """What every catalog keeps, as checks over a maker: ``check_catalog(make)`` runs them all.
 
-``make(stocks, retry_window)`` gives a new catalog of these stocks that remembers so many request ids. Whether requests
-at the same time get the answers of one after the other is for the race checks.
+``make(stocks, retry_window)`` gives a new catalog of these stocks that remembers so many request ids; what it opened is
+the maker's to close. Whether requests at the same time get the answers of one after the other is for the race checks.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
 
 import pytest
 
 from stock_service.rpc.errors import InvalidRequest
 from stock_service.trading import rules
-from stock_service.trading.catalog import Catalog
+from stock_service.trading.catalog import Catalog, Step
 from stock_service.trading.model import Status, Stock
+from stock_service.trading.once import Changed, Once
 
 MakeCatalog = Callable[[Sequence[Stock], int], Catalog]
 
@@ -25,16 +25,42 @@ WAIT_S = 10.0
 
 THREADS = 6
 
+CHANGES = 40
+"""Of each thread: a disk may take milliseconds for one."""
+
 BARELY_S = 0.02
 """Long enough for a thread that is not held back to be seen going on."""
 
 
-def trade(catalog: Catalog, name: str, quantity: int) -> tuple[int, int, Status]:
-    """A trade by the rules: the volume and the number that stand afterwards, and how it ended."""
-    changed = catalog.change(name, lambda stock: rules.trade(stock, quantity))
-    assert changed is not None
-    (stock, sequence), status = changed
-    return stock.volume, sequence, status
+def trade(catalog: Catalog, name: str, quantity: int, once: Once | None = None) -> Changed:
+    """A trade by the rules."""
+    return catalog.change(name, lambda stock: rules.trade(stock, quantity) if stock else rules.UNKNOWN, once)
+
+
+def use(catalog: Catalog, request_id: str, content: str = "", quantity: int = 1) -> Changed:
+    """A trade of FishCo under an id."""
+    return trade(catalog, "FishCo", quantity, Once(request_id, content))
+
+
+def held(event: Event, go_on: Event, then: Step) -> Step:
+    """A step that says it has begun, and waits until it may go on."""
+
+    def step(stock: Stock | None) -> tuple[Stock | None, Status]:
+        event.set()
+        assert go_on.wait(WAIT_S)
+        return then(stock)
+
+    return step
+
+
+def failing(stock: Stock | None) -> tuple[Stock | None, Status]:
+    """A step that raises."""
+    raise ZeroDivisionError(stock)
+
+
+def one(stock: Stock | None) -> tuple[Stock | None, Status]:
+    """A trade of one share."""
+    return rules.trade(stock, 1) if stock else rules.UNKNOWN
 
 
 def begins_as_it_was_made(make: MakeCatalog) -> None:
@@ -45,59 +71,57 @@ def begins_as_it_was_made(make: MakeCatalog) -> None:
 
 
 def knows_its_names_exactly(make: MakeCatalog) -> None:
-    """Any other name, also one that differs in case or by a space, is None, and no step is called for it."""
+    """Any other name, also one that differs in case or by a space, is no stock; a step is given None for it."""
     catalog = make(STOCKS, 10)
-    called: list[Stock] = []
+    given: list[Stock | None] = []
 
-    def step(stock: Stock) -> tuple[Stock, None]:
-        called.append(stock)
-        return stock, None
+    def step(stock: Stock | None) -> tuple[Stock | None, Status]:
+        given.append(stock)
+        return stock, Status.UNKNOWN_STOCK
 
-    for name in ("", "gamestart", "GameStart ", "Game\0Start", "X" * 65):
+    for number, name in enumerate(("", "gamestart", "GameStart ", "Game\0Start", "X" * 65)):
         assert catalog.read(name) is None
-        assert catalog.change(name, step) is None
-    assert called == []
+        assert catalog.change(name, step) == (Status.UNKNOWN_STOCK, 0, 0)
+        assert catalog.change(name, step, Once(f"{number}", "")) == (Status.UNKNOWN_STOCK, 0, 0)
+    assert given == [None] * 10
     assert list(catalog.names()) == ["GameStart", "FishCo"]
 
 
 def numbers_commits_across_stocks(make: MakeCatalog) -> None:
     """Commits of all stocks share one row of numbers; a stock is read with the number of its own last one."""
     catalog = make(STOCKS, 10)
-    assert trade(catalog, "GameStart", 1) == (1, 1, Status.OK)
-    assert trade(catalog, "FishCo", 5) == (5, 2, Status.OK)
-    assert trade(catalog, "GameStart", 2) == (3, 3, Status.OK)
+    assert trade(catalog, "GameStart", 1) == (Status.OK, 1, 1)
+    assert trade(catalog, "FishCo", 5) == (Status.OK, 5, 2)
+    assert trade(catalog, "GameStart", 2) == (Status.OK, 3, 3)
     assert catalog.read("GameStart") == (Stock("GameStart", 1599, 10, 3), 3)
     assert catalog.read("FishCo") == (Stock("FishCo", 4250, 1_000_000, 5), 2)
 
 
 def a_refusal_commits_nothing(make: MakeCatalog) -> None:
-    """A step that gives its stock back changes nothing and takes no number; the standing version comes back."""
+    """A step that gives its stock back changes nothing and takes no number; the volume that stands comes back."""
     catalog = make(STOCKS, 10)
-    assert trade(catalog, "GameStart", 4) == (4, 1, Status.OK)
-    assert trade(catalog, "GameStart", 7) == (4, 1, Status.SUSPENDED)
+    assert trade(catalog, "GameStart", 4) == (Status.OK, 4, 1)
+    assert trade(catalog, "GameStart", 7) == (Status.SUSPENDED, 4, 0)
     assert catalog.read("GameStart") == (Stock("GameStart", 1599, 10, 4), 1)
-    assert trade(catalog, "GameStart", 6) == (10, 2, Status.OK)
+    assert trade(catalog, "GameStart", 6) == (Status.OK, 10, 2)
 
 
 def an_equal_stock_is_a_commit(make: MakeCatalog) -> None:
     """A price set to what it was is a change, with a number."""
     catalog = make(STOCKS, 10)
-    changed = catalog.change("FishCo", lambda stock: rules.update(stock, stock.price_cents))
-    assert changed == ((STOCKS[1], 1), Status.OK)
+    price_cents = STOCKS[1].price_cents
+    repriced = catalog.change("FishCo", lambda stock: rules.update(stock, price_cents) if stock else rules.UNKNOWN)
+    assert repriced == (Status.OK, 0, 1)
     assert catalog.read("FishCo") == (STOCKS[1], 1)
 
 
 def a_step_that_raises_leaves_no_trace(make: MakeCatalog) -> None:
     """The error comes out, nothing changed, no number was taken, and the stock can be read and changed."""
     catalog = make(STOCKS, 10)
-
-    def step(stock: Stock) -> tuple[Stock, None]:
-        raise ZeroDivisionError(stock.name)
-
     with pytest.raises(ZeroDivisionError):
-        catalog.change("FishCo", step)
+        catalog.change("FishCo", failing)
     assert catalog.read("FishCo") == (STOCKS[1], 0)
-    assert trade(catalog, "FishCo", 1) == (1, 1, Status.OK)
+    assert trade(catalog, "FishCo", 1) == (Status.OK, 1, 1)
 
 
 def every_concurrent_change_counts(make: MakeCatalog) -> None:
@@ -107,154 +131,169 @@ def every_concurrent_change_counts(make: MakeCatalog) -> None:
 
     def run(name: str) -> list[int]:
         barrier.wait(WAIT_S)
-        return [trade(catalog, name, 1)[1] for _ in range(200)]
+        return [trade(catalog, name, 1)[2] for _ in range(CHANGES)]
 
     with ThreadPoolExecutor(THREADS) as pool:
         numbers = list(pool.map(run, ["FishCo", "GameStart"] * (THREADS // 2)))
     committed = {number for row in numbers for number in row}
     stocks = [version[0] for name in catalog.names() if (version := catalog.read(name))]
-    assert [stock.volume for stock in stocks] == [10, 100 * THREADS]
-    assert committed == set(range(1, 100 * THREADS + 11))
+    traded = CHANGES // 2 * THREADS
+    assert [stock.volume for stock in stocks] == [10, traded]
+    assert committed == set(range(traded + 11))  # 0: of those refused
 
 
 def changes_exclude_each_other(make: MakeCatalog) -> None:
     """A change of a stock does not begin while another one is half done."""
     catalog = make(STOCKS, 10)
     inside, second_is_in = Event(), Event()
+    seen: list[bool] = []
 
-    def first(stock: Stock) -> tuple[Stock, bool]:
+    def first(stock: Stock | None) -> tuple[Stock | None, Status]:
         inside.set()
-        return rules.trade(stock, 1)[0], second_is_in.wait(BARELY_S)
+        seen.append(second_is_in.wait(BARELY_S))
+        return one(stock)
 
-    def second(stock: Stock) -> tuple[Stock, int]:
+    def second(stock: Stock | None) -> tuple[Stock | None, Status]:
         second_is_in.set()
-        return stock, stock.volume
+        return stock, Status.SUSPENDED
 
     with ThreadPoolExecutor(2) as pool:
-        one = pool.submit(catalog.change, "FishCo", first)
+        begun = pool.submit(catalog.change, "FishCo", first)
         assert inside.wait(WAIT_S)
-        two = pool.submit(catalog.change, "FishCo", second)
-        first_done, second_done = one.result(WAIT_S), two.result(WAIT_S)
-    assert first_done is not None
-    assert first_done[1] is False
-    assert second_done is not None
-    assert second_done[1] == 1
+        later = pool.submit(catalog.change, "FishCo", second)
+        assert begun.result(WAIT_S) == (Status.OK, 1, 1)
+        assert later.result(WAIT_S) == (Status.SUSPENDED, 1, 0)
+    assert seen == [False]
 
 
 def replays_the_first_reply(make: MakeCatalog) -> None:
-    """The same id with the same content gives the very first reply, a refusal too, and calls nothing."""
+    """The same id with the same content gives the very first reply, and calls nothing."""
     catalog = make(STOCKS, 10)
-    calls: list[str] = []
+    assert use(catalog, "id") == (Status.OK, 1, 1)
+    assert trade(catalog, "FishCo", 5) == (Status.OK, 6, 2)
+    again = catalog.change("FishCo", failing, Once("id", ""))
+    assert again == (Status.OK, 1, 1)
+    assert isinstance(again[0], Status)
+    assert catalog.read("FishCo") == (Stock("FishCo", 4250, 1_000_000, 6), 2)
 
-    def answer(reply: str) -> str:
-        calls.append(reply)
-        return reply
 
-    for reply in ("done", "refused"):
-        request_id = f"id of {reply}"
-        assert catalog.once(request_id, ("content", 1), partial(answer, reply)) == reply
-        assert catalog.once(request_id, ("content", 1), partial(answer, "again")) == reply
-    assert calls == ["done", "refused"]
+def replays_refusals(make: MakeCatalog) -> None:
+    """A refusal is remembered as it was, though the trade would be taken by now; an unknown stock is one too."""
+    catalog = make(STOCKS, 10)
+    assert trade(catalog, "GameStart", 4) == (Status.OK, 4, 1)
+    for _ in range(2):
+        assert trade(catalog, "GameStart", 7, Once("large", "7")) == (Status.SUSPENDED, 4, 0)
+        assert trade(catalog, "Missing", 1, Once("no stock", "1")) == (Status.UNKNOWN_STOCK, 0, 0)
+        assert trade(catalog, "GameStart", 1)[0] is Status.OK
+
+
+def takes_any_id_and_content(make: MakeCatalog) -> None:
+    """Ids and contents of any characters are told apart, whole: a digest or an end of them is not the same."""
+    catalog = make(STOCKS, 100)
+    ids = ["a", "a\0", "é", "\ud800", "𝄞" * 64, "𝄞" * 63, "x" * 64, "x" * 63 + "y", " a", "A"]
+    contents = ["", "\0", "c" * 16, "c" * 17, "c" * 16 + "d", "é" * 9, "\ud800"]
+    assert [use(catalog, request_id) for request_id in ids] == [(Status.OK, n, n) for n in range(1, len(ids) + 1)]
+    for number, content in enumerate(contents):
+        first = use(catalog, f"content {number}", content)
+        assert use(catalog, f"content {number}", content) == first
+        for other in contents:
+            if other != content:
+                with pytest.raises(InvalidRequest):
+                    use(catalog, f"content {number}", other)
 
 
 def refuses_an_id_for_other_content(make: MakeCatalog) -> None:
-    """The same id with other content is InvalidRequest, calls nothing, and does not disturb the first."""
+    """The same id with other content is InvalidRequest, has no effect, and does not disturb the first."""
     catalog = make(STOCKS, 10)
-    assert catalog.once("id", ("FishCo", 1), lambda: "first") == "first"
+    assert use(catalog, "id", "one") == (Status.OK, 1, 1)
     with pytest.raises(InvalidRequest, match="'id'"):
-        catalog.once("id", ("FishCo", 2), lambda: "second")
-    assert catalog.once("id", ("FishCo", 1), lambda: "third") == "first"
+        use(catalog, "id", "two")
+    assert use(catalog, "id", "one") == (Status.OK, 1, 1)
+    assert catalog.read("FishCo") == (Stock("FishCo", 4250, 1_000_000, 1), 1)
 
 
 def remembers_as_many_ids_as_it_says(make: MakeCatalog) -> None:
     """The window holds the last so many ids by their first use: one more forgets the oldest and no other."""
     catalog = make(STOCKS, 3)
-    for request_id in ("a", "b", "c"):
-        assert catalog.once(request_id, 1, lambda: "old") == "old"
-    assert catalog.once("a", 1, lambda: "new") == "old"  # which makes it no younger
-    assert catalog.once("d", 1, lambda: "old") == "old"
-    assert [catalog.once(request_id, 1, lambda: "new") for request_id in ("b", "c", "d")] == ["old"] * 3
-    assert catalog.once("a", 2, lambda: "new") == "new"
-    assert [catalog.once(request_id, 1, lambda: "newer") for request_id in ("c", "d")] == ["old"] * 2
-    assert catalog.once("b", 1, lambda: "newer") == "newer"
+    for number, request_id in enumerate(("a", "b", "c"), start=1):
+        assert use(catalog, request_id) == (Status.OK, number, number)
+    assert use(catalog, "a") == (Status.OK, 1, 1)  # which makes it no younger
+    assert use(catalog, "d") == (Status.OK, 4, 4)
+    assert [use(catalog, request_id)[2] for request_id in ("b", "c", "d")] == [2, 3, 4]
+    assert use(catalog, "a", "other") == (Status.OK, 5, 5)
+    assert [use(catalog, request_id)[2] for request_id in ("c", "d")] == [3, 4]
+    assert use(catalog, "b", "other") == (Status.OK, 6, 6)
+    for number in range(20):
+        assert use(catalog, f"{number}") == use(catalog, f"{number}")
 
 
-def forgets_an_answer_that_raised(make: MakeCatalog) -> None:
-    """An answer that raises lets its error out and may be tried again, with other content too; it fills no room."""
+def forgets_a_change_that_raised(make: MakeCatalog) -> None:
+    """A step that raises may be tried again under its id, with other content too; it fills no room."""
     catalog = make(STOCKS, 2)
-    assert catalog.once("kept", 1, lambda: "kept") == "kept"
+    assert use(catalog, "kept") == (Status.OK, 1, 1)
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
-            catalog.once("id", 1, lambda: 1 // 0)
-    assert catalog.once("id", 2, lambda: 7) == 7
-    assert catalog.once("id", 2, lambda: 8) == 7
-    assert catalog.once("kept", 1, lambda: "new") == "kept"
+            catalog.change("FishCo", failing, Once("id", ""))
+    assert use(catalog, "id", "other") == (Status.OK, 2, 2)
+    assert use(catalog, "id", "other") == (Status.OK, 2, 2)
+    assert use(catalog, "kept") == (Status.OK, 1, 1)
 
 
 def uses_of_an_id_at_once_have_one_effect(make: MakeCatalog) -> None:
-    """Many threads with the same id: one answer is called, and all get its reply."""
+    """Many threads with the same id: one change is made, and all get its reply."""
     catalog = make(STOCKS, 100)
     barrier = Barrier(THREADS)
-    rounds = 50
 
-    def run(_: int) -> list[tuple[int, int, Status]]:
+    def run(_: int) -> list[Changed]:
         replies = []
-        for number in range(rounds):
+        for number in range(CHANGES):
             barrier.wait(WAIT_S)
-            replies.append(catalog.once(str(number), 1, lambda: trade(catalog, "FishCo", 1)))
+            replies.append(use(catalog, str(number)))
         return replies
 
     with ThreadPoolExecutor(THREADS) as pool:
         replies = list(pool.map(run, range(THREADS)))
-    expected = [(number, number, Status.OK) for number in range(1, rounds + 1)]
+    expected = [(Status.OK, number, number) for number in range(1, CHANGES + 1)]
     assert replies == [expected] * THREADS
 
 
 def a_second_use_waits_for_the_first(make: MakeCatalog) -> None:
-    """A use that comes while the first runs waits and gets its reply; other content is refused at once."""
+    """A use that comes while the first runs gets its reply; other content is refused, and not before it has ended."""
     catalog = make(STOCKS, 10)
     running, go_on = Event(), Event()
+    seen: list[int] = []
 
-    def slow() -> str:
-        running.set()
-        assert go_on.wait(WAIT_S)
-        return "first"
-
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(catalog.once, "id", 1, slow)
-        assert running.wait(WAIT_S)
-        second: Future[str] = pool.submit(catalog.once, "id", 1, lambda: "second")
+    def other() -> None:
         with pytest.raises(InvalidRequest):
-            catalog.once("id", 2, lambda: "third")
-        assert catalog.once("other id", 1, lambda: "other") == "other"
+            use(catalog, "id", "other")
+        version = catalog.read("FishCo")
+        assert version is not None
+        seen.append(version[0].volume)
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(catalog.change, "FishCo", held(running, go_on, one), Once("id", ""))
+        assert running.wait(WAIT_S)
+        second, third = pool.submit(use, catalog, "id"), pool.submit(other)
+        with pytest.raises(TimeoutError):
+            third.result(BARELY_S)
         assert not second.done()
         go_on.set()
-        assert (first.result(WAIT_S), second.result(WAIT_S)) == ("first", "first")
+        assert first.result(WAIT_S) == second.result(WAIT_S) == (Status.OK, 1, 1)
+        third.result(WAIT_S)
+    assert seen == [1]  # a Lookup after the refusal shows the trade that it speaks of
 
 
 def a_second_use_takes_over_from_one_that_raised(make: MakeCatalog) -> None:
-    """Those who wait for a first use that raises run instead: one of them, and the others get its reply."""
+    """Those who wait for a first use that raises run instead, with other content too: none is refused for nothing."""
     catalog = make(STOCKS, 10)
     running, go_on = Event(), Event()
-    calls: list[str] = []
-
-    def failing() -> str:
-        running.set()
-        assert go_on.wait(WAIT_S)
-        raise ZeroDivisionError
-
-    def answer() -> str:
-        calls.append("called")
-        return "second"
-
     with ThreadPoolExecutor(THREADS) as pool:
-        first = pool.submit(catalog.once, "id", 1, failing)
+        first = pool.submit(catalog.change, "FishCo", held(running, go_on, failing), Once("id", ""))
         assert running.wait(WAIT_S)
-        others = [pool.submit(catalog.once, "id", 1, answer) for _ in range(THREADS - 1)]
+        others = [pool.submit(use, catalog, "id", "other") for _ in range(THREADS - 1)]
         go_on.set()
         assert isinstance(first.exception(WAIT_S), ZeroDivisionError)
-        assert [other.result(WAIT_S) for other in others] == ["second"] * (THREADS - 1)
-    assert calls == ["called"]
+        assert [other.result(WAIT_S) for other in others] == [(Status.OK, 1, 1)] * (THREADS - 1)
 
 
 CHECKS: Sequence[Callable[[MakeCatalog], None]] = (
@@ -267,9 +306,11 @@ CHECKS: Sequence[Callable[[MakeCatalog], None]] = (
     every_concurrent_change_counts,
     changes_exclude_each_other,
     replays_the_first_reply,
+    replays_refusals,
+    takes_any_id_and_content,
     refuses_an_id_for_other_content,
     remembers_as_many_ids_as_it_says,
-    forgets_an_answer_that_raised,
+    forgets_a_change_that_raised,
     uses_of_an_id_at_once_have_one_effect,
     a_second_use_waits_for_the_first,
     a_second_use_takes_over_from_one_that_raised,

@@ -4,14 +4,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import cycle
-from typing import TypeVar
 
-from stock_service.trading.catalog import Catalog, Outcome, Step, Version
+from stock_service.trading.catalog import Catalog, Step, Version
 from stock_service.trading.model import Stock
+from stock_service.trading.once import Changed, Once
 from stock_service.trading.shared.catalog import SharedCatalog, allot
 from stock_service.trading.shared.memory import Memory
-
-Reply = TypeVar("Reply")
 
 MakeMemory = Callable[[int], Memory]
 
@@ -28,11 +26,8 @@ class InTurns:
     def read(self, name: str) -> Version | None:
         return next(self._next).read(name)
 
-    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
-        return next(self._next).change(name, step)
-
-    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
-        return next(self._next).once(request_id, content, answer)
+    def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
+        return next(self._next).change(name, step, once)
 
 
 class Shared(ExitStack):
@@ -61,28 +56,22 @@ class Shared(ExitStack):
 
 
 def check_window(catalog: SharedCatalog) -> None:
-    """That the window of request ids is whole: every record in use is in the row and in its chain, all others free."""
+    """That the window of request ids is whole: each record in the ring is in its chain, once, and no other is."""
     window, words = catalog._window, catalog._words
     with catalog._memory.alone:
-        kept, oldest, newest, free, fresh = (words[window._at + place] for place in (1, 2, 3, 4, 5))
-        row = list(_followed(words, oldest, 5))
-        assert row == list(_followed(words, newest, 4))[::-1], "the row by age, forwards and back"
-        assert len(row) == kept <= window._most
-        buckets = range(window._at + 6, window._at + 6 + window._mask + 1)
-        chains = {record: bucket for bucket in buckets for record in _followed(words, words[bucket], 3)}
-        assert sorted(chains) == sorted(row), "a record in use is in a chain, once"
-        assert all(window._bucket((words[record], words[record + 1])) == chains[record] for record in row)
-        spare = list(_followed(words, free, 3))
-        assert len(spare) + len(row) == fresh, "a record is in use or free"
-        assert not set(spare) & set(row)
-        assert all(words[record + 2] > 0 for record in row)
+        kept = min(words[window._at], window._most)
+        ring = [window._records + number * 8 for number in range(kept)]
+        buckets = range(window._at + 1, window._at + 1 + window._mask + 1)
+        chained = [(record, bucket) for bucket in buckets for record in _followed(words, words[bucket])]
+        assert sorted(record for record, _ in chained) == ring, "a record in use is in a chain, once"
+        assert all(window._bucket((words[record], words[record + 1])) == bucket for record, bucket in chained)
 
 
-def _followed(words: memoryview, record: int, link: int) -> Iterator[int]:
-    """Records one after the other, by a word of each."""
+def _followed(words: memoryview, record: int) -> Iterator[int]:
+    """The records of a chain, one after the other."""
     seen: set[int] = set()
     while record:
         assert record not in seen, "a circle"
         seen.add(record)
         yield record
-        record = words[record + link]
+        record = words[record + 2]

@@ -1,11 +1,13 @@
-"""Every catalog keeps what a catalog promises, under every locking strategy; the checks refuse wrong ones."""
+"""Every catalog keeps what a catalog promises, that in memory under every locking; the checks refuse wrong ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
 from stock_service.rpc.timeline import Timeline
+from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.trading.catalog import Catalog, MemoryCatalog
 from stock_service.trading.locking import LOCKINGS, Stamped
 from stock_service.trading.model import Stock
@@ -33,14 +35,25 @@ def stamped(stocks: Sequence[Stock], retry_window: int) -> Catalog:
     return MemoryCatalog(stocks, lambda names: Stamped(LOCKINGS["two-level"](names), names, timeline), retry_window)
 
 
-MAKERS: dict[str, MakeCatalog] = {name: in_memory(name) for name in LOCKINGS} | {"stamped": stamped}
+@pytest.fixture
+def makers(tmp_path: Path) -> Iterator[dict[str, MakeCatalog]]:
+    """A maker of each kind of catalog; those on a disk are closed in the end."""
+    opened: list[SqliteCatalog] = []
+
+    def sqlite(stocks: Sequence[Stock], retry_window: int) -> Catalog:
+        path = tmp_path / f"{len(opened)}.sqlite3"
+        opened.append(SqliteCatalog(path, stocks, retry_window=retry_window))
+        return opened[-1]
+
+    yield {name: in_memory(name) for name in LOCKINGS} | {"stamped": stamped, "sqlite": sqlite}
+    assert all(catalog.close() for catalog in opened)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", MAKERS)
-def test_catalog(name: str, check: Callable[[MakeCatalog], None]) -> None:
+@pytest.mark.parametrize("name", [*LOCKINGS, "stamped", "sqlite"])
+def test_catalog(makers: dict[str, MakeCatalog], name: str, check: Callable[[MakeCatalog], None]) -> None:
     """The catalog passes the check, whose docstring states the fact."""
-    check(MAKERS[name])
+    check(makers[name])
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

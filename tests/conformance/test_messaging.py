@@ -99,7 +99,7 @@ def test_connecting_keeps_its_timeout(transport: str, backlog: int) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "stock_service serve --port 0",
+        "stock_service serve --port 0 --store memory",
         "clients.trader lookup FishCo",
         "clients.price_updater --duration-s 1",
         "clients.load --client library --duration-s 1",

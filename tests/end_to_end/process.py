@@ -20,12 +20,12 @@ WAIT_S = 30.0
 """How long a program may take to start or to end, on a machine that is very busy; half a second is usual."""
 
 STARTS: dict[str, tuple[str, ...]] = {
-    "socket_server": ("stock_service.socket_server",),
-    "grpc_server": ("stock_service.grpc_server",),
-    "serve_sockets": ("stock_service", "serve", "--transport", "sockets"),
-    "serve_grpc": ("stock_service", "serve", "--transport", "grpc"),
+    "socket_server": ("stock_service.socket_server", "--store", "memory"),
+    "grpc_server": ("stock_service.grpc_server", "--store", "memory"),
+    "serve_sockets": ("stock_service", "serve", "--transport", "sockets", "--store", "memory"),
+    "serve_grpc": ("stock_service", "serve", "--transport", "grpc", "--store", "memory"),
 }
-"""Every way to start a server; ``python -m`` is understood."""
+"""Every way to start a server, without a store; ``python -m`` is understood."""
 
 TRANSPORT_OF = {"socket_server": "sockets", "grpc_server": "grpc", "serve_sockets": "sockets", "serve_grpc": "grpc"}
 

@@ -30,6 +30,11 @@ BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
     (["--pipeline-max", "0"], "--pipeline-max", "'0'", "from 1 to 65536"),
     (["--connections-max", "0"], "--connections-max", "'0'", "from 1 to 1000000"),
     (["--locking", "none"], "--locking", "'none'", "allowed: mutex, per-stock"),
+    (["--store", "disk"], "--store", "'disk'", "allowed: memory, sqlite:PATH"),
+    (["--store", "sqlite:"], "--store", "'sqlite:'", "allowed: memory, sqlite:PATH"),
+    (["--store", "sqlite:no/such/folder/file"], "store", "'no/such/folder/file'", "(No such file or directory)"),
+    (["--store", "sqlite:tests"], "store", "'tests'", "(Is a directory)"),
+    (["--store", "sqlite:no", "--locking", "mutex"], "--locking", "'mutex'", "with --store memory alone"),
     (["--executor", ""], "--executor", "''", "allowed: static-pool"),
     (["--host", "0.0.0.0"], "--host", "'0.0.0.0'", "loopback address"),
     (["--host", "192.0.2.1"], "--host", "'192.0.2.1'", "loopback address"),
@@ -61,7 +66,7 @@ def refused(*arguments: str) -> str:
 def refused_here(capsys: pytest.CaptureFixture[str], start: str, *options: str) -> str:
     """The same of a server's command line, without a process for it."""
     with pytest.raises(SystemExit, match="2"):
-        stock_server.main(f"python -m stock_service.{start}", TRANSPORT_OF[start], options)
+        stock_server.main(f"python -m stock_service.{start}", TRANSPORT_OF[start], ("--store", "memory", *options))
     printed = capsys.readouterr()
     assert (printed.out, printed.err.count("\n")) == ("", 1)
     return printed.err
@@ -111,7 +116,7 @@ def test_a_server_exits_so(start: str, options: list[str], said: str) -> None:
 @pytest.mark.parametrize("transport", ["zeromq", "nng", "jsonrpc"])
 def test_what_serves_experiments_alone_is_on_loopback_alone(transport: str) -> None:
     """Another address is refused before anything listens, though it is said to be meant."""
-    words = f"stock_service serve --transport {transport} --port 0 --insecure --host 0.0.0.0"
+    words = f"stock_service serve --transport {transport} --port 0 --store memory --insecure --host 0.0.0.0"
     line = refused(*words.split())
     assert "--host: got '0.0.0.0', allowed: a loopback address of IPv4" in line
     assert f"{transport} is for experiments on one machine" in line
@@ -120,8 +125,8 @@ def test_what_serves_experiments_alone_is_on_loopback_alone(transport: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("", "the following arguments are required: serve|list"),
-        ("run", "serve|list: got 'run', allowed: serve, list"),
+        ("", "the following arguments are required: serve|list|store"),
+        ("run", "serve|list|store: got 'run', allowed: serve, list, store"),
         ("serve", f"--transport: missing, allowed: {', '.join(TRANSPORTS)}"),
         ("serve --transport http", "'http'"),
         ("serve --transport sockets --port x", "--port: got 'x'"),

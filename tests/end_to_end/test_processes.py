@@ -34,7 +34,7 @@ every = pytest.mark.parametrize("transport", SHARING)
 
 def start_of(transport: str) -> tuple[str, ...]:
     """How a server on it is started."""
-    return ("stock_service", "serve", "--transport", transport)
+    return ("stock_service", "serve", "--transport", transport, "--store", "memory")
 
 
 def members(server: Running) -> list[psutil.Process]:
@@ -310,6 +310,7 @@ def test_a_port_is_for_one_server() -> None:
 
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
+    "a store": (("stock_service.grpc_server",), "--processes: got 2, allowed: 1 with a store on a disk, which is one"),
     "zeromq": (start_of("zeromq"), "--processes: got 2, allowed: 1 on zeromq, which cannot share its port"),
     "nng": (start_of("nng"), "--processes: got 2, allowed: 1 on nng"),
     "too many": ((*STARTS["socket_server"], "--processes", "65"), "--processes: got '65', allowed: a whole number"),
@@ -337,7 +338,8 @@ def test_what_several_processes_cannot_have_is_refused_once(why: str) -> None:
 @pytest.mark.parametrize("service", ["stock", "greeter"])
 def test_the_services_of_the_studies_are_served_by_several(service: str) -> None:
     """By the command that starts them: the stock service, and one without a state."""
-    start = ("experiments.services", "serve", service, "--transport", "grpc_aio")
+    start = ["experiments.services", "serve", service, "--transport", "grpc_aio"]
+    start += ["--store", "memory"] if service == "stock" else []
     with Server(start, "--processes", "2") as server:
         assert len(members(server)) == 2
         ended = server.stopped()
@@ -358,7 +360,8 @@ def test_a_signal_during_the_start_ends_it_with_0(slow: bool) -> None:
 
 def test_processes_that_the_command_line_does_not_ask_for_are_refused() -> None:
     """A child is started with the command line of its parent: it would begin anew, and so on without an end."""
-    source = "from stock_service.stock_server import main; main('it', 'sockets', ['--port', '0', '--processes', '2'])"
+    words = ["--port", "0", "--store", "memory", "--processes", "2"]
+    source = f"from stock_service.stock_server import main; main('it', 'sockets', {words})"
     with Running("-c", source, program=(sys.executable,)) as server:
         ended = server.ended()
     assert (ended.code, ended.stdout) == (2, "")

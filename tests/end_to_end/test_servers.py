@@ -56,6 +56,7 @@ def test_list_prints_what_can_be_chosen() -> None:
     assert ended.stdout.splitlines() == [
         f"--transport  {' '.join(TRANSPORTS)}",
         "--executor   static-pool thread-pool thread-per-task",
+        "--store      memory sqlite:PATH",
         "--locking    mutex per-stock read-write two-level snapshot",
     ]
 
@@ -75,7 +76,18 @@ def test_help_names_every_option(start: str) -> None:
     """``--help`` prints the options with their defaults, and exits with 0."""
     ended = run(*STARTS[start], "--help")
     assert ended.code == 0
-    options = ("host", "port", "catalog", "locking", "executor", "workers", "queue-limit", "grace-s", "insecure")
+    options = (
+        "host",
+        "port",
+        "catalog",
+        "store",
+        "locking",
+        "executor",
+        "workers",
+        "queue-limit",
+        "grace-s",
+        "insecure",
+    )
     assert all(f"--{option}" in ended.stdout for option in options)
     assert ("--dispatch" in ended.stdout) == (TRANSPORT_OF[start] == "sockets")
     assert "(default: 1024)" in ended.stdout

@@ -22,14 +22,14 @@ from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
 from tests.end_to_end.blocking_server import HANG, HANGING
-from tests.end_to_end.process import ROOT, WAIT_S, Server
+from tests.end_to_end.process import ROOT, STARTS, WAIT_S, Server
 
 pytestmark = pytest.mark.slow
 
-SOCKETS = ("stock_service.socket_server",)
-GRPC = ("stock_service.grpc_server",)
+SOCKETS = STARTS["socket_server"]
+GRPC = STARTS["grpc_server"]
 CONNECTION = (*SOCKETS, "--dispatch", "connection")
-AIO = ("stock_service", "serve", "--transport", "grpc_aio")
+AIO = ("stock_service", "serve", "--transport", "grpc_aio", "--store", "memory")
 GREETER = ("experiments.services", "serve", "greeter", "--transport", "sockets")
 PROCESSES = (*SOCKETS, "--processes", "2")
 SERVERS = {"request": SOCKETS, "connection": CONNECTION, "grpc": GRPC, "grpc_aio": AIO}

@@ -43,6 +43,7 @@ def ran(project: Path, module: str, *arguments: str) -> subprocess.CompletedProc
 def address(project: Path) -> Iterator[str]:
     """Where a server on the new transport listens; it ends as the process contract says."""
     command = [sys.executable, "-m", "stock_service", "serve", "--transport", "lines", "--port", "0", "--backlog", "7"]
+    command += ["--store", "memory"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         word, _, where = server.stdout.readline().strip().partition(" ")

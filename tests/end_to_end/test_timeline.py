@@ -82,7 +82,7 @@ def test_a_server_that_gives_up_writes_what_it_has(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
     """Before the server serves: one line, exit code 2."""
-    ended = run("stock_service.socket_server", "--port", "0", "--timeline", str(tmp_path / "none" / "t"))
+    ended = run(*STARTS["socket_server"], "--port", "0", "--timeline", str(tmp_path / "none" / "t"))
     assert (ended.code, ended.stdout) == (2, "")
     assert "--timeline: got " in ended.error
     assert "a file that can be written (No such file or directory)" in ended.error

@@ -63,7 +63,7 @@ def go() -> Callable[..., str]:
 @pytest.fixture
 def server() -> Iterator[str]:
     """The gRPC server as a process, fresh for each test: its address."""
-    command = [sys.executable, "-m", "stock_service.grpc_server", "--port", "0"]
+    command = [sys.executable, "-m", "stock_service.grpc_server", "--port", "0", "--store", "memory"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

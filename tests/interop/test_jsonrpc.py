@@ -17,6 +17,7 @@ CLIENT = Path(__file__).resolve().parent / "go_jsonrpc"
 def test_gos_client_trades_and_looks_up(go: Callable[..., str]) -> None:
     """Its replies, twenty requests at a time on one connection, and the faults as errors with their code."""
     command = [sys.executable, "-m", "stock_service", "serve", "--transport", "jsonrpc", "--port", "0"]
+    command += ["--store", "memory"]
     with Program(command) as server:
         host, port = server.ready()
         lines = go(CLIENT, "run", ".", f"{host}:{port}").splitlines()

@@ -11,14 +11,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Condition, Lock
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from stock_service.trading.catalog import Catalog, Step, Version
 from stock_service.trading.locking import Held, Locking
 from stock_service.trading.model import Status, Stock
+from stock_service.trading.once import Changed, Once
 
-Outcome = TypeVar("Outcome")
-Reply = TypeVar("Reply")
+KnownStep = Callable[[Stock], tuple[Stock, Status]]
+"""A step on a stock that is there."""
 
 Lockings = Callable[[Iterable[str]], Locking]
 
@@ -77,16 +78,14 @@ class Stepping:
     def read(self, name: str) -> Version | None:
         return self._catalog.read(name)
 
-    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
-        def slowly(stock: Stock) -> tuple[Stock, Outcome]:
+    def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
+        def slowly(stock: Stock | None) -> tuple[Stock | None, Status]:
             changed = step(stock)
-            self._handoff.meet(name)
+            if stock is not None:
+                self._handoff.meet(name)
             return changed
 
-        return _told(self._handoff, name, self._catalog.change(name, slowly))
-
-    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
-        return self._catalog.once(request_id, content, answer)
+        return _told(self._handoff, name, self._catalog.change(name, slowly, once))
 
 
 @dataclass(slots=True)
@@ -99,7 +98,7 @@ class Store:
     commits: Iterable[int] = field(default_factory=lambda: count(1))
     last_commit: int = 0
     cache: dict[str, Version] = field(default_factory=dict)
-    replies: dict[str, object] = field(default_factory=dict)
+    replies: dict[str, Changed] = field(default_factory=dict)
     replies_lock: Lock = field(default_factory=Lock)
 
     def number(self) -> int:
@@ -116,13 +115,13 @@ class Read(Protocol):
 class Change(Protocol):
     """How a catalog changes a stock that it has."""
 
-    def __call__(self, store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]: ...
+    def __call__(self, store: Store, name: str, step: KnownStep) -> tuple[Version, Status]: ...
 
 
-class Once(Protocol):
+class Replay(Protocol):
     """How a catalog answers a request that has an id."""
 
-    def __call__(self, store: Store, request_id: str, answer: Callable[[], Reply]) -> Reply: ...
+    def __call__(self, store: Store, request_id: str, answer: Callable[[], Changed]) -> Changed: ...
 
 
 def read(store: Store, name: str) -> Version:
@@ -131,23 +130,33 @@ def read(store: Store, name: str) -> Version:
         return store.versions[name]
 
 
-def change(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def change(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """As it should be."""
     with store.lock:
         version = store.versions[name]
-        stock, outcome = step(version[0])
+        stock, status = step(version[0])
         if stock is not version[0]:
             version = store.versions[name] = (stock, store.number())
-        return version, outcome
+        return version, status
 
 
-def once(store: Store, request_id: str, answer: Callable[[], Reply]) -> Reply:
+def replay(store: Store, request_id: str, answer: Callable[[], Changed]) -> Changed:
     """As it should be, though one id at a time, and for ever."""
     with store.replies_lock:
         if request_id not in store.replies:
             store.replies[request_id] = answer()
-        reply: Reply = store.replies[request_id]  # type: ignore[assignment]  # of the same request
-        return reply
+        return store.replies[request_id]
+
+
+def known(step: Step) -> KnownStep:
+    """A step as one on a stock that is there."""
+
+    def on(stock: Stock) -> tuple[Stock, Status]:
+        after, status = step(stock)
+        assert after is not None
+        return after, status
+
+    return on
 
 
 class PlantedCatalog:
@@ -160,12 +169,12 @@ class PlantedCatalog:
         *,
         read: Read = read,
         change: Change = change,
-        once: Once = once,
+        replay: Replay = replay,
     ) -> None:
         self._store = Store({stock.name: (stock, 0) for stock in stocks}, handoff)
         self._read = read
         self._change = change
-        self._once = once
+        self._replay = replay
 
     def names(self) -> Iterable[str]:
         return self._store.versions.keys()
@@ -177,13 +186,14 @@ class PlantedCatalog:
         self._store.handoff.tell(f"read {name}")
         return version
 
-    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
+    def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
+        if once is not None:
+            return self._replay(self._store, once.request_id, lambda: self.change(name, step))
         if name not in self._store.versions:
-            return None
-        return _told(self._store.handoff, name, self._change(self._store, name, step))
-
-    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
-        return self._once(self._store, request_id, answer)
+            return step(None)[1], 0, 0
+        (stock, sequence), status = self._change(self._store, name, known(step))
+        changed = (status, stock.volume, sequence if status is Status.OK else 0)
+        return _told(self._store.handoff, name, changed)
 
 
 class FieldCatalog:
@@ -219,32 +229,28 @@ class FieldCatalog:
             price_cents, sequence = self._prices[name], self._sequences[name]
         return Stock(name, price_cents, self._stocks[name].volume_limit, volume), sequence
 
-    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
+    def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
+        if once is not None:
+            return replay(self._store, once.request_id, lambda: self.change(name, step))
         if name not in self._stocks:
-            return None
+            return step(None)[1], 0, 0
+        sequence = 0
         with self._locking.writing(name):
             before = Stock(name, self._prices[name], self._stocks[name].volume_limit, self._volumes[name])
-            stock, outcome = step(before)
+            stock, status = known(step)(before)
             if stock is not before:
-                self._sequences[name] = next(self._commits)
+                sequence = self._sequences[name] = next(self._commits)
                 self._handoff.wait(f"reading {name}", self._writer_share)
                 self._prices[name] = stock.price_cents
                 self._volumes[name] = stock.volume
-            sequence = self._sequences[name]
-        return _told(self._handoff, name, ((stock, sequence), outcome))
-
-    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
-        return once(self._store, request_id, answer)
+        return _told(self._handoff, name, (status, stock.volume, sequence))
 
 
-Done = TypeVar("Done", bound=tuple[Version, object] | None)
-
-
-def _told(handoff: Handoff, name: str, done: Done) -> Done:
+def _told(handoff: Handoff, name: str, changed: Changed) -> Changed:
     """What a change gave, after telling those who wait for a commit."""
-    if done is not None and done[1] is Status.OK:
+    if changed[0] is Status.OK:
         handoff.tell(name)
-    return done
+    return changed
 
 
 class OneLock:

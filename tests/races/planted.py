@@ -8,28 +8,26 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from threading import Condition, Lock
 from types import TracebackType
-from typing import TypeVar, cast
 
-from stock_service.trading.catalog import Catalog, MemoryCatalog, Step, Version
+from stock_service.trading.catalog import Catalog, MemoryCatalog, Version
 from stock_service.trading.locking import Held, Locking, ReadWriteLock
-from stock_service.trading.model import Status, Stock, TradeReply
+from stock_service.trading.model import Status, Stock
+from stock_service.trading.once import Changed
 from tests.races.interleaving import (
     Change,
     FieldCatalog,
     Handoff,
-    Once,
+    KnownStep,
     OneLock,
     PlantedCatalog,
     Read,
+    Replay,
     Stepping,
     Store,
     change,
-    once,
     read,
+    replay,
 )
-
-Outcome = TypeVar("Outcome")
-Reply = TypeVar("Reply")
 
 MakeCatalog = Callable[[Iterable[Stock], Handoff], Catalog]
 
@@ -37,41 +35,41 @@ MakeCatalog = Callable[[Iterable[Stock], Handoff], Catalog]
 # ---- changes
 
 
-def let_go_before_the_write(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def let_go_before_the_write(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """The lock guards reading and deciding, not storing."""
     with store.lock:
         version = store.versions[name]
-        stock, outcome = step(version[0])
+        stock, status = step(version[0])
         if stock is version[0]:
-            return version, outcome
+            return version, status
         version = (stock, store.number())
     store.handoff.meet(name)
     store.versions[name] = version
-    return version, outcome
+    return version, status
 
 
-def check_then_act(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def check_then_act(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """The limit is checked under the lock, and the volume added under the lock, but not under the same one."""
     with store.lock:
         before = store.versions[name]
-        stock, outcome = step(before[0])
+        stock, status = step(before[0])
     if stock is before[0]:
-        return before, outcome
+        return before, status
     store.handoff.meet(name)
     with store.lock:
         now = store.versions[name][0]
         volume = now.volume + stock.volume - before[0].volume
         price_cents = now.price_cents if volume > now.volume else stock.price_cents
         version = store.versions[name] = (Stock(name, price_cents, now.volume_limit, volume), store.number())
-    return version, outcome
+    return version, status
 
 
-def volume_in_two_steps(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def volume_in_two_steps(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """``volume += quantity`` without a lock: read, added and stored apart; the price is kept as it should be."""
     before = store.versions[name]
-    stock, outcome = step(before[0])
+    stock, status = step(before[0])
     if stock is before[0]:
-        return before, outcome
+        return before, status
     traded = stock.volume > before[0].volume
     if traded:
         store.handoff.meet(name)
@@ -79,96 +77,94 @@ def volume_in_two_steps(store: Store, name: str, step: Step[Outcome]) -> tuple[V
         now = store.versions[name][0]
         price_cents, volume = (now.price_cents, stock.volume) if traded else (stock.price_cents, now.volume)
         version = store.versions[name] = (Stock(name, price_cents, now.volume_limit, volume), store.number())
-    return version, outcome
+    return version, status
 
 
-def update_lost_under_a_trade(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def update_lost_under_a_trade(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """A trade writes back the price that it read before it had the lock."""
     price_cents = store.versions[name][0].price_cents
     store.handoff.meet(name)
     with store.lock:
         version = store.versions[name]
-        stock, outcome = step(version[0])
+        stock, status = step(version[0])
         if stock.volume > version[0].volume:
             stock = Stock(name, price_cents, stock.volume_limit, stock.volume)
         if stock is not version[0]:
             version = store.versions[name] = (stock, store.number())
-        return version, outcome
+        return version, status
 
 
-def number_from_two_steps(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def number_from_two_steps(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """The number of a commit is read and raised apart, after the lock."""
     with store.lock:
         version = store.versions[name]
-        stock, outcome = step(version[0])
+        stock, status = step(version[0])
         if stock is version[0]:
-            return version, outcome
+            return version, status
         store.versions[name] = (stock, store.last_commit + 1)
     sequence = store.last_commit + 1
     store.handoff.meet("commits")
     store.last_commit = sequence
-    return (stock, sequence), outcome
+    return (stock, sequence), status
 
 
-def number_before_the_lock(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def number_before_the_lock(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """Commits are numbered in the order in which they asked for the lock, not in which they got it."""
     with store.lock:
-        stock, outcome = step(store.versions[name][0])
+        stock, status = step(store.versions[name][0])
         if stock is store.versions[name][0]:
-            return store.versions[name], outcome
-    if (
-        not isinstance(outcome, Status) or stock.volume_limit < 10**9
-    ):  # no room may be lost meanwhile: not the fault here
+            return store.versions[name], status
+    if stock.volume_limit < 10**9:  # no room may be lost meanwhile: not the fault here
         return change(store, name, step)
     sequence = store.number()
     store.handoff.meet(name)
     with store.lock:
-        stock, outcome = step(store.versions[name][0])
+        stock, status = step(store.versions[name][0])
         version = store.versions[name] = (stock, sequence)
-        return version, outcome
+        return version, status
 
 
-def refusal_takes_a_number(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def refusal_takes_a_number(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """A number is taken before it is known whether there will be a commit."""
     with store.lock:
         sequence = store.number()
         version = store.versions[name]
-        stock, outcome = step(version[0])
+        stock, status = step(version[0])
         if stock is not version[0]:
             version = store.versions[name] = (stock, sequence)
-        return version, outcome
+        return version, status
 
 
-def published_before_its_number(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def published_before_its_number(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """Readers, who take no lock, see the new stock with the old number first."""
     with store.lock:
         version = store.versions[name]
-        stock, outcome = step(version[0])
+        stock, status = step(version[0])
         if stock is not version[0]:
             store.versions[name] = (stock, version[1])
             store.handoff.wait(f"read {name}")
             version = store.versions[name] = (stock, store.number())
-        return version, outcome
+        return version, status
 
 
-def reply_before_the_commit(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def reply_before_the_commit(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """Writers see the commit at once, readers when the next write of any stock makes it theirs."""
     with store.lock:
         store.cache.update(store.versions)
-        done, outcome = change_unlocked(store, name, step)
-        return done, outcome
+        done, status = change_unlocked(store, name, step)
+        return done, status
 
 
-def change_unlocked(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def change_unlocked(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """Reads, changes and stores; whoever calls holds the lock."""
     version = store.versions[name]
-    stock, outcome = step(version[0])
+    stock, status = step(version[0])
     if stock is not version[0]:
         version = store.versions[name] = (stock, store.number())
-    return version, outcome
+    return version, status
 
 
-def forgets_the_cache_late(store: Store, name: str, step: Step[Outcome]) -> tuple[Version, Outcome]:
+def forgets_the_cache_late(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """A right change; what readers keep is thrown away after it, when one may be about to keep the old again."""
     done = change(store, name, step)
     store.cache.pop(name, None)
@@ -212,32 +208,32 @@ def without_a_lock(store: Store, name: str) -> Version:
 # ---- retries
 
 
-def executed_twice(store: Store, request_id: str, answer: Callable[[], Reply]) -> Reply:
+def executed_twice(store: Store, request_id: str, answer: Callable[[], Changed]) -> Changed:
     """Looks for a first use, and notes its own only at the end."""
     if request_id in store.replies:
-        return cast(Reply, store.replies[request_id])
+        return store.replies[request_id]
     store.handoff.meet(request_id)
     reply = answer()
     store.replies[request_id] = reply
     return reply
 
 
-def executed_twice_in_silence(store: Store, request_id: str, answer: Callable[[], Reply]) -> Reply:
+def executed_twice_in_silence(store: Store, request_id: str, answer: Callable[[], Changed]) -> Changed:
     """Likewise, but the second to end says what the first said."""
     known = request_id in store.replies
     if not known:
         store.handoff.meet(request_id)
         store.replies.setdefault(request_id, answer())
-    return cast(Reply, store.replies[request_id])
+    return store.replies[request_id]
 
 
-def refusals_forgotten(store: Store, request_id: str, answer: Callable[[], Reply]) -> Reply:
+def refusals_forgotten(store: Store, request_id: str, answer: Callable[[], Changed]) -> Changed:
     """Only a trade that was done is replayed; a refused one is tried again."""
     with store.replies_lock:
         if request_id in store.replies:
-            return cast(Reply, store.replies[request_id])
+            return store.replies[request_id]
         reply = answer()
-        if isinstance(reply, TradeReply) and reply.status is Status.OK:
+        if reply[0] is Status.OK:
             store.replies[request_id] = reply
         return reply
 
@@ -328,9 +324,9 @@ def _fields(make: Callable[[], Locking], *, writer_waits: bool = False) -> MakeC
     return lambda stocks, handoff: FieldCatalog(stocks, lambda _: make(), handoff, writer_waits=writer_waits)
 
 
-def _planted(read: Read = read, change: Change = change, once: Once = once) -> MakeCatalog:
+def _planted(read: Read = read, change: Change = change, replay: Replay = replay) -> MakeCatalog:
     """A right catalog but for one method."""
-    return lambda stocks, handoff: PlantedCatalog(stocks, handoff, read=read, change=change, once=once)
+    return lambda stocks, handoff: PlantedCatalog(stocks, handoff, read=read, change=change, replay=replay)
 
 
 def _read_lock_alone(_handoff: Handoff) -> Locking:
@@ -361,8 +357,8 @@ PLANTED: dict[str, MakeCatalog] = {
     "number taken before the lock": _planted(change=number_before_the_lock),
     "number taken by a refusal": _planted(change=refusal_takes_a_number),
     "published before its number": _planted(read=without_a_lock, change=published_before_its_number),
-    "retry executed twice": _planted(once=executed_twice),
-    "retry executed twice, in silence": _planted(once=executed_twice_in_silence),
-    "refusal not replayed": _planted(once=refusals_forgotten),
+    "retry executed twice": _planted(replay=executed_twice),
+    "retry executed twice, in silence": _planted(replay=executed_twice_in_silence),
+    "refusal not replayed": _planted(replay=refusals_forgotten),
 }
 """Every planted bug by its name."""

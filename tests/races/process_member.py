@@ -8,17 +8,14 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from typing import TypeVar
 
-from stock_service.trading.catalog import Catalog, MemoryCatalog, Outcome, Step, Version
+from stock_service.trading.catalog import Catalog, Step, Version
 from stock_service.trading.exchange import Exchange
-from stock_service.trading.locking import Mutex
+from stock_service.trading.once import RETRY_WINDOW, Changed, Once, OnceInMemory
 from stock_service.trading.shared.catalog import SharedCatalog
 from stock_service.trading.shared.memory import Memory
 from tests.races.history import Plan, record
 from tests.races.interleaving import Handoff, Stepping
-
-Reply = TypeVar("Reply")
 
 
 def as_it_should_be(memory: Memory) -> Catalog:
@@ -37,7 +34,7 @@ class _WindowOfItsOwn:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._window = MemoryCatalog((), Mutex)
+        self._once = OnceInMemory(RETRY_WINDOW)
 
     def names(self) -> Iterable[str]:
         return self._catalog.names()
@@ -45,11 +42,10 @@ class _WindowOfItsOwn:
     def read(self, name: str) -> Version | None:
         return self._catalog.read(name)
 
-    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
-        return self._catalog.change(name, step)
-
-    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
-        return self._window.once(request_id, content, answer)
+    def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
+        if once is None:
+            return self._catalog.change(name, step)
+        return self._once.answer(once, lambda: self._catalog.change(name, step))
 
 
 def a_window_in_each_process(memory: Memory) -> Catalog:

@@ -29,6 +29,9 @@ PROCESSES, THREADS = 3, 2
 TIMES = 3
 """How many histories must each show a planted bug."""
 
+BARELY_S = 0.02
+"""Long enough for a thread that is not held back to be seen going on."""
+
 CONTENDED_MIN = 0.3
 """The share of operations that must overlap a conflicting one; a history with less proves nothing."""
 
@@ -103,6 +106,7 @@ OPEN = """
 import os, signal, sys
 from stock_service.trading import rules
 from stock_service.trading.exchange import Exchange
+from stock_service.trading.once import Once
 from stock_service.trading.shared.catalog import SharedCatalog
 from stock_service.trading.shared.memory import Memory
 
@@ -111,9 +115,6 @@ exchange = Exchange(catalog)
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
-
-def traded():
-    return exchange.trade("A", 5, 1)
 """
 
 
@@ -134,53 +135,32 @@ def test_a_process_killed_in_a_change_leaves_the_old_stock_and_no_lock() -> None
         assert exchange.trade("A", 1, Side.BUY) == TradeReply(Status.OK, 2, 2)
 
 
-@pytest.mark.parametrize(
-    ("source", "before"),
-    [("die()", 0), ("traded(), die()", 5)],
-    ids=["before its commit", "behind its commit"],
-)
-def test_a_process_killed_in_a_first_use_leaves_the_id_and_one_effect(source: str, before: int) -> None:
-    """The next use gets the reply, and the trade is done once, whether the first had committed it or not."""
+def test_a_process_killed_in_a_first_use_leaves_the_id_and_no_effect() -> None:
+    """The next use of the id trades, once."""
     with Shared() as shared:
         descriptor = shared.memory(STOCKS)
-        catalog = shared.catalog(descriptor)
-        exchange = Exchange(catalog)
-        killed(descriptor, f'catalog.once("id", ("A", 5, 1), lambda: ({source}))')
-        assert exchange.lookup("A").volume == before
+        exchange = Exchange(shared.catalog(descriptor))
+        killed(descriptor, 'catalog.change("A", lambda stock: (die(), rules.trade(stock, 5))[1], Once("id", "1 5 A"))')
+        assert exchange.lookup("A").volume == 0
         for _ in range(2):
             assert exchange.trade("A", 5, Side.BUY, "id") == TradeReply(Status.OK, 5, 1)
         assert exchange.trade("A", 1, Side.BUY) == TradeReply(Status.OK, 6, 2)
-
-
-def test_an_id_is_kept_whose_trade_a_killed_process_committed() -> None:
-    """Also where the next answer raises: the one behind it gets the reply, and the trade is done once."""
-    with Shared() as shared:
-        descriptor = shared.memory(STOCKS)
-        catalog = shared.catalog(descriptor)
-        exchange = Exchange(catalog)
-        killed(descriptor, 'catalog.once("id", ("A", 5, 1), lambda: (traded(), die()))')
-        for _ in range(2):
-            with pytest.raises(ZeroDivisionError):
-                catalog.once("id", ("A", 5, 1), lambda: 1 // 0)
-        assert exchange.trade("A", 5, Side.BUY, "id") == TradeReply(Status.OK, 5, 1)
-        assert exchange.lookup("A").volume == 5
-        check_window(catalog)
 
 
 def test_who_waits_for_a_killed_process_goes_on() -> None:
     """A second use that waits for a first one in another process takes its place when that process is killed."""
     with Shared() as shared, ThreadPoolExecutor(1) as threads:
         descriptor = shared.memory(STOCKS)
-        catalog = shared.catalog(descriptor)
-        running = 'catalog.once("id", 1, lambda: (print("in", flush=True), signal.pause()))'
+        exchange = Exchange(shared.catalog(descriptor))
+        running = 'catalog.change("A", lambda _: (print("in", flush=True), signal.pause()), Once("id", "1 5 A"))'
         with started(descriptor, "-c", OPEN + running, str(descriptor)) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"in\n"
-            second = threads.submit(catalog.once, "id", 1, lambda: "second")
-            assert catalog.once("other", 1, lambda: "other") == "other"
-            assert not second.done()
+            second = threads.submit(exchange.trade, "A", 5, Side.BUY, "id")
+            with pytest.raises(TimeoutError):
+                second.result(BARELY_S)
             process.kill()
-            assert second.result(WAIT_S) == "second"
+            assert second.result(WAIT_S) == TradeReply(Status.OK, 5, 1)
 
 
 TRADE_ON = """

@@ -1,9 +1,13 @@
 """Races of the catalogs: every strategy's histories are linearizable, and every planted bug is caught, every time."""
 
 import random
+from functools import partial
+from pathlib import Path
 
 import pytest
 
+from stock_service.storage.sqlite import SqliteCatalog
+from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import LOCKINGS
@@ -11,6 +15,7 @@ from tests.races.check import violations
 from tests.races.history import contended, plan, record
 from tests.races.interleaving import FieldCatalog, Handoff, OneLock, PlantedCatalog, Stepping
 from tests.races.planted import PLANTED, LeakyReadWriteLock
+from tests.stores import unsynced
 
 TIMES = 3
 """How many histories must each show a planted bug."""
@@ -38,6 +43,21 @@ def test_histories_are_linearizable(locking: str, rng: random.Random) -> None:
     asked = plan(rng, threads=6, rounds=150)
     history = record(Exchange(MemoryCatalog(asked.stocks, LOCKINGS[locking])), asked)
     assert violations(asked.stocks, history) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_histories_of_a_store_are_linearizable(interrupted: bool, rng: random.Random, tmp_path: Path) -> None:
+    """Likewise of one on a disk, whether or not its writer hands over between a decision and its commit."""
+    asked = plan(rng, threads=6, rounds=20 if interrupted else 150)
+    durable = SqliteCatalog(tmp_path / "s", asked.stocks, open_file=partial(StoreFile.opened, connect=unsynced))
+    try:
+        catalog = Stepping(durable, Handoff(0.0005)) if interrupted else durable
+        history = record(Exchange(catalog), asked)
+    finally:
+        durable.close()
+    assert violations(asked.stocks, history) == []
+    assert contended(history) >= CONTENDED_MIN
 
 
 @pytest.mark.slow

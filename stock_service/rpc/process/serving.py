@@ -97,18 +97,24 @@ def timeline_for(program: str, options: argparse.Namespace) -> Timeline | None:
 
 
 def run(
-    program: str, transport: str, service: Service, options: argparse.Namespace, timeline: Timeline | None = None
+    program: str,
+    transport: str,
+    service: Service,
+    options: argparse.Namespace,
+    timeline: Timeline | None = None,
+    note: str = "",
 ) -> int:
     """Serves until a signal comes; gives the process's exit code. Blocks. For the main thread of its own process, which
     must then ``leave``: after a failure, which is logged, threads may still run.
 
     ``timeline`` is the one that the service itself notes its locks in, from ``timeline_for``; None where it has none.
+    ``note`` is a line for the log of a server that serves.
     """
     prepare(program, options)
     timeline = timeline or timeline_for(program, options)
     serve_options = _serve_options(transport, options, timeline)
     try:
-        return _run(program, transport, service, options, serve_options)
+        return _run(program, transport, service, options, serve_options, note)
     except Exception:
         _log.exception("the server failed")
         return FAILED_EXIT
@@ -122,7 +128,12 @@ def prepare(program: str, options: argparse.Namespace) -> None:
 
 
 def _run(
-    program: str, transport: str, service: Service, options: argparse.Namespace, serve_options: ServeOptions
+    program: str,
+    transport: str,
+    service: Service,
+    options: argparse.Namespace,
+    serve_options: ServeOptions,
+    note: str,
 ) -> int:
     """See ``run``."""
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # before there are threads, which then leave them to one
@@ -142,6 +153,8 @@ def _run(
     signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
     signals.start()  # outlives all but leave()
     gc.freeze()  # what start-up made stays: the collector need not look at it again
+    if note:
+        print(note, file=sys.stderr, flush=True)
     host, port = server.address
     print(f"ready {host}:{port}", flush=True)
     stopping.wait()

@@ -3,33 +3,20 @@
 The memory is an anonymous file (memfd_create(2)), which a parent allots and gives to its children by descriptor. It is
 gone with the last process that has it. One mutex guards all of it, over processes and threads: readers hold it too.
 
-What a killed process leaves is what it had before a change, or what it had after it (``memory.py``), and no lock. An id
-in whose first use a process was killed can be used again. If that use had committed its trade, the trade is not done
-twice. With the commit, the record of the id has got what the trade read and its number. The next use of the id calls
-its answer again, which gets that very commit, and so comes to the same reply.
+What a killed process leaves is what it had before a change, or what it had after it (``memory.py``), and no lock. A
+trade and what is remembered of its id are one commit. So an id in whose first use a process was killed can be used
+again: that use gets the reply of the trade that was done, or does it.
 """
 
 import os
 import pickle
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar, cast
+from collections.abc import Iterable, Sequence
 
-from stock_service.trading.catalog import RETRY_WINDOW, Outcome, Step, Version, used_for_another
+from stock_service.trading.catalog import Step, Version
 from stock_service.trading.model import Stock
+from stock_service.trading.once import RETRY_WINDOW, Changed, Once, key_of, record_of, reply_of
 from stock_service.trading.shared.memory import FIRST_WORD, WORD_BYTES, Memory
-from stock_service.trading.shared.window import (
-    CHANGED,
-    CONTENT_BYTES_MAX,
-    REPLY_BYTES_MAX,
-    USE,
-    Found,
-    RetryWindow,
-    key_of,
-    window_words,
-)
-
-Reply = TypeVar("Reply")
+from stock_service.trading.shared.window import RetryWindow, digest_of, window_words
 
 _MAGIC = 0x53746F636B732031
 """What the first word is once the memory holds a catalog: "Stocks 1"."""
@@ -46,8 +33,8 @@ _STOCK_WORDS = 3  # price in cents, volume, number of its last commit
 def allot(stocks: Sequence[Stock], retry_window: int = RETRY_WINDOW) -> int:
     """Memory with these stocks as they stand, that remembers so many request ids: 1 or more, of all processes together.
 
-    Gives its descriptor, which the caller closes; any number of ``SharedCatalog`` may be made of it. Takes some 620
-    bytes for each id that it remembers, 64 MB for 100,000, as ids come. Raises OSError, and OverflowError for a number
+    Gives its descriptor, which the caller closes; any number of ``SharedCatalog`` may be made of it. Takes some 75
+    bytes for each id that it remembers, 7.5 MB for 100,000, as ids come. Raises OSError, and OverflowError for a number
     of over 64 bits.
     """
     named = pickle.dumps([(stock.name, stock.volume_limit) for stock in stocks])
@@ -75,11 +62,7 @@ class SharedCatalog:
     """The catalog of this process in memory that ``allot`` gave; see ``Catalog``, whose protocol it keeps.
 
     Steps may change a stock's price and its volume. Prices and volumes are of 64 bits: a step that makes a larger
-    number raises OverflowError and changes nothing. An answer of ``once`` may change one stock, once. Contents and
-    replies are pickled, and may take 352 and 160 bytes then. A longer content is a ValueError before anything is done.
-    A longer reply is one after its answer, which is then forgotten. Waits are not bounded.
-
-    The window must be larger than the number of threads that call, of all processes together.
+    number raises OverflowError and changes nothing. Waits are not bounded.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -94,7 +77,6 @@ class SharedCatalog:
             name: (_STOCKS + number * _STOCK_WORDS, limit) for number, (name, limit) in enumerate(named)
         }
         self._window = RetryWindow(memory, _STOCKS + len(named) * _STOCK_WORDS, words[_RETRY_WINDOW])
-        self._local = _Local()
 
     def names(self) -> Iterable[str]:
         return self._stocks.keys()
@@ -107,111 +89,35 @@ class SharedCatalog:
             price_cents, volume, sequence = self._words[place : place + _STOCK_WORDS]
         return Stock(name, price_cents, limit, volume), sequence
 
-    def change(self, name: str, step: Step[Outcome]) -> tuple[Version, Outcome] | None:
-        if name not in self._stocks:
-            return None
-        place, limit = self._stocks[name]
-        words, use = self._words, self._local.use
+    def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
+        if once is None:
+            with self._memory.alone:
+                changed, changes = self._stepped(name, step)
+                if changes:
+                    self._memory.commit(changes)
+            return changed
+        key = digest_of(key_of(once))
         with self._memory.alone:
-            record = use.record if use is not None and words[use.record + USE] == use.number else 0
-            if record and words[record + CHANGED]:
-                return self._again(name, step, record)
-            price_cents, volume, sequence = words[place : place + _STOCK_WORDS]
-            before = Stock(name, price_cents, limit, volume)
-            stock, outcome = step(before)
-            if stock is not before:
-                if (stock.name, stock.volume_limit) != (name, limit):
-                    raise ValueError(f"a step that changes more than price and volume: {stock}")
-                sequence = words[_COMMITS] + 1
-                changes = [place, stock.price_cents, place + 1, stock.volume, place + 2, sequence, _COMMITS, sequence]
-                if record:
-                    noted = (place, price_cents, volume, sequence)
-                    changes += [word for pair in enumerate(noted, record + CHANGED) for word in pair]
-                self._memory.commit(changes)
-            return (stock, sequence), outcome
+            record = self._window.find(key)
+            if record is not None:
+                return reply_of(record, once)
+            changed, changes = self._stepped(name, step)
+            self._memory.commit(changes + self._window.adding(key, record_of(once, changed)))
+        return changed
 
-    def _again(self, name: str, step: Step[Outcome], record: int) -> tuple[Version, Outcome]:
-        """What a step came to that a killed process committed: it is pure, and is given what it was given then."""
+    def _stepped(self, name: str, step: Step) -> tuple[Changed, list[int]]:
+        """What a step comes to, and what to commit then. The memory is ours alone."""
+        if name not in self._stocks:
+            return (step(None)[1], 0, 0), []
+        words = self._words
         place, limit = self._stocks[name]
-        changed, price_cents, volume, sequence = self._words[record + CHANGED : record + CHANGED + 4]
-        use = self._local.use
-        if use is None or not use.repeats or changed != place:
-            raise RuntimeError("the answer to a request with an id changes one stock, once")
-        use.repeats = False
-        stock, outcome = step(Stock(name, price_cents, limit, volume))
-        return (stock, sequence), outcome
-
-    def once(self, request_id: str, content: object, answer: Callable[[], Reply]) -> Reply:
-        asked = pickle.dumps(content)
-        if len(asked) > CONTENT_BYTES_MAX:
-            raise ValueError(f"a content of {len(asked)} bytes, room: {CONTENT_BYTES_MAX}")
-        key = key_of(request_id)
-        waited_for = 0
-        while True:
-            with self._memory.alone:
-                found = self._window.find(key)
-                use = self._begin(found, key, asked, waited_for)
-            if use is not None:
-                return self._answer(use, answer)
-            assert found is not None
-            if found.content != asked and pickle.loads(found.content) != content:
-                raise used_for_another(request_id)
-            if found.reply is not None:
-                return cast(Reply, pickle.loads(found.reply))
-            self._memory.locks.wait(found.use)  # until it has ended, or its process has
-            waited_for = found.use
-
-    def _begin(self, found: Found | None, key: tuple[int, int], asked: bytes, waited_for: int) -> "_Use | None":
-        """A use to be answered here, its number held; None where another is, or was. The memory is ours alone.
-
-        A use that is found running, though its number was waited for, is that of a process that was killed.
-        """
-        if found is not None and (found.reply is not None or found.use != waited_for):
-            return None
-        number = self._window.next_use()
-        self._memory.locks.hold(number)
-        if found is None:
-            return _Use(self._window.add(key, asked), number)
-        self._window.take_over(found.record)
-        return _Use(found.record, number, repeats=self._words[found.record + CHANGED] != 0)
-
-    def _answer(self, use: "_Use", answer: Callable[[], Reply]) -> Reply:
-        """Answers a use and has its reply remembered. One that raises is forgotten, unless its trade is done: a killed
-        process had committed it."""
-        done = use.repeats
-        kept = False
-        self._local.use = use
-        try:
-            reply = answer()
-            told = pickle.dumps(reply)
-            if len(told) > REPLY_BYTES_MAX:
-                raise ValueError(f"a reply of {len(told)} bytes, room: {REPLY_BYTES_MAX}")
-            with self._memory.alone:
-                if self._words[use.record + USE] == use.number:  # else it was forgotten meanwhile, as the oldest
-                    self._window.set_reply(use.record, told)
-            kept = True
-            return reply
-        finally:
-            self._local.use = None
-            if not (kept or done):
-                with self._memory.alone:
-                    if self._words[use.record + USE] == use.number:
-                        self._window.remove(use.record)
-            self._memory.locks.let_go(use.number)
-
-
-class _Use:
-    """A first use that is answered on this thread: its record and its number."""
-
-    __slots__ = ("number", "record", "repeats")
-
-    def __init__(self, record: int, number: int, repeats: bool = False) -> None:
-        self.record = record
-        self.number = number
-        self.repeats = repeats  # whether the next change is one that a killed process has committed
-
-
-class _Local(threading.local):
-    """What a thread is answering."""
-
-    use: _Use | None = None
+        price_cents, volume, _ = words[place : place + _STOCK_WORDS]
+        before = Stock(name, price_cents, limit, volume)
+        stock, status = step(before)
+        if stock is None or stock is before:
+            return (status, volume, 0), []
+        if (stock.name, stock.volume_limit) != (name, limit):
+            raise ValueError(f"a step that changes more than price and volume: {stock}")
+        sequence = words[_COMMITS] + 1
+        changes = [place, stock.price_cents, place + 1, stock.volume, place + 2, sequence, _COMMITS, sequence]
+        return (status, stock.volume, sequence), changes

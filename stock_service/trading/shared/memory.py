@@ -6,7 +6,7 @@ how many words the journal has, and puts them in their places once more. Storing
 commit. It is under 256, so it changes a single byte, which nothing can tear. A killed process has stored all that came
 before in its program and nothing that came after.
 
-Bytes outside words are written in place. They must be out of use until a commit says that they are there.
+``bytes`` are the same memory, for what is written before anybody shares it.
 """
 
 import mmap
@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Sequence
 from types import TracebackType
 
-from stock_service.trading.shared.locks import Locks
+from stock_service.trading.shared.mutex import Mutex
 
 WORD_BYTES = 8
 
@@ -35,7 +35,7 @@ class Alone:
 
     def __init__(self, memory: "Memory") -> None:
         self._memory = memory
-        self._mutex = memory.locks.mutex
+        self._mutex = memory.mutex
 
     def __enter__(self) -> None:
         self._mutex.__enter__()
@@ -57,7 +57,7 @@ class Memory:
         self._map = mmap.mmap(descriptor, 0)
         self.bytes = memoryview(self._map)
         self.words = self.bytes.cast("q")
-        self.locks = Locks(descriptor)
+        self.mutex = Mutex(descriptor)
         self.alone = Alone(self)
 
     def commit(self, changes: Sequence[int]) -> None:
@@ -84,8 +84,8 @@ class Memory:
         words[_JOURNAL] = 0
 
     def close(self) -> None:
-        """Unmaps it here, and lets all locks go. Once, when no thread uses it any more."""
-        self.locks.close()
+        """Unmaps it here, and lets the lock go. Once, when no thread uses it any more."""
+        self.mutex.close()
         self.words.release()
         self.bytes.release()
         self._map.close()

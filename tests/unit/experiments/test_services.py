@@ -79,7 +79,8 @@ def test_the_stock_service_is_served_beside_them(transport: str, tmp_path: Path)
     catalog, file = tmp_path / "catalog.toml", tmp_path / "timeline"
     catalog.write_text('[[stocks]]\nname = "Only"\nprice = 1.50\nvolume_limit = 5\n')
     command = [sys.executable, "-m", "experiments.services", "serve", "stock", "--transport", transport, "--port", "0"]
-    command += ["--catalog", str(catalog), "--locking", "per-stock", "--cpu-ms", "20", "--timeline", str(file)]
+    command += ["--store", "memory", "--catalog", str(catalog), "--locking", "per-stock", "--cpu-ms", "20"]
+    command += ["--timeline", str(file)]
     with Program(command) as server:
         connection = transports.load(transport).connect(server.ready(), 5.0)
         began_s = time.monotonic()

@@ -31,7 +31,8 @@ def words(text: str) -> list[str]:
 
 def test_the_stock_service_is_served_as_the_setting_says() -> None:
     """What is at its default is not said; the load's levels are none of the server's."""
-    plain = ["experiments.services", "serve", "stock", "--transport", "grpc", "--port", "0", "--catalog", str(CATALOG)]
+    plain = ["experiments.services", "serve", "stock", "--transport", "grpc", "--port", "0"]
+    plain += ["--catalog", str(CATALOG), "--store", "memory"]
     assert words("grpc") == plain
     assert words("grpc clients=5 updater=yes") == plain
     assert words("grpc workers=4 locking=per-stock") == [*plain, "--workers", "4", "--locking", "per-stock"]

@@ -11,10 +11,13 @@ from typing import cast
 
 import pytest
 
+from stock_service.trading.catalog import Step
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import Side, Status, Stock, TradeReply
+from stock_service.trading.once import Changed, Once, key_of, record_of, reply_of
 from stock_service.trading.shared.catalog import SharedCatalog
 from stock_service.trading.shared.memory import Memory
+from stock_service.trading.shared.window import digest_of
 from tests.conformance.shared import Shared, check_window
 
 STOCKS = (Stock("A", 100, 10**6), Stock("B", 200, 10**9))
@@ -68,18 +71,11 @@ class _Stored:
 Act = Callable[[Exchange, SharedCatalog], object]
 
 
-def raises(_: Exchange, catalog: SharedCatalog) -> None:
-    """A first use whose answer raises."""
-    with pytest.raises(ZeroDivisionError):
-        catalog.once("raises", 1, lambda: 1 // 0)
-
-
 ACTS: dict[str, Act] = {
     "a trade": lambda exchange, _: exchange.trade("A", 5, Side.BUY),
     "an update": lambda exchange, _: exchange.update("B", 7),
     "a trade with an id": lambda exchange, _: exchange.trade("A", 5, Side.BUY, "id"),
     "a refused trade with an id": lambda exchange, _: exchange.trade("A", 10**9, Side.BUY, "large"),
-    "an answer that raises": raises,
 }
 
 
@@ -167,17 +163,25 @@ def test_a_commit_without_a_journal_is_caught(monkeypatch: pytest.MonkeyPatch) -
         test_a_death_at_any_store_of_a_trade_with_an_id_leaves_one_effect(3)
 
 
-def test_a_use_that_forgets_its_commit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def ids_in_a_commit_of_their_own(catalog: SharedCatalog, name: str, step: Step, once: Once | None = None) -> Changed:
+    """The trade is committed first, then that it was."""
+    if once is None:
+        return right_change(catalog, name, step)
+    key = digest_of(key_of(once))
+    record = catalog._window.find(key)
+    if record is not None:
+        return reply_of(record, once)
+    changed = right_change(catalog, name, step)
+    with catalog._memory.alone:
+        catalog._memory.commit(catalog._window.adding(key, record_of(once, changed)))
+    return changed
+
+
+right_change = SharedCatalog.change
+
+
+def test_an_id_that_is_committed_apart_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check can fail: a trade that was committed is done again."""
-    begin = SharedCatalog._begin
-
-    def forgetful(catalog: SharedCatalog, *arguments: object) -> object:
-        use = begin(catalog, *arguments)  # type: ignore[arg-type]
-        if use is not None and use.repeats:
-            catalog._words[use.record + 8] = 0
-            use.repeats = False
-        return use
-
-    monkeypatch.setattr(SharedCatalog, "_begin", forgetful)
+    monkeypatch.setattr(SharedCatalog, "change", ids_in_a_commit_of_their_own)
     with pytest.raises(AssertionError):
         test_a_death_at_any_store_of_a_trade_with_an_id_leaves_one_effect(0)

@@ -5,7 +5,6 @@ import os
 import pytest
 
 from stock_service.rpc.errors import InvalidRequest
-from stock_service.trading import rules
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import INT64_MAX, NAME_LENGTH_MAX, QUANTITY_MAX, Side, Status, Stock, TradeReply
 from stock_service.trading.shared.catalog import allot
@@ -46,32 +45,14 @@ def test_the_largest_numbers_and_names_are_kept() -> None:
         assert exchange.update("A", INT64_MAX).sequence == 2
 
 
-def test_contents_and_replies_have_their_room() -> None:
-    """Too long a content calls nothing; too long a reply is an answer that raised: forgotten."""
-    called: list[str] = []
+def test_a_step_may_change_price_and_volume_alone() -> None:
+    """Any other change of a stock is refused, and nothing is changed."""
     with Shared() as shared:
         catalog = shared.catalog(shared.memory(STOCKS))
-        with pytest.raises(ValueError, match="a content of"):
-            catalog.once("id", "x" * 400, lambda: called.append("content"))
-        assert called == []
-        with pytest.raises(ValueError, match="a reply of"):
-            catalog.once("id", 1, lambda: "x" * 400)
-        assert catalog.once("id", 2, lambda: "short") == "short"
-        assert catalog.once("none", 1, lambda: called.append("once")) is None
-        assert catalog.once("none", 1, lambda: called.append("again")) is None
-    assert called == ["once"]
-
-
-def test_an_answer_changes_one_stock_once() -> None:
-    """A second change in it is refused: after a kill nobody could tell what the first had done."""
-    with Shared() as shared:
-        catalog = shared.catalog(shared.memory(STOCKS))
-        exchange = Exchange(catalog)
-        with pytest.raises(RuntimeError, match="one stock, once"):
-            catalog.once("id", 1, lambda: (exchange.trade("A", 1, Side.BUY), exchange.trade("A", 1, Side.BUY)))
-        with pytest.raises(ValueError, match="more than price and volume"):
-            catalog.change("A", lambda _: (Stock("B", 1, 2), None))
-        assert catalog.change("A", lambda stock: rules.trade(stock, 1)) == ((Stock("A", 100, INT64_MAX, 2), 2), 1)
+        for changed in (Stock("B", 100, INT64_MAX), Stock("A", 100, 2)):
+            with pytest.raises(ValueError, match="more than price and volume"):
+                catalog.change("A", lambda _, stock=changed: (stock, Status.OK))  # type: ignore[misc]
+        assert Exchange(catalog).trade("A", 1, Side.BUY) == TradeReply(Status.OK, 1, 1)
 
 
 @pytest.mark.parametrize("size", [0, 8, 8192])

@@ -1,0 +1,346 @@
+"""The file of a store: stocks and remembered request ids in SQLite, one transaction a batch of changes.
+
+    stocks      one row a stock
+    requests    one row a remembered id, numbered from the oldest on without gaps
+    state       one row: how many rows the others have, the last commit's number, and the sum of the stocks' checksums
+
+Rules:
+
+1. One process has the file open. It holds ``flock`` on the file itself. SQLite's own exclusive lock keeps out other
+   programs, such as ``sqlite3``.
+2. One connection, of one thread. Its log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once the batch is on
+   the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
+3. A new file is filled under the name ``PATH.new`` and then renamed: what has the file's name is always a whole store.
+4. Every row has a checksum, and ``state`` says what rows there are: loading finds a row that is gone, old or changed.
+   Left out: the log of a server that was killed, damaged before the next start. SQLite takes its sound part in silence.
+5. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
+"""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import reduce
+from operator import xor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self
+from zlib import crc32
+
+from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
+from stock_service.trading.catalog import Version
+from stock_service.trading.model import Stock
+
+Connect = Callable[[Path], sqlite3.Connection]
+"""Connects to a file; statements outside BEGIN and COMMIT stand alone."""
+
+Upgrade = Callable[[sqlite3.Connection], object]
+"""Makes a file of one format one of the next, within a transaction."""
+
+_APPLICATION_ID = 0x53746F63
+"""``Stoc``: by what SQLite tells our files from others."""
+
+_SETTINGS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA wal_autocheckpoint = 0",  # SQLite's own ignores that it failed
+    "PRAGMA secure_delete = OFF",
+)
+
+_LOGGED_ROWS_MAX = 2000
+"""Rows written until the log is moved into the file: each is a page of 4 KiB in the log at most, so 8 MiB in all."""
+
+_TABLES = (
+    "CREATE TABLE stocks (number INTEGER PRIMARY KEY, name TEXT NOT NULL, price_cents INTEGER NOT NULL, "
+    "volume_limit INTEGER NOT NULL, volume INTEGER NOT NULL, sequence INTEGER NOT NULL, "
+    "checksum INTEGER NOT NULL) STRICT",
+    "CREATE TABLE requests (number INTEGER PRIMARY KEY, request_id TEXT NOT NULL, record BLOB NOT NULL, "
+    "checksum INTEGER NOT NULL) STRICT",
+    "CREATE TABLE state (one INTEGER PRIMARY KEY, stocks INTEGER NOT NULL, stocks_checksum INTEGER NOT NULL, "
+    "sequence INTEGER NOT NULL, first_request INTEGER NOT NULL, last_request INTEGER NOT NULL, "
+    "checksum INTEGER NOT NULL) STRICT",
+)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=0, isolation_level=None)
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES:
+        connection.execute(statement)
+
+
+UPGRADES: Sequence[Upgrade] = (_make_tables,)
+"""From each format to the next; the first makes an empty file one of format 1."""
+
+
+@dataclass(slots=True)
+class _State:
+    """The row of ``state``, without its checksum."""
+
+    one: int = 1
+    stocks: int = 0
+    stocks_checksum: int = 0
+    sequence: int = 0
+    first_request: int = 1
+    last_request: int = 0
+
+    def row(self) -> tuple[int, ...]:
+        return self.one, self.stocks, self.stocks_checksum, self.sequence, self.first_request, self.last_request
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a file holds: versions in their order, the records of request ids by key, oldest first, the last commit."""
+
+    versions: dict[str, Version]
+    records: dict[str, bytes]
+    sequence: int
+
+
+class StoreFile:
+    """An open file, from ``opened``. One thread's. Whoever opens it closes it."""
+
+    def __init__(self, path: Path, lock: int, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._lock = lock  # the descriptor that holds flock; -1: closed
+        self._connection = connection
+        self._state = _State()
+        self._rows: dict[str, tuple[int, int]] = {}  # a stock's row: its number and checksum
+        self._logged_rows = 0
+
+    @classmethod
+    def opened(cls, path: Path, connect: Connect = _connect, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
+        """A file that is there. Raises UsageError where it is missing, served, no store, or of a newer format."""
+        lock = _locked(path, path, os.O_RDWR)
+        try:
+            return cls(path, lock, _ready(path, connect, upgrades, new=False))
+        except BaseException:
+            os.close(lock)
+            raise
+
+    @classmethod
+    def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = _connect) -> None:
+        """Makes a file of these stocks, readable by its owner alone, where there is none. Raises UsageError."""
+        new = path.with_name(f"{path.name}.new")
+        lock = _locked(path, new, os.O_RDWR | os.O_CREAT)
+        try:
+            if not path.exists():  # which another start may have made before this one had the lock
+                os.truncate(lock, 0)  # what a start that was killed left
+                for left in (f"{new}-wal", f"{new}-journal"):
+                    with suppress(FileNotFoundError):
+                        os.unlink(left)
+                filled = cls(new, -1, _ready(new, connect, UPGRADES, new=True))
+                with filled:
+                    filled.commit({stock.name: (stock, 0) for stock in stocks}, {}, 0)
+                    filled.checkpoint()
+                os.rename(new, path)  # once SQLite has closed it, which else leaves its log behind
+                _sync_folder(path.parent)
+        except (OSError, InternalFault, Overloaded) as error:
+            raise UsageError("store", str(path), f"a place where a file can be made ({error})") from error
+        finally:
+            os.close(lock)
+
+    def load(self) -> Loaded:
+        """All that the file holds. Raises UsageError, naming the row, where that is not what was written."""
+        tables: dict[str, list[tuple[Any, ...]]] = {}
+        try:
+            for table in ("state", "stocks", "requests"):
+                tables[table] = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
+        except (sqlite3.Error, UnicodeError) as error:
+            raise self._damaged(f"SQLite says: {error}") from error
+        for table, rows in tables.items():
+            for row in rows:
+                if _checksum(row[:-1]) != row[-1]:
+                    raise self._damaged(f"row {row[0]} of {table} is not as it was written")
+        if len(tables["state"]) != 1:
+            raise self._damaged("the row of state is missing")
+        state = self._state = _State(*tables["state"][0][:-1])
+        versions: dict[str, Version] = {}
+        for number, name, price_cents, volume_limit, volume, sequence, checksum in tables["stocks"]:
+            versions[name] = (Stock(name, price_cents, volume_limit, volume), sequence)
+            self._rows[name] = (number, checksum)
+        checksums = (checksum for _, checksum in self._rows.values())
+        if len(versions) != state.stocks or reduce(xor, checksums, 0) != state.stocks_checksum:
+            raise self._damaged("a stock is missing, or is an older one")
+        requests = tables["requests"]
+        if [row[0] for row in requests] != list(range(state.first_request, state.last_request + 1)):
+            raise self._damaged("a request id is missing")
+        return Loaded(versions, {row[1]: row[2] for row in requests}, state.sequence)
+
+    def commit(self, versions: Mapping[str, Version], records: Mapping[str, bytes], window: int) -> None:
+        """Writes stocks, and the records of request ids, of which the last ``window`` stay; all or nothing.
+
+        Returns once it is on the disk. Raises Overloaded where that is full: nothing was written. Raises InternalFault
+        for any other failure: whether it was written shows when the file is opened again.
+        """
+        state = _State(*self._state.row())
+        stocks = [self._stock_row(state, *version) for version in versions.values()]
+        first = state.last_request + 1
+        requests = [_summed(number, *record) for number, record in enumerate(records.items(), start=first)]
+        state.last_request += len(requests)
+        forgotten = max(0, state.last_request - window + 1 - state.first_request) if requests else 0
+        state.first_request += forgotten
+        execute = self._connection.execute
+        try:
+            execute("BEGIN IMMEDIATE")
+            self._connection.executemany("REPLACE INTO stocks VALUES (?, ?, ?, ?, ?, ?, ?)", stocks)
+            self._connection.executemany("INSERT INTO requests VALUES (?, ?, ?, ?)", requests)
+            if forgotten:
+                execute("DELETE FROM requests WHERE number < ?", (state.first_request,))
+            execute("REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?)", _summed(*state.row()))
+            execute("COMMIT")
+        except sqlite3.Error as error:
+            self._give_up(error)
+        self._state = state
+        for row in stocks:
+            self._rows[row[1]] = (row[0], row[-1])
+        self._logged_rows += len(stocks) + len(requests) + forgotten + 1
+
+    def tidy(self) -> None:
+        """Moves the log into the file where it has become long. Raises InternalFault where the disk failed."""
+        if self._logged_rows > _LOGGED_ROWS_MAX:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Moves the log into the file; both are on the disk then. Raises InternalFault where that failed."""
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except sqlite3.Error as error:
+            raise InternalFault(f"the log of the store could not be moved into its file ({error})") from error
+        self._logged_rows = 0
+
+    def faults(self) -> list[str]:
+        """What SQLite finds wrong with the file's pages, a line each. Reads the whole file."""
+        try:
+            said = [str(row[0]) for row in self._connection.execute("PRAGMA integrity_check")]
+        except sqlite3.Error as error:
+            return [f"SQLite says: {error}"]
+        return [] if said == ["ok"] else said
+
+    def copy_to(self, path: Path) -> None:
+        """Makes another file of the same content. Raises UsageError where there is one, or none can be made."""
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            target = _connect(path)
+            try:
+                self._connection.backup(target)  # SQLite syncs the file
+            finally:
+                target.close()
+            _sync_folder(path.parent)
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError("TO", str(path), f"a new file that can be made ({error})") from error
+
+    def close(self) -> None:
+        """Moves the log into the file, and lets others open it. May be repeated."""
+        self._connection.close()  # whose log stays where it cannot be moved: the next who opens the file does it
+        if self._lock >= 0:
+            os.close(self._lock)  # after the connection: closing it lets SQLite's own locks go
+            self._lock = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _stock_row(self, state: _State, stock: Stock, sequence: int) -> tuple[Any, ...]:
+        """A stock's row, which ``state`` then counts."""
+        number, before = self._rows.get(stock.name, (0, 0))
+        if not number:
+            number = state.stocks = state.stocks + 1
+        row = _summed(number, stock.name, stock.price_cents, stock.volume_limit, stock.volume, sequence)
+        state.stocks_checksum ^= before ^ row[-1]
+        state.sequence = max(state.sequence, sequence)
+        return row
+
+    def _give_up(self, error: sqlite3.Error) -> NoReturn:
+        """Undoes a transaction that failed, and says what became of it."""
+        full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # the module's own have no code
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:  # then nobody knows what stands there
+            full = False
+        if full:
+            raise Overloaded(f"the disk of the store {self._path} is full: nothing was done") from error
+        raise InternalFault(
+            f"the store {self._path} failed ({error}): whether this was done shows after a restart"
+        ) from error
+
+    def _damaged(self, what: str) -> UsageError:
+        return UsageError("store", str(self._path), f"a sound store, but {what}; restore a backup")
+
+
+def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bool) -> sqlite3.Connection:
+    """A connection to a file of the newest format. Raises UsageError."""
+    try:
+        connection = connect(path)
+    except sqlite3.Error as error:
+        raise UsageError("store", str(path), f"a file that SQLite opens ({error})") from error
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        ((found,),) = connection.execute("PRAGMA application_id")
+        ((version,),) = connection.execute("PRAGMA user_version")
+        if found != (0 if new else _APPLICATION_ID):
+            raise UsageError("store", str(path), "a store of this service; this file is something else")
+        if version > len(upgrades):
+            allowed = f"a store of format {len(upgrades)} or older; this one has {version}: a newer program made it"
+            raise UsageError("store", str(path), allowed)
+        for setting in _SETTINGS:
+            connection.execute(setting)
+        if version < len(upgrades):
+            connection.execute("BEGIN IMMEDIATE")
+            for upgrade in upgrades[version:]:
+                upgrade(connection)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {len(upgrades)}")
+            connection.execute("COMMIT")
+        return connection
+    except sqlite3.Error as error:
+        connection.close()
+        raise UsageError("store", str(path), f"a sound store; SQLite says: {error}") from error
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _locked(path: Path, file: Path, flags: int) -> int:
+    """A descriptor that holds the lock of a file, or of what is to be the file.
+
+    Raises UsageError where another process holds it, or it cannot be opened.
+    """
+    try:
+        lock = os.open(file, flags | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UsageError("store", str(path), f"a file that can be opened ({error.strerror})") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(lock), os.stat(file)):  # renamed meanwhile, by a server that starts
+            raise BlockingIOError
+    except OSError as error:
+        os.close(lock)
+        allowed = "a file that no other process has open: stop the server that serves it"
+        raise UsageError("store", str(path), allowed) from error
+    return lock
+
+
+def _sync_folder(folder: Path) -> None:
+    """Has the names in a folder on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _checksum(values: Sequence[object]) -> int:
+    return crc32(ascii(tuple(values)).encode())
+
+
+def _summed(*values: object) -> tuple[Any, ...]:
+    """A row with its checksum."""
+    return *values, _checksum(values)

@@ -1,0 +1,184 @@
+"""Servers with a store, as processes: killed under load, started again, and their files looked after."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from subprocess import PIPE
+
+import pytest
+
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.transports import TRANSPORTS, Connection, load
+from stock_service.trading.service import LOOKUP, TRADE
+from stock_service.v1 import stock_pb2
+from tests.end_to_end.process import ROOT, WAIT_S, Ended, Server, run
+
+pytestmark = pytest.mark.slow
+
+CLIENTS = 4
+KILLS = 3
+
+
+def stored(path: Path, transport: str = "sockets") -> tuple[str, ...]:
+    """What starts a server with this store."""
+    return ("stock_service", "serve", "--transport", transport, "--store", f"sqlite:{path}")
+
+
+def sent(connection: Connection, request_id: str) -> stock_pb2.TradeResponse:
+    """A trade of one share under an id."""
+    request = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY, request_id=request_id)
+    return stock_pb2.TradeResponse.FromString(connection.call(TRADE, request.SerializeToString(), WAIT_S))
+
+
+def volume(connection: Connection) -> int:
+    """What has been traded."""
+    request = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
+    return stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, request, WAIT_S)).volume
+
+
+def trade_until_killed(connection: Connection, client: str, traded: threading.Semaphore) -> tuple[dict[str, int], str]:
+    """The commits that a client was told of by its ids, and the id of the trade that it was not told of."""
+    told: dict[str, int] = {}
+    while True:
+        request_id = f"{client}-{len(told)}"
+        try:
+            told[request_id] = sent(connection, request_id).sequence
+        except Fault:
+            return told, request_id
+        traded.release()
+
+
+def test_kills_lose_and_double_nothing(tmp_path: Path) -> None:
+    """After each kill -9 under load every acknowledged trade is there, and its retry tells the same; a trade in doubt,
+    sent three times, is done once; commits are numbered without gaps over all restarts."""
+    commits: dict[str, int] = {}
+    doubtful: list[str] = []
+    for kill in range(KILLS + 1):
+        with Server(stored(tmp_path / "store"), "--workers", "16") as server, ThreadPoolExecutor(CLIENTS) as threads:
+            connections = [load("sockets").connect(server.address, WAIT_S) for _ in range(CLIENTS)]
+            for request_id in doubtful:
+                (sequence,) = {sent(connections[0], request_id).sequence for _ in range(3)}
+                commits[request_id] = sequence
+            assert {request_id: sent(connections[0], request_id).sequence for request_id in commits} == commits
+            assert volume(connections[0]) == len(commits)
+            assert sorted(commits.values()) == list(range(1, len(commits) + 1))
+            if kill < KILLS:
+                traded = threading.Semaphore(0)
+                clients = [
+                    threads.submit(trade_until_killed, connection, f"{kill}-{number}", traded)
+                    for number, connection in enumerate(connections)
+                ]
+                assert all(traded.acquire(timeout=WAIT_S) for _ in range(60))
+                server.signal(signal.SIGKILL)
+                ended = [client.result(WAIT_S) for client in clients]
+                for told, _ in ended:
+                    commits |= told
+                doubtful = [request_id for _, request_id in ended]
+            for connection in connections:
+                connection.close()
+    assert len(commits) >= 60 * KILLS
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_restart_goes_on(transport: str, tmp_path: Path) -> None:
+    """Volumes and numbers hold on every transport; the file is named in the log; SIGTERM leaves one file."""
+    path = tmp_path / "store"
+    for turn in (1, 2):
+        with Server(stored(path, transport)) as server:
+            connection = load(transport).connect(server.address, WAIT_S)
+            assert (sent(connection, f"{turn}").volume, sent(connection, f"{turn}").sequence) == (turn, turn)
+            connection.close()
+            ended = server.stopped()
+        assert (ended.code, ended.stdout) == (0, "")
+        assert ended.error == f"stocks are kept in {path}"
+        assert os.listdir(tmp_path) == ["store"]
+
+
+def test_the_default_store_is_named_after_the_transport() -> None:
+    """``--help`` says where a server keeps its stocks unless told."""
+    for transport in TRANSPORTS:
+        said = " ".join(run("stock_service", "serve", "--transport", transport, "--help").stdout.split())
+        assert f"(default: sqlite:./stock_service-{transport}.sqlite3)" in said
+    assert not list(ROOT.glob("*.sqlite3*"))
+
+
+def store(*arguments: object) -> Ended:
+    """``python -m stock_service store``."""
+    return run("stock_service", "store", *map(str, arguments))
+
+
+def test_a_store_is_one_servers_alone(tmp_path: Path) -> None:
+    """A second server and every command are refused by the file's name while one serves it; the first goes on."""
+    path = tmp_path / "store"
+    with Server(stored(path)) as server:
+        for ended in (run(*stored(path), "--port", "0"), *(store(each, path) for each in ("check", "show", "new-day"))):
+            assert (ended.code, ended.stdout) == (2, "")
+            assert (
+                f"store: got '{path}', allowed: a file that no other process has open: stop the server" in ended.error
+            )
+        connection = load("sockets").connect(server.address, WAIT_S)
+        assert sent(connection, "1").volume == 1
+        connection.close()
+        assert server.stopped().code == 0
+
+
+def test_a_file_is_looked_after(tmp_path: Path) -> None:
+    """``show``, ``check``, ``backup`` and ``new-day`` on a store that was killed, and a server on what they left."""
+    path, copy = tmp_path / "store", tmp_path / "copy"
+    with Server(stored(path)) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        assert [sent(connection, f"{number}").volume for number in range(3)] == [1, 2, 3]
+        connection.close()
+        server.signal(signal.SIGKILL)
+        server.ended()
+    assert store("check", path).stdout == "sound: 4 stocks, 3 request ids, last commit 3\n"
+    assert store("backup", path, copy).stdout == f"{path} is copied to {copy}\n"
+    assert "allowed: a new file that can be made (" in store("backup", path, copy).error
+    assert "TO: missing, allowed: the file to make" in store("backup", path).error
+    assert "TO: got" in store("check", path, copy).error
+    assert store("new-day", path).stdout == "a new day: 1 volumes are 0 again\n"
+    assert store("show", path).stdout.splitlines()[:2] == [
+        "GameStart $15.99 volume 0 of 1000000 sequence 0",
+        "FishCo $42.50 volume 0 of 1000000 sequence 4",
+    ]
+    assert store("show", copy).stdout.splitlines()[1] == "FishCo $42.50 volume 3 of 1000000 sequence 3"
+    with Server(stored(path)) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        assert (sent(connection, "2").sequence, sent(connection, "new").sequence, volume(connection)) == (3, 5, 1)
+        connection.close()
+        assert server.stopped().code == 0
+    path.write_bytes(path.read_bytes().replace(b"FishCo", b"FishGo"))
+    damaged = store("check", path)
+    assert (damaged.code, damaged.stderr) == (1, "")
+    assert "row 2 of stocks is not as it was written; restore a backup" in damaged.stdout
+    assert "row 2 of stocks is not as it was written" in run(*stored(path), "--port", "0").error
+    assert "No such file" in store("check", tmp_path / "none").error
+
+
+def test_the_first_lines_of_the_readme_are_true_twice(tmp_path: Path) -> None:
+    """In a new folder, and once more: what its commands print is what it shows, but for the port."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands, shown = re.findall(r"```(?:sh)?\n(.*?)```", text, re.DOTALL)[:2]
+    server, *clients = [shlex.split(line.partition(" &")[0])[1:] for line in commands.splitlines()[1:]]
+    log, ready, *replies = shown.splitlines()
+    for _ in range(2):
+        command = [sys.executable, *server, "--port", "0"]
+        with subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            try:
+                said = process.stdout.readline().split()
+                assert [said[0], said[1].partition(":")[0]] == ready.partition(":50052")[0].split()
+                assert process.stderr.readline() == f"{log}\n"
+                for words, reply in zip(clients, replies, strict=True):
+                    line = [sys.executable, *words, "--address", said[1]]
+                    assert subprocess.run(line, cwd=tmp_path, stdout=PIPE, text=True).stdout == f"{reply}\n"
+            finally:
+                process.terminate()
+    assert os.listdir(tmp_path) == ["stock_service-sockets.sqlite3"]

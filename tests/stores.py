@@ -1,0 +1,65 @@
+"""Stores to try: connections that stop, fail or hurry at a statement, and what a crash would leave of a file."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from stock_service.storage.sqlite import SqliteCatalog
+from stock_service.storage.sqlite_file import Connect, StoreFile
+from stock_service.trading.model import Stock
+
+STOCKS = (Stock("GameStart", 1599, 10), Stock("FishCo", 4250, 1_000_000))
+
+Hook = Callable[[sqlite3.Connection, str], None]
+"""Called before each statement of the writer's transactions, in its thread."""
+
+
+class _Hooked(sqlite3.Connection):
+    """A connection that calls a hook first."""
+
+    hook: Hook | None = None
+
+    def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+        if self.hook is not None:
+            self.hook(self, sql)
+        return super().execute(sql, parameters)  # type: ignore[arg-type]  # as sqlite3 declares it, in names of its own
+
+
+class _Unsynced(sqlite3.Connection):
+    """A connection that does not wait for the disk: what a killed process leaves is the same."""
+
+    def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+        return super().execute(sql.replace("= FULL", "= OFF"), parameters)  # type: ignore[arg-type]
+
+
+def hooked(hook: Hook) -> Connect:
+    """Connections with a hook."""
+
+    def connect(path: Path) -> sqlite3.Connection:
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, factory=_Hooked)
+        assert isinstance(connection, _Hooked)
+        connection.hook = hook
+        return connection
+
+    return connect
+
+
+def unsynced(path: Path) -> sqlite3.Connection:
+    """A connection that does not wait for the disk."""
+    return sqlite3.connect(path, timeout=0, isolation_level=None, factory=_Unsynced)
+
+
+def catalog_on(path: Path, connect: Connect, retry_window: int = 100) -> SqliteCatalog:
+    """A catalog of ``STOCKS`` on a file, by such connections."""
+    return SqliteCatalog(path, STOCKS, retry_window=retry_window, open_file=partial(StoreFile.opened, connect=connect))
+
+
+def crashed(path: Path, to: Path) -> Path:
+    """What would be there, were the process killed now: a copy of the file and its log, in a new folder."""
+    to.mkdir()
+    for part in (path, path.with_name(f"{path.name}-wal")):
+        if part.exists():
+            shutil.copy(part, to / part.name)
+    return to / path.name

@@ -1,0 +1,368 @@
+"""The durable catalog: what is told and shown is on the disk, whatever fails; planted bugs are caught."""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Semaphore
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stock_service.rpc.errors import InternalFault, InvalidRequest, Overloaded, Unavailable, UsageError
+from stock_service.storage import sqlite
+from stock_service.storage.sqlite import SqliteCatalog
+from stock_service.storage.sqlite_file import StoreFile
+from stock_service.trading.catalog import MemoryCatalog, Version
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import Mutex
+from stock_service.trading.model import LookupReply, Side, Status, Stock, TradeReply, UpdateReply
+from tests.stores import STOCKS, catalog_on, crashed, hooked, unsynced
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+WAIT_S = 10.0
+BARELY_S = 0.02
+
+BUY = Side.BUY
+
+
+class Gate:
+    """Stops the writer before each COMMIT until ``let`` on."""
+
+    def __init__(self) -> None:
+        self.shut = False
+        self._come, self._go = Semaphore(0), Semaphore(0)
+
+    def hook(self, _: sqlite3.Connection, statement: str) -> None:
+        if self.shut and statement == "COMMIT":
+            self._come.release()
+            assert self._go.acquire(timeout=WAIT_S)
+
+    def reached(self, seconds: float = WAIT_S) -> bool:
+        """Whether the writer stands before a COMMIT within so many seconds."""
+        return self._come.acquire(timeout=seconds)
+
+    def let(self) -> None:
+        """Lets one COMMIT be."""
+        self._go.release()
+
+
+@contextmanager
+def gated(path: Path) -> Iterator[tuple[Exchange, Gate]]:
+    """An exchange on a file whose commits are held up."""
+    gate = Gate()
+    catalog = catalog_on(path, hooked(gate.hook))
+    gate.shut = True
+    try:
+        yield Exchange(catalog), gate
+    finally:
+        gate.shut = False
+        assert catalog.close()
+
+
+def volume_after_a_retry(path: Path) -> int:
+    """What a restart on this file shows once the trade of these checks was sent again."""
+    catalog = catalog_on(path, unsynced)
+    try:
+        exchange = Exchange(catalog)
+        assert exchange.trade("FishCo", 5, BUY, "id").volume == 5
+        return exchange.lookup("FishCo").volume
+    finally:
+        catalog.close()
+
+
+def tells_and_shows_what_a_crash_leaves(folder: Path) -> None:
+    """Until its commit is on the disk a trade is not acknowledged, and no Lookup shows it; and then both."""
+    with gated(folder / "s") as (exchange, gate), ThreadPoolExecutor(1) as pool:
+        trade = pool.submit(exchange.trade, "FishCo", 5, BUY, "id")
+        assert gate.reached()
+        done, seen = waited(trade), exchange.lookup("FishCo")
+        gate.let()
+        again = gate.reached(0 if trade.done() else BARELY_S)
+        if again:
+            gate.let()
+        assert trade.result(WAIT_S) == TradeReply(Status.OK, 5, 1)
+        assert not done, "acknowledged before the commit"
+        assert seen.volume == 0, "shown before the commit"
+        assert exchange.lookup("FishCo") == LookupReply(Status.OK, 4250, 5, 1)
+
+
+def waited(trade: "Future[TradeReply]") -> bool:
+    """Whether a trade ends within a moment."""
+    try:
+        trade.result(BARELY_S)
+    except TimeoutError:
+        return False
+    return True
+
+
+def a_retry_after_any_crash_has_one_effect(folder: Path) -> None:
+    """Before and after each commit that a trade takes, a crash and a retry leave one trade."""
+    images: list[Path] = []
+    with gated(folder / "s") as (exchange, gate), ThreadPoolExecutor(1) as pool:
+        trade = pool.submit(exchange.trade, "FishCo", 5, BUY, "id")
+        while gate.reached(WAIT_S if not images else BARELY_S):
+            images.append(crashed(folder / "s", folder / f"{len(images)}"))
+            gate.let()
+        assert trade.result(WAIT_S).volume == 5
+        images.append(crashed(folder / "s", folder / f"{len(images)}"))
+    assert [volume_after_a_retry(image) for image in images] == [5] * len(images)
+
+
+CHECKS = (tells_and_shows_what_a_crash_leaves, a_retry_after_any_crash_has_one_effect)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_it_is_durable(check: Callable[[Path], None], tmp_path: Path) -> None:
+    """The check's docstring states the fact."""
+    check(tmp_path)
+
+
+def acknowledges_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who wait go on when the steps are applied."""
+    apply = SqliteCatalog._apply
+
+    def early(
+        catalog: SqliteCatalog, change: sqlite._Change, versions: dict[str, Version], records: dict[str, bytes], n: int
+    ) -> int:
+        n = apply(catalog, change, versions, records, n)
+        change.done.release()
+        return n
+
+    monkeypatch.setattr(SqliteCatalog, "_apply", early)
+    monkeypatch.setattr(SqliteCatalog, "_end", lambda *_: None)
+
+
+def publishes_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers see what is applied."""
+    apply = SqliteCatalog._apply
+
+    def early(
+        catalog: SqliteCatalog, change: sqlite._Change, versions: dict[str, Version], records: dict[str, bytes], n: int
+    ) -> int:
+        n = apply(catalog, change, versions, records, n)
+        catalog._versions.update(versions)
+        return n
+
+    monkeypatch.setattr(SqliteCatalog, "_apply", early)
+
+
+def ids_in_a_transaction_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trade is committed first, then that it was."""
+    commit = StoreFile.commit
+
+    def apart(file: StoreFile, versions: Mapping[str, Version], records: Mapping[str, bytes], window: int) -> None:
+        commit(file, versions, {}, window)
+        commit(file, {}, records, window)
+
+    monkeypatch.setattr(StoreFile, "commit", apart)
+
+
+@pytest.mark.parametrize(
+    ("plant", "check"),
+    [
+        (acknowledges_before_the_commit, tells_and_shows_what_a_crash_leaves),
+        (publishes_before_the_commit, tells_and_shows_what_a_crash_leaves),
+        (ids_in_a_transaction_of_their_own, a_retry_after_any_crash_has_one_effect),
+    ],
+    ids=lambda part: part.__name__,
+)
+def test_a_planted_bug_is_caught(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    check: Callable[[Path], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The checks can fail."""
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        check(tmp_path)
+
+
+def test_a_second_catalog_on_one_file_is_refused_by_name(tmp_path: Path) -> None:
+    """It names the file and says what to do; the first goes on; when that is closed, the next may have it."""
+    path = tmp_path / "s"
+    first = catalog_on(path, unsynced)
+    with pytest.raises(UsageError, match=r"s', allowed: a file that no other process has open: stop the server"):
+        catalog_on(path, unsynced)
+    assert Exchange(first).trade("FishCo", 1, BUY).sequence == 1
+    assert first.close()
+    again = catalog_on(path, unsynced)
+    assert Exchange(again).trade("FishCo", 1, BUY).sequence == 2
+    assert again.close()
+
+
+def test_a_lookup_never_waits_for_the_disk(tmp_path: Path) -> None:
+    """While a commit is held up, lookups, unknown stocks and refusals that need no stock are answered."""
+    with gated(tmp_path / "s") as (exchange, gate), ThreadPoolExecutor(1) as pool:
+        trade = pool.submit(exchange.trade, "FishCo", 5, BUY)
+        assert gate.reached()
+        assert exchange.lookup("GameStart") == LookupReply(Status.OK, 1599, 0, 0)
+        assert exchange.lookup("Missing").status is Status.UNKNOWN_STOCK
+        assert exchange.trade("FishCo", 0, BUY) == TradeReply(Status.INVALID_QUANTITY)
+        assert exchange.update("FishCo", -1) == UpdateReply(Status.INVALID_PRICE)
+        gate.let()
+        assert trade.result(WAIT_S).volume == 5
+
+
+def test_changes_that_wait_share_a_commit(tmp_path: Path) -> None:
+    """Eight trades sent during a commit are in the next one, and get the numbers of their order."""
+    with gated(tmp_path / "s") as (exchange, gate), ThreadPoolExecutor(9) as pool:
+        first = pool.submit(exchange.trade, "FishCo", 1, BUY)
+        assert gate.reached()
+        others = [pool.submit(exchange.trade, "FishCo", 1, BUY) for _ in range(8)]
+        while len(exchange._catalog._waiting) < 8:  # type: ignore[attr-defined]
+            Event().wait(0.001)
+        gate.let()
+        assert gate.reached()
+        gate.let()
+        replies = [trade.result(WAIT_S) for trade in [first, *others]]
+        assert sorted((reply.volume, reply.sequence) for reply in replies) == [(n, n) for n in range(1, 10)]
+        assert not gate.reached(0)
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_failed_disk_closes_the_catalog_to_changes(tmp_path: Path, committed: bool) -> None:
+    """The batch and all later changes are INTERNAL, lookups go on as before it; a restart tells what became of it."""
+    failing = Event()
+
+    def fail(connection: sqlite3.Connection, statement: str) -> None:
+        if failing.is_set() and statement == "COMMIT":
+            if committed:
+                sqlite3.Connection.execute(connection, "COMMIT")
+            raise sqlite3.OperationalError("disk I/O error")
+
+    path = tmp_path / "s"
+    catalog = catalog_on(path, hooked(fail))
+    exchange = Exchange(catalog)
+    assert exchange.trade("FishCo", 1, BUY, "first") == TradeReply(Status.OK, 1, 1)
+    failing.set()
+    with pytest.raises(InternalFault, match=r"disk I/O error.*: whether this was done shows after a restart"):
+        exchange.trade("FishCo", 2, BUY, "second")
+    failing.clear()
+    for _ in range(2):
+        with pytest.raises(InternalFault, match="takes no change until a restart"):
+            exchange.update("GameStart", 5)
+    assert exchange.lookup("FishCo") == LookupReply(Status.OK, 4250, 1, 1)
+    assert catalog.close()
+    again = catalog_on(path, unsynced)
+    assert Exchange(again).lookup("FishCo").volume == (3 if committed else 1)
+    assert Exchange(again).trade("FishCo", 2, BUY, "second") == TradeReply(Status.OK, 3, 2)
+    assert again.close()
+
+
+def test_a_full_disk_refuses_and_takes_trades_again(tmp_path: Path) -> None:
+    """What does not fit is RESOURCE_EXHAUSTED without an effect; lookups go on; once there is room, so do trades."""
+    pages = [1_000_000]
+
+    def limit(connection: sqlite3.Connection, statement: str) -> None:
+        if statement == "BEGIN IMMEDIATE":
+            sqlite3.Connection.execute(connection, f"PRAGMA max_page_count = {pages[0]}")
+
+    catalog = catalog_on(tmp_path / "s", hooked(limit), retry_window=10_000)
+    exchange = Exchange(catalog)
+    assert exchange.trade("FishCo", 1, BUY).volume == 1
+    pages[0] = 1
+    done, refused = 0, ""
+    while done < 1000:
+        try:
+            exchange.trade("FishCo", 1, BUY, f"{done:064d}")
+        except Overloaded as fault:
+            refused = fault.detail
+            break
+        done += 1
+    assert "is full: nothing was done" in refused
+    assert exchange.lookup("FishCo").volume == done + 1
+    pages[0] = 1_000_000
+    assert exchange.trade("FishCo", 1, BUY, f"{done:064d}") == TradeReply(Status.OK, done + 2, done + 2)
+    assert catalog.close()
+
+
+def test_a_closed_catalog_refuses_changes_and_still_reads(tmp_path: Path) -> None:
+    """With UNAVAILABLE; closing twice is as closing once."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    assert catalog.close()
+    assert catalog.close()
+    with pytest.raises(Unavailable):
+        Exchange(catalog).trade("FishCo", 1, BUY)
+    assert Exchange(catalog).lookup("FishCo").status is Status.OK
+
+
+def fitted(path: Path, *stocks: Stock) -> dict[str, Version | None]:
+    """What stands after a start with these stocks."""
+    catalog = SqliteCatalog(path, STOCKS, stocks or None)
+    try:
+        return {name: catalog.read(name) for name in catalog.names()}
+    finally:
+        catalog.close()
+
+
+def test_a_later_start_fits_the_store_to_the_catalog_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Prices and volumes hold; limits and new stocks come from the file; a limit under the volume stays, and is named;
+    without a file the store stands as it is."""
+    path = tmp_path / "s"
+    assert list(fitted(path)) == ["GameStart", "FishCo"]
+    catalog = catalog_on(path, unsynced)
+    Exchange(catalog).trade("GameStart", 7, BUY)
+    Exchange(catalog).update("FishCo", 5)
+    catalog.close()
+    found = fitted(path, Stock("New", 1, 2), Stock("FishCo", 9999, 8), Stock("GameStart", 9999, 6))
+    assert found == {
+        "GameStart": (Stock("GameStart", 1599, 10, 7), 1),
+        "FishCo": (Stock("FishCo", 5, 8, 0), 2),
+        "New": (Stock("New", 1, 2), 0),
+    }
+    assert "GameStart: its volume is 7, so that its limit stays 10" in caplog.text
+    assert fitted(path) == found
+
+
+def test_a_stock_that_the_file_lacks_is_refused_by_name(tmp_path: Path) -> None:
+    """And nothing is changed."""
+    before = fitted(tmp_path / "s")
+    with pytest.raises(UsageError, match=r"--catalog: missing, allowed: a file with all stocks of .*: 'FishCo' is one"):
+        fitted(tmp_path / "s", STOCKS[0], Stock("New", 1, 2))
+    assert fitted(tmp_path / "s") == before
+
+
+NAMES = st.sampled_from(["GameStart", "FishCo", "Missing"])
+REQUESTS = st.one_of(
+    st.tuples(st.just("trade"), NAMES, st.integers(0, 4), st.sampled_from(["", "a", "b", "é"])),
+    st.tuples(st.just("update"), NAMES, st.integers(-1, 3), st.just("")),
+    st.tuples(st.sampled_from(["restart", "crash"]), NAMES, st.just(0), st.just("")),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(st.lists(REQUESTS, max_size=25))
+def test_it_answers_as_one_in_memory_would(requests: list[tuple[str, str, int, str]]) -> None:
+    """Any row of requests gets the answers of a catalog in memory, restarts and crashes between them or not."""
+    model = Exchange(MemoryCatalog(STOCKS, Mutex, 2))
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "s")
+        catalog = catalog_on(path, unsynced, retry_window=2)
+        for turn, (kind, name, number, request_id) in enumerate(requests):
+            if kind == "trade":
+                found, expected = (answer(e, name, number, request_id) for e in (Exchange(catalog), model))
+                assert found == expected
+            elif kind == "update":
+                assert Exchange(catalog).update(name, number) == model.update(name, number)
+            else:
+                image = crashed(path, Path(folder, f"{turn}"))
+                catalog.close()
+                path = image if kind == "crash" else path
+                catalog = catalog_on(path, unsynced, retry_window=2)
+            assert Exchange(catalog).lookup(name) == model.lookup(name)
+        catalog.close()
+
+
+def answer(exchange: Exchange, name: str, quantity: int, request_id: str) -> TradeReply | str:
+    """A trade's reply, or the fault's text."""
+    try:
+        return exchange.trade(name, quantity, BUY, request_id)
+    except InvalidRequest as fault:
+        return str(fault)

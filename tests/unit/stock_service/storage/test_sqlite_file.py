@@ -1,0 +1,204 @@
+"""The file of a store: who may open it, what it holds, and that damage to it is found, not served."""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from stock_service.rpc.errors import UsageError
+from stock_service.storage.sqlite_file import UPGRADES, StoreFile
+from stock_service.trading.model import Stock
+from tests.stores import STOCKS, hooked, unsynced
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+RECORD = b"a record"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store of two stocks and three request ids, closed."""
+    made = tmp_path / "store"
+    StoreFile.create(made, STOCKS, unsynced)
+    with StoreFile.opened(made, unsynced) as file:
+        file.load()
+        file.commit({"FishCo": (Stock("FishCo", 7, 9, 5), 1)}, {f"id {n}": RECORD for n in range(4)}, 3)
+    return made
+
+
+def edited(path: Path, *statements: str) -> Path:
+    """The file, after statements of somebody else."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    return path
+
+
+def refusal(path: Path) -> str:
+    """What opening and loading a file is refused with."""
+    with pytest.raises(UsageError) as refused, StoreFile.opened(path, unsynced) as file:
+        file.load()
+    return str(refused.value)
+
+
+def test_what_is_written_is_loaded(path: Path) -> None:
+    """Stocks in their order, with their commits; the last so many ids, oldest first; the last commit's number."""
+    with StoreFile.opened(path, unsynced) as file:
+        loaded = file.load()
+    assert list(loaded.versions.items()) == [("GameStart", (STOCKS[0], 0)), ("FishCo", (Stock("FishCo", 7, 9, 5), 1))]
+    assert list(loaded.records.items()) == [(f"id {n}", RECORD) for n in (1, 2, 3)]
+    assert loaded.sequence == 1
+
+
+def test_its_owner_alone_may_read_it(path: Path) -> None:
+    """Also where the process would let others; and so its log."""
+    with StoreFile.opened(path, unsynced) as file:
+        file.load()
+        file.commit({}, {"id": RECORD}, 3)
+        files = sorted(path.parent.iterdir())
+        assert [found.name for found in files] == ["store", "store-wal"]
+        assert [stat.S_IMODE(found.stat().st_mode) for found in files] == [0o600] * 2
+
+
+def test_nobody_else_reads_or_writes_it_meanwhile(path: Path) -> None:
+    """Another program with SQLite is told that it is locked."""
+    with StoreFile.opened(path, unsynced) as file, closing(sqlite3.connect(path, timeout=0)) as other:
+        file.load()
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("SELECT * FROM stocks")
+
+
+def test_a_start_that_was_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A file half made has another name; the next start makes it anew."""
+    path = tmp_path / "store"
+
+    def kill(_: sqlite3.Connection, statement: str) -> None:
+        if statement.startswith("REPLACE INTO state"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        StoreFile.create(path, STOCKS, hooked(kill))
+    assert not path.exists()
+    assert (tmp_path / "store.new").stat().st_size > 0
+    StoreFile.create(path, STOCKS, unsynced)
+    assert [found.name for found in tmp_path.iterdir()] == ["store"]
+
+
+def test_an_older_format_is_upgraded_and_a_newer_one_refused(path: Path) -> None:
+    """Each upgrade runs once, in order, with what was there; a program that lacks one says so."""
+
+    def add(table: str) -> Callable[[sqlite3.Connection], object]:
+        return lambda connection: connection.execute(f"CREATE TABLE {table} (one INTEGER)")
+
+    newer = (*UPGRADES, add("first"), add("second"))
+    for _ in range(2):
+        with StoreFile.opened(path, unsynced, newer) as file:
+            assert file.load().sequence == 1
+    assert "allowed: a store of format 1 or older; this one has 3: a newer program made it" in refusal(path)
+
+
+def test_an_upgrade_that_fails_changes_nothing(path: Path) -> None:
+    """The file is of its old format, and opens as before."""
+
+    def fail(connection: sqlite3.Connection) -> None:
+        connection.execute("DROP TABLE stocks")
+        raise sqlite3.OperationalError("planted")
+
+    with pytest.raises(UsageError, match="planted"):
+        StoreFile.opened(path, unsynced, (*UPGRADES, fail))
+    with StoreFile.opened(path, unsynced) as file:
+        assert file.load().sequence == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "No such file or directory"),
+        (b"", "this file is something else"),
+        (b"no database at all", "SQLite says: file is not a database"),
+    ],
+)
+def test_what_is_no_store_is_refused(tmp_path: Path, content: bytes | None, said: str) -> None:
+    """A missing, an empty and any other file; none of them is changed."""
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    assert said in refusal(path)
+    assert not path.exists() if content is None else path.read_bytes() == content
+
+
+def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
+    """By its application id, and not a byte of it is changed."""
+    path = edited(tmp_path / "file", "CREATE TABLE stocks (number INTEGER)")
+    before = path.read_bytes()
+    assert "this file is something else" in refusal(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE stocks SET volume = 4 WHERE number = 2", "row 2 of stocks is not as it was written"),
+        ("UPDATE requests SET record = x'00' WHERE number = 3", "row 3 of requests is not as it was written"),
+        ("UPDATE state SET sequence = 0", "row 1 of state is not as it was written"),
+        ("DELETE FROM stocks WHERE number = 1", "a stock is missing"),
+        ("DELETE FROM requests WHERE number = 4", "a request id is missing"),
+        ("DELETE FROM requests WHERE number = 3", "a request id is missing"),
+        ("DELETE FROM state", "the row of state is missing"),
+        ("DROP TABLE requests", "no such table: requests"),
+    ],
+)
+def test_damage_is_found_and_named(path: Path, statement: str, said: str) -> None:
+    """A store that is not as it was written is not served."""
+    assert f"allowed: a sound store, but {'SQLite says: ' if 'table:' in said else ''}{said}" in refusal(
+        edited(path, statement)
+    )
+
+
+def test_an_older_row_of_a_stock_is_found(path: Path) -> None:
+    """A write that the disk lost leaves a sound row of before, and is found by the sum of all."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        (old,) = connection.execute("SELECT * FROM stocks WHERE number = 2")
+    with StoreFile.opened(path, unsynced) as file:
+        file.load()
+        file.commit({"FishCo": (Stock("FishCo", 7, 9, 6), 2)}, {}, 3)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("REPLACE INTO stocks VALUES (?, ?, ?, ?, ?, ?, ?)", old)
+    assert "a stock is missing, or is an older one" in refusal(path)
+
+
+def test_a_flipped_bit_or_a_cut_is_refused_or_changes_nothing(path: Path) -> None:
+    """Wherever it is in the file: what is loaded is what was written, or nothing is."""
+    whole = path.read_bytes()
+    with StoreFile.opened(path, unsynced) as file:
+        written = file.load()
+    used = [place for place, byte in enumerate(whole) if byte]
+    damaged = [whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :] for place in used[::9]]
+    damaged += [whole[:size] for size in range(0, len(whole), 4000)]
+    refused = 0
+    for content in damaged:
+        path.write_bytes(content)
+        try:
+            with StoreFile.opened(path, unsynced) as file:
+                assert file.load() == written
+        except UsageError:
+            refused += 1
+    assert refused > len(damaged) // 3
+
+
+def test_the_log_does_not_grow_for_ever(path: Path) -> None:
+    """It is moved into the file every 2,000 rows, and begins anew."""
+    with StoreFile.opened(path, unsynced) as file:
+        file.load()
+        for turn in range(100):
+            file.commit({}, {f"{turn} {n}": RECORD for n in range(100)}, 200)
+            file.tidy()
+        assert os.path.getsize(f"{path}-wal") < 8 << 20
+        assert path.stat().st_size < 1 << 20
+    with StoreFile.opened(path, unsynced) as file:
+        assert len(file.load().records) == 200
+        assert file.faults() == []
