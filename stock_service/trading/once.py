@@ -4,7 +4,7 @@ A catalog remembers the reply of the first use of an id, in the same step that h
 little memory, and a store can keep it as it is:
 
     key      the id where it is ASCII, else its digest: 64 characters at most
-    record   status u8, volume i64, sequence i64, big-endian; the length u8 and 16 bytes of what was asked for, or of
+    record   status u8, volume i64, sequence i64, big-endian; the length u8 and 24 bytes of what was asked for, or of
              its digest where that is longer
 
 The window is bounded: the last ``RETRY_WINDOW`` ids, by when their first use ended. An older id counts as new.
@@ -26,7 +26,7 @@ RETRY_WINDOW = 100_000
 Changed = tuple[Status, int, int]
 """How a change ended, the stock's volume afterwards (0: no stock), and the number of its commit (0: none)."""
 
-_CONTENT_BYTES = 16
+_CONTENT_BYTES = 24
 """Content of more bytes is kept as a digest of so many: two that are alike are not met by accident."""
 
 _RECORD = struct.Struct(f">Bqq{1 + _CONTENT_BYTES}p")

@@ -10,6 +10,7 @@ from stock_service.trading.model import Stock
 from stock_service.trading.once import Changed, Once
 from stock_service.trading.shared.catalog import SharedCatalog, allot
 from stock_service.trading.shared.memory import Memory
+from stock_service.trading.shared.window import _RECORD_WORDS
 
 MakeMemory = Callable[[int], Memory]
 
@@ -60,7 +61,7 @@ def check_window(catalog: SharedCatalog) -> None:
     window, words = catalog._window, catalog._words
     with catalog._memory.alone:
         kept = min(words[window._at], window._most)
-        ring = [window._records + number * 8 for number in range(kept)]
+        ring = [window._records + number * _RECORD_WORDS for number in range(kept)]
         buckets = range(window._at + 1, window._at + 1 + window._mask + 1)
         chained = [(record, bucket) for bucket in buckets for record in _followed(words, words[bucket])]
         assert sorted(record for record, _ in chained) == ring, "a record in use is in a chain, once"
