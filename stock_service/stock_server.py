@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process import family, serving
@@ -64,10 +64,10 @@ def serve_stocks(
         if family.begins(options):
             serving.leave(family.run(program, transport, options, _allotted(options)))
         timeline = serving.timeline_for(program, options)
-        catalog, close = CATALOGS[kind](options, timeline)
+        catalog, settle, close = CATALOGS[kind](options, timeline)
     except UsageError as error:
         refuse(program, error)
-    service = wrapped(stock_service(Exchange(catalog)))
+    service = wrapped(stock_service(Exchange(catalog), settle))
     note = "" if options.store is None else f"stocks are kept in {options.store}"
     try:
         code = serving.run(program, transport, service, options, timeline, note)
@@ -89,8 +89,12 @@ def _check(options: argparse.Namespace, kind: str) -> None:
         raise UsageError("--locking", options.locking, "mutex with several --processes: they have one lock")
 
 
-Opened = tuple[Catalog, Callable[[], bool]]
-"""A catalog, and what closes it: that says whether all of it was in time."""
+class Opened(NamedTuple):
+    """A catalog, its ``Service.settle``, and what closes it: that says whether all of it was in time."""
+
+    catalog: Catalog
+    settle: Callable[[], object] | None = None
+    close: Callable[[], bool] = lambda: True
 
 
 def _in_memory(options: argparse.Namespace, timeline: Timeline | None) -> Opened:
@@ -100,20 +104,20 @@ def _in_memory(options: argparse.Namespace, timeline: Timeline | None) -> Opened
         chosen = LOCKINGS[options.locking or _DEFAULT_LOCKING](names)
         return chosen if timeline is None else Stamped(chosen, names, timeline)
 
-    return MemoryCatalog(_stocks(options) or catalog_file.DEFAULT_STOCKS, locking), lambda: True
+    return Opened(MemoryCatalog(_stocks(options) or catalog_file.DEFAULT_STOCKS, locking))
 
 
 def _shared(options: argparse.Namespace, _: Timeline | None) -> Opened:
     """The one that the parent allotted."""
     try:
-        return SharedCatalog(Memory(options.member)), lambda: True
+        return Opened(SharedCatalog(Memory(options.member)))
     except (OSError, ValueError) as error:
         raise UsageError("--member", options.member, "what the parent of several processes tells them") from error
 
 
 def _on_disk(options: argparse.Namespace, _: Timeline | None) -> Opened:
     catalog = SqliteCatalog(options.store, catalog_file.DEFAULT_STOCKS, _stocks(options))
-    return catalog, catalog.close
+    return Opened(catalog, catalog.settle, catalog.close)
 
 
 CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None], Opened]] = {

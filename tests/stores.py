@@ -13,7 +13,7 @@ from stock_service.trading.model import Stock
 STOCKS = (Stock("GameStart", 1599, 10), Stock("FishCo", 4250, 1_000_000))
 
 Hook = Callable[[sqlite3.Connection, str], None]
-"""Called before each statement of the writer's transactions, in its thread."""
+"""Called before each statement of a transaction, in the thread that writes."""
 
 
 class _Hooked(sqlite3.Connection):
@@ -34,11 +34,16 @@ class _Unsynced(sqlite3.Connection):
         return super().execute(sql.replace("= FULL", "= OFF"), parameters)  # type: ignore[arg-type]
 
 
+def connected(path: Path, kind: type[sqlite3.Connection]) -> sqlite3.Connection:
+    """A connection of this kind, as a store has one."""
+    return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False, factory=kind)
+
+
 def hooked(hook: Hook) -> Connect:
     """Connections with a hook."""
 
     def connect(path: Path) -> sqlite3.Connection:
-        connection = sqlite3.connect(path, timeout=0, isolation_level=None, factory=_Hooked)
+        connection = connected(path, _Hooked)
         assert isinstance(connection, _Hooked)
         connection.hook = hook
         return connection
@@ -48,7 +53,7 @@ def hooked(hook: Hook) -> Connect:
 
 def unsynced(path: Path) -> sqlite3.Connection:
     """A connection that does not wait for the disk."""
-    return sqlite3.connect(path, timeout=0, isolation_level=None, factory=_Unsynced)
+    return connected(path, _Unsynced)
 
 
 def catalog_on(path: Path, connect: Connect, retry_window: int = 100) -> SqliteCatalog:

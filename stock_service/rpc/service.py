@@ -111,10 +111,15 @@ class Method(Generic[Request, Response]):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """``name`` is the protobuf service's full name; ``methods`` maps ``/name/Method`` to the method."""
+    """``name`` is the protobuf service's full name; ``methods`` maps ``/name/Method`` to the method.
+
+    ``settle``: of a service whose requests may wait without a thread (``waiting.py``). Who lets them calls it, on any
+    thread, when it has begun those that it had; it may block. None: none of them waits so.
+    """
 
     name: str
     methods: Mapping[str, Method[Any, Any]]
+    settle: Callable[[], object] | None = None
 
 
 def _undecodable(payload: bytes, request_type: type[Message]) -> InvalidRequest:

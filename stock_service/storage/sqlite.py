@@ -1,23 +1,28 @@
-"""The catalog that survives a restart: versions in memory to read, one thread that writes them to a file.
+"""The catalog that survives a restart: versions in memory to read, and a file that holds them.
 
-Group commit: the writer takes all changes that wait, applies their steps in order to what would then stand, writes the
-outcome in one transaction, and waits for the disk. Then it publishes the new versions, all at once, and lets those who
-wait go on. So nobody is told, and no reader sees, what a crash can undo; and a Lookup never waits for the disk.
+Group commit: whoever finds nobody writing takes all changes that wait, applies their steps in order to what would then
+stand, writes the outcome in one transaction, and waits for the disk. Then it publishes the new versions, all at once,
+and lets those go on who wait for them. So nobody is told, and no reader sees, what a crash can undo; and a Lookup never
+waits for the disk. One thread writes at a time.
 
-Where the disk is full, the batch is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next one
+A change waits with its thread; or without one, where the server can do that (``rpc/waiting.py``). Then the server calls
+``settle`` once it has begun all requests that it has read: they share a commit, whatever the number of its threads.
+
+Where the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next one
 is tried. Any other failure (InternalFault, INTERNAL) leaves open what is on the disk. So the catalog is closed to all
 changes until a restart, which reads the file anew. Reading goes on, from the last that was published.
 
-Waiting changes are bounded by the threads that call: each has one.
+Waiting changes are bounded by the requests that a server has under way.
 """
 
 import logging
-import signal
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Condition, Lock
 
 from stock_service.rpc.errors import Fault, InternalFault, Overloaded, Unavailable, UsageError
+from stock_service.rpc.waiting import Waiting, here
 from stock_service.storage.sqlite_file import Loaded, StoreFile
 from stock_service.trading.catalog import Step, Version
 from stock_service.trading.model import Stock
@@ -28,14 +33,11 @@ _log = logging.getLogger(__name__)
 Open = Callable[[Path], StoreFile]
 
 CLOSE_S = 5.0
-"""How long the last batch may take to reach the disk when the catalog is closed."""
+"""How long the last group may take to reach the disk when the catalog is closed."""
 
 
 class SqliteCatalog:
-    """Stocks in a file of this process's own. Whoever makes it closes it.
-
-    Its thread is the only one to touch the file.
-    """
+    """Stocks in a file of this process's own. Whoever makes it closes it."""
 
     def __init__(
         self,
@@ -54,31 +56,28 @@ class SqliteCatalog:
         """
         self._path = path
         self._retry_window = retry_window
-        self._versions: dict[str, Version] = {}  # what stands on the disk; its one writer is the thread
-        self._remembered = Remembered(retry_window)  # the thread's
-        self._sequence = 0  # the thread's
+        if not path.exists():
+            StoreFile.create(path, default if given is None else given)
+        self._file = open_file(path)  # this, and what follows up to the lock, is of whoever writes
+        try:
+            loaded = self._file.load()
+            self._versions = loaded.versions  # what stands on the disk; any thread reads it
+            self._remembered = Remembered(retry_window)
+            for key, record in loaded.records.items():
+                self._remembered.keep(key, record)
+            self._sequence = loaded.sequence
+            fitted = {} if given is None else self._fitted(loaded, given)
+            if fitted:
+                self._file.commit(fitted, {}, retry_window)
+                self._versions.update(fitted)
+        except BaseException:
+            self._file.close()
+            raise
         self._lock = Lock()  # guards what follows
         self._waiting: list[_Change] = []
-        self._asleep = False
-        self._closing = False
+        self._writing = False  # whether a thread writes, or is about to
         self._refusal: Fault | None = None  # why there can be no change any more
-        self._awake = Lock()  # what the thread sleeps on; released to wake it
-        self._awake.acquire()
-        self._opened = Lock()  # released when the thread has opened the file, or failed to
-        self._opened.acquire()
-        failures: list[BaseException] = []  # why it could not be opened
-
-        def opened() -> StoreFile:
-            if not path.exists():
-                StoreFile.create(path, default if given is None else given)
-            return open_file(path)
-
-        self._thread = Thread(target=self._work, args=(opened, given, failures), name="store-writer")
-        self._thread.start()
-        self._opened.acquire()
-        if failures:
-            self._thread.join()
-            raise failures[0]
+        self._free = Condition(self._lock)  # told of when nobody writes any more
 
     def names(self) -> Iterable[str]:
         return self._versions.keys()
@@ -87,68 +86,48 @@ class SqliteCatalog:
         return self._versions.get(name)
 
     def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
-        change = _Change(name, step, once)
-        with self._lock:
-            if self._refusal is not None:
-                raise _again(self._refusal)
-            self._waiting.append(change)
-            wake, self._asleep = self._asleep, False
-        if wake:
-            self._awake.release()
-        change.done.acquire()
+        wait = here.wait
+        if wait is None:
+            done = Lock()
+            change = _Change(name, step, once, done.release)
+            self._write_with_others(change, done)
+        elif wait.on is None:
+            change = wait.on = _Change(name, step, once, partial(wait.go_on, wait), has_thread=False)
+            with self._lock:
+                self._refuse_when_closed()
+                self._waiting.append(change)
+            raise Waiting
+        else:
+            assert isinstance(wait.on, _Change)
+            change = wait.on
         if change.error is not None:
             raise change.error
         return change.changed
 
+    def settle(self) -> None:
+        """Has the changes written that wait without a thread. Blocks, unless a thread is writing, which sees to it."""
+        while True:
+            with self._lock:
+                if self._writing or not self._waiting:
+                    return
+                self._writing = True
+                group, self._waiting = self._waiting, []
+            self._write(group)
+
     def close(self) -> bool:
         """Finishes the changes that wait, refuses later ones with Unavailable, and closes the file; may be repeated.
 
-        Blocks for ``CLOSE_S`` at most; says whether the file was closed by then.
+        Blocks for ``CLOSE_S`` beside what it writes itself; says whether the file was closed by then.
         """
         with self._lock:
             if self._refusal is None:
                 self._refusal = Unavailable("the server is stopping")
-            self._closing = True
-            wake, self._asleep = self._asleep, False
-        if wake:
-            self._awake.release()
-        self._thread.join(CLOSE_S)
-        return not self._thread.is_alive()
-
-    # ---- the writer's thread
-
-    def _work(
-        self, open_file: Callable[[], StoreFile], given: Iterable[Stock] | None, failures: list[BaseException]
-    ) -> None:
-        """The thread's life."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the main thread
-        try:
-            file = open_file()
-            try:
-                self._begin(file, given)
-            except BaseException:
-                file.close()
-                raise
-        except BaseException as error:
-            failures.append(error)
-            self._opened.release()
-            return
-        self._opened.release()
-        with file:
-            while (batch := self._next()) is not None:
-                self._commit(file, batch)
-
-    def _begin(self, file: StoreFile, given: Iterable[Stock] | None) -> None:
-        """Loads the file and fits it to the stocks that are given."""
-        loaded = file.load()
-        for key, record in loaded.records.items():
-            self._remembered.keep(key, record)
-        self._sequence = loaded.sequence
-        self._versions = loaded.versions
-        fitted = {} if given is None else self._fitted(loaded, given)
-        if fitted:
-            file.commit(fitted, {}, self._retry_window)
-            self._versions.update(fitted)
+        self.settle()
+        with self._lock:
+            if not self._free.wait_for(lambda: not self._writing, CLOSE_S):
+                return False
+        self._file.close()
+        return True
 
     def _fitted(self, loaded: Loaded, given: Iterable[Stock]) -> dict[str, Version]:
         """What is to be written, so that the file has these stocks and limits. Raises UsageError."""
@@ -167,47 +146,81 @@ class SqliteCatalog:
                 fitted[name] = (Stock(name, stored.price_cents, stock.volume_limit, stored.volume), sequence)
         return fitted
 
-    def _next(self) -> "list[_Change] | None":
-        """The changes that wait, once there are some; None where there will be none. Blocks."""
-        while True:
-            with self._lock:
-                if self._waiting:
-                    batch, self._waiting = self._waiting, []
-                    return batch
-                if self._closing:
-                    return None
-                self._asleep = True
-            self._awake.acquire()
+    # ---- who writes
 
-    def _commit(self, file: StoreFile, batch: "list[_Change]") -> None:
-        """Applies a batch, writes it, publishes it, and lets those go on who wait for it."""
+    def _write_with_others(self, change: "_Change", done: Lock) -> None:
+        """Has a change written, by this thread or another; when it returns, that has been done. Blocks."""
+        done.acquire()
+        group: list[_Change] = []
+        with self._lock:
+            self._refuse_when_closed()
+            self._waiting.append(change)
+            if not self._writing:
+                self._writing = True
+                group, self._waiting = self._waiting, group
+        if not group:
+            done.acquire()
+            if not change.writes:
+                return
+            with self._lock:
+                group, self._waiting = self._waiting, group
+        self._write(group)
+
+    def _refuse_when_closed(self) -> None:
+        if self._refusal is not None:
+            raise _again(self._refusal)
+
+    def _write(self, group: "list[_Change]") -> None:
+        """Commits a group, has the next thread write, and lets those go on who wait."""
+        self._commit(group)
+        untidy = self._file.untidy()
+        if untidy:
+            _let_go(group)
+            self._tidy()
+        with self._lock:
+            heir = self._waiting[0] if self._waiting and self._waiting[0].has_thread else None
+            if heir is None:
+                self._writing = False
+                self._free.notify_all()
+        if heir is not None:
+            heir.writes = True
+            heir.go_on()
+        if not untidy:
+            _let_go(group)
+
+    # ---- whoever writes
+
+    def _commit(self, group: "list[_Change]") -> None:
+        """Applies a group, writes it and publishes it; or gives each of it the fault."""
         versions: dict[str, Version] = {}
         records: dict[str, bytes] = {}
         sequence = self._sequence
         try:
-            for change in batch:
+            for change in group:
                 sequence = self._apply(change, versions, records, sequence)
             if versions or records:
-                file.commit(versions, records, self._retry_window)
+                self._file.commit(versions, records, self._retry_window)
         except Overloaded as fault:
-            self._end(batch, fault)
+            _refuse(group, fault)
             return
         except Exception as error:
             self._fail(error)
-            self._end(batch, error if isinstance(error, Fault) else InternalFault(f"the store failed: {error!r}"))
+            _refuse(group, error if isinstance(error, Fault) else InternalFault(f"the store failed: {error!r}"))
             return
         self._sequence = sequence
         for key, record in records.items():
             self._remembered.keep(key, record)
         self._versions.update(versions)  # at once for every reader: CPython's update runs no Python code for these keys
-        self._end(batch)
+
+    def _tidy(self) -> None:
+        """Moves the log into the file."""
         try:
-            file.tidy()
+            self._file.checkpoint()
         except InternalFault as fault:  # all that was acknowledged is in the log
             self._fail(fault)
 
     def _apply(self, change: "_Change", versions: dict[str, Version], records: dict[str, bytes], sequence: int) -> int:
-        """Applies one change to what the batch would leave; gives the number of the last commit then."""
+        """Applies one change to what the group would leave; gives the number of the last commit then."""
         once = change.once
         try:
             if once is not None:
@@ -239,29 +252,40 @@ class SqliteCatalog:
                 self._refusal = InternalFault(f"the store {self._path} has failed, and takes no change until a restart")
             late, self._waiting = self._waiting, []
             refusal = self._refusal
-        self._end(late, refusal)
-
-    def _end(self, batch: "list[_Change]", fault: Fault | None = None) -> None:
-        """Lets those go on who wait for these changes, with a fault if there is one."""
-        for change in batch:
-            if fault is not None:
-                change.error = _again(fault)
-            change.done.release()
+        _refuse(late, refusal)
+        _let_go(late)
 
 
 class _Change:
-    """A change that waits, and what became of it, which may be read once ``done`` is acquired."""
+    """A change that waits, and what became of it, which may be read once it goes on."""
 
-    __slots__ = ("changed", "done", "error", "name", "once", "step")
+    __slots__ = ("changed", "error", "go_on", "has_thread", "name", "once", "step", "writes")
 
-    def __init__(self, name: str, step: Step, once: Once | None) -> None:
+    def __init__(
+        self, name: str, step: Step, once: Once | None, go_on: Callable[[], object], has_thread: bool = True
+    ) -> None:
+        """``go_on`` lets go on who waits for it, which is a thread or, without one, a request."""
         self.name = name
         self.step = step
         self.once = once
+        self.go_on = go_on
+        self.has_thread = has_thread
+        self.writes = False  # whether its thread is to write
         self.changed: Changed
         self.error: Exception | None = None
-        self.done = Lock()
-        self.done.acquire()
+
+
+def _let_go(group: Iterable[_Change]) -> None:
+    """Lets those go on who wait, but for who writes already."""
+    for change in group:
+        if not change.writes:
+            change.go_on()
+
+
+def _refuse(group: Iterable[_Change], fault: Fault) -> None:
+    """Gives each change the fault."""
+    for change in group:
+        change.error = _again(fault)
 
 
 def _again(fault: Fault) -> Fault:

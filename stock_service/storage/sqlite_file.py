@@ -8,8 +8,8 @@ Rules:
 
 1. One process has the file open. It holds ``flock`` on the file itself. SQLite's own exclusive lock keeps out other
    programs, such as ``sqlite3``.
-2. One connection, of one thread. Its log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once the batch is on
-   the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
+2. One connection, used by one thread at a time. Its log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once
+   the batch is on the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
 3. A new file is filled under the name ``PATH.new`` and then renamed: what has the file's name is always a whole store.
 4. Every row has a checksum, and ``state`` says what rows there are: loading finds a row that is gone, old or changed.
    Left out: the log of a server that was killed, damaged before the next start. SQLite takes its sound part in silence.
@@ -65,7 +65,7 @@ _TABLES = (
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=0, isolation_level=None)
+    return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
@@ -102,7 +102,7 @@ class Loaded:
 
 
 class StoreFile:
-    """An open file, from ``opened``. One thread's. Whoever opens it closes it."""
+    """An open file, from ``opened``. For one thread at a time. Whoever opens it closes it."""
 
     def __init__(self, path: Path, lock: int, connection: sqlite3.Connection) -> None:
         self._path = path
@@ -200,10 +200,9 @@ class StoreFile:
             self._rows[row[1]] = (row[0], row[-1])
         self._logged_rows += len(stocks) + len(requests) + forgotten + 1
 
-    def tidy(self) -> None:
-        """Moves the log into the file where it has become long. Raises InternalFault where the disk failed."""
-        if self._logged_rows > _LOGGED_ROWS_MAX:
-            self.checkpoint()
+    def untidy(self) -> bool:
+        """Whether the log has become so long that it should be moved into the file, by ``checkpoint``."""
+        return self._logged_rows > _LOGGED_ROWS_MAX
 
     def checkpoint(self) -> None:
         """Moves the log into the file; both are on the disk then. Raises InternalFault where that failed."""

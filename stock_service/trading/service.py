@@ -1,5 +1,6 @@
 """The stock service, said in protobuf: each method decodes, asks the exchange, and encodes what it replies."""
 
+from collections.abc import Callable
 from typing import Any
 
 from stock_service.rpc.service import Method, Service
@@ -12,8 +13,8 @@ TRADE = f"/{STOCK_SERVICE}/Trade"
 UPDATE = f"/{STOCK_SERVICE}/Update"
 
 
-def stock_service(exchange: Exchange) -> Service:
-    """The stock service on an exchange."""
+def stock_service(exchange: Exchange, settle: Callable[[], object] | None = None) -> Service:
+    """The stock service on an exchange; ``settle`` is what ``Service`` has by that name."""
 
     def lookup(request: stock_pb2.LookupRequest) -> stock_pb2.LookupResponse:
         reply = exchange.lookup(request.name)
@@ -41,4 +42,4 @@ def stock_service(exchange: Exchange) -> Service:
         TRADE: Method(stock_pb2.TradeRequest, stock_pb2.TradeResponse, trade),
         UPDATE: Method(stock_pb2.UpdateRequest, stock_pb2.UpdateResponse, update),
     }
-    return Service(STOCK_SERVICE, methods)
+    return Service(STOCK_SERVICE, methods, settle)

@@ -1,6 +1,7 @@
 """A request's bytes to its reply's, whatever the protocol; and the timeline of it.
 
-``answered`` is what every protocol's ``answer`` ends in. Nothing here raises.
+``answered`` is what every protocol's ``answer`` ends in. Nothing here raises, but ``Waiting`` where the server lets
+requests wait.
 """
 
 import logging
@@ -14,6 +15,7 @@ from stock_service.rpc.server_core.options import NOBODY, Address
 from stock_service.rpc.server_core.protocol import Answers, Request
 from stock_service.rpc.service import Answer, CallAnswer, Service
 from stock_service.rpc.timeline import NO_METHOD, Timeline
+from stock_service.rpc.waiting import Waiting
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +32,8 @@ class Methods:
 
     plain: Mapping[bytes, Answer]
     calling: Mapping[bytes, CallAnswer]
+    settle: Callable[[], object] | None = None
+    """The service's own."""
 
     def answered(
         self, name: bytes, payload: bytes, timeout_ms: int, arrived_ns: int, peer: Address
@@ -56,7 +60,9 @@ class Methods:
 
 
 def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
-    """What was raised over a request, as ``answered`` gives it; what is no fault is logged."""
+    """What was raised over a request, as ``answered`` gives it; what is no fault is logged. ``Waiting`` goes on."""
+    if isinstance(error, Waiting):
+        raise error
     if isinstance(error, Fault):
         return error.code, error.detail.encode(errors="replace")
     _log.error("the handler of %r raised", name, exc_info=error)
@@ -69,6 +75,7 @@ def methods_of(service: Service) -> Methods:
     return Methods(
         {name: method.answer() for name, method in methods.items() if not method.wants_call},
         {name: method.answer_call() for name, method in methods.items() if method.wants_call},
+        service.settle,
     )
 
 

@@ -29,7 +29,9 @@ from stock_service.rpc.server_core.listening import READ_BYTES, arrived_bytes, l
 from stock_service.rpc.server_core.options import Address, ServeOptions
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
+from stock_service.rpc.server_core.together import Together
 from stock_service.rpc.timeline import Timeline
+from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.rpc.wire.served_stream import CLOSED, READING, Overdue, ServedStream
 
 _log = logging.getLogger(__name__)
@@ -55,8 +57,11 @@ class RequestServer(Generic[Request]):
         self._executor = executor
         self._task: Callable[[ServedConnection[Request], Request, int], None] = self._serve
         self._take: Callable[[ServedConnection[Request], bytes, int], None] = self._cut
+        self._settle: Callable[[], object] | None = None
         if options.timeline is not None:
             self._task, self._take = self._stamped_task(options.timeline, methods), self._cut_now
+        elif methods.settle is not None:
+            self._task, self._settle = self._serve_or_wait, methods.settle
         self._batch: list[partial[None]] = []
         self._options = options
         self._read_s = read_s
@@ -104,6 +109,22 @@ class RequestServer(Generic[Request]):
         if connection.reply(self._answer(request, arrived_ns, connection.peer)):
             self._attention.append(connection)
             self._wake()
+
+    def _serve_or_wait(self, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
+        """``_serve``, of a request that may have to wait: then it is served again when that is over."""
+        self._serve_with(Wait(partial(self._serve_later, connection, request)), connection, request, arrived_ns)
+
+    def _serve_later(self, connection: ServedConnection[Request], request: Request, wait: Wait) -> None:
+        self._serve_with(wait, connection, request, time.monotonic_ns())  # it was begun in time
+
+    def _serve_with(self, wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
+        here.wait = wait
+        try:
+            self._serve(connection, request, arrived_ns)
+        except Waiting:
+            pass  # whoever it waits for has it served again
+        finally:
+            here.wait = None
 
     def _stamped_task(
         self, timeline: Timeline, methods: Methods
@@ -197,8 +218,9 @@ class RequestServer(Generic[Request]):
     def _execute_batch(self) -> None:
         """Has the executor answer what was read, and refuses what it has no room for."""
         batch, self._batch = self._batch, []
+        together = None if self._settle is None else Together(batch, self._settle)
         try:
-            accepted = self._executor.execute_all(batch)
+            accepted = self._executor.execute_all(together.tasks if together else batch)
             code, detail = FaultCode.RESOURCE_EXHAUSTED, "too many requests are waiting"
         except Fault as fault:
             accepted, code, detail = 0, fault.code, fault.detail
@@ -207,6 +229,8 @@ class RequestServer(Generic[Request]):
             if connection.reply(self._protocol.refusal(request, code, detail)):
                 self._attention.append(connection)
                 self._wake()
+        if together is not None:
+            together.leave_out(len(batch) - accepted, self._executor)
 
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""

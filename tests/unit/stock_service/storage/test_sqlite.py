@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stock_service.rpc.errors import InternalFault, InvalidRequest, Overloaded, Unavailable, UsageError
+from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.storage import sqlite
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import StoreFile
@@ -31,7 +32,7 @@ BUY = Side.BUY
 
 
 class Gate:
-    """Stops the writer before each COMMIT until ``let`` on."""
+    """Stops who writes before each COMMIT until ``let`` on."""
 
     def __init__(self) -> None:
         self.shut = False
@@ -43,7 +44,7 @@ class Gate:
             assert self._go.acquire(timeout=WAIT_S)
 
     def reached(self, seconds: float = WAIT_S) -> bool:
-        """Whether the writer stands before a COMMIT within so many seconds."""
+        """Whether who writes stands before a COMMIT within so many seconds."""
         return self._come.acquire(timeout=seconds)
 
     def let(self) -> None:
@@ -91,6 +92,33 @@ def tells_and_shows_what_a_crash_leaves(folder: Path) -> None:
         assert exchange.lookup("FishCo") == LookupReply(Status.OK, 4250, 5, 1)
 
 
+def a_request_without_a_thread_goes_on_when_it_is_on_the_disk(folder: Path) -> None:
+    """It leaves its thread at once, goes on after the commit and not before, and then is told."""
+    gone_on = Event()
+
+    def trade(wait: Wait) -> TradeReply:
+        here.wait = wait
+        try:
+            return exchange.trade("FishCo", 5, BUY, "id")
+        finally:
+            here.wait = None
+
+    with gated(folder / "s") as (exchange, gate), ThreadPoolExecutor(1) as pool:
+        wait = Wait(lambda _: gone_on.set())
+        with pytest.raises(Waiting):
+            trade(wait)
+        assert not gate.reached(0), "written before it is settled"
+        settled = pool.submit(exchange._catalog.settle)  # type: ignore[attr-defined]
+        assert gate.reached()
+        early, seen = gone_on.is_set(), exchange.lookup("FishCo")
+        gate.let()
+        settled.result(WAIT_S)
+        assert not early, "went on before the commit"
+        assert seen.volume == 0, "shown before the commit"
+        assert gone_on.is_set()
+        assert trade(wait) == TradeReply(Status.OK, 5, 1)
+
+
 def waited(trade: "Future[TradeReply]") -> bool:
     """Whether a trade ends within a moment."""
     try:
@@ -113,7 +141,11 @@ def a_retry_after_any_crash_has_one_effect(folder: Path) -> None:
     assert [volume_after_a_retry(image) for image in images] == [5] * len(images)
 
 
-CHECKS = (tells_and_shows_what_a_crash_leaves, a_retry_after_any_crash_has_one_effect)
+CHECKS = (
+    tells_and_shows_what_a_crash_leaves,
+    a_request_without_a_thread_goes_on_when_it_is_on_the_disk,
+    a_retry_after_any_crash_has_one_effect,
+)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -130,11 +162,11 @@ def acknowledges_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
         catalog: SqliteCatalog, change: sqlite._Change, versions: dict[str, Version], records: dict[str, bytes], n: int
     ) -> int:
         n = apply(catalog, change, versions, records, n)
-        change.done.release()
+        change.go_on()
         return n
 
     monkeypatch.setattr(SqliteCatalog, "_apply", early)
-    monkeypatch.setattr(SqliteCatalog, "_end", lambda *_: None)
+    monkeypatch.setattr(sqlite, "_let_go", lambda _: None)
 
 
 def publishes_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,8 +197,9 @@ def ids_in_a_transaction_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "check"),
     [
-        (acknowledges_before_the_commit, tells_and_shows_what_a_crash_leaves),
+        (acknowledges_before_the_commit, a_request_without_a_thread_goes_on_when_it_is_on_the_disk),
         (publishes_before_the_commit, tells_and_shows_what_a_crash_leaves),
+        (publishes_before_the_commit, a_request_without_a_thread_goes_on_when_it_is_on_the_disk),
         (ids_in_a_transaction_of_their_own, a_retry_after_any_crash_has_one_effect),
     ],
     ids=lambda part: part.__name__,

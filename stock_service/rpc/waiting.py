@@ -1,0 +1,37 @@
+"""A request that waits for something, such as a disk, without a thread.
+
+A server that can do so puts a ``Wait`` into ``here`` before it calls a handler. What has to wait notes that in it, has
+its ``go_on`` called when it is over, and raises ``Waiting``, which leaves the handler. Then the server calls the
+handler again, with the same ``Wait``: it comes to the same place, finds that the wait is over, and goes on. So a
+handler must do nothing before that which may not be done twice; and it may wait once.
+
+Where a server puts nothing there, what has to wait blocks.
+"""
+
+import threading
+from collections.abc import Callable
+
+
+class Waiting(BaseException):
+    """The request waits: nothing is to be replied now. No Exception, so that no handler takes it for an error."""
+
+
+class Wait:
+    """One request's. ``on`` is what it waits for, of whoever put it there: None before and until that."""
+
+    __slots__ = ("go_on", "on")
+
+    def __init__(self, go_on: "Callable[[Wait], object]") -> None:
+        """``go_on`` is called once, when the wait is over, by any thread. It must not raise."""
+        self.go_on = go_on
+        self.on: object | None = None
+
+
+class _Here(threading.local):
+    """What a thread's handler may use."""
+
+    wait: Wait | None = None
+
+
+here = _Here()
+"""The ``Wait`` of the request that this thread answers."""
