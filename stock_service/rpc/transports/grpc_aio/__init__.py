@@ -50,7 +50,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
 
     own = options.own or AioOptions()
     assert isinstance(own, AioOptions), f"the options of another transport: {own}"
-    return AioServer(service, executor if own.dispatch == "request" else None, options)
+    return AioServer(service, executor, own.dispatch != "request", options)
 
 
 def __getattr__(name: str) -> Callable[[Address, float], Connection]:

@@ -34,6 +34,8 @@ from stock_service.rpc.grpcio.serving import (
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
+from stock_service.rpc.transports.grpc_aio.waiting import Waits
+from stock_service.rpc.waiting import Waiting
 
 _log = logging.getLogger(__name__)
 
@@ -51,12 +53,14 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 class AioServer:
-    """A server that is listening; see ``transports.Server``. Without an executor its loop answers by itself."""
+    """A server that is listening; see ``transports.Server``. ``on_loop``: its loop answers by itself."""
 
-    def __init__(self, service: Service, executor: Executor | None, options: ServeOptions) -> None:
+    def __init__(self, service: Service, executor: Executor, on_loop: bool, options: ServeOptions) -> None:
         check_free(options.host, options.port, options.shares_port)
         self._service = service
         self._executor = executor
+        self._answers_on_loop = on_loop
+        self._waits = None if service.settle is None else Waits(service.settle, executor)
         self._options = options
         self._loop = asyncio.new_event_loop()
         self._stop_asked: asyncio.Future[float] = self._loop.create_future()
@@ -132,9 +136,11 @@ class AioServer:
 
     def _handler(self, path: str, method: Method[Any, Any]) -> Handler:
         behaviour, timeline = _behaviour(method), self._options.timeline
-        if self._executor is None and method.on_loop is not None:
+        if self._answers_on_loop and method.on_loop is not None:
             return _awaited(method)
-        if self._executor is None:
+        if self._answers_on_loop and self._waits is not None and timeline is None:
+            return _on_loop_or_waiting(behaviour, self._waits)
+        if self._answers_on_loop:
             return _on_loop(behaviour if timeline is None else _stamped(behaviour, timeline, path))
         if timeline is None:
             return _on_executor(partial(_run_task, self._loop, behaviour), self._executor, _no_clock)
@@ -182,7 +188,7 @@ def _guarded(behaviour: Behaviour) -> Behaviour:
     def guarded(payload: bytes, context: Context) -> bytes:
         try:
             return behaviour(payload, context)
-        except Fault:
+        except (Fault, Waiting):
             raise
         except BaseException:  # SystemExit too: every request gets its reply
             _log.exception("a handler raised")
@@ -213,6 +219,19 @@ def _on_loop(behaviour: Behaviour) -> Handler:
     async def handle(payload: bytes, context: Context) -> bytes:
         try:
             return behaviour(payload, context)
+        except Fault as fault:
+            refused = fault
+        return await context.abort(STATUS[refused.code], refused.detail)
+
+    return handle
+
+
+def _on_loop_or_waiting(behaviour: Behaviour, waits: Waits) -> Handler:
+    """The same, of one that may have to wait: the loop serves others meanwhile."""
+
+    async def handle(payload: bytes, context: Context) -> bytes:
+        try:
+            return await waits.answered(partial(behaviour, payload, context))
         except Fault as fault:
             refused = fault
         return await context.abort(STATUS[refused.code], refused.detail)

@@ -1,0 +1,107 @@
+"""A store on a disk behind every server: its histories are linearizable, and requests that wait share a commit."""
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from threading import Semaphore
+
+import pytest
+
+from clients.remote_exchange import RemoteExchange
+from stock_service.rpc.service import Service
+from stock_service.storage.sqlite import SqliteCatalog
+from stock_service.storage.sqlite_file import Connect, StoreFile
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import Side, Status, Stock
+from stock_service.trading.service import stock_service
+from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, maker, until
+from tests.end_to_end.test_processes import OfEachThread
+from tests.races.check import violations
+from tests.races.history import contended, plan, record
+from tests.stores import STOCKS, hooked, unsynced
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_leaks")]
+
+THREADS = 6
+
+TRADES = 12
+"""At a time; more than a server of these checks has threads."""
+
+CONTENDED_MIN = 0.3
+"""The share of operations that must overlap a conflicting one; a history with less proves nothing."""
+
+WITHOUT_A_THREAD = [kind for kind in KINDS if kind.transport in ("sockets", "http1", "jsonrpc")]
+WITHOUT_A_THREAD = [kind for kind in WITHOUT_A_THREAD if kind.dispatch == "request"]
+WITHOUT_A_THREAD += [kind for kind in KINDS if kind.dispatch == "loop"]
+"""Where requests wait for the disk without a thread."""
+
+
+@contextmanager
+def stored(path: Path, stocks: tuple[Stock, ...], connect: Connect) -> Iterator[tuple[SqliteCatalog, Service]]:
+    """A catalog on a file, and the service on it."""
+    catalog = SqliteCatalog(path, stocks, open_file=partial(StoreFile.opened, connect=connect))
+    try:
+        yield catalog, stock_service(Exchange(catalog), catalog.settle)
+    finally:
+        assert catalog.close()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_histories_over_every_server_are_linearizable(kind: Kind, rng: random.Random, tmp_path: Path) -> None:
+    """Clients at once, with retries of each other's requests: as from one after the other."""
+    asked = plan(rng, THREADS, rounds=8)
+    with (
+        stored(tmp_path / "s", tuple(asked.stocks), unsynced) as (_, service),
+        maker(kind)(service, Limits(workers=THREADS + 1)) as running,
+    ):
+        connections = [running.connect() for _ in range(THREADS + 1)]  # one looks at the end
+        history = record(OfEachThread(connections), asked)  # type: ignore[arg-type]
+    assert violations(asked.stocks, history) == []
+    assert contended(history) >= CONTENDED_MIN
+
+
+class Gate:
+    """Counts the COMMITs of a store, and holds the first up until it is let on."""
+
+    def __init__(self) -> None:
+        self.shut = False
+        self.commits = 0
+        self.reached, self.go = Semaphore(0), Semaphore(0)
+
+    def hook(self, _: sqlite3.Connection, statement: str) -> None:
+        if self.shut and statement == "COMMIT":
+            self.commits += 1
+            if self.commits == 1:
+                self.reached.release()
+                assert self.go.acquire(timeout=WAIT_S)
+
+
+@pytest.mark.parametrize("kind", WITHOUT_A_THREAD, ids=str)
+def test_trades_that_wait_take_no_thread_and_share_a_commit(kind: Kind, tmp_path: Path) -> None:
+    """While a server of two threads commits one trade, twelve others wait for the next commit, which is one for all;
+    a Lookup is answered meanwhile; and each trade gets its own reply."""
+    gate = Gate()
+    with (
+        stored(tmp_path / "s", STOCKS, hooked(gate.hook)) as (catalog, service),
+        maker(kind)(service, Limits(workers=2)) as running,
+        ThreadPoolExecutor(TRADES + 1) as threads,
+        ExitStack() as opened,
+    ):
+        clients = [RemoteExchange(running.connect(), WAIT_S) for _ in range(TRADES + 2)]
+        gate.shut = True
+        opened.callback(gate.go.release)
+        first = threads.submit(clients[0].trade, "FishCo", 1, Side.BUY)
+        assert gate.reached.acquire(timeout=WAIT_S)
+        others = [threads.submit(each.trade, "FishCo", 1, Side.BUY, f"{n}") for n, each in enumerate(clients[2:])]
+        until(lambda: len(catalog._waiting) == TRADES, "all wait")
+        assert clients[1].lookup("FishCo").volume == 0
+        gate.go.release()
+        replies = [trade.result(WAIT_S) for trade in (first, *others)]
+        assert {reply.status for reply in replies} == {Status.OK}
+        assert sorted((reply.volume, reply.sequence) for reply in replies) == [(n, n) for n in range(1, TRADES + 2)]
+        assert gate.commits == 2
+        assert clients[1].lookup("FishCo").volume == TRADES + 1
