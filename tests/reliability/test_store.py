@@ -1,0 +1,69 @@
+"""The store keeps what it promises, whatever kills it or fails under it: some of what ``store.py`` can try."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.store import (
+    KILLS,
+    STRACE,
+    Fault,
+    check,
+    faults,
+    holds,
+    power_is_lost,
+    recorded,
+    run,
+    survives,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(STRACE is None, reason="needs strace")]
+
+IMAGES = 60
+
+
+def test_some_of_every_promise_is_kept(tmp_path: Path, rng: random.Random) -> None:
+    """After kills at system calls, full and failed disks, and lost power; the table says how many were tried."""
+    rows = check(tmp_path, rng, minutes=False)
+    assert [row.figure for row in rows] == ["0 of 5 lost or doubled a trade"] * 3
+    assert all(row.passed for row in rows)
+
+
+def test_a_kill_is_a_kill(tmp_path: Path) -> None:
+    """At the last sync of the run's end all trades are acknowledged; at its first none is."""
+    last = max(fault.at for fault in faults(tmp_path, KILLS, ["fdatasync"]))
+    assert len(survives(tmp_path / "last", Fault("fdatasync", last, *KILLS)).acknowledged) == 5
+    assert survives(tmp_path / "first", Fault("fdatasync", 1, *KILLS)).acknowledged == {}
+
+
+def test_a_full_disk_refuses_trades_and_nothing_else(tmp_path: Path) -> None:
+    """From a write among the last on: what was done before holds, and what comes then is refused by name."""
+    written = len(faults(tmp_path, KILLS, ["pwrite64"]))
+    told = survives(tmp_path / "full", Fault("pwrite64", written - 10, "error=ENOSPC", for_ever=True))
+    assert told.acknowledged
+    assert set(told.refused) <= {"full", "failed"}
+    assert told.refused
+
+
+def test_lost_power_loses_and_doubles_nothing(tmp_path: Path, rng: random.Random) -> None:
+    """Whatever of the unsynced writes is on the disk: acknowledged trades are, and no trade is half there."""
+    steps, path = recorded(tmp_path / "run")
+    assert {step.what for step in steps} == {"open", "write", "cut", "sync", "rename", "unlink", "say"}
+    assert path.exists()
+    power_is_lost(tmp_path, steps, rng, IMAGES)
+
+
+@pytest.mark.parametrize("plant", ["unsynced", "ids apart"])
+def test_a_planted_bug_is_caught_by_lost_power(plant: str, tmp_path: Path, rng: random.Random) -> None:
+    """The check can fail."""
+    steps, _ = recorded(tmp_path / "run", plant)
+    with pytest.raises(AssertionError):
+        power_is_lost(tmp_path, steps, rng, 400)
+
+
+def test_a_run_without_a_fault_holds(tmp_path: Path) -> None:
+    """The scripted run itself: all is acknowledged."""
+    told, code = run(tmp_path / "store")
+    assert (code, told.ended, len(told.acknowledged), told.refused) == (0, True, 5, [])
+    holds(tmp_path / "store", told)
