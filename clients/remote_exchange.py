@@ -1,7 +1,7 @@
 """The exchange at the other end of a connection: the methods and replies of ``trading.exchange.Exchange``.
 
-Every reply is checked (``clients/replies.py``). Nothing is ever sent twice: whoever wants to retry a trade gives it a
-``request_id`` and calls again.
+Every reply is checked (``clients/replies.py``). Nothing is ever sent twice: that is for ``retrying.py``, where it is
+asked for.
 """
 
 from clients import replies

@@ -7,7 +7,7 @@
 
 Prints one reply per line, outcome first with the assignment's code. Exit code 0 if all were OK, 1 for any other
 outcome, 2 for bad usage, 3 for a fault. Standard error has a fault in one line, and what to do about stocks of the
-session that the server lacks. Nothing is retried.
+session that the server lacks. With ``--retries`` requests are sent again (``retrying.py``), and it says how often.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from decimal import Decimal, InvalidOperation
 
 from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, explained
 from clients.price_updater import stock_name
-from clients.remote_exchange import RemoteExchange
+from clients.retrying import RETRIES_MAX, RetryingExchange
 from stock_service.rpc.errors import Fault, UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, refuse
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
@@ -40,7 +40,7 @@ PROGRAM = "python -m clients.trader"
 Answer = tuple[Status, str]
 """An outcome, and the line that says it."""
 
-Request = Callable[[RemoteExchange], Answer]
+Request = Callable[[RetryingExchange], Answer]
 
 OTHER_EXIT = 1
 """For an outcome that is not OK."""
@@ -78,6 +78,8 @@ def _parser() -> Parser:
     parser = Parser(PROGRAM, "Sends one request. Without a command: a small trading session.", EXITS)
     add_options(parser)
     add = parser.add_argument
+    help_text = "how often a request is sent again after a fault that may pass; a trade then has a request id"
+    add("--retries", type=integer(0, RETRIES_MAX), default=0, help=help_text)
     add("--seed", type=integer(0, 2**63 - 1), default=0, help="chooses what the session trades")
     add("--requests", type=integer(1, 10_000), default=12, help="requests in the session")
     stocks = [stock.name for stock in DEFAULT_STOCKS]
@@ -142,13 +144,16 @@ def session(rng: random.Random, count: int, stocks: Sequence[str]) -> Iterator[R
 def _send(requests: Sequence[Request], options: argparse.Namespace) -> int:
     """Sends the requests one after the other and prints each reply as it comes."""
     code, lacking = 0, False
-    with closing(connect(options)) as connection:
-        exchange = RemoteExchange(connection, options.timeout_s)
-        for request in requests:
-            status, line = request(exchange)
-            print(line, flush=True)
-            code = code if status is Status.OK else OTHER_EXIT
-            lacking = lacking or (status is Status.UNKNOWN_STOCK and options.command is None)
+    with closing(RetryingExchange(lambda: connect(options), options.timeout_s, options.retries)) as exchange:
+        try:
+            for request in requests:
+                status, line = request(exchange)
+                print(line, flush=True)
+                code = code if status is Status.OK else OTHER_EXIT
+                lacking = lacking or (status is Status.UNKNOWN_STOCK and options.command is None)
+        finally:
+            if exchange.retried:
+                print(f"{PROGRAM}: {exchange.retried} requests were sent again", file=sys.stderr)
     if lacking:
         print(f"{PROGRAM}: UNKNOWN_STOCK: {NO_STOCK}", file=sys.stderr)
     return code

@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from clients import connecting, price_updater, trader
-from clients.remote_exchange import RemoteExchange
-from stock_service.rpc.errors import FAULTS, Fault, FaultCode
+from clients.retrying import RetryingExchange
+from stock_service.rpc.errors import FAULTS, Fault, FaultCode, Overloaded
 from stock_service.rpc.process.command_line import USAGE_EXIT
 from stock_service.rpc.transports import Connection
 from stock_service.trading.model import Status
@@ -106,9 +106,26 @@ def test_the_session_repeats_for_a_seed(connection: FakeConnection, capsys: pyte
 
 def test_a_session_reports_every_outcome() -> None:
     """A stock that the server does not have is an outcome like any other."""
-    exchange = RemoteExchange(FakeConnection(service()), 1.0)
+    exchange = RetryingExchange(lambda: FakeConnection(service()), 1.0, 0)
     answers = [request(exchange) for request in trader.session(random.Random(0), 10, ["GameStart"])]
     assert {status for status, _ in answers} == {Status.OK}
+
+
+def test_what_is_sent_again_is_counted_and_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With ``--retries``, on standard error; without it the first fault is the last."""
+    stocks = service()
+
+    def once(number: int) -> None:
+        if number == 1:
+            raise Overloaded("full")
+
+    for options, code, said in (("", 3, "RESOURCE_EXHAUSTED"), ("--retries 2", 0, "1 requests were sent again")):
+        connection = FakeConnection(stocks, once)
+        monkeypatch.setattr(trader, "connect", lambda _, connection=connection: connection)
+        assert trader.main([*options.split(), "lookup", "FishCo"]) == code
+        assert said in capsys.readouterr().err
 
 
 def test_a_session_trades_the_stocks_that_are_named(

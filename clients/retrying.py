@@ -1,0 +1,98 @@
+"""An exchange whose requests are sent again after a fault that may pass: explicit, bounded and counted.
+
+Nothing else here sends anything twice, and measurements never do. What is sent again, after which fault:
+
+    Lookup    UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED
+    Trade     the same: each has an id, so that it has one effect, whatever became of the first; one without gets one
+    Update    RESOURCE_EXHAUSTED, which says that it had no effect; else it might undo a later one
+
+Before each try it waits, twice as long every time, and by a random share less: so clients that failed together do not
+come back together. After a fault that may leave a reply on its way, the next try has a connection of its own.
+"""
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+from typing import TypeVar
+
+from clients.remote_exchange import RemoteExchange
+from stock_service.rpc.errors import DeadlineExceeded, Fault, Overloaded, Unavailable
+from stock_service.rpc.transports import Connection
+from stock_service.trading.model import LookupReply, TradeReply, UpdateReply
+
+Reply = TypeVar("Reply")
+
+FIRST_WAIT_S = 0.05
+"""Before the first retry, at most: some hundred requests' time."""
+
+WAIT_MAX_S = 2.0
+"""Before any: a server is up again in less."""
+
+RETRIES_MAX = 100
+
+_PASSING = (Unavailable, DeadlineExceeded, Overloaded)
+
+
+class RetryingExchange:
+    """The methods of ``RemoteExchange``, each sent again up to ``retries`` times; then the last fault is raised.
+
+    ``retried`` counts what was sent again. A method blocks for its tries, each within ``timeout_s``, and the waits
+    between them. For one thread at a time. Whoever makes it closes it.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        timeout_s: float,
+        retries: int,
+        *,
+        rng: random.Random | None = None,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """``connect`` makes a connection, or raises a Fault; it is called by the first request."""
+        self.retried = 0
+        self._connect = connect
+        self._timeout_s = timeout_s
+        self._retries = retries
+        self._rng = rng or random.Random()
+        self._sleep = sleep
+        self._connection: Connection | None = None
+
+    def lookup(self, name: str) -> LookupReply:
+        """See ``RemoteExchange``."""
+        return self._sent(lambda exchange: exchange.lookup(name), _PASSING)
+
+    def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
+        """See ``RemoteExchange``; without an id it gets one that nobody else has, unless nothing is sent again."""
+        own_id = request_id or (uuid.uuid4().hex if self._retries else "")
+        return self._sent(lambda exchange: exchange.trade(name, quantity, side, own_id), _PASSING)
+
+    def update(self, name: str, price_cents: int) -> UpdateReply:
+        """See ``RemoteExchange``."""
+        return self._sent(lambda exchange: exchange.update(name, price_cents), (Overloaded,))
+
+    def close(self) -> None:
+        """Closes its connection. May be repeated; a later request makes a new one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _sent(self, send: Callable[[RemoteExchange], Reply], passing: tuple[type[Fault], ...]) -> Reply:
+        """Sends until there is a reply, or a fault that is none of these, or no try is left."""
+        for tried in range(self._retries + 1):
+            connecting = self._connection is None
+            try:
+                if self._connection is None:
+                    self._connection = self._connect()
+                connecting = False
+                return send(RemoteExchange(self._connection, self._timeout_s))
+            except Fault as fault:
+                if not isinstance(fault, Overloaded):
+                    self.close()
+                may_pass = isinstance(fault, passing) or (connecting and isinstance(fault, _PASSING))
+                if not may_pass or tried == self._retries:
+                    raise
+            self.retried += 1
+            self._sleep(min(WAIT_MAX_S, FIRST_WAIT_S * 2**tried) * self._rng.uniform(0.5, 1.0))
+        raise AssertionError
