@@ -110,6 +110,8 @@ def _parse_served(text: str) -> Level:
     return text
 
 
+MEMORY, SQLITE = "memory", "sqlite"
+
 SIZE = whole(8, 1_000_000, none=True)
 
 OURS = (STOCK, *SERVICES)
@@ -269,6 +271,13 @@ FACTORS: Mapping[str, Factor] = {
             wire=True,
         ),
         Factor("locking", "server", one_of(*LOCKINGS), "mutex", "which lock a request holds", _option("--locking")),
+        Factor(
+            "store",
+            "server",
+            one_of(MEMORY, SQLITE),
+            MEMORY,
+            "where stocks are kept: sqlite is a new file for each server, in a folder made in the working folder",
+        ),
         _work("io_ms", "ms that every request waits, off the processor"),
         _work("cpu_ms", "ms that every request computes, holding the interpreter (GIL)"),
         _work("hash_ms", "ms that every request computes, letting the interpreter go"),

@@ -5,19 +5,23 @@ nothing is pinned, and results say so. What a server serves is one of our servic
 somebody's, which prints ``ready HOST:PORT``; or the address of a server that runs already.
 """
 
+import atexit
 import re
 import shlex
 import shutil
 import sys
+import tempfile
 from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 
 from clients.load.plan.load_plan import RequestType
 from experiments.design.arms import ServerKey
-from experiments.design.factors import APART, FACTORS
+from experiments.design.factors import APART, FACTORS, MEMORY, SQLITE
 from experiments.design.levels import Level, shown
 from experiments.measure.load_programs import LoadProgram
 from experiments.peers import PEERS, PYTHON, Absent, peer_of
@@ -99,13 +103,26 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
     command = [sys.executable, "-m", "experiments.services", "serve", service]
     command += ["--transport", str(levels["transport"]), "--port", "0"]
     if service == STOCK:
-        command += ["--catalog", str(catalog), "--store", "memory"]
+        store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"
+        command += ["--catalog", str(catalog), "--store", store]
     for name, level in levels.items():
         if level != FACTORS[name].default_among(levels):
             command += FACTORS[name].options(level)
     if timeline is not None:
         command += ["--timeline", str(timeline)]
     return command
+
+
+_stores = count()
+"""Numbers the stores of this process's servers."""
+
+
+@cache
+def _store_folder() -> Path:
+    """Where stores are, until this process ends: on the working folder's disk, since /tmp may be in memory."""
+    folder = Path(tempfile.mkdtemp(prefix=".stores-", dir="."))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _peer_command(service: str, levels: Mapping[str, Level]) -> Sequence[str]:

@@ -16,6 +16,7 @@ Waiting changes are bounded by the requests that a server has under way.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,9 @@ from stock_service.trading.once import RETRY_WINDOW, Changed, Once, Remembered, 
 _log = logging.getLogger(__name__)
 
 Open = Callable[[Path], StoreFile]
+
+GATHER_S = 0.001
+"""How long a group waits at most to become as large as the last; and no longer than half of the last commit took."""
 
 CLOSE_S = 5.0
 """How long the last group may take to reach the disk when the catalog is closed."""
@@ -78,6 +82,11 @@ class SqliteCatalog:
         self._writing = False  # whether a thread writes, or is about to
         self._refusal: Fault | None = None  # why there can be no change any more
         self._free = Condition(self._lock)  # told of when nobody writes any more
+        self._last_size = 0  # of the last group
+        self._last_s = 0.0  # what its commit took
+        self._wanted = 0  # how many changes who gathers waits for; 0: nobody does, or they are there
+        self._gathered = Lock()  # released when they are there
+        self._gathered.acquire()
 
     def names(self) -> Iterable[str]:
         return self._versions.keys()
@@ -93,9 +102,7 @@ class SqliteCatalog:
             self._write_with_others(change, done)
         elif wait.on is None:
             change = wait.on = _Change(name, step, once, partial(wait.go_on, wait), has_thread=False)
-            with self._lock:
-                self._refuse_when_closed()
-                self._waiting.append(change)
+            self._add(change)
             raise Waiting
         else:
             assert isinstance(wait.on, _Change)
@@ -111,8 +118,7 @@ class SqliteCatalog:
                 if self._writing or not self._waiting:
                     return
                 self._writing = True
-                group, self._waiting = self._waiting, []
-            self._write(group)
+            self._write()
 
     def close(self) -> bool:
         """Finishes the changes that wait, refuses later ones with Unavailable, and closes the file; may be repeated.
@@ -151,28 +157,50 @@ class SqliteCatalog:
     def _write_with_others(self, change: "_Change", done: Lock) -> None:
         """Has a change written, by this thread or another; when it returns, that has been done. Blocks."""
         done.acquire()
-        group: list[_Change] = []
-        with self._lock:
-            self._refuse_when_closed()
-            self._waiting.append(change)
-            if not self._writing:
-                self._writing = True
-                group, self._waiting = self._waiting, group
-        if not group:
+        if not self._add(change, writes=True):
             done.acquire()
             if not change.writes:
                 return
+        self._write()
+
+    def _add(self, change: "_Change", writes: bool = False) -> bool:
+        """Puts a change to those that wait. With ``writes`` its thread is to write if nobody does; whether it is."""
+        with self._lock:
+            if self._refusal is not None:
+                raise _again(self._refusal)
+            self._waiting.append(change)
+            if self._wanted and len(self._waiting) >= self._wanted:
+                self._wanted = 0
+                self._gathered.release()
+            change.writes = writes and not self._writing
+            self._writing = self._writing or writes
+            return change.writes
+
+    def _gather(self) -> "list[_Change]":
+        """The group to write: all changes that wait. Where they are few beside the last group, waits for more.
+
+        Clients that were let go together come back one after the other. Else the first of them would have a commit of
+        its own, and all others wait for it.
+        """
+        with self._lock:
+            few = len(self._waiting) * 2 < self._last_size
+            self._wanted = self._last_size if few else 0
+        if few and not self._gathered.acquire(timeout=min(GATHER_S, self._last_s / 2)):
             with self._lock:
-                group, self._waiting = self._waiting, group
-        self._write(group)
+                if not self._wanted:  # they have come just now
+                    self._gathered.acquire()
+                self._wanted = 0
+        with self._lock:
+            group, self._waiting = self._waiting, []
+        self._last_size = len(group)
+        return group
 
-    def _refuse_when_closed(self) -> None:
-        if self._refusal is not None:
-            raise _again(self._refusal)
-
-    def _write(self, group: "list[_Change]") -> None:
+    def _write(self) -> None:
         """Commits a group, has the next thread write, and lets those go on who wait."""
+        group = self._gather()
+        began_s = time.perf_counter()
         self._commit(group)
+        self._last_s = time.perf_counter() - began_s
         untidy = self._file.untidy()
         if untidy:
             _let_go(group)

@@ -218,7 +218,7 @@ class RequestServer(Generic[Request]):
     def _execute_batch(self) -> None:
         """Has the executor answer what was read, and refuses what it has no room for."""
         batch, self._batch = self._batch, []
-        together = None if self._settle is None else Together(batch, self._settle)
+        together = None if self._settle is None else Together(batch, self._settle, self._executor)
         try:
             accepted = self._executor.execute_all(together.tasks if together else batch)
             code, detail = FaultCode.RESOURCE_EXHAUSTED, "too many requests are waiting"
@@ -230,7 +230,7 @@ class RequestServer(Generic[Request]):
                 self._attention.append(connection)
                 self._wake()
         if together is not None:
-            together.leave_out(len(batch) - accepted, self._executor)
+            together.leave_out(len(batch) - accepted)
 
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""

@@ -11,10 +11,15 @@ Task = Callable[[], object]
 
 
 class Together:
-    """Tasks of one batch; the thread that ends the last of them settles, and blocks for as long as that does."""
+    """Tasks of one batch, and behind the last of them that ends a task that settles.
 
-    def __init__(self, tasks: Sequence[Task], settle: Task) -> None:
+    A task that is alone settles on its own thread, which saves waking another. Else that is a task of its own, so that
+    those that gave the executor the batch see it end before.
+    """
+
+    def __init__(self, tasks: Sequence[Task], settle: Task, executor: Executor) -> None:
         self._settle = settle
+        self._executor = executor
         self._size = len(tasks)
         self._ended = count(1)  # next() of it is atomic in CPython
         self.tasks: Sequence[Task] = [partial(self._run, task) for task in tasks]
@@ -24,12 +29,18 @@ class Together:
             task()
         finally:
             if next(self._ended) == self._size:
-                self._settle()
+                if self._size == 1:
+                    self._settle()
+                else:
+                    self._execute()
 
-    def leave_out(self, number: int, executor: Executor) -> None:
+    def leave_out(self, number: int) -> None:
         """Says that so many of the tasks are not run. Does not block."""
         if self._size in [next(self._ended) for _ in range(number)]:
-            try:
-                executor.execute(self._settle)
-            except Fault:
-                pass  # others wait for a thread, and the last of them settles
+            self._execute()
+
+    def _execute(self) -> None:
+        try:
+            self._executor.execute(self._settle)
+        except Fault:
+            pass  # others wait for a thread, and the last of them settles; or the server stops, and its catalog does

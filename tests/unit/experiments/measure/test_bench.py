@@ -1,6 +1,7 @@
 """The bench: what starts the server of an arm, and that a whole block is measured on real ones."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,15 @@ def test_the_stock_service_is_served_as_the_setting_says() -> None:
     assert words("grpc") == plain
     assert words("grpc clients=5 updater=yes") == plain
     assert words("grpc workers=4 locking=per-stock") == [*plain, "--workers", "4", "--locking", "per-stock"]
+
+
+def test_every_server_has_a_store_of_its_own_where_the_setting_asks_for_one() -> None:
+    """In one folder on the working folder's disk, which goes when the program ends."""
+    stores = [Path(words("sockets store=sqlite")[-1].removeprefix("sqlite:")) for _ in range(2)]
+    assert stores[0] != stores[1]
+    assert stores[0].parent == stores[1].parent
+    assert stores[0].parent.is_dir()
+    assert stores[0].parent.resolve().parent == Path.cwd()
 
 
 def test_another_service_is_served_by_its_own_program() -> None:

@@ -37,20 +37,28 @@ def test_it_settles_once_behind_the_last(left_out: int) -> None:
     """Whether the last to end is a task that ran or one that was left out."""
     for first in ("tasks", "left out"):
         done: list[str] = []
-        together = Together([lambda: done.append("task")] * 3, lambda: done.append("settled"))  # noqa: B023
+        together = Together([lambda: done.append("task")] * 3, lambda: done.append("settled"), Here())  # noqa: B023
         if first == "left out":
-            together.leave_out(left_out, Here())
+            together.leave_out(left_out)
         for task in together.tasks[: 3 - left_out]:
             task()
         if first == "tasks":
-            together.leave_out(left_out, Here())
+            together.leave_out(left_out)
         assert done == ["task"] * (3 - left_out) + ["settled"]
+
+
+def test_a_task_that_is_alone_settles_on_its_own_thread() -> None:
+    """So that no other need be woken."""
+    settled: list[None] = []
+    together = Together([lambda: None], lambda: settled.append(None), Here(Overloaded("full")))
+    together.tasks[0]()
+    assert settled == [None]
 
 
 def test_a_task_that_raises_counts_as_ended() -> None:
     """What it raises is its executor's to see; the others are settled all the same."""
     settled: list[None] = []
-    together = Together([lambda: 1 // 0, lambda: None], lambda: settled.append(None))
+    together = Together([lambda: 1 // 0, lambda: None], lambda: settled.append(None), Here())
     with pytest.raises(ZeroDivisionError):
         together.tasks[0]()
     assert settled == []
@@ -61,8 +69,9 @@ def test_a_task_that_raises_counts_as_ended() -> None:
 @pytest.mark.parametrize("refusal", [Overloaded("full"), Unavailable("stopping")])
 def test_an_executor_without_room_settles_by_others(refusal: Fault) -> None:
     """Then others wait, the last of which settles: nothing is raised where nobody waits."""
-    together = Together([lambda: None], lambda: None)
-    together.leave_out(1, Here(refusal))
+    together = Together([lambda: None] * 2, lambda: None, Here(refusal))
+    together.tasks[0]()
+    together.leave_out(1)
 
 
 def test_threads_settle_each_batch_once() -> None:
@@ -70,7 +79,7 @@ def test_threads_settle_each_batch_once() -> None:
     settled: list[int] = []
     pool = StaticPool(4, 1000)
     for batch in range(200):
-        together = Together([lambda: None] * 7, lambda batch=batch: settled.append(batch))  # type: ignore[misc]
-        together.leave_out(7 - pool.execute_all(together.tasks), pool)
+        together = Together([lambda: None] * 7, lambda batch=batch: settled.append(batch), pool)  # type: ignore[misc]
+        together.leave_out(7 - pool.execute_all(together.tasks))
     assert pool.stop(WAIT_S)
     assert sorted(settled) == list(range(200))

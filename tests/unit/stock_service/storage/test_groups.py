@@ -1,0 +1,106 @@
+"""Groups of changes: how a store gathers them, and who writes."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from stock_service.rpc.waiting import Wait, Waiting, here
+from stock_service.storage import sqlite
+from stock_service.storage.sqlite import SqliteCatalog
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import Side
+from tests.conformance.running import until
+from tests.stores import catalog_on, unsynced
+
+WAIT_S = 10.0
+
+FOR_EVER_S = 1000.0
+
+THREADS, TRADES = 8, 50
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
+    """A catalog on a disk that is not waited for."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    yield catalog
+    assert catalog.close()
+
+
+def wait_for(catalog: SqliteCatalog, number: int) -> None:
+    """Has so many trades wait without a thread."""
+    for _ in range(number):
+        here.wait = Wait(lambda _: None)
+        try:
+            with pytest.raises(Waiting):
+                Exchange(catalog).trade("FishCo", 1, Side.BUY)
+        finally:
+            here.wait = None
+
+
+def test_a_group_waits_to_become_as_large_as_the_last(catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is less than half of it; and no longer than until it is."""
+    monkeypatch.setattr(sqlite, "GATHER_S", FOR_EVER_S)
+    wait_for(catalog, 8)
+    catalog.settle()
+    catalog._last_s = 2 * FOR_EVER_S
+    wait_for(catalog, 3)
+    with ThreadPoolExecutor(1) as pool:
+        settled = pool.submit(catalog.settle)
+        until(lambda: catalog._wanted == 8, "it gathers")
+        wait_for(catalog, 4)
+        assert not settled.done()
+        assert len(catalog._waiting) == 7
+        wait_for(catalog, 1)
+        settled.result(WAIT_S)
+    assert Exchange(catalog).lookup("FishCo").volume == 16
+
+
+def test_a_group_that_stays_small_is_written_all_the_same(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a moment, and the next one of that size at once."""
+    wait_for(catalog, 8)
+    catalog.settle()
+    for number in (9, 10):
+        wait_for(catalog, 1)
+        catalog.settle()
+        assert Exchange(catalog).lookup("FishCo").volume == number
+        monkeypatch.setattr(sqlite, "GATHER_S", FOR_EVER_S)
+        catalog._last_s = 2 * FOR_EVER_S
+
+
+def test_threads_that_meet_all_get_their_turn(catalog: SqliteCatalog) -> None:
+    """Each writes, hands over or is written for: no change is left behind, whoever comes when."""
+    barrier = Barrier(THREADS)
+
+    def trade(_: int) -> list[int]:
+        barrier.wait(WAIT_S)
+        return [Exchange(catalog).trade("FishCo", 1, Side.BUY).sequence for _ in range(TRADES)]
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        numbers = list(pool.map(trade, range(THREADS), timeout=WAIT_S))
+    assert sorted(number for row in numbers for number in row) == list(range(1, THREADS * TRADES + 1))
+    assert all(row == sorted(row) for row in numbers)
+    assert not catalog._writing
+
+
+def test_requests_with_and_without_a_thread_share_a_store(catalog: SqliteCatalog) -> None:
+    """The one kind never leaves the other behind."""
+
+    def with_a_thread(_: int) -> None:
+        for _ in range(TRADES):
+            Exchange(catalog).trade("FishCo", 1, Side.BUY)
+
+    def without(_: int) -> None:
+        for _ in range(TRADES):
+            wait_for(catalog, 1)
+            catalog.settle()
+
+    with ThreadPoolExecutor(4) as pool:
+        for each in [pool.submit(kind, 0) for kind in (with_a_thread, without, with_a_thread, without)]:
+            each.result(WAIT_S)
+    until(lambda: Exchange(catalog).lookup("FishCo").volume == 4 * TRADES, "all are written")
