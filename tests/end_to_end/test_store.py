@@ -164,9 +164,10 @@ def test_a_file_is_looked_after(tmp_path: Path) -> None:
 def test_the_first_lines_of_the_readme_are_true_twice(tmp_path: Path) -> None:
     """In a new folder, and once more: what its commands print is what it shows, but for the port."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    commands, shown = re.findall(r"```(?:sh)?\n(.*?)```", text, re.DOTALL)[:2]
-    server, *clients = [shlex.split(line.partition(" &")[0])[1:] for line in commands.splitlines()[1:]]
-    log, ready, *replies = shown.splitlines()
+    (block,) = re.findall(r"```sh\n(make install.*?)```", text, re.DOTALL)
+    commands = [line.partition("  # ") for line in block.splitlines()[1:]]
+    server, *clients = [shlex.split(command.partition(" &")[0])[1:] for command, _, _ in commands]
+    ready, *replies = [shown for _, _, shown in commands]
     for _ in range(2):
         command = [sys.executable, *server, "--port", "0"]
         with subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=PIPE, text=True) as process:
@@ -175,7 +176,7 @@ def test_the_first_lines_of_the_readme_are_true_twice(tmp_path: Path) -> None:
             try:
                 said = process.stdout.readline().split()
                 assert [said[0], said[1].partition(":")[0]] == ready.partition(":50052")[0].split()
-                assert process.stderr.readline() == f"{log}\n"
+                assert process.stderr.readline() == "stocks are kept in stock_service-sockets.sqlite3\n"
                 for words, reply in zip(clients, replies, strict=True):
                     line = [sys.executable, *words, "--address", said[1]]
                     assert subprocess.run(line, cwd=tmp_path, stdout=PIPE, text=True).stdout == f"{reply}\n"
