@@ -130,7 +130,7 @@ class SqliteCatalog:
                 self._refusal = Unavailable("the server is stopping")
         self.settle()
         with self._lock:
-            if not self._free.wait_for(lambda: not self._writing, CLOSE_S):
+            if not self._free.wait_for(lambda: not self._writing and not self._waiting, CLOSE_S):
                 return False
         self._file.close()
         return True
@@ -162,6 +162,7 @@ class SqliteCatalog:
             if not change.writes:
                 return
         self._write()
+        self.settle()  # those without a thread that came meanwhile, where there are both kinds
 
     def _add(self, change: "_Change", writes: bool = False) -> bool:
         """Puts a change to those that wait. With ``writes`` its thread is to write if nobody does; whether it is."""
