@@ -270,7 +270,6 @@ FACTORS: Mapping[str, Factor] = {
             _option("--pattern"),
             wire=True,
         ),
-        Factor("locking", "server", one_of(*LOCKINGS), "mutex", "which lock a request holds", _option("--locking")),
         Factor(
             "store",
             "server",
@@ -278,6 +277,7 @@ FACTORS: Mapping[str, Factor] = {
             MEMORY,
             "where stocks are kept: sqlite is a new file for each server, in a folder made in the working folder",
         ),
+        Factor("locking", "server", one_of(*LOCKINGS), "mutex", "which lock a request holds", _option("--locking")),
         _work("io_ms", "ms that every request waits, off the processor"),
         _work("cpu_ms", "ms that every request computes, holding the interpreter (GIL)"),
         _work("hash_ms", "ms that every request computes, letting the interpreter go"),

@@ -23,6 +23,7 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "processes": st.integers(1, PROCESSES_MAX),
     "dispatch": st.sampled_from(("request", "connection", "loop")),
     "pattern": st.sampled_from(("request-reply", "pair", "one-way")),
+    "store": st.sampled_from(("memory", "sqlite")),
     "locking": st.sampled_from(("mutex", "per-stock")),
     "placement": st.sampled_from(("apart", "free")),
     "io_ms": st.floats(0, 1000),
