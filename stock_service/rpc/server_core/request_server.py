@@ -25,12 +25,14 @@ from typing import Generic
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.server_core.answering import Methods, stamping
-from stock_service.rpc.server_core.listening import READ_BYTES, arrived_bytes, listen, refuse_connection
+from stock_service.rpc.server_core.byte_stream import PlainStream
+from stock_service.rpc.server_core.leaving import LINGER_S, LOOK_S, Leaving
+from stock_service.rpc.server_core.listening import READ_BYTES, listen, refuse_connection
 from stock_service.rpc.server_core.options import Address, ServeOptions
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.timeline import Timeline
-from stock_service.rpc.wire.served_stream import CLOSED, READING, Overdue, ServedStream
+from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, Overdue, ServedStream
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +77,8 @@ class RequestServer(Generic[Request]):
         self._epoll.register(self._wake_fd, select.EPOLLIN)
         self._connections: dict[int, ServedConnection[Request]] = {}
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
+        self._leaving: dict[ServedConnection[Request], Leaving] = {}
+        self._leave_by_ns = 0  # when stopping: who has everything is waited for no longer
         self._stopping = False
         self._draining = False
         self._abandon = False
@@ -83,6 +87,8 @@ class RequestServer(Generic[Request]):
 
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""
+        if not self._stopping:
+            self._leave_by_ns = time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
         self._stopping = True
         self._wake()
         self._thread.join(grace_s)
@@ -130,8 +136,7 @@ class RequestServer(Generic[Request]):
     def _run(self) -> None:
         try:
             while not (self._abandon or (self._draining and not self._connections)):
-                timeout_s = self._sweep_s if self._connections or not self._accepting else None
-                events = self._epoll.poll(timeout_s, _EVENTS_MAX)
+                events = self._epoll.poll(self._timeout_s(), _EVENTS_MAX)
                 now_ns = time.monotonic_ns()
                 for fd, event in events:
                     connection = self._connections.get(fd)
@@ -145,6 +150,8 @@ class RequestServer(Generic[Request]):
                     self._attend(self._attention.popleft(), now_ns)
                 if now_ns >= self._next_sweep_ns:
                     self._sweep(now_ns)
+                if self._leaving:
+                    self._look_at_leaving(now_ns)
                 if self._stopping and not self._draining:
                     self._drain(now_ns)
                 if self._batch:
@@ -155,32 +162,42 @@ class RequestServer(Generic[Request]):
             self._listener.close()
             self._epoll.close()
 
+    def _timeout_s(self) -> float | None:
+        """How long to sleep, if nothing happens."""
+        if self._leaving:
+            return LOOK_S
+        return self._sweep_s if self._connections or not self._accepting else None
+
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for."""
         if event & select.EPOLLIN:
-            self._read(connection, now_ns)
+            if self._draining:
+                self._read_last(connection, now_ns)
+            else:
+                self._read(connection, now_ns)
         elif event & (select.EPOLLHUP | select.EPOLLERR):
             self._break(connection)
         if event & select.EPOLLOUT and connection.stream.state is not CLOSED:
             connection.flush()
             self._attend(connection, now_ns)
 
-    def _read(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads once."""
-        stream = connection.stream
+    def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
+        """Reads once; says whether anything came, be it the end."""
+        if connection.stream.state is LEAVING:
+            return self._drop(connection, now_ns)
         try:
-            data = connection.socket.recv(READ_BYTES if stream.left < 0 else min(READ_BYTES, stream.left))
+            data = connection.bytes.receive(READ_BYTES)
         except BlockingIOError:
-            stream.left = min(stream.left, 0)
-            return
+            return False
         except OSError:
             self._break(connection)
-            return
-        if not data:
-            stream.end()
+            return True
+        if data:
+            self._take(connection, data, now_ns)
+        else:
+            connection.stream.end(by_client=not self._draining)
             self._look_after(connection, now_ns)
-            return
-        self._take(connection, data, now_ns)
+        return True
 
     def _cut_now(self, connection: ServedConnection[Request], data: bytes, _: int) -> None:
         """``_cut``, with the time at which these very bytes were read, not all that were ready with them."""
@@ -215,14 +232,9 @@ class RequestServer(Generic[Request]):
             self._read_last(connection, now_ns)
 
     def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads what has arrived, as far as the pipeline's limit lets it, and then never again."""
-        stream = connection.stream
-        if stream.left < 0:
-            stream.left = arrived_bytes(connection.socket)
-        while stream.left and stream.state is READING:
-            self._read(connection, now_ns)
-        if not stream.left:
-            stream.end()
+        """Reads what had arrived when the drain began, as far as the pipeline's limit lets it; then the stream ends."""
+        while connection.stream.state in (READING, LEAVING) and self._read(connection, now_ns):
+            pass
         self._look_after(connection, now_ns)
 
     def _look_after(self, connection: ServedConnection[Request], now_ns: int) -> None:
@@ -238,13 +250,46 @@ class RequestServer(Generic[Request]):
         if stream.done:
             self._close(connection)
             return
+        if stream.finished:
+            self._leave(connection, now_ns)
         stream.settle(now_ns)
-        events = select.EPOLLIN if stream.state is READING else 0
+        events = select.EPOLLIN if stream.state is READING or stream.state is LEAVING else 0
         if stream.unsent:
             events |= select.EPOLLOUT
         if events != connection.events and connection.events >= 0:
             connection.events = events
             self._epoll.modify(connection.fd, events)
+
+    def _leave(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Half-closes a connection on which all is said, and drops what comes; see ``leaving.py``."""
+        connection.stream.leave()
+        self._leaving[connection] = Leaving(now_ns, now_ns)
+        try:
+            connection.bytes.half_close()
+        except OSError:
+            pass  # the client has gone, which epoll will say
+
+    def _drop(self, connection: ServedConnection[Request], now_ns: int) -> bool:
+        """Reads what nobody will answer; closes where the client has ended. Says whether there was anything."""
+        try:
+            more = connection.bytes.drop()
+        except BlockingIOError:
+            return False
+        except OSError:
+            more = 0  # it is gone: there is nothing to lose
+        if more:
+            self._leaving[connection].heard_ns = now_ns
+        else:
+            self._close(connection)
+        return True
+
+    def _look_at_leaving(self, now_ns: int) -> None:
+        """Closes those that have everything, and have been quiet or have lingered; and those that take nothing."""
+        late = self._draining and now_ns > self._leave_by_ns
+        for connection, leaving in list(self._leaving.items()):
+            given_up = not self._draining and now_ns - leaving.since_ns > self._read_s * 1e9
+            if given_up or ((late or leaving.may_end(now_ns)) and not connection.bytes.unacknowledged()):
+                self._close(connection)
 
     def _break(self, connection: ServedConnection[Request]) -> None:
         """A connection that the client cut: closed as soon as no worker holds it."""
@@ -279,7 +324,7 @@ class RequestServer(Generic[Request]):
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         protocol = self._protocol
         stream = ServedStream(protocol.decoder(), protocol.objection, self._options.pipeline_max, now_ns)
-        connection = ServedConnection(accepted, peer, stream)
+        connection = ServedConnection(PlainStream(accepted), peer, stream)
         self._connections[connection.fd] = connection
         connection.events = select.EPOLLIN
         self._epoll.register(connection.fd, select.EPOLLIN)
@@ -291,6 +336,7 @@ class RequestServer(Generic[Request]):
 
     def _close(self, connection: ServedConnection[Request]) -> None:
         del self._connections[connection.fd]
+        self._leaving.pop(connection, None)
         if connection.events >= 0:  # closing alone would not, while a process forked just now still has it open
             self._epoll.unregister(connection.fd)
         connection.close()
@@ -320,4 +366,7 @@ class RequestServer(Generic[Request]):
         self._draining, self._accepting = True, False
         self._listener.close()
         for connection in list(self._connections.values()):
-            self._read_last(connection, now_ns)
+            if connection.bytes.keep_to_arrived() or not connection.stream.idle or connection.bytes.unacknowledged():
+                self._read_last(connection, now_ns)
+            else:
+                self._close(connection)

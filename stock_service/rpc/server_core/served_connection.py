@@ -1,27 +1,27 @@
-"""One client's connection as the request-dispatching server holds it: a socket, and what its client does not take yet.
+"""One client's connection as the request-dispatching server holds it: its bytes, and what its client does not take yet.
 
 What state it is in, and who may change what, is in ``wire/served_stream.py``; here is the I/O. The reading thread owns
 everything but what the lock guards.
 """
 
-import socket
 from threading import Lock
 from typing import Generic
 
+from stock_service.rpc.server_core.byte_stream import ByteStream
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.wire.served_stream import ServedStream
 
 
 class ServedConnection(Generic[Request]):
-    """A socket, its state, and what is still to be sent."""
+    """A stream of bytes, its state, and what is still to be sent."""
 
-    __slots__ = ("_lock", "_outbox", "events", "fd", "peer", "socket", "stream")
+    __slots__ = ("_lock", "_outbox", "bytes", "events", "fd", "peer", "stream")
 
-    def __init__(self, accepted: socket.socket, peer: Address, stream: ServedStream[Request]) -> None:
-        self.socket = accepted
+    def __init__(self, carrier: ByteStream, peer: Address, stream: ServedStream[Request]) -> None:
+        self.bytes = carrier
         self.peer = peer
-        self.fd = accepted.fileno()
+        self.fd = carrier.fileno()
         self.stream = stream
         self.events = 0  # what epoll watches for; -1: nothing, it was taken out
         self._lock = Lock()  # guards _outbox, the order of bytes on the socket, and who answers (``stream.replied``)
@@ -52,7 +52,7 @@ class ServedConnection(Generic[Request]):
 
     def _send(self, data: bytes | bytearray) -> int:
         try:
-            return self.socket.send(data)
+            return self.bytes.send(data)
         except BlockingIOError:
             return 0
         except OSError:  # the client has gone, which the reading thread learns from epoll
@@ -63,4 +63,4 @@ class ServedConnection(Generic[Request]):
         with self._lock:
             self.stream.close()
             self._outbox.clear()
-            self.socket.close()
+            self.bytes.close()

@@ -13,9 +13,15 @@
 | PAUSED | room, and nothing unsent | READING | reads on |
 | PAUSED | nothing in flight or unsent, for ``idle_s`` | CLOSED | closes |
 | READING, PAUSED | the client's last byte, or a stopping server's | ENDING | answers what came before |
-| ENDING | all is answered, said and taken | CLOSED | closes |
+| ENDING | all is answered, said and taken; the client has ended | CLOSED | closes |
+| ENDING | all is answered, said and taken; the client has not ended | LEAVING | half-closes |
+| LEAVING | what the client still sends | LEAVING | reads and drops it |
+| LEAVING | the client's end, or long enough | CLOSED | closes |
 | all of these | the client is gone, or takes nothing for ``read_s`` | BROKEN | drops replies; dispatches no more |
 | BROKEN | no request is in flight | CLOSED | closes |
+
+LEAVING is there because a kernel that is told to close with bytes unread resets the connection, which destroys replies
+on their way. What is long enough, ``leaving.py`` of the server core says.
 
 ``received`` is written by the reading thread alone. ``answered`` is written by whoever answers, one at a time: the
 owner has a lock for it. So the reading thread subtracts the two without that lock. It may see too many requests in
@@ -60,11 +66,12 @@ class State(Enum):
     READING = auto()
     PAUSED = auto()
     ENDING = auto()
+    LEAVING = auto()
     BROKEN = auto()
     CLOSED = auto()
 
 
-READING, PAUSED, ENDING, BROKEN, CLOSED = State
+READING, PAUSED, ENDING, LEAVING, BROKEN, CLOSED = State
 
 
 class Overdue(Enum):
@@ -85,6 +92,7 @@ class ServedStream(Generic[Request]):
         "_active_ns",
         "_blocked_ns",
         "_decoder",
+        "_ended",
         "_held",
         "_last_words",
         "_objection",
@@ -92,7 +100,6 @@ class ServedStream(Generic[Request]):
         "_pipeline_max",
         "_waiting",
         "answered",
-        "left",
         "received",
         "state",
         "unsent",
@@ -112,8 +119,6 @@ class ServedStream(Generic[Request]):
         self.answered = 0
         self.unsent = False
         """Whether bytes of a reply wait for the client to take them."""
-        self.left = -1
-        """When stopping: bytes that had arrived by then and are still to be read; -1: not stopping."""
         self._pipeline_max = pipeline_max
         self._decoder = decoder
         self._objection = objection
@@ -123,6 +128,7 @@ class ServedStream(Generic[Request]):
         self._partial_ns = 0  # since when a request is half there; 0: none is
         self._blocked_ns = 0  # since when the client takes no bytes; 0: it does
         self._held = False  # whether the last look left it paused
+        self._ended = False  # whether the client has said that it sends no more
 
     @property
     def in_flight(self) -> int:
@@ -130,10 +136,20 @@ class ServedStream(Generic[Request]):
         return self.received - self.answered
 
     @property
+    def idle(self) -> bool:
+        """Whether no request is under way, and its client has been given all replies."""
+        return self.state is READING and self.received == self.answered and not self.unsent
+
+    @property
     def done(self) -> bool:
         """Whether nothing is left to do but to close."""
         if self.state is BROKEN:
             return self.received == self.answered
+        return self._ended and self.finished
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is ending, and all is answered, said and given to the kernel."""
         settled = self.state is ENDING and not self._waiting and not self._last_words
         return settled and self.received == self.answered and not self.unsent
 
@@ -158,8 +174,6 @@ class ServedStream(Generic[Request]):
         To be given while READING, where nothing waits.
         """
         self._active_ns = now_ns
-        if self.left > 0:
-            self.left -= len(data)
         decoder = self._decoder
         try:
             frames = decoder.feed(data)
@@ -210,10 +224,15 @@ class ServedStream(Generic[Request]):
         if self.unsent and not self._blocked_ns:
             self._blocked_ns = now_ns
 
-    def end(self) -> None:
-        """Stops reading; what came is answered."""
+    def end(self, by_client: bool = False) -> None:
+        """Stops reading; what came is answered. ``by_client``: it has said that it sends no more."""
+        self._ended = self._ended or by_client
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING
+
+    def leave(self) -> None:
+        """All is said, once ``finished``: what comes now is dropped."""
+        self.state = LEAVING
 
     def cut(self) -> None:
         """The client is gone."""
@@ -227,6 +246,8 @@ class ServedStream(Generic[Request]):
 
     def overdue(self, now_ns: int, idle_ns: int, read_ns: int) -> Overdue:
         """What the connection's time is up for: ``read_ns`` to read and send, ``idle_ns`` for anything to happen."""
+        if self.state is LEAVING:
+            return Overdue.NOTHING
         if self.in_flight or self.unsent:
             self._active_ns = now_ns
         if self._blocked_ns and now_ns - self._blocked_ns > read_ns:

@@ -28,7 +28,7 @@ from stock_service.rpc.wire.framing import (
     reply_decoder,
     request_decoder,
 )
-from stock_service.rpc.wire.served_stream import BROKEN, CLOSED, ENDING, PAUSED, READING, Overdue, ServedStream
+from stock_service.rpc.wire.served_stream import BROKEN, CLOSED, ENDING, LEAVING, PAUSED, READING, Overdue, ServedStream
 
 IDLE_NS, READ_NS = 1000, 100
 FRAME_BYTES_MAX = 1000
@@ -65,6 +65,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
         self.said: list[FaultCode] = []  # the faults of the connection
         self.wrong = False  # the client sent what is no request
         self.asked = False  # a worker asked the reading thread to look
+        self.client_ended = False
 
     # ---- the reading thread, as ``request_server`` has it
 
@@ -93,6 +94,9 @@ class ServedStreamMachine(RuleBasedStateMachine):
             assert stream.state is BROKEN or not stream.unsent
             stream.close()
         else:
+            if stream.finished:
+                assert not self.client_ended
+                stream.leave()
             stream.settle(self.now_ns)
         return begun
 
@@ -181,8 +185,24 @@ class ServedStreamMachine(RuleBasedStateMachine):
     @rule(target=tasks)
     def client_sends_no_more(self) -> object:
         """It has closed its half."""
+        self.client_ended = True
+        self.stream.end(by_client=True)
+        return _several(self.look())
+
+    @precondition(reads)
+    @rule(target=tasks)
+    def server_stops(self) -> object:
+        """It has read what had arrived."""
         self.stream.end()
         return _several(self.look())
+
+    @precondition(lambda self: self.stream.state is LEAVING)
+    @rule()
+    def client_leaves_last(self) -> None:
+        """The server drops what came before that, and closes."""
+        assert not self.flying
+        assert not self.stream.unsent
+        self.stream.close()
 
     @precondition(lambda self: self.stream.state is not CLOSED)
     @rule()
@@ -242,7 +262,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
     def nobody_waits_for_ever(self) -> None:
         """Where nothing is under way or unsent, and nobody was asked to look, there is nothing to look for."""
         if not (self.asked or self.flying or self.stream.unsent):
-            assert self.stream.state in (READING, CLOSED)
+            assert self.stream.state in (READING, LEAVING, CLOSED)
 
     @invariant()
     def a_fault_is_said_once_and_last(self) -> None:
@@ -256,7 +276,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
         if not hasattr(self, "stream"):
             return
         gone = self.stream.state in (BROKEN, CLOSED)
-        self.stream.end()
+        self.stream.end(by_client=True)
         for _ in range(3 * len(self.sent) + 3):
             while self.flying:
                 self.flying -= 1
@@ -264,7 +284,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
             if self.stream.state is not CLOSED:
                 self.stream.flushed(False)
                 self.look()
-        assert self.stream.state is CLOSED
+        assert self.stream.state in (LEAVING, CLOSED)
         if not gone:
             assert self.begun == self.sent
             assert len(self.said) == self.wrong or FaultCode.DEADLINE_EXCEEDED in self.said
@@ -283,7 +303,7 @@ def test_every_state_is_in_the_modules_table() -> None:
     """And every state of the table exists."""
     table = served_stream.__doc__ or ""
     rows = [row.split("|") for row in table.splitlines() if row.startswith("|") and "---" not in row][1:]
-    known = {state.name for state in (READING, PAUSED, ENDING, BROKEN, CLOSED)}
+    known = {state.name for state in (READING, PAUSED, ENDING, LEAVING, BROKEN, CLOSED)}
     assert {row[3].strip() for row in rows} == known
     assert {name.strip() for row in rows for name in row[1].split(",")} - {"all of these"} == known - {"CLOSED"}
 
