@@ -10,8 +10,6 @@ reading thread where more is to be done: the client does not take its replies, o
 closed. What is to be done is decided in ``wire/served_stream.py``.
 """
 
-import errno
-import logging
 import os
 import select
 import socket
@@ -24,17 +22,18 @@ from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.server_core.admission import Admission
 from stock_service.rpc.server_core.answering import Methods, stamping
 from stock_service.rpc.server_core.byte_stream import PlainStream
-from stock_service.rpc.server_core.leaving import LINGER_S, LOOK_S, Leaving
-from stock_service.rpc.server_core.listening import READ_BYTES, listen, refuse_connection
-from stock_service.rpc.server_core.options import Address, ServeOptions
+from stock_service.rpc.server_core.leaving import LOOK_S, Departures
+from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, READ_BYTES, Listening, refuse_connection
+from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
+from stock_service.rpc.server_core.turns import Turns
+from stock_service.rpc.server_core.yielding import Yielding
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, Overdue, ServedStream
-
-_log = logging.getLogger(__name__)
 
 _EVENTS_MAX = 256
 """Events taken from epoll at a time: bounds how long an accept or a stop waits for its turn."""
@@ -49,36 +48,35 @@ class RequestServer(Generic[Request]):
         protocol: WireProtocol[Request],
         executor: Executor,
         options: ServeOptions,
-        read_s: float,
+        own: ReadOptions,
     ) -> None:
-        """``read_s``: a request that has begun to arrive must be whole, and a reply be taken, within this."""
         self._protocol = protocol
         self._answer = protocol.answer
         self._executor = executor
         self._task: Callable[[ServedConnection[Request], Request, int], None] = self._serve
-        self._take: Callable[[ServedConnection[Request], bytes, int], None] = self._cut
+        self._take: Callable[[ServedConnection[Request], bytes, int, int], None] = self._cut
+        self._readable: Callable[[ServedConnection[Request], int], object] = self._read
         if options.timeline is not None:
             self._task, self._take = self._stamped_task(options.timeline, methods), self._cut_now
         self._batch: list[partial[None]] = []
         self._options = options
-        self._read_s = read_s
-        self._sweep_s = max(0.05, min(options.idle_s, read_s) / 4)
+        self._admission = Admission(own.delay_target_ms, options.requests_max)
+        self._turns = Turns(protocol, self._admission)
+        self._accepted = 0  # tasks that the executor took
+        self._behind = False  # whether it had some waiting when it was last given any
+        self._read_s = own.read_s
+        self._sweep_s = max(0.05, min(options.idle_s, own.read_s) / 4)
         self._next_sweep_ns = 0
-        self._listener = listen(options)
-        self._listener.setblocking(False)
-        host, port = self._listener.getsockname()[:2]
-        self.address: Address = (host, port)
-        self._listener_fd = self._listener.fileno()
-        self._accepting = True
+        self._listening = Listening(options, select.epoll)
+        self.address: Address = self._listening.address
+        self._epoll = self._listening.epoll
         self._wake_lock = Lock()  # guards _wake_fd
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._epoll = select.epoll()
-        self._epoll.register(self._listener_fd, select.EPOLLIN)
+        self._yielding: Yielding[Request] = Yielding()
         self._epoll.register(self._wake_fd, select.EPOLLIN)
         self._connections: dict[int, ServedConnection[Request]] = {}
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
-        self._leaving: dict[ServedConnection[Request], Leaving] = {}
-        self._leave_by_ns = 0  # when stopping: who has everything is waited for no longer
+        self._leaving = Departures(own.read_s, self._close)
         self._stopping = False
         self._draining = False
         self._abandon = False
@@ -87,8 +85,7 @@ class RequestServer(Generic[Request]):
 
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""
-        if not self._stopping:
-            self._leave_by_ns = time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
+        self._leaving.stop(grace_s)
         self._stopping = True
         self._wake()
         self._thread.join(grace_s)
@@ -134,6 +131,7 @@ class RequestServer(Generic[Request]):
     # ---- the reading thread
 
     def _run(self) -> None:
+        waiting_turns, muted = self._turns.queue, self._turns.muted
         try:
             while not (self._abandon or (self._draining and not self._connections)):
                 events = self._epoll.poll(self._timeout_s(), _EVENTS_MAX)
@@ -142,49 +140,62 @@ class RequestServer(Generic[Request]):
                     connection = self._connections.get(fd)
                     if connection is not None:
                         self._turn(connection, event, now_ns)
-                    elif fd == self._listener_fd:
-                        self._accept(now_ns)
+                    elif fd == self._listening.fd:
+                        self._accept(ACCEPTS_A_TURN, now_ns)
                     else:
                         os.eventfd_read(self._wake_fd)
+                    if waiting_turns and not self._executor.waiting:  # it has nothing left, and requests wait
+                        self._hand_over(now_ns)
                 while self._attention:
                     self._attend(self._attention.popleft(), now_ns)
                 if now_ns >= self._next_sweep_ns:
                     self._sweep(now_ns)
                 if self._leaving:
-                    self._look_at_leaving(now_ns)
+                    self._leaving.look(now_ns)
                 if self._stopping and not self._draining:
                     self._drain(now_ns)
-                if self._batch:
-                    self._execute_batch()
+                if muted:
+                    self._turns.unmute(now_ns, self._attend)
+                if self._batch or waiting_turns:
+                    self._hand_over(now_ns)
         finally:
             for connection in list(self._connections.values()):
                 self._close(connection)
-            self._listener.close()
+            self._listening.close()
             self._epoll.close()
 
     def _timeout_s(self) -> float | None:
         """How long to sleep, if nothing happens."""
-        if self._leaving:
+        if self._turns.queue:
+            return self._admission.pause_s(self._executor.waiting)
+        if self._leaving or self._turns.muted:
             return LOOK_S
-        return self._sweep_s if self._connections or not self._accepting else None
+        return self._sweep_s if self._connections or not self._listening.accepting else None
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for."""
         if event & select.EPOLLIN:
-            if self._draining:
-                self._read_last(connection, now_ns)
+            if connection.stream.state is READING:
+                self._readable(connection, now_ns)
             else:
-                self._read(connection, now_ns)
+                self._leave_unread(connection, now_ns)
         elif event & (select.EPOLLHUP | select.EPOLLERR):
             self._break(connection)
         if event & select.EPOLLOUT and connection.stream.state is not CLOSED:
             connection.flush()
             self._attend(connection, now_ns)
 
+    def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Something came on a connection that is not read now: notes when, and asks no more until it is read."""
+        if connection.stream.state is LEAVING:
+            self._leaving.drop(connection, now_ns)
+            return
+        connection.first_ns = connection.first_ns or now_ns
+        connection.events &= ~select.EPOLLIN
+        self._epoll.modify(connection.fd, connection.events)
+
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
         """Reads once; says whether anything came, be it the end."""
-        if connection.stream.state is LEAVING:
-            return self._drop(connection, now_ns)
         try:
             data = connection.bytes.receive(READ_BYTES)
         except BlockingIOError:
@@ -192,30 +203,67 @@ class RequestServer(Generic[Request]):
         except OSError:
             self._break(connection)
             return True
-        if data:
-            self._take(connection, data, now_ns)
-        else:
+        if not data:
             connection.stream.end(by_client=not self._draining)
             self._look_after(connection, now_ns)
+        elif connection.first_ns or len(data) == READ_BYTES:  # it waited unread, or more waits behind it
+            arrived_ns = connection.first_ns or now_ns
+            connection.first_ns = arrived_ns if len(data) == READ_BYTES else 0
+            self._take(connection, data, now_ns, arrived_ns)
+        else:
+            self._take(connection, data, now_ns, now_ns)
         return True
 
-    def _cut_now(self, connection: ServedConnection[Request], data: bytes, _: int) -> None:
+    def _cut_now(self, connection: ServedConnection[Request], data: bytes, now_ns: int, arrived_ns: int) -> None:
         """``_cut``, with the time at which these very bytes were read, not all that were ready with them."""
-        self._cut(connection, data, time.monotonic_ns())
+        read_ns = time.monotonic_ns()
+        self._cut(connection, data, read_ns, read_ns if arrived_ns == now_ns else arrived_ns)
 
-    def _cut(self, connection: ServedConnection[Request], data: bytes, now_ns: int) -> None:
+    def _cut(self, connection: ServedConnection[Request], data: bytes, now_ns: int, arrived_ns: int) -> None:
         """Dispatches the requests in what was read."""
-        request = connection.stream.take(data, now_ns)
+        request = connection.stream.take(data, now_ns, arrived_ns)
         if request is not None:
-            self._batch.append(partial(self._task, connection, request, now_ns))
+            self._batch.append(partial(self._task, connection, request, arrived_ns))
         else:
             self._look_after(connection, now_ns)
+
+    def _hand_over(self, now_ns: int) -> None:
+        """Has requests begun: all that came, as long as the executor keeps up; else each connection's in its turn."""
+        executor, queue = self._executor, self._turns.queue
+        if self._behind or queue or len(self._batch) > self._admission.ahead:
+            waiting = executor.waiting
+            room = min(self._admission.room(self._accepted - waiting, waiting, now_ns), executor.room)
+            if queue or len(self._batch) > room:
+                self._deal(room, now_ns)
+        if self._batch:
+            self._execute_batch()
+        self._behind = executor.waiting > 0
+
+    def _deal(self, room: int, now_ns: int) -> None:
+        """Leaves in the batch what the executor soon begins, ``room`` requests; the rest waits for its turn."""
+        turns, batch = self._turns, self._batch
+        turns.wait(now_ns)
+        newcomers = dict.fromkeys(task.args[0] for task in batch)
+        for task in reversed(batch):
+            connection, request, arrived_ns = task.args
+            connection.stream.put_back(request, arrived_ns)
+        batch.clear()
+        for connection in newcomers:
+            self._attend(connection, now_ns)
+        turns.look(now_ns)
+        if room:
+            for connection in turns.shared(room):
+                self._attend(connection, now_ns)
+                if len(batch) >= room:
+                    break
+        turns.hold()
 
     def _execute_batch(self) -> None:
         """Has the executor answer what was read, and refuses what it has no room for."""
         batch, self._batch = self._batch, []
         try:
             accepted = self._executor.execute_all(batch)
+            self._accepted += accepted
             code, detail = FaultCode.RESOURCE_EXHAUSTED, "too many requests are waiting"
         except Fault as fault:
             accepted, code, detail = 0, fault.code, fault.detail
@@ -233,7 +281,9 @@ class RequestServer(Generic[Request]):
 
     def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Reads what had arrived when the drain began, as far as the pipeline's limit lets it; then the stream ends."""
-        while connection.stream.state in (READING, LEAVING) and self._read(connection, now_ns):
+        while connection.stream.state is READING and self._read(connection, now_ns):
+            pass
+        while connection.stream.state is LEAVING and self._leaving.drop(connection, now_ns):
             pass
         self._look_after(connection, now_ns)
 
@@ -242,7 +292,10 @@ class RequestServer(Generic[Request]):
         stream = connection.stream
         if stream.state is CLOSED:
             return
-        for request, arrived_ns in stream.release():
+        turns = self._turns
+        if turns.queue:
+            turns.shed(connection, now_ns)
+        for request, arrived_ns in stream.release(turns.share):
             self._batch.append(partial(self._task, connection, request, arrived_ns))
         words = stream.words()
         if words:
@@ -251,45 +304,19 @@ class RequestServer(Generic[Request]):
             self._close(connection)
             return
         if stream.finished:
-            self._leave(connection, now_ns)
+            self._leaving.begin(connection, now_ns)
         stream.settle(now_ns)
-        events = select.EPOLLIN if stream.state is READING or stream.state is LEAVING else 0
+        if not stream.queued and stream.releasable():
+            turns.join(connection, max(0, self._executor.room - len(self._batch)), now_ns)
+        if connection.events < 0:
+            return
+        reads = stream.state is READING or stream.state is LEAVING
+        events = 0 if connection.muted else select.EPOLLIN if reads else connection.events & select.EPOLLIN
         if stream.unsent:
             events |= select.EPOLLOUT
-        if events != connection.events and connection.events >= 0:
+        if events != connection.events:
             connection.events = events
             self._epoll.modify(connection.fd, events)
-
-    def _leave(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Half-closes a connection on which all is said, and drops what comes; see ``leaving.py``."""
-        connection.stream.leave()
-        self._leaving[connection] = Leaving(now_ns, now_ns)
-        try:
-            connection.bytes.half_close()
-        except OSError:
-            pass  # the client has gone, which epoll will say
-
-    def _drop(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Reads what nobody will answer; closes where the client has ended. Says whether there was anything."""
-        try:
-            more = connection.bytes.drop()
-        except BlockingIOError:
-            return False
-        except OSError:
-            more = 0  # it is gone: there is nothing to lose
-        if more:
-            self._leaving[connection].heard_ns = now_ns
-        else:
-            self._close(connection)
-        return True
-
-    def _look_at_leaving(self, now_ns: int) -> None:
-        """Closes those that have everything, and have been quiet or have lingered; and those that take nothing."""
-        late = self._draining and now_ns > self._leave_by_ns
-        for connection, leaving in list(self._leaving.items()):
-            given_up = not self._draining and now_ns - leaving.since_ns > self._read_s * 1e9
-            if given_up or ((late or leaving.may_end(now_ns)) and not connection.bytes.unacknowledged()):
-                self._close(connection)
 
     def _break(self, connection: ServedConnection[Request]) -> None:
         """A connection that the client cut: closed as soon as no worker holds it."""
@@ -300,28 +327,20 @@ class RequestServer(Generic[Request]):
             connection.events = -1
             self._epoll.unregister(connection.fd)
 
-    def _accept(self, now_ns: int) -> None:
-        """Takes every connection that waits, or turns it away."""
-        while self._accepting:
-            try:
-                accepted, peer = self._listener.accept()
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    _log.warning("no room for another connection: %s; accepting again when one closes", error.strerror)
-                    self._set_accepting(False)
-                elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
-                    _log.warning("a connection could not be accepted: %s", error.strerror)
-                return
-            if len(self._connections) >= self._options.connections_max:
-                limit = self._options.connections_max
-                detail = f"{limit} connections are open, the limit"
-                refuse_connection(accepted, self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
-                continue
+    def _accept(self, count: int, now_ns: int) -> None:
+        """Takes up to so many of the connections that wait. At the limit the longest idle one yields, if any does."""
+        limit = self._options.connections_max
+        for accepted, peer in self._listening.accepted(count):
+            if len(self._connections) >= limit:
+                yields = self._yielding.longest_idle(self._connections.values(), now_ns)
+                if yields is None:
+                    detail = f"{limit} connections are open, the limit"
+                    refuse_connection(accepted, self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
+                    continue
+                self._close(yields)
             self._open(accepted, peer, now_ns)
 
     def _open(self, accepted: socket.socket, peer: Address, now_ns: int) -> None:
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         protocol = self._protocol
         stream = ServedStream(protocol.decoder(), protocol.objection, self._options.pipeline_max, now_ns)
         connection = ServedConnection(PlainStream(accepted), peer, stream)
@@ -329,19 +348,14 @@ class RequestServer(Generic[Request]):
         connection.events = select.EPOLLIN
         self._epoll.register(connection.fd, select.EPOLLIN)
 
-    def _set_accepting(self, accepting: bool) -> None:
-        if accepting != self._accepting:
-            self._accepting = accepting
-            self._epoll.modify(self._listener_fd, select.EPOLLIN if accepting else 0)
-
     def _close(self, connection: ServedConnection[Request]) -> None:
         del self._connections[connection.fd]
-        self._leaving.pop(connection, None)
+        self._leaving.forget(connection)
         if connection.events >= 0:  # closing alone would not, while a process forked just now still has it open
             self._epoll.unregister(connection.fd)
         connection.close()
         if not self._draining:
-            self._set_accepting(True)
+            self._listening.accept(True)
 
     def _sweep(self, now_ns: int) -> None:
         """Closes the connections whose time is up."""
@@ -358,13 +372,14 @@ class RequestServer(Generic[Request]):
                 case Overdue.IDLE:
                     self._close(connection)
         if not self._draining:
-            self._set_accepting(True)
+            self._listening.accept(True)
 
     def _drain(self, now_ns: int) -> None:
         """The last sweep: takes what clients have already sent, then closes every connection that owes no reply."""
-        self._accept(now_ns)
-        self._draining, self._accepting = True, False
-        self._listener.close()
+        self._accept(BACKLOG + 1, now_ns)
+        self._draining = True
+        self._readable = self._read_last
+        self._listening.close()
         for connection in list(self._connections.values()):
             if connection.bytes.keep_to_arrived() or not connection.stream.idle or connection.bytes.unacknowledged():
                 self._read_last(connection, now_ns)

@@ -16,7 +16,7 @@ from stock_service.rpc.wire.served_stream import ServedStream
 class ServedConnection(Generic[Request]):
     """A stream of bytes, its state, and what is still to be sent."""
 
-    __slots__ = ("_lock", "_outbox", "bytes", "events", "fd", "peer", "stream")
+    __slots__ = ("_lock", "_outbox", "bytes", "counted", "events", "fd", "first_ns", "muted", "peer", "stream")
 
     def __init__(self, carrier: ByteStream, peer: Address, stream: ServedStream[Request]) -> None:
         self.bytes = carrier
@@ -24,6 +24,9 @@ class ServedConnection(Generic[Request]):
         self.fd = carrier.fileno()
         self.stream = stream
         self.events = 0  # what epoll watches for; -1: nothing, it was taken out
+        self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
+        self.muted = False  # whether it is not to be read, since refusing its requests takes too much
+        self.counted = 0  # its requests that wait for its turn
         self._lock = Lock()  # guards _outbox, the order of bytes on the socket, and who answers (``stream.replied``)
         self._outbox = bytearray()
 
@@ -41,6 +44,17 @@ class ServedConnection(Generic[Request]):
                 return self.stream.replied(False)
             self._outbox += reply[sent:]
             return self.stream.replied(True)
+
+    def refuse(self, replies: list[bytes]) -> bool:
+        """Sends several refusals, as ``reply``."""
+        with self._lock:
+            data = b"".join(replies)
+            if not self._outbox and (sent := self._send(data)) < len(data):
+                data = data[sent:]
+            elif not self._outbox:
+                data = b""
+            self._outbox += data
+            return self.stream.replied(bool(self._outbox), len(replies))
 
     def flush(self) -> None:
         """Sends what was kept, as far as the client takes it; never blocks."""

@@ -4,13 +4,14 @@
 |---|---|---|---|
 | READING | requests that the pipeline has room for | READING | dispatches them |
 | READING | more requests than that | PAUSED | reads no more; dispatches the rest as others are answered |
+| READING | a request, while others wait for their turn | PAUSED | reads no more; dispatches it in its turn |
 | READING | a reply that the client does not take | PAUSED | reads no more; sends on when the client takes more |
 | READING | what is no request | ENDING | answers what came before it, then says the fault |
 | READING | a request that says it is the last | ENDING | answers it |
 | READING | half a request that asks whether to go on | READING | says so, once all before it is answered |
 | READING | a request that stays half there for ``read_s`` | ENDING | says the fault at once |
 | READING | nothing, for ``idle_s`` | CLOSED | closes |
-| PAUSED | room, and nothing unsent | READING | reads on |
+| PAUSED | room, nothing unsent, nothing waits | READING | reads on |
 | PAUSED | nothing in flight or unsent, for ``idle_s`` | CLOSED | closes |
 | READING, PAUSED | the client's last byte, or a stopping server's | ENDING | answers what came before |
 | ENDING | all is answered, said and taken; the client has ended | CLOSED | closes |
@@ -27,6 +28,7 @@ on their way. What is long enough, ``leaving.py`` of the server core says.
 owner has a lock for it. So the reading thread subtracts the two without that lock. It may see too many requests in
 flight, and never too few. It announces that it is about to look (``release`` leaves READING) before it reads
 ``answered``. Whoever answers counts before looking at the state (``replied``). So one of the two always sees the other.
+At a connection that is ``queued`` for a turn the reading thread looks in any case. It stops being so before that look.
 
 Left out: the bytes of replies, which their sender keeps; who wakes whom.
 """
@@ -100,6 +102,7 @@ class ServedStream(Generic[Request]):
         "_pipeline_max",
         "_waiting",
         "answered",
+        "queued",
         "received",
         "state",
         "unsent",
@@ -119,6 +122,8 @@ class ServedStream(Generic[Request]):
         self.answered = 0
         self.unsent = False
         """Whether bytes of a reply wait for the client to take them."""
+        self.queued = False
+        """Whether it has a turn to come: the reading thread looks by itself, whoever answers need not have it look."""
         self._pipeline_max = pipeline_max
         self._decoder = decoder
         self._objection = objection
@@ -141,6 +146,11 @@ class ServedStream(Generic[Request]):
         return self.state is READING and self.received == self.answered and not self.unsent
 
     @property
+    def idle_since_ns(self) -> int:
+        """Since when nothing came, of a connection on which no request is under way; 0: of any other."""
+        return self._active_ns if self.idle else 0
+
+    @property
     def done(self) -> bool:
         """Whether nothing is left to do but to close."""
         if self.state is BROKEN:
@@ -155,11 +165,11 @@ class ServedStream(Generic[Request]):
 
     # ---- whoever answers, one at a time
 
-    def replied(self, unsent: bool) -> bool:
-        """A reply was sent, or kept in part (``unsent``); says whether the reading thread must look now."""
+    def replied(self, unsent: bool, count: int = 1) -> bool:
+        """Replies were sent, or kept in part (``unsent``); says whether the reading thread must look now."""
         self.unsent = unsent
-        self.answered += 1
-        return unsent or (self.state is not READING and self.state is not CLOSED)
+        self.answered += count
+        return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
 
     def flushed(self, unsent: bool) -> None:
         """The client took some of what was kept; ``unsent``: not all of it."""
@@ -168,17 +178,17 @@ class ServedStream(Generic[Request]):
 
     # ---- the reading thread
 
-    def take(self, data: bytes, now_ns: int) -> Request | None:
+    def take(self, data: bytes, now_ns: int, arrived_ns: int) -> Request | None:
         """Bytes that were read. The request to dispatch, which nearly always is what they are; None: ``release``.
 
-        To be given while READING, where nothing waits.
+        To be given while READING, where nothing waits. ``arrived_ns``: when they were there to be read.
         """
         self._active_ns = now_ns
         decoder = self._decoder
         try:
             frames = decoder.feed(data)
         except FramingError as error:
-            self._waiting.extend((frame, now_ns) for frame in error.frames)
+            self._waiting.extend((frame, arrived_ns) for frame in error.frames)
             self._last_words = self._objection(error)
             self.state = ENDING
             return None
@@ -189,19 +199,35 @@ class ServedStream(Generic[Request]):
         elif len(frames) == 1 and not self._partial_ns and self.received - self.answered < self._pipeline_max:
             self.received += 1
             return frames[0]
-        self._waiting.extend((frame, now_ns) for frame in frames)
+        self._waiting.extend((frame, arrived_ns) for frame in frames)
         return None
 
-    def release(self) -> list[tuple[Request, int]]:
-        """The requests that the pipeline's limit lets through now, and when each was read; ``settle`` comes after."""
+    def release(self, count: int) -> list[tuple[Request, int]]:
+        """Up to so many requests that the pipeline's limit lets through now, and when each arrived.
+
+        ``settle`` comes after. A connection that has still more to release is to be ``queued``, for another turn.
+        """
         if self.state is READING:
             self.state = PAUSED  # before ``answered`` is read: whoever answers from here on has us look again
         released: list[tuple[Request, int]] = []
         waiting = self._waiting
-        while waiting and not self.unsent and self.in_flight < self._pipeline_max:
+        while waiting and len(released) < count and not self.unsent and self.in_flight < self._pipeline_max:
             self.received += 1
             released.append(waiting.popleft())
         return released
+
+    def releasable(self) -> int:
+        """How many requests ``release`` would give."""
+        return 0 if self.unsent else max(0, min(len(self._waiting), self._pipeline_max - self.in_flight))
+
+    def put_back(self, request: Request, arrived_ns: int) -> None:
+        """A request that was released, and is not dispatched after all; of several, the last first."""
+        self.received -= 1
+        self._waiting.appendleft((request, arrived_ns))
+
+    def head(self) -> tuple[Request, int] | None:
+        """The request that would be released next, and when it arrived; None: none would."""
+        return self._waiting[0] if self.releasable() else None
 
     def words(self) -> bytes:
         """What to say now, which counts as one reply more: to half a request, or to end with. Nearly always nothing."""

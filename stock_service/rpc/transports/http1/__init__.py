@@ -53,7 +53,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
     methods = methods_of(service)
     in_order = replace(options, pipeline_max=1)
-    return RequestServer(methods, Http(service, methods, options.frame_bytes_max), executor, in_order, own.read_s)
+    return RequestServer(methods, Http(service, methods, options.frame_bytes_max), executor, in_order, own)
 
 
 def connect(address: Address, timeout_s: float) -> Connection:

@@ -66,6 +66,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
         self.wrong = False  # the client sent what is no request
         self.asked = False  # a worker asked the reading thread to look
         self.client_ended = False
+        self.share, self.room = 1000, 1000  # how much of it a look dispatches
 
     # ---- the reading thread, as ``request_server`` has it
 
@@ -78,7 +79,11 @@ class ServedStreamMachine(RuleBasedStateMachine):
         self.asked = False
         if stream.state is CLOSED:
             return []
-        begun = [self.dispatched(frame) for frame, _ in stream.release()]
+        stream.queued = False
+        released = stream.release(self.share)
+        for frame, arrived_ns in reversed(released[self.room :]):
+            stream.put_back(frame, arrived_ns)
+        begun = [self.dispatched(frame) for frame, _ in released[: self.room]]
         in_flight = stream.in_flight
         words = stream.words()
         if answered_meanwhile:
@@ -98,6 +103,8 @@ class ServedStreamMachine(RuleBasedStateMachine):
                 assert not self.client_ended
                 stream.leave()
             stream.settle(self.now_ns)
+            if stream.releasable():
+                stream.queued = True  # the server looks again by itself
         return begun
 
     def dispatched(self, frame: RequestFrame) -> int:
@@ -114,7 +121,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
 
     def read(self, data: bytes) -> list[int]:
         """The server has read this."""
-        frame = self.stream.take(data, self.now_ns)
+        frame = self.stream.take(data, self.now_ns, self.now_ns)
         return self.look() if frame is None else [self.dispatched(frame)]
 
     def reads(self) -> bool:
@@ -168,6 +175,14 @@ class ServedStreamMachine(RuleBasedStateMachine):
     def server_looks_because_it_was_asked(self) -> object:
         """As it does soon after."""
         return _several(self.look())
+
+    @rule(target=tasks, share=st.sampled_from([0, 1, 2, 1000]), room=st.sampled_from([0, 1, 1000]))
+    def server_has_less_room(self, share: int, room: int) -> object:
+        """A turn that lets some requests through; of what was released, some may have to be put back."""
+        self.share, self.room = share, room
+        begun = self.look()
+        self.share, self.room = 1000, 1000
+        return _several(begun)
 
     @rule(target=tasks)
     def server_looks_without_being_asked(self) -> object:
@@ -261,7 +276,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
     @invariant()
     def nobody_waits_for_ever(self) -> None:
         """Where nothing is under way or unsent, and nobody was asked to look, there is nothing to look for."""
-        if not (self.asked or self.flying or self.stream.unsent):
+        if not (self.asked or self.flying or self.stream.unsent or self.stream.queued):
             assert self.stream.state in (READING, LEAVING, CLOSED)
 
     @invariant()
@@ -311,13 +326,13 @@ def test_every_state_is_in_the_modules_table() -> None:
 def test_time_in_which_nothing_is_read_is_not_the_clients() -> None:
     """The rest of a request could not come while the connection stood paused; from then on it must come in time."""
     stream = ServedStream(request_decoder(FRAME_BYTES_MAX), objection, 1, 1)
-    assert stream.take(request(1) + request(2)[:5], 1) is None
-    assert len(stream.release()) == 1
+    assert stream.take(request(1) + request(2)[:5], 1, 1) is None
+    assert len(stream.release(9)) == 1
     stream.settle(1)
     assert stream.state is PAUSED
     late_ns = 1 + 10 * READ_NS
     stream.replied(unsent=False)
-    assert stream.release() == []
+    assert stream.release(9) == []
     stream.settle(late_ns)
     assert stream.state is READING
     assert stream.overdue(late_ns + READ_NS, IDLE_NS * 100, READ_NS) is Overdue.NOTHING
