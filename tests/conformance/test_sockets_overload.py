@@ -3,6 +3,7 @@
 import pytest
 
 from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core.request_server import RequestServer
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.transports.sockets import SocketOptions
 from stock_service.rpc.wire.framing import ReplyFrame
@@ -117,3 +118,41 @@ def test_the_longest_idle_connection_yields_to_a_new_one() -> None:
                 assert newcomer.echo()
                 assert idle.reply() is None
                 assert active.echo()
+
+
+def test_whoever_holds_most_pays_for_what_is_too_much() -> None:
+    """Half requests over the budget, of all together: the largest is told RESOURCE_EXHAUSTED, the others go on."""
+    options = ServeOptions(frame_bytes_max=250_000, own=SocketOptions(held_bytes_max=300_000))
+    with REQUEST_DISPATCH(Probe().service, Limits(options=options)) as running:
+        large, small = frame(1, payload=bytes(200_000)), frame(2, payload=bytes(120_000))
+        clients = [RawSocket(running.address) for _ in range(4)]
+        first, most, third, other = clients
+        try:
+            for client, half in ((first, small[:80_000]), (most, large[:150_000]), (third, small[:60_000])):
+                client.send(half)
+                assert other.echo(), "by now it is held"
+            third.send(small[60_000:100_000])
+            fault = most.reply()
+            assert fault is not None
+            assert (fault.call, fault.code) == (0, FaultCode.RESOURCE_EXHAUSTED)
+            assert most.reply() is None
+            first.send(small[80_000:])
+            third.send(small[100_000:])
+            for client in (first, third):
+                assert client.reply() == ReplyFrame(2, 0, bytes(120_000))
+                assert client.echo()
+        finally:
+            for client in clients:
+                client.socket.close()
+
+
+def test_replies_that_nobody_takes_count_too() -> None:
+    """A client that asks for much and reads nothing is cut once that is too much; others are served."""
+    service = raw_service("tests.v1.Large", {"/tests.v1.Large/Get": lambda _: bytes(4_000_000), ECHO: bytes})
+    options = ServeOptions(own=SocketOptions(held_bytes_max=5_000_000), frame_bytes_max=4_100_000)
+    with REQUEST_DISPATCH(service, Limits(options=options)) as running:
+        with RawSocket(running.address, receive_bytes=4096) as deaf, RawSocket(running.address) as other:
+            deaf.send(b"".join(frame(call, "/tests.v1.Large/Get") for call in range(1, 9)))
+            server = running.server
+            assert isinstance(server, RequestServer)
+            until(lambda: len(server._connections) == 1 and other.echo(), "the connection is cut")

@@ -20,7 +20,7 @@ INTERVAL_MS = 100
 UNSAID_MS = 4000
 """How long a client is taken to wait that does not say it."""
 
-AHEAD_MS = 8
+AHEAD_MS = 6
 """What the executor is given lasts it for so long: longer than the reading thread waits for the GIL, which is 5 ms."""
 
 MEASURED_MS = 2

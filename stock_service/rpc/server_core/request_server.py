@@ -25,6 +25,7 @@ from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.server_core.admission import Admission
 from stock_service.rpc.server_core.answering import Methods, stamping
 from stock_service.rpc.server_core.byte_stream import PlainStream
+from stock_service.rpc.server_core.held_bytes import HeldBytes
 from stock_service.rpc.server_core.leaving import LOOK_S, Departures
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, READ_BYTES, Listening, refuse_connection
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
@@ -77,6 +78,7 @@ class RequestServer(Generic[Request]):
         self._connections: dict[int, ServedConnection[Request]] = {}
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
         self._leaving = Departures(own.read_s, self._close)
+        self._held = HeldBytes(max(own.held_bytes_max, options.frame_bytes_max), self._make_pay)
         self._stopping = False
         self._draining = False
         self._abandon = False
@@ -142,7 +144,7 @@ class RequestServer(Generic[Request]):
                         self._turn(connection, event, now_ns)
                     elif fd == self._listening.fd:
                         self._accept(ACCEPTS_A_TURN, now_ns)
-                    else:
+                    elif fd == self._wake_fd:  # else it was closed after epoll had said this
                         os.eventfd_read(self._wake_fd)
                     if waiting_turns and not self._executor.waiting:  # it has nothing left, and requests wait
                         self._hand_over(now_ns)
@@ -168,9 +170,8 @@ class RequestServer(Generic[Request]):
         """How long to sleep, if nothing happens."""
         if self._turns.queue:
             return self._admission.pause_s(self._executor.waiting)
-        if self._leaving or self._turns.muted:
-            return LOOK_S
-        return self._sweep_s if self._connections or not self._listening.accepting else None
+        idle_s = self._sweep_s if self._connections or not self._listening.accepting else None
+        return LOOK_S if self._leaving or self._turns.muted else idle_s
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for."""
@@ -308,6 +309,8 @@ class RequestServer(Generic[Request]):
         stream.settle(now_ns)
         if not stream.queued and stream.releasable():
             turns.join(connection, max(0, self._executor.room - len(self._batch)), now_ns)
+        if connection.holds or stream.unsent or stream.held_bytes():
+            self._held.note(connection)
         if connection.events < 0:
             return
         reads = stream.state is READING or stream.state is LEAVING
@@ -317,6 +320,12 @@ class RequestServer(Generic[Request]):
         if events != connection.events:
             connection.events = events
             self._epoll.modify(connection.fd, events)
+
+    def _make_pay(self, connection: ServedConnection[Request]) -> None:
+        """Cuts a connection that holds too much."""
+        detail = "the server holds too many bytes of requests that are not whole, and of replies not taken"
+        connection.give_up(self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
+        self._break(connection)
 
     def _break(self, connection: ServedConnection[Request]) -> None:
         """A connection that the client cut: closed as soon as no worker holds it."""
@@ -351,8 +360,10 @@ class RequestServer(Generic[Request]):
     def _close(self, connection: ServedConnection[Request]) -> None:
         del self._connections[connection.fd]
         self._leaving.forget(connection)
+        self._held.forget(connection)
         if connection.events >= 0:  # closing alone would not, while a process forked just now still has it open
             self._epoll.unregister(connection.fd)
+            connection.events = -1
         connection.close()
         if not self._draining:
             self._listening.accept(True)
@@ -381,6 +392,8 @@ class RequestServer(Generic[Request]):
         self._readable = self._read_last
         self._listening.close()
         for connection in list(self._connections.values()):
+            if connection.stream.state is CLOSED:
+                continue  # for what another one holds
             if connection.bytes.keep_to_arrived() or not connection.stream.idle or connection.bytes.unacknowledged():
                 self._read_last(connection, now_ns)
             else:

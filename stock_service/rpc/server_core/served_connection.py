@@ -16,7 +16,7 @@ from stock_service.rpc.wire.served_stream import ServedStream
 class ServedConnection(Generic[Request]):
     """A stream of bytes, its state, and what is still to be sent."""
 
-    __slots__ = ("_lock", "_outbox", "bytes", "counted", "events", "fd", "first_ns", "muted", "peer", "stream")
+    __slots__ = ("_lock", "_outbox", "bytes", "counted", "events", "fd", "first_ns", "holds", "muted", "peer", "stream")
 
     def __init__(self, carrier: ByteStream, peer: Address, stream: ServedStream[Request]) -> None:
         self.bytes = carrier
@@ -26,6 +26,7 @@ class ServedConnection(Generic[Request]):
         self.events = 0  # what epoll watches for; -1: nothing, it was taken out
         self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
         self.muted = False  # whether it is not to be read, since refusing its requests takes too much
+        self.holds = False  # whether it was found to hold bytes when it was last looked at
         self.counted = 0  # its requests that wait for its turn
         self._lock = Lock()  # guards _outbox, the order of bytes on the socket, and who answers (``stream.replied``)
         self._outbox = bytearray()
@@ -55,6 +56,17 @@ class ServedConnection(Generic[Request]):
                 data = b""
             self._outbox += data
             return self.stream.replied(bool(self._outbox), len(replies))
+
+    def held(self) -> int:
+        """Bytes of requests that are not begun, and of replies that are not taken. The reading thread's."""
+        return self.stream.held_bytes() + len(self._outbox)
+
+    def give_up(self, words: bytes) -> None:
+        """Says a last word, as far as that takes no waiting, and drops what is unsent."""
+        with self._lock:
+            if not self._outbox:
+                self._send(words)
+            self._outbox.clear()
 
     def flush(self) -> None:
         """Sends what was kept, as far as the client takes it; never blocks."""

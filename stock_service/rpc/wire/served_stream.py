@@ -101,6 +101,7 @@ class ServedStream(Generic[Request]):
         "_partial_ns",
         "_pipeline_max",
         "_waiting",
+        "_waiting_bytes",
         "answered",
         "queued",
         "received",
@@ -128,6 +129,7 @@ class ServedStream(Generic[Request]):
         self._decoder = decoder
         self._objection = objection
         self._waiting: deque[tuple[Request, int]] = deque()  # read when, held back by the pipeline's limit
+        self._waiting_bytes = 0  # of which those are, at most
         self._last_words = b""  # the words to end with, once all before it is answered
         self._active_ns = now_ns  # when something last happened, to within a sweep
         self._partial_ns = 0  # since when a request is half there; 0: none is
@@ -192,14 +194,16 @@ class ServedStream(Generic[Request]):
             self._last_words = self._objection(error)
             self.state = ENDING
             return None
-        if self._partial_ns or decoder.pending_bytes:
+        partial = self._partial_ns or decoder.pending_bytes
+        if partial:
             self._note_partial(bool(frames), now_ns)
         if decoder.ended:
             self.state = ENDING
-        elif len(frames) == 1 and not self._partial_ns and self.received - self.answered < self._pipeline_max:
+        elif len(frames) == 1 and not partial and self.received - self.answered < self._pipeline_max:
             self.received += 1
             return frames[0]
         self._waiting.extend((frame, arrived_ns) for frame in frames)
+        self._waiting_bytes += len(data)
         return None
 
     def release(self, count: int) -> list[tuple[Request, int]]:
@@ -215,6 +219,12 @@ class ServedStream(Generic[Request]):
             self.received += 1
             released.append(waiting.popleft())
         return released
+
+    def held_bytes(self) -> int:
+        """Bytes held of requests that are not whole, or wait: of these, what was read since none waited."""
+        if not self._waiting:
+            self._waiting_bytes = 0
+        return self._waiting_bytes + self._decoder.pending_bytes
 
     def releasable(self) -> int:
         """How many requests ``release`` would give."""
@@ -272,7 +282,7 @@ class ServedStream(Generic[Request]):
 
     def overdue(self, now_ns: int, idle_ns: int, read_ns: int) -> Overdue:
         """What the connection's time is up for: ``read_ns`` to read and send, ``idle_ns`` for anything to happen."""
-        if self.state is LEAVING:
+        if self.state is LEAVING or self.state is CLOSED:
             return Overdue.NOTHING
         if self.in_flight or self.unsent:
             self._active_ns = now_ns

@@ -20,20 +20,22 @@ class SocketOptions:
     """A request that has begun to arrive must be whole, and a reply be taken, within this."""
     delay_target_ms: float = ReadOptions().delay_target_ms
     """With request dispatch, what waits longer in a queue that stands is refused. 0: nothing is."""
+    held_bytes_max: int = ReadOptions().held_bytes_max
+    """With request dispatch, bytes not answered yet and replies not taken, of all connections together."""
     dispatch: Dispatch = "request"
     """What one task of the executor is."""
 
     @property
     def reading(self) -> ReadOptions:
         """What the server core is told of them."""
-        return ReadOptions(self.read_s, self.delay_target_ms)
+        return ReadOptions(self.read_s, self.delay_target_ms, self.held_bytes_max)
 
 
 _DEFAULTS = SocketOptions()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """``--read-s``, ``--delay-target-ms`` and ``--dispatch``."""
+    """Those of every transport on the server core, and ``--dispatch``."""
     add_read_options(parser)
     help_text = "what one task of the executor is"
     parser.add_argument("--dispatch", choices=DISPATCHES, default=_DEFAULTS.dispatch, help=help_text)
@@ -42,4 +44,4 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def own_options(options: argparse.Namespace) -> SocketOptions:
     """What was given."""
     read = read_options(options)
-    return SocketOptions(read.read_s, read.delay_target_ms, options.dispatch)
+    return SocketOptions(read.read_s, read.delay_target_ms, read.held_bytes_max, options.dispatch)
