@@ -10,14 +10,13 @@ reading thread where more is to be done: the client does not take its replies, o
 closed. What is to be done is decided in ``wire/served_stream.py``.
 """
 
-import os
 import select
 import socket
 import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from threading import Lock, Thread
+from threading import Thread
 from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
@@ -32,9 +31,12 @@ from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOpt
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.server_core.turns import Turns
+from stock_service.rpc.server_core.waking import Waker
 from stock_service.rpc.server_core.yielding import Yielding
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, Overdue, ServedStream
+
+_IN = select.EPOLLIN
 
 _EVENTS_MAX = 256
 """Events taken from epoll at a time: bounds how long an accept or a stop waits for its turn."""
@@ -71,10 +73,10 @@ class RequestServer(Generic[Request]):
         self._listening = Listening(options, select.epoll)
         self.address: Address = self._listening.address
         self._epoll = self._listening.epoll
-        self._wake_lock = Lock()  # guards _wake_fd
-        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._waker = Waker()
+        self._wake = self._waker.wake
+        self._epoll.register(self._waker.fd, select.EPOLLIN)
         self._yielding: Yielding[Request] = Yielding()
-        self._epoll.register(self._wake_fd, select.EPOLLIN)
         self._connections: dict[int, ServedConnection[Request]] = {}
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
         self._leaving = Departures(own.read_s, self._close)
@@ -96,10 +98,7 @@ class RequestServer(Generic[Request]):
             self._abandon = True
             self._wake()
             self._thread.join()
-        with self._wake_lock:
-            if self._wake_fd >= 0:
-                os.close(self._wake_fd)
-                self._wake_fd = -1
+        self._waker.close()
         return in_time
 
     # ---- any thread
@@ -125,11 +124,6 @@ class RequestServer(Generic[Request]):
 
         return serve
 
-    def _wake(self) -> None:
-        with self._wake_lock:
-            if self._wake_fd >= 0:  # a task that was given up may end after the server has
-                os.eventfd_write(self._wake_fd, 1)
-
     # ---- the reading thread
 
     def _run(self) -> None:
@@ -140,12 +134,14 @@ class RequestServer(Generic[Request]):
                 now_ns = time.monotonic_ns()
                 for fd, event in events:
                     connection = self._connections.get(fd)
-                    if connection is not None:
+                    if event == _IN and connection is not None and connection.stream.state is READING:  # nearly always
+                        self._readable(connection, now_ns)
+                    elif connection is not None:
                         self._turn(connection, event, now_ns)
                     elif fd == self._listening.fd:
                         self._accept(ACCEPTS_A_TURN, now_ns)
-                    elif fd == self._wake_fd:  # else it was closed after epoll had said this
-                        os.eventfd_read(self._wake_fd)
+                    elif fd == self._waker.fd:  # else it was closed after epoll had said this
+                        self._waker.woken()
                     if waiting_turns and not self._executor.waiting:  # it has nothing left, and requests wait
                         self._hand_over(now_ns)
                 while self._attention:
