@@ -23,7 +23,7 @@ from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.server_core.admission import Admission
 from stock_service.rpc.server_core.answering import Methods, stamping
-from stock_service.rpc.server_core.byte_stream import PlainStream
+from stock_service.rpc.server_core.byte_stream import ByteStream, PlainStream
 from stock_service.rpc.server_core.held_bytes import HeldBytes
 from stock_service.rpc.server_core.leaving import LOOK_S, Departures
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, READ_BYTES, Listening, refuse_connection
@@ -52,7 +52,10 @@ class RequestServer(Generic[Request]):
         executor: Executor,
         options: ServeOptions,
         own: ReadOptions,
+        carrier: Callable[[socket.socket], ByteStream] = PlainStream,
     ) -> None:
+        """``carrier`` makes what moves an accepted connection's bytes."""
+        self._carrier = carrier
         self._protocol = protocol
         self._answer = protocol.answer
         self._executor = executor
@@ -348,7 +351,7 @@ class RequestServer(Generic[Request]):
     def _open(self, accepted: socket.socket, peer: Address, now_ns: int) -> None:
         protocol = self._protocol
         stream = ServedStream(protocol.decoder(), protocol.objection, self._options.pipeline_max, now_ns)
-        connection = ServedConnection(PlainStream(accepted), peer, stream)
+        connection = ServedConnection(self._carrier(accepted), peer, stream)
         self._connections[connection.fd] = connection
         connection.events = select.EPOLLIN
         self._epoll.register(connection.fd, select.EPOLLIN)
