@@ -94,8 +94,12 @@ class Admission:
 
     def emptied(self, now_ns: int) -> None:
         """Until now no request waited. That says nothing where waiting ones have just been refused."""
-        if now_ns - self._refused_ns > INTERVAL_MS * _MS:
+        if self.recovered(now_ns):
             self._calm_ns = now_ns
+
+    def recovered(self, now_ns: int) -> bool:
+        """Whether nothing was refused within the interval."""
+        return now_ns - self._refused_ns > INTERVAL_MS * _MS
 
     def limit_ns(self, timeout_ms: int, now_ns: int) -> int:
         """How long a request may wait whose client waits for ``timeout_ms`` (0: it does not say); 0: for ever."""

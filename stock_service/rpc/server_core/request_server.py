@@ -26,7 +26,7 @@ from stock_service.rpc.server_core.answering import Methods, stamping
 from stock_service.rpc.server_core.byte_stream import ByteStream, PlainStream
 from stock_service.rpc.server_core.held_bytes import HeldBytes
 from stock_service.rpc.server_core.leaving import LOOK_S, Departures
-from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, READ_BYTES, Listening, refuse_connection
+from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, Listening, refuse_connection
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
@@ -54,8 +54,7 @@ class RequestServer(Generic[Request]):
         own: ReadOptions,
         carrier: Callable[[socket.socket], ByteStream] = PlainStream,
     ) -> None:
-        """``carrier`` makes what moves an accepted connection's bytes."""
-        self._carrier = carrier
+        self._carrier = carrier  # makes what moves an accepted connection's bytes
         self._protocol = protocol
         self._answer = protocol.answer
         self._executor = executor
@@ -84,9 +83,7 @@ class RequestServer(Generic[Request]):
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
         self._leaving = Departures(own.read_s, self._close)
         self._held = HeldBytes(max(own.held_bytes_max, options.frame_bytes_max), self._make_pay)
-        self._stopping = False
-        self._draining = False
-        self._abandon = False
+        self._stopping = self._draining = self._abandon = False
         self._thread = Thread(target=self._run, name="server-reader")
         self._thread.start()
 
@@ -196,8 +193,13 @@ class RequestServer(Generic[Request]):
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
         """Reads once; says whether anything came, be it the end."""
+        if connection.refused_ns and self._turns.mutes(connection, now_ns):
+            connection.first_ns = connection.first_ns or now_ns
+            self._look_after(connection, now_ns)
+            return False
+        read_bytes = self._turns.read_bytes
         try:
-            data = connection.bytes.receive(READ_BYTES)
+            data = connection.bytes.receive(read_bytes)
         except BlockingIOError:
             return False
         except OSError:
@@ -206,9 +208,9 @@ class RequestServer(Generic[Request]):
         if not data:
             connection.stream.end(by_client=not self._draining)
             self._look_after(connection, now_ns)
-        elif connection.first_ns or len(data) == READ_BYTES:  # it waited unread, or more waits behind it
+        elif connection.first_ns or len(data) == read_bytes:  # it waited unread, or more waits behind it
             arrived_ns = connection.first_ns or now_ns
-            connection.first_ns = arrived_ns if len(data) == READ_BYTES else 0
+            connection.first_ns = arrived_ns if len(data) == read_bytes else 0
             self._take(connection, data, now_ns, arrived_ns)
         else:
             self._take(connection, data, now_ns, now_ns)
@@ -235,6 +237,8 @@ class RequestServer(Generic[Request]):
             room = min(self._admission.room(self._accepted - waiting, waiting, now_ns), executor.room)
             if queue or len(self._batch) > room:
                 self._deal(room, now_ns)
+        elif self._turns.few:
+            self._turns.recover(now_ns)
         if self._batch:
             self._execute_batch()
         self._behind = executor.waiting > 0
@@ -310,20 +314,17 @@ class RequestServer(Generic[Request]):
             turns.join(connection, max(0, self._executor.room - len(self._batch)), now_ns)
         if connection.holds or stream.unsent or stream.held_bytes():
             self._held.note(connection)
-        if connection.events < 0:
-            return
         reads = stream.state is READING or stream.state is LEAVING
         events = 0 if connection.muted else select.EPOLLIN if reads else connection.events & select.EPOLLIN
         if stream.unsent:
             events |= select.EPOLLOUT
-        if events != connection.events:
+        if events != connection.events and connection.events >= 0:
             connection.events = events
             self._epoll.modify(connection.fd, events)
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
         """Cuts a connection that holds too much."""
-        detail = "the server holds too many bytes of requests that are not whole, and of replies not taken"
-        connection.give_up(self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
+        connection.give_up(self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, "the server holds too many bytes"))
         self._break(connection)
 
     def _break(self, connection: ServedConnection[Request]) -> None:

@@ -16,7 +16,20 @@ from stock_service.rpc.wire.served_stream import ServedStream
 class ServedConnection(Generic[Request]):
     """A stream of bytes, its state, and what is still to be sent."""
 
-    __slots__ = ("_lock", "_outbox", "bytes", "counted", "events", "fd", "first_ns", "holds", "muted", "peer", "stream")
+    __slots__ = (
+        "_lock",
+        "_outbox",
+        "bytes",
+        "counted",
+        "events",
+        "fd",
+        "first_ns",
+        "holds",
+        "muted",
+        "peer",
+        "refused_ns",
+        "stream",
+    )
 
     def __init__(self, carrier: ByteStream, peer: Address, stream: ServedStream[Request]) -> None:
         self.bytes = carrier
@@ -25,6 +38,7 @@ class ServedConnection(Generic[Request]):
         self.stream = stream
         self.events = 0  # what epoll watches for; -1: nothing, it was taken out
         self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
+        self.refused_ns = 0  # when requests of it were last refused by the reading thread; 0: never
         self.muted = False  # whether it is not to be read, since refusing its requests takes too much
         self.holds = False  # whether it was found to hold bytes when it was last looked at
         self.counted = 0  # its requests that wait for its turn

@@ -11,11 +11,15 @@ from typing import Generic
 
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.server_core.admission import Admission
+from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
 
 _LOOK_NS = 5_000_000
 """All connections that wait are looked through this often, for what has waited too long."""
+
+_LATELY_NS = 1_000_000_000
+"""A connection of which requests were refused is one of those that send too much for so long."""
 
 MANY = 1 << 30
 """More requests than a connection has."""
@@ -34,6 +38,10 @@ class Turns(Generic[Request]):
         self.muted: list[ServedConnection[Request]] = []
         """Those that are not read for a while."""
         self._muted_until_ns = 0
+        self.read_bytes = READ_BYTES
+        """How much of a connection is read at a time."""
+        self.few = False
+        """Whether that is less than usual."""
         self.share = MANY
         """Requests of a connection that may be released when it is looked after."""
 
@@ -65,6 +73,12 @@ class Turns(Generic[Request]):
         if not self.queue:
             self._admission.emptied(now_ns)
         self.share = 0
+        self.few, self.read_bytes = True, FEW_BYTES
+
+    def recover(self, now_ns: int) -> None:
+        """Nobody waits now: reads on as usual, some time after the last refusal."""
+        if self._admission.recovered(now_ns):
+            self.few, self.read_bytes = False, READ_BYTES
 
     def look(self, now_ns: int) -> None:
         """Refuses what has waited too long, of all, now and then."""
@@ -107,10 +121,23 @@ class Turns(Generic[Request]):
         refusal, code = self._protocol.refusal, FaultCode.RESOURCE_EXHAUSTED
         connection.refuse([refusal(request, code, "too many requests are waiting") for request in requests])
         until_ns = self._admission.spend(2 * (time.thread_time_ns() - began_ns), now_ns)  # reading it took as long
-        if until_ns and not connection.muted:
+        connection.refused_ns = now_ns
+        if until_ns:
+            self._muted_until_ns = until_ns
+            self._mute(connection)
+
+    def mutes(self, connection: ServedConnection[Request], now_ns: int) -> bool:
+        """Whether a connection of which requests were refused is left unread: if lately, while refusing costs much."""
+        if now_ns - connection.refused_ns > _LATELY_NS:
+            connection.refused_ns = 0
+        elif now_ns < self._muted_until_ns:
+            self._mute(connection)
+        return connection.muted
+
+    def _mute(self, connection: ServedConnection[Request]) -> None:
+        if not connection.muted:
             connection.muted = True
             self.muted.append(connection)
-            self._muted_until_ns = until_ns
 
     def unmute(self, now_ns: int, look_after: Callable[[ServedConnection[Request], int], None]) -> None:
         """Has those looked after that were not read for a while, once it is over."""
