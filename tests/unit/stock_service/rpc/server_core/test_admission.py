@@ -37,6 +37,14 @@ def test_a_queue_that_refusing_emptied_still_stands() -> None:
     assert admission.limit_ns(1000, START + 251 * MS) == 500 * MS
 
 
+def test_some_time_after_the_last_refusal_it_has_recovered() -> None:
+    """The interval."""
+    admission = Admission(20, 1000)
+    admission.spend(1, START)
+    assert not admission.recovered(START + 100 * MS)
+    assert admission.recovered(START + 101 * MS)
+
+
 def test_an_executor_that_falls_behind_is_given_what_it_soon_begins() -> None:
     """By the rate that was measured while it had tasks waiting; never under the least."""
     admission = Admission(20, 1000)
