@@ -29,8 +29,9 @@ def fall_behind(running: Running, client: RawSocket, probe: Probe) -> None:
 
 def test_each_connection_has_its_turn() -> None:
     """Whoever pipelines many requests does not hold up the one of another, which came after them."""
-    probe = Probe()
-    with REQUEST_DISPATCH(probe.service, ONE_WORKER) as running, probe:
+    probe, own = Probe(), SocketOptions(delay_target_ms=0)  # however slow the machine is, nothing is refused
+    limits = Limits(workers=1, queue_limit=1000, options=ServeOptions(own=own))
+    with REQUEST_DISPATCH(probe.service, limits) as running, probe:
         with RawSocket(running.address) as greedy, RawSocket(running.address) as polite:
             fall_behind(running, greedy, probe)
             greedy.send(b"".join(frame(call, BLOCK, b"greedy") for call in range(100, 150)))
