@@ -24,8 +24,8 @@ RECEIVE_BYTES = 262144
 """What the kernel holds of a connection that is not read, as it counts (SO_RCVBUF, of which it makes twice as much):
 so what waits there is bounded."""
 
-ACCEPTS_A_TURN = 16
-"""Connections accepted before the others are read again: at some 20 µs each they hold nobody up."""
+ACCEPTS_A_TURN = 64
+"""Connections accepted before the others are read again: at some 20 µs each that is a millisecond."""
 
 _REFUSED_READS = 4
 """How often a client that is turned away is read, at most: it may send faster than that."""
