@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
     "README.md",
     "stock_service/README.md",
+    "stock_service/storage/README.md",
     "experiments/README.md",
     "experiments/compare/README.md",
     "experiments/recommend/README.md",

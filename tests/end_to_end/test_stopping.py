@@ -4,6 +4,7 @@ import fcntl
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import termios
@@ -123,11 +124,59 @@ def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, .
         client.send(frame(1, TRADE, TRADE_ONE))
         assert client.reply()
         client.send(b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, count + 1)))
-        while int.from_bytes(fcntl.ioctl(client.socket, termios.TIOCOUTQ, bytes(4)), sys.byteorder):
+        while unacknowledged(client):
             assert server.runs(), "the server's kernel takes the rest"
         ended = server.stopped()
         assert sorted(reply.call for reply in client.rest()) == list(range(1, count + 1))
         assert (ended.code, ended.stderr) == (0, "")
+
+
+@on_sockets
+def test_a_client_that_pipelines_and_reads_late_gets_every_reply(start: tuple[str, ...]) -> None:
+    """It sends trades without pause, before the signal and after it, and reads only once the server is stopping.
+
+    What the server's kernel had acknowledged when the signal was sent is answered or refused, call by call. No trade
+    was done of which no reply tells, and the exit code is 0.
+    """
+    data = b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, 200_001))
+    size, at_once, over = len(data) // 200_000, 1 << 14, threading.Event()
+    with Server(start) as server, RawSocket(server.address, receive_bytes=4096) as client:
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, at_once)
+        sent = 0
+
+        def send() -> None:
+            nonlocal sent
+            try:
+                while not over.is_set() and sent < len(data):
+                    sent += client.socket.send(data[sent : sent + at_once])
+            except OSError:
+                pass  # the server has closed, of which the replies tell more
+
+        sender = threading.Thread(target=send, name="sender")
+        sender.start()
+        try:
+            until(lambda: sent > 2_000 * size, "the server takes some thousand trades")
+            accepted = (sent - unacknowledged(client)) // size
+            server.signal(signal.SIGTERM)
+            until(lambda: not server.runs() or sent == len(data), "the server has ended, or drops what comes now")
+        finally:
+            over.set()
+            sender.join()
+        if sent == len(data):
+            client.half_close()
+        replies = client.rest()
+        ended = server.ended()
+    assert (ended.code, ended.stderr) == (0, "")
+    calls = sorted(reply.call for reply in replies)
+    assert calls == list(range(1, len(calls) + 1))
+    assert len(calls) >= accepted > 0, f"{accepted} were accepted, {len(calls)} answered"
+    traded = [stock_pb2.TradeResponse.FromString(reply.payload) for reply in replies if not reply.code]
+    assert sorted(trade.sequence for trade in traded) == list(range(1, len(traded) + 1))
+
+
+def unacknowledged(client: RawSocket) -> int:
+    """Bytes that a client has sent and the server's kernel has not acknowledged."""
+    return int.from_bytes(fcntl.ioctl(client.socket, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
 
 
 @contextmanager

@@ -11,6 +11,14 @@ from stock_service.rpc.concurrency.thread_pool import ThreadPool
 class Executor(Protocol):
     """Made from (workers, queue_limit); whoever made it stops it. Every method may be called from any thread."""
 
+    @property
+    def waiting(self) -> int:
+        """Tasks that were accepted and wait for a thread, nearly."""
+
+    @property
+    def room(self) -> int:
+        """Tasks that would be accepted now, nearly."""
+
     def execute(self, task: Task) -> None:
         """Has some thread call ``task``. Never blocks; raises Overloaded when full, Unavailable once stopping."""
 

@@ -80,6 +80,16 @@ class StaticPool:
             self.stop(_START_S)
             raise
 
+    @property
+    def waiting(self) -> int:
+        """Tasks that wait for a thread."""
+        return len(self._tasks)
+
+    @property
+    def room(self) -> int:
+        """Tasks that would be accepted now; nearly, since threads take some meanwhile."""
+        return max(0, self._room())
+
     def execute(self, task: Task) -> None:
         """Has a thread call ``task``. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
         with self._lock:

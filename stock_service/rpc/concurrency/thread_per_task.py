@@ -26,6 +26,16 @@ class ThreadPerTask:
         self._leaving: deque[Thread] = deque()  # their task has ended, they themselves perhaps not yet
         self._stopping = False
 
+    @property
+    def waiting(self) -> int:
+        """None: each has a thread."""
+        return 0
+
+    @property
+    def room(self) -> int:
+        """Tasks that would be accepted now; nearly, since some may just have ended."""
+        return max(0, self._limit - len(self._running))
+
     def execute(self, task: Task) -> None:
         """Has a new thread call ``task``. Raises Overloaded at the bound, Unavailable once stopping."""
         thread = Thread(target=self._run, args=(task,), name="thread-per-task")

@@ -27,6 +27,16 @@ class ThreadPool:
         self._accepted = 0
         self._stopping = False
 
+    @property
+    def waiting(self) -> int:
+        """Tasks that wait for a thread."""
+        return self.pool._work_queue.qsize()
+
+    @property
+    def room(self) -> int:
+        """Tasks that would be accepted now; nearly, since some may just have ended."""
+        return max(0, self._limit - self._accepted)
+
     def execute(self, task: Task) -> None:
         """Has a thread call ``task``. Raises Overloaded when the queue is full, Unavailable once stopping."""
         with self._lock:

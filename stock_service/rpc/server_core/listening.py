@@ -1,11 +1,14 @@
-"""Listening, and what the kernel is asked about a connection."""
+"""Listening, accepting in turns, and turning a connection away."""
 
-import fcntl
+import errno
+import logging
+import select
 import socket
-import sys
-import termios
+from collections.abc import Callable, Iterator
 
-from stock_service.rpc.server_core.options import ServeOptions
+from stock_service.rpc.server_core.options import Address, ServeOptions
+
+_log = logging.getLogger(__name__)
 
 BACKLOG = 1024
 """Connections that the kernel completes and holds until they are accepted; it caps this at net.core.somaxconn."""
@@ -13,22 +16,83 @@ BACKLOG = 1024
 READ_BYTES = 65536
 """Bytes asked for in one recv."""
 
+FEW_BYTES = 4096
+"""The same while requests wait or have just been refused: some pipeline's length of small ones, so that cutting and
+refusing what one connection has sent takes no longer than a few requests of others."""
+
+RECEIVE_BYTES = 262144
+"""What the kernel holds of a connection that is not read, as it counts (SO_RCVBUF, of which it makes twice as much):
+so what waits there is bounded."""
+
+ACCEPTS_A_TURN = 64
+"""Connections accepted before the others are read again: at some 20 µs each that is a millisecond."""
+
+_REFUSED_READS = 4
+"""How often a client that is turned away is read, at most: it may send faster than that."""
+
 
 def listen(options: ServeOptions) -> socket.socket:
     """A listening, blocking socket. Raises OSError where the address cannot be had."""
-    return socket.create_server((options.host, options.port), backlog=BACKLOG, reuse_port=options.shares_port)
+    listener = socket.create_server((options.host, options.port), backlog=BACKLOG, reuse_port=options.shares_port)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)  # what is accepted has it from here
+    return listener
 
 
-def arrived_bytes(connection: socket.socket) -> int:
-    """How many bytes the kernel holds of what the client has sent."""
-    return int.from_bytes(fcntl.ioctl(connection, termios.FIONREAD, bytes(4)), sys.byteorder)
+class Listening:
+    """A listener in an epoll; the reading thread's."""
+
+    def __init__(self, options: ServeOptions, epoll: Callable[[], select.epoll]) -> None:
+        """``epoll`` makes it, once the address is had. Raises OSError where it cannot be."""
+        self._listener = listen(options)
+        self._listener.setblocking(False)
+        host, port = self._listener.getsockname()[:2]
+        self.address: Address = (host, port)
+        self.fd = self._listener.fileno()
+        self.accepting = True
+        """Whether connections are accepted; not where the process can have no more, until one of its own is closed."""
+        self.epoll = epoll()
+        self.epoll.register(self.fd, select.EPOLLIN)
+
+    def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
+        """Up to so many of the connections that wait."""
+        for _ in range(count if self.accepting else 0):
+            try:
+                accepted, peer = self._listener.accept()
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    _log.warning("no room for another connection: %s; accepting again when one closes", error.strerror)
+                    self.accept(False)
+                elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
+                    _log.warning("a connection could not be accepted: %s", error.strerror)
+                return
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            yield accepted, peer
+
+    def accept(self, accepting: bool) -> None:
+        """Has connections accepted from now on, or not."""
+        if accepting != self.accepting:
+            self.accepting = accepting
+            self.epoll.modify(self.fd, select.EPOLLIN if accepting else 0)
+
+    def close(self) -> None:
+        """Accepts no more, ever. May be repeated."""
+        self.accepting = False
+        self._listener.close()
 
 
 def refuse_connection(connection: socket.socket, words: bytes) -> None:
-    """Tells a client why it is not served, as far as that takes no waiting, and closes."""
+    """Tells a client why it is not served, as far as that takes no waiting, and closes.
+
+    What has come of it is read first: to close with bytes unread would destroy the words on their way.
+    """
     try:
         connection.setblocking(False)
         connection.send(words)
+        connection.shutdown(socket.SHUT_WR)
+        for _ in range(_REFUSED_READS):
+            if not connection.recv(READ_BYTES):
+                break
     except OSError:
         pass  # it has gone, or reads nothing: either way there is nobody to tell
     finally:

@@ -5,7 +5,7 @@ import ipaddress
 from dataclasses import dataclass
 
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.option_types import seconds
+from stock_service.rpc.option_types import integer, number, seconds
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
 
@@ -62,14 +62,27 @@ class ReadOptions:
 
     read_s: float = 10.0
     """A request that has begun to arrive must be whole, and a reply be taken, within this."""
+    delay_target_ms: float = 20.0
+    """What waits longer in a queue that stands is refused; see ``admission.py``. 0: nothing is."""
+    held_bytes_max: int = 64 << 20
+    """Bytes of requests that are not whole or not begun, and of replies not taken, of all connections together."""
 
 
 def add_read_options(parser: argparse.ArgumentParser) -> None:
-    """``--read-s``."""
+    """``--read-s``, ``--delay-target-ms`` and ``--held-bytes-max``."""
+    defaults = ReadOptions()
     help_text = "time for a request to be whole, and for a reply to be taken"
-    parser.add_argument("--read-s", type=seconds(0.05, 3600), default=ReadOptions().read_s, help=help_text)
+    parser.add_argument("--read-s", type=seconds(0.05, 3600), default=defaults.read_s, help=help_text)
+    help_text = (
+        "milliseconds after which a waiting request is refused while the server is overloaded, or a quarter of the "
+        "time that its client waits, if that is more; 0: never"
+    )
+    parser.add_argument("--delay-target-ms", type=number(0, 60_000), default=defaults.delay_target_ms, help=help_text)
+    help_text = "bytes of requests not whole or not begun and of replies not taken, of all connections together"
+    kind = integer(1 << 16, 1 << 40)
+    parser.add_argument("--held-bytes-max", type=kind, default=defaults.held_bytes_max, help=help_text)
 
 
 def read_options(options: argparse.Namespace) -> ReadOptions:
     """What was given."""
-    return ReadOptions(options.read_s)
+    return ReadOptions(options.read_s, options.delay_target_ms, options.held_bytes_max)

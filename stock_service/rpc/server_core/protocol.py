@@ -36,6 +36,9 @@ class WireProtocol(Answers[Request], Protocol[Request]):
     def decoder(self) -> RequestDecoder[Request]:
         """What cuts a new connection's bytes into requests. For the thread that reads them."""
 
+    def timeout_ms(self, request: Request) -> int:
+        """How long a request says that its client waits, in milliseconds; 0: it does not."""
+
     def farewell(self, code: FaultCode, detail: str) -> bytes:
         """What to say about the connection, which is then closed."""
 

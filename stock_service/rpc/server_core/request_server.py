@@ -10,31 +10,34 @@ reading thread where more is to be done: the client does not take its replies, o
 closed. What is to be done is decided in ``wire/served_stream.py``.
 """
 
-import errno
-import logging
-import os
 import select
 import socket
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from threading import Lock, Thread
+from threading import Thread
 from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.server_core.admission import Admission
 from stock_service.rpc.server_core.answering import Methods, stamping
-from stock_service.rpc.server_core.listening import READ_BYTES, arrived_bytes, listen, refuse_connection
-from stock_service.rpc.server_core.options import Address, ServeOptions
+from stock_service.rpc.server_core.byte_stream import ByteStream, PlainStream
+from stock_service.rpc.server_core.held_bytes import HeldBytes
+from stock_service.rpc.server_core.leaving import LOOK_S, Departures
+from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, Listening, refuse_connection
+from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
-from stock_service.rpc.server_core.together import Together
+from stock_service.rpc.server_core.together import serving_or_waiting
+from stock_service.rpc.server_core.turns import Turns
+from stock_service.rpc.server_core.waking import Waker
+from stock_service.rpc.server_core.yielding import Yielding
 from stock_service.rpc.timeline import Timeline
-from stock_service.rpc.waiting import Wait, Waiting, here
-from stock_service.rpc.wire.served_stream import CLOSED, READING, Overdue, ServedStream
+from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, Overdue, ServedStream
 
-_log = logging.getLogger(__name__)
+_IN = select.EPOLLIN
 
 _EVENTS_MAX = 256
 """Events taken from epoll at a time: bounds how long an accept or a stop waits for its turn."""
@@ -49,45 +52,44 @@ class RequestServer(Generic[Request]):
         protocol: WireProtocol[Request],
         executor: Executor,
         options: ServeOptions,
-        read_s: float,
+        own: ReadOptions,
+        carrier: Callable[[socket.socket], ByteStream] = PlainStream,
     ) -> None:
-        """``read_s``: a request that has begun to arrive must be whole, and a reply be taken, within this."""
-        self._protocol = protocol
-        self._answer = protocol.answer
+        self._carrier = carrier  # makes what moves an accepted connection's bytes
+        self._protocol, self._answer = protocol, protocol.answer
         self._executor = executor
         self._task: Callable[[ServedConnection[Request], Request, int], None] = self._serve
-        self._take: Callable[[ServedConnection[Request], bytes, int], None] = self._cut
-        self._settle: Callable[[], object] | None = None
+        self._take: Callable[[ServedConnection[Request], bytes, int, int], None] = self._cut
+        self._readable: Callable[[ServedConnection[Request], int], object] = self._read
         if options.timeline is not None:
             self._task, self._take = self._stamped_task(options.timeline, methods), self._cut_now
-        elif methods.settle is not None:
-            self._task, self._settle = self._serve_or_wait, methods.settle
+        self._execute_all: Callable[[Sequence[partial[None]]], int] = executor.execute_all
+        if methods.settle is not None and options.timeline is None:
+            self._task, self._execute_all = serving_or_waiting(self._serve, methods.settle, executor)
         self._batch: list[partial[None]] = []
         self._options = options
-        self._read_s = read_s
-        self._sweep_s = max(0.05, min(options.idle_s, read_s) / 4)
-        self._next_sweep_ns = 0
-        self._listener = listen(options)
-        self._listener.setblocking(False)
-        host, port = self._listener.getsockname()[:2]
-        self.address: Address = (host, port)
-        self._listener_fd = self._listener.fileno()
-        self._accepting = True
-        self._wake_lock = Lock()  # guards _wake_fd
-        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._epoll = select.epoll()
-        self._epoll.register(self._listener_fd, select.EPOLLIN)
-        self._epoll.register(self._wake_fd, select.EPOLLIN)
+        self._admission = Admission(own.delay_target_ms, options.requests_max)
+        self._turns = Turns(protocol, self._admission)
+        self._accepted, self._behind = 0, False  # tasks that the executor took; whether some waited at the last
+        self._read_s, self._next_sweep_ns = own.read_s, 0
+        self._sweep_s = max(0.05, min(options.idle_s, own.read_s) / 4)
+        self._listening = Listening(options, select.epoll)
+        self.address, self._epoll = self._listening.address, self._listening.epoll
+        self._waker = Waker()
+        self._wake = self._waker.wake
+        self._epoll.register(self._waker.fd, select.EPOLLIN)
+        self._yielding: Yielding[Request] = Yielding()
         self._connections: dict[int, ServedConnection[Request]] = {}
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
-        self._stopping = False
-        self._draining = False
-        self._abandon = False
+        self._leaving = Departures(own.read_s, self._close)
+        self._held = HeldBytes(max(own.held_bytes_max, options.frame_bytes_max), self._make_pay)
+        self._stopping = self._draining = self._abandon = False
         self._thread = Thread(target=self._run, name="server-reader")
         self._thread.start()
 
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""
+        self._leaving.stop(grace_s)
         self._stopping = True
         self._wake()
         self._thread.join(grace_s)
@@ -96,10 +98,7 @@ class RequestServer(Generic[Request]):
             self._abandon = True
             self._wake()
             self._thread.join()
-        with self._wake_lock:
-            if self._wake_fd >= 0:
-                os.close(self._wake_fd)
-                self._wake_fd = -1
+        self._waker.close()
         return in_time
 
     # ---- any thread
@@ -109,22 +108,6 @@ class RequestServer(Generic[Request]):
         if connection.reply(self._answer(request, arrived_ns, connection.peer)):
             self._attention.append(connection)
             self._wake()
-
-    def _serve_or_wait(self, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-        """``_serve``, of a request that may have to wait: then it is served again when that is over."""
-        self._serve_with(Wait(partial(self._serve_later, connection, request)), connection, request, arrived_ns)
-
-    def _serve_later(self, connection: ServedConnection[Request], request: Request, wait: Wait) -> None:
-        self._serve_with(wait, connection, request, time.monotonic_ns())  # it was begun in time
-
-    def _serve_with(self, wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-        here.wait = wait
-        try:
-            self._serve(connection, request, arrived_ns)
-        except Waiting:
-            pass  # whoever it waits for has it served again
-        finally:
-            here.wait = None
 
     def _stamped_task(
         self, timeline: Timeline, methods: Methods
@@ -141,86 +124,150 @@ class RequestServer(Generic[Request]):
 
         return serve
 
-    def _wake(self) -> None:
-        with self._wake_lock:
-            if self._wake_fd >= 0:  # a task that was given up may end after the server has
-                os.eventfd_write(self._wake_fd, 1)
-
     # ---- the reading thread
 
     def _run(self) -> None:
+        waiting_turns, muted = self._turns.queue, self._turns.muted
         try:
             while not (self._abandon or (self._draining and not self._connections)):
-                timeout_s = self._sweep_s if self._connections or not self._accepting else None
-                events = self._epoll.poll(timeout_s, _EVENTS_MAX)
+                events = self._epoll.poll(self._timeout_s(), _EVENTS_MAX)
                 now_ns = time.monotonic_ns()
                 for fd, event in events:
                     connection = self._connections.get(fd)
-                    if connection is not None:
+                    if event == _IN and connection is not None and connection.stream.state is READING:  # nearly always
+                        self._readable(connection, now_ns)
+                    elif connection is not None:
                         self._turn(connection, event, now_ns)
-                    elif fd == self._listener_fd:
-                        self._accept(now_ns)
-                    else:
-                        os.eventfd_read(self._wake_fd)
+                    elif fd == self._listening.fd:
+                        self._accept(ACCEPTS_A_TURN, now_ns)
+                    elif fd == self._waker.fd:  # else it was closed after epoll had said this
+                        self._waker.woken()
+                    if waiting_turns and not self._executor.waiting:  # it has nothing left, and requests wait
+                        self._hand_over(now_ns)
                 while self._attention:
                     self._attend(self._attention.popleft(), now_ns)
                 if now_ns >= self._next_sweep_ns:
                     self._sweep(now_ns)
+                if self._leaving:
+                    self._leaving.look(now_ns)
                 if self._stopping and not self._draining:
                     self._drain(now_ns)
-                if self._batch:
-                    self._execute_batch()
+                if muted:
+                    self._turns.unmute(now_ns, self._attend)
+                if self._batch or waiting_turns:
+                    self._hand_over(now_ns)
         finally:
             for connection in list(self._connections.values()):
                 self._close(connection)
-            self._listener.close()
+            self._listening.close()
             self._epoll.close()
+
+    def _timeout_s(self) -> float | None:
+        """How long to sleep, if nothing happens."""
+        if self._turns.queue:
+            return self._admission.pause_s(self._executor.waiting)
+        idle_s = self._sweep_s if self._connections or not self._listening.accepting else None
+        return LOOK_S if self._leaving or self._turns.muted else idle_s
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for."""
         if event & select.EPOLLIN:
-            self._read(connection, now_ns)
+            if connection.stream.state is READING:
+                self._readable(connection, now_ns)
+            else:
+                self._leave_unread(connection, now_ns)
         elif event & (select.EPOLLHUP | select.EPOLLERR):
             self._break(connection)
         if event & select.EPOLLOUT and connection.stream.state is not CLOSED:
             connection.flush()
             self._attend(connection, now_ns)
 
-    def _read(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads once."""
-        stream = connection.stream
-        try:
-            data = connection.socket.recv(READ_BYTES if stream.left < 0 else min(READ_BYTES, stream.left))
-        except BlockingIOError:
-            stream.left = min(stream.left, 0)
+    def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Something came on a connection that is not read now: notes when, and asks no more until it is read."""
+        if connection.stream.state is LEAVING:
+            self._leaving.drop(connection, now_ns)
             return
+        connection.first_ns = connection.first_ns or now_ns
+        connection.events &= ~select.EPOLLIN
+        self._epoll.modify(connection.fd, connection.events)
+
+    def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
+        """Reads once; says whether anything came, be it the end."""
+        if connection.refused_ns and self._turns.mutes(connection, now_ns):
+            connection.first_ns = connection.first_ns or now_ns
+            self._look_after(connection, now_ns)
+            return False
+        read_bytes = self._turns.read_bytes
+        try:
+            data = connection.bytes.receive(read_bytes)
+        except BlockingIOError:
+            return False
         except OSError:
             self._break(connection)
-            return
+            return True
         if not data:
-            stream.end()
+            connection.stream.end(by_client=not self._draining)
             self._look_after(connection, now_ns)
-            return
-        self._take(connection, data, now_ns)
+        elif connection.first_ns or len(data) == read_bytes:  # it waited unread, or more waits behind it
+            arrived_ns = connection.first_ns or now_ns
+            connection.first_ns = arrived_ns if len(data) == read_bytes else 0
+            self._take(connection, data, now_ns, arrived_ns)
+        else:
+            self._take(connection, data, now_ns, now_ns)
+        return True
 
-    def _cut_now(self, connection: ServedConnection[Request], data: bytes, _: int) -> None:
+    def _cut_now(self, connection: ServedConnection[Request], data: bytes, now_ns: int, arrived_ns: int) -> None:
         """``_cut``, with the time at which these very bytes were read, not all that were ready with them."""
-        self._cut(connection, data, time.monotonic_ns())
+        read_ns = time.monotonic_ns()
+        self._cut(connection, data, read_ns, read_ns if arrived_ns == now_ns else arrived_ns)
 
-    def _cut(self, connection: ServedConnection[Request], data: bytes, now_ns: int) -> None:
+    def _cut(self, connection: ServedConnection[Request], data: bytes, now_ns: int, arrived_ns: int) -> None:
         """Dispatches the requests in what was read."""
-        request = connection.stream.take(data, now_ns)
+        request = connection.stream.take(data, now_ns, arrived_ns)
         if request is not None:
-            self._batch.append(partial(self._task, connection, request, now_ns))
+            self._batch.append(partial(self._task, connection, request, arrived_ns))
         else:
             self._look_after(connection, now_ns)
+
+    def _hand_over(self, now_ns: int) -> None:
+        """Has requests begun: all that came, as long as the executor keeps up; else each connection's in its turn."""
+        executor, queue = self._executor, self._turns.queue
+        if self._behind or queue or len(self._batch) > self._admission.ahead:
+            waiting = executor.waiting
+            room = min(self._admission.room(self._accepted - waiting, waiting, now_ns), executor.room)
+            if queue or len(self._batch) > room:
+                self._deal(room, now_ns)
+        elif self._turns.few:
+            self._turns.recover(now_ns)
+        if self._batch:
+            self._execute_batch()
+        self._behind = executor.waiting > 0
+
+    def _deal(self, room: int, now_ns: int) -> None:
+        """Leaves in the batch what the executor soon begins, ``room`` requests; the rest waits for its turn."""
+        turns, batch = self._turns, self._batch
+        turns.wait(now_ns)
+        newcomers = dict.fromkeys(task.args[0] for task in batch)
+        for task in reversed(batch):
+            connection, request, arrived_ns = task.args
+            connection.stream.put_back(request, arrived_ns)
+        batch.clear()
+        for connection in newcomers:
+            self._attend(connection, now_ns)
+        turns.look(now_ns)
+        if room:
+            for connection in turns.shared(room):
+                self._attend(connection, now_ns)
+                if len(batch) >= room:
+                    break
+        turns.hold()
 
     def _execute_batch(self) -> None:
         """Has the executor answer what was read, and refuses what it has no room for."""
         batch, self._batch = self._batch, []
-        together = None if self._settle is None else Together(batch, self._settle, self._executor)
         try:
-            accepted = self._executor.execute_all(together.tasks if together else batch)
+            accepted = self._execute_all(batch)
+            self._accepted += accepted
             code, detail = FaultCode.RESOURCE_EXHAUSTED, "too many requests are waiting"
         except Fault as fault:
             accepted, code, detail = 0, fault.code, fault.detail
@@ -229,8 +276,6 @@ class RequestServer(Generic[Request]):
             if connection.reply(self._protocol.refusal(request, code, detail)):
                 self._attention.append(connection)
                 self._wake()
-        if together is not None:
-            together.leave_out(len(batch) - accepted)
 
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""
@@ -239,14 +284,11 @@ class RequestServer(Generic[Request]):
             self._read_last(connection, now_ns)
 
     def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads what has arrived, as far as the pipeline's limit lets it, and then never again."""
-        stream = connection.stream
-        if stream.left < 0:
-            stream.left = arrived_bytes(connection.socket)
-        while stream.left and stream.state is READING:
-            self._read(connection, now_ns)
-        if not stream.left:
-            stream.end()
+        """Reads what had arrived when the drain began, as far as the pipeline's limit lets it; then the stream ends."""
+        while connection.stream.state is READING and self._read(connection, now_ns):
+            pass
+        while connection.stream.state is LEAVING and self._leaving.drop(connection, now_ns):
+            pass
         self._look_after(connection, now_ns)
 
     def _look_after(self, connection: ServedConnection[Request], now_ns: int) -> None:
@@ -254,7 +296,10 @@ class RequestServer(Generic[Request]):
         stream = connection.stream
         if stream.state is CLOSED:
             return
-        for request, arrived_ns in stream.release():
+        turns = self._turns
+        if turns.queue:
+            turns.shed(connection, now_ns)
+        for request, arrived_ns in stream.release(turns.share):
             self._batch.append(partial(self._task, connection, request, arrived_ns))
         words = stream.words()
         if words:
@@ -262,13 +307,25 @@ class RequestServer(Generic[Request]):
         if stream.done:
             self._close(connection)
             return
+        if stream.finished:
+            self._leaving.begin(connection, now_ns)
         stream.settle(now_ns)
-        events = select.EPOLLIN if stream.state is READING else 0
+        if not stream.queued and stream.releasable():
+            turns.join(connection, max(0, self._executor.room - len(self._batch)), now_ns)
+        if connection.holds or stream.unsent or stream.held_bytes():
+            self._held.note(connection)
+        reads = stream.state is READING or stream.state is LEAVING
+        events = 0 if connection.muted else select.EPOLLIN if reads else connection.events & select.EPOLLIN
         if stream.unsent:
             events |= select.EPOLLOUT
         if events != connection.events and connection.events >= 0:
             connection.events = events
             self._epoll.modify(connection.fd, events)
+
+    def _make_pay(self, connection: ServedConnection[Request]) -> None:
+        """Cuts a connection that holds too much."""
+        connection.give_up(self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, "the server holds too many bytes"))
+        self._break(connection)
 
     def _break(self, connection: ServedConnection[Request]) -> None:
         """A connection that the client cut: closed as soon as no worker holds it."""
@@ -279,47 +336,37 @@ class RequestServer(Generic[Request]):
             connection.events = -1
             self._epoll.unregister(connection.fd)
 
-    def _accept(self, now_ns: int) -> None:
-        """Takes every connection that waits, or turns it away."""
-        while self._accepting:
-            try:
-                accepted, peer = self._listener.accept()
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    _log.warning("no room for another connection: %s; accepting again when one closes", error.strerror)
-                    self._set_accepting(False)
-                elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
-                    _log.warning("a connection could not be accepted: %s", error.strerror)
-                return
-            if len(self._connections) >= self._options.connections_max:
-                limit = self._options.connections_max
-                detail = f"{limit} connections are open, the limit"
-                refuse_connection(accepted, self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
-                continue
+    def _accept(self, count: int, now_ns: int) -> None:
+        """Takes up to so many of the connections that wait. At the limit the longest idle one yields, if any does."""
+        limit = self._options.connections_max
+        for accepted, peer in self._listening.accepted(count):
+            if len(self._connections) >= limit:
+                yields = self._yielding.longest_idle(self._connections.values(), now_ns)
+                if yields is None:
+                    detail = f"{limit} connections are open, the limit"
+                    refuse_connection(accepted, self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
+                    continue
+                self._close(yields)
             self._open(accepted, peer, now_ns)
 
     def _open(self, accepted: socket.socket, peer: Address, now_ns: int) -> None:
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         protocol = self._protocol
         stream = ServedStream(protocol.decoder(), protocol.objection, self._options.pipeline_max, now_ns)
-        connection = ServedConnection(accepted, peer, stream)
+        connection = ServedConnection(self._carrier(accepted), peer, stream)
         self._connections[connection.fd] = connection
         connection.events = select.EPOLLIN
         self._epoll.register(connection.fd, select.EPOLLIN)
 
-    def _set_accepting(self, accepting: bool) -> None:
-        if accepting != self._accepting:
-            self._accepting = accepting
-            self._epoll.modify(self._listener_fd, select.EPOLLIN if accepting else 0)
-
     def _close(self, connection: ServedConnection[Request]) -> None:
         del self._connections[connection.fd]
+        self._leaving.forget(connection)
+        self._held.forget(connection)
         if connection.events >= 0:  # closing alone would not, while a process forked just now still has it open
             self._epoll.unregister(connection.fd)
+            connection.events = -1
         connection.close()
         if not self._draining:
-            self._set_accepting(True)
+            self._listening.accept(True)
 
     def _sweep(self, now_ns: int) -> None:
         """Closes the connections whose time is up."""
@@ -336,12 +383,18 @@ class RequestServer(Generic[Request]):
                 case Overdue.IDLE:
                     self._close(connection)
         if not self._draining:
-            self._set_accepting(True)
+            self._listening.accept(True)
 
     def _drain(self, now_ns: int) -> None:
         """The last sweep: takes what clients have already sent, then closes every connection that owes no reply."""
-        self._accept(now_ns)
-        self._draining, self._accepting = True, False
-        self._listener.close()
+        self._accept(BACKLOG + 1, now_ns)
+        self._draining = True
+        self._readable = self._read_last
+        self._listening.close()
         for connection in list(self._connections.values()):
-            self._read_last(connection, now_ns)
+            if connection.stream.state is CLOSED:
+                continue  # for what another one holds
+            if connection.bytes.keep_to_arrived() or not connection.stream.idle or connection.bytes.unacknowledged():
+                self._read_last(connection, now_ns)
+            else:
+                self._close(connection)

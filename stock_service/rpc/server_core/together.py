@@ -1,13 +1,65 @@
-"""Requests that are begun together, and then settled together: see ``rpc/waiting.py``."""
+"""Requests that may wait without a thread, begun together and then settled together: see ``rpc/waiting.py``."""
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
+from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault
+from stock_service.rpc.server_core.protocol import Request
+from stock_service.rpc.server_core.served_connection import ServedConnection
+from stock_service.rpc.waiting import Wait, Waiting, here
 
 Task = Callable[[], object]
+
+Serve = Callable[[ServedConnection[Request], Request, int], None]
+"""Answers a request and sends the reply."""
+
+
+class WaitingTasks(Generic[Request]):
+    """How a server's tasks are run whose requests may wait. Any thread may use it."""
+
+    def __init__(self, serve: Serve[Request], settle: Task, executor: Executor) -> None:
+        """``settle`` is the service's."""
+        self._serve = serve
+        self._settle = settle
+        self._executor = executor
+
+    def serve(self, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
+        """Serves a request; one that has to wait is served again when that is over."""
+        self._serve_with(Wait(partial(self._serve_later, connection, request)), connection, request, arrived_ns)
+
+    def execute_all(self, tasks: Sequence[Task]) -> int:
+        """Has the executor run them, and settles behind the last; see ``Executor.execute_all``."""
+        together = Together(tasks, self._settle, self._executor)
+        accepted = 0
+        try:
+            accepted = self._executor.execute_all(together.tasks)
+        finally:
+            together.leave_out(len(tasks) - accepted)
+        return accepted
+
+    def _serve_later(self, connection: ServedConnection[Request], request: Request, wait: Wait) -> None:
+        self._serve_with(wait, connection, request, time.monotonic_ns())  # it was begun in time
+
+    def _serve_with(self, wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
+        here.wait = wait
+        try:
+            self._serve(connection, request, arrived_ns)
+        except Waiting:
+            pass  # whoever it waits for has it served again
+        finally:
+            here.wait = None
+
+
+def serving_or_waiting(
+    serve: Serve[Request], settle: Task, executor: Executor
+) -> tuple[Serve[Request], Callable[[Sequence[Task]], int]]:
+    """What is to serve a request that may wait, and to execute a batch of such; see ``WaitingTasks``."""
+    tasks = WaitingTasks(serve, settle, executor)
+    return tasks.serve, tasks.execute_all
 
 
 class Together:

@@ -4,23 +4,31 @@
 |---|---|---|---|
 | READING | requests that the pipeline has room for | READING | dispatches them |
 | READING | more requests than that | PAUSED | reads no more; dispatches the rest as others are answered |
+| READING | a request, while others wait for their turn | PAUSED | reads no more; dispatches it in its turn |
 | READING | a reply that the client does not take | PAUSED | reads no more; sends on when the client takes more |
 | READING | what is no request | ENDING | answers what came before it, then says the fault |
 | READING | a request that says it is the last | ENDING | answers it |
 | READING | half a request that asks whether to go on | READING | says so, once all before it is answered |
 | READING | a request that stays half there for ``read_s`` | ENDING | says the fault at once |
 | READING | nothing, for ``idle_s`` | CLOSED | closes |
-| PAUSED | room, and nothing unsent | READING | reads on |
+| PAUSED | room, nothing unsent, nothing waits | READING | reads on |
 | PAUSED | nothing in flight or unsent, for ``idle_s`` | CLOSED | closes |
 | READING, PAUSED | the client's last byte, or a stopping server's | ENDING | answers what came before |
-| ENDING | all is answered, said and taken | CLOSED | closes |
+| ENDING | all is answered, said and taken; the client has ended | CLOSED | closes |
+| ENDING | all is answered, said and taken; the client has not ended | LEAVING | half-closes |
+| LEAVING | what the client still sends | LEAVING | reads and drops it |
+| LEAVING | the client's end, or long enough | CLOSED | closes |
 | all of these | the client is gone, or takes nothing for ``read_s`` | BROKEN | drops replies; dispatches no more |
 | BROKEN | no request is in flight | CLOSED | closes |
+
+LEAVING is there because a kernel that is told to close with bytes unread resets the connection, which destroys replies
+on their way. What is long enough, ``leaving.py`` of the server core says.
 
 ``received`` is written by the reading thread alone. ``answered`` is written by whoever answers, one at a time: the
 owner has a lock for it. So the reading thread subtracts the two without that lock. It may see too many requests in
 flight, and never too few. It announces that it is about to look (``release`` leaves READING) before it reads
 ``answered``. Whoever answers counts before looking at the state (``replied``). So one of the two always sees the other.
+At a connection that is ``queued`` for a turn the reading thread looks in any case. It stops being so before that look.
 
 Left out: the bytes of replies, which their sender keeps; who wakes whom.
 """
@@ -60,11 +68,12 @@ class State(Enum):
     READING = auto()
     PAUSED = auto()
     ENDING = auto()
+    LEAVING = auto()
     BROKEN = auto()
     CLOSED = auto()
 
 
-READING, PAUSED, ENDING, BROKEN, CLOSED = State
+READING, PAUSED, ENDING, LEAVING, BROKEN, CLOSED = State
 
 
 class Overdue(Enum):
@@ -85,14 +94,16 @@ class ServedStream(Generic[Request]):
         "_active_ns",
         "_blocked_ns",
         "_decoder",
+        "_ended",
         "_held",
         "_last_words",
         "_objection",
         "_partial_ns",
         "_pipeline_max",
         "_waiting",
+        "_waiting_bytes",
         "answered",
-        "left",
+        "queued",
         "received",
         "state",
         "unsent",
@@ -112,17 +123,19 @@ class ServedStream(Generic[Request]):
         self.answered = 0
         self.unsent = False
         """Whether bytes of a reply wait for the client to take them."""
-        self.left = -1
-        """When stopping: bytes that had arrived by then and are still to be read; -1: not stopping."""
+        self.queued = False
+        """Whether it has a turn to come: the reading thread looks by itself, whoever answers need not have it look."""
         self._pipeline_max = pipeline_max
         self._decoder = decoder
         self._objection = objection
         self._waiting: deque[tuple[Request, int]] = deque()  # read when, held back by the pipeline's limit
+        self._waiting_bytes = 0  # of which those are, at most
         self._last_words = b""  # the words to end with, once all before it is answered
         self._active_ns = now_ns  # when something last happened, to within a sweep
         self._partial_ns = 0  # since when a request is half there; 0: none is
         self._blocked_ns = 0  # since when the client takes no bytes; 0: it does
         self._held = False  # whether the last look left it paused
+        self._ended = False  # whether the client has said that it sends no more
 
     @property
     def in_flight(self) -> int:
@@ -130,20 +143,35 @@ class ServedStream(Generic[Request]):
         return self.received - self.answered
 
     @property
+    def idle(self) -> bool:
+        """Whether no request is under way, and its client has been given all replies."""
+        return self.state is READING and self.received == self.answered and not self.unsent
+
+    @property
+    def idle_since_ns(self) -> int:
+        """Since when nothing came, of a connection on which no request is under way; 0: of any other."""
+        return self._active_ns if self.idle else 0
+
+    @property
     def done(self) -> bool:
         """Whether nothing is left to do but to close."""
         if self.state is BROKEN:
             return self.received == self.answered
+        return self._ended and self.finished
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is ending, and all is answered, said and given to the kernel."""
         settled = self.state is ENDING and not self._waiting and not self._last_words
         return settled and self.received == self.answered and not self.unsent
 
     # ---- whoever answers, one at a time
 
-    def replied(self, unsent: bool) -> bool:
-        """A reply was sent, or kept in part (``unsent``); says whether the reading thread must look now."""
+    def replied(self, unsent: bool, count: int = 1) -> bool:
+        """Replies were sent, or kept in part (``unsent``); says whether the reading thread must look now."""
         self.unsent = unsent
-        self.answered += 1
-        return unsent or (self.state is not READING and self.state is not CLOSED)
+        self.answered += count
+        return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
 
     def flushed(self, unsent: bool) -> None:
         """The client took some of what was kept; ``unsent``: not all of it."""
@@ -152,42 +180,64 @@ class ServedStream(Generic[Request]):
 
     # ---- the reading thread
 
-    def take(self, data: bytes, now_ns: int) -> Request | None:
+    def take(self, data: bytes, now_ns: int, arrived_ns: int) -> Request | None:
         """Bytes that were read. The request to dispatch, which nearly always is what they are; None: ``release``.
 
-        To be given while READING, where nothing waits.
+        To be given while READING, where nothing waits. ``arrived_ns``: when they were there to be read.
         """
         self._active_ns = now_ns
-        if self.left > 0:
-            self.left -= len(data)
         decoder = self._decoder
         try:
             frames = decoder.feed(data)
         except FramingError as error:
-            self._waiting.extend((frame, now_ns) for frame in error.frames)
+            self._waiting.extend((frame, arrived_ns) for frame in error.frames)
             self._last_words = self._objection(error)
             self.state = ENDING
             return None
-        if self._partial_ns or decoder.pending_bytes:
+        partial = self._partial_ns or decoder.pending_bytes
+        if partial:
             self._note_partial(bool(frames), now_ns)
         if decoder.ended:
             self.state = ENDING
-        elif len(frames) == 1 and not self._partial_ns and self.received - self.answered < self._pipeline_max:
+        elif len(frames) == 1 and not partial and self.received - self.answered < self._pipeline_max:
             self.received += 1
             return frames[0]
-        self._waiting.extend((frame, now_ns) for frame in frames)
+        self._waiting.extend((frame, arrived_ns) for frame in frames)
+        self._waiting_bytes += len(data)
         return None
 
-    def release(self) -> list[tuple[Request, int]]:
-        """The requests that the pipeline's limit lets through now, and when each was read; ``settle`` comes after."""
+    def release(self, count: int) -> list[tuple[Request, int]]:
+        """Up to so many requests that the pipeline's limit lets through now, and when each arrived.
+
+        ``settle`` comes after. A connection that has still more to release is to be ``queued``, for another turn.
+        """
         if self.state is READING:
             self.state = PAUSED  # before ``answered`` is read: whoever answers from here on has us look again
         released: list[tuple[Request, int]] = []
         waiting = self._waiting
-        while waiting and not self.unsent and self.in_flight < self._pipeline_max:
+        while waiting and len(released) < count and not self.unsent and self.in_flight < self._pipeline_max:
             self.received += 1
             released.append(waiting.popleft())
         return released
+
+    def held_bytes(self) -> int:
+        """Bytes held of requests that are not whole, or wait: of these, what was read since none waited."""
+        if not self._waiting:
+            self._waiting_bytes = 0
+        return self._waiting_bytes + self._decoder.pending_bytes
+
+    def releasable(self) -> int:
+        """How many requests ``release`` would give."""
+        return 0 if self.unsent else max(0, min(len(self._waiting), self._pipeline_max - self.in_flight))
+
+    def put_back(self, request: Request, arrived_ns: int) -> None:
+        """A request that was released, and is not dispatched after all; of several, the last first."""
+        self.received -= 1
+        self._waiting.appendleft((request, arrived_ns))
+
+    def head(self) -> tuple[Request, int] | None:
+        """The request that would be released next, and when it arrived; None: none would."""
+        return self._waiting[0] if self.releasable() else None
 
     def words(self) -> bytes:
         """What to say now, which counts as one reply more: to half a request, or to end with. Nearly always nothing."""
@@ -210,10 +260,15 @@ class ServedStream(Generic[Request]):
         if self.unsent and not self._blocked_ns:
             self._blocked_ns = now_ns
 
-    def end(self) -> None:
-        """Stops reading; what came is answered."""
+    def end(self, by_client: bool = False) -> None:
+        """Stops reading; what came is answered. ``by_client``: it has said that it sends no more."""
+        self._ended = self._ended or by_client
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING
+
+    def leave(self) -> None:
+        """All is said, once ``finished``: what comes now is dropped."""
+        self.state = LEAVING
 
     def cut(self) -> None:
         """The client is gone."""
@@ -227,6 +282,8 @@ class ServedStream(Generic[Request]):
 
     def overdue(self, now_ns: int, idle_ns: int, read_ns: int) -> Overdue:
         """What the connection's time is up for: ``read_ns`` to read and send, ``idle_ns`` for anything to happen."""
+        if self.state is LEAVING or self.state is CLOSED:
+            return Overdue.NOTHING
         if self.in_flight or self.unsent:
             self._active_ns = now_ns
         if self._blocked_ns and now_ns - self._blocked_ns > read_ns:

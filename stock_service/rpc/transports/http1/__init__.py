@@ -5,9 +5,9 @@ JSON (``application/json``), and the routes of methods that have one, in JSON. R
 pipelined requests one at a time is under way. A client says how long it waits in ``Timeout-Ms``.
 
 Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
-``read_s`` for a request to be whole (408), ``idle_s``. After each of these the connection is closed. A client that
-still sends may then see a reset instead of the status. Left out: TLS, compression, ranges, and any request that is not
-a call of a method.
+``read_s`` for a request to be whole (408), ``idle_s``. After each of these the connection is closed. What its client
+still sends is read and dropped for a while, so that no reset destroys the status. Left out: TLS, compression, ranges,
+and any request that is not a call of a method.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
     methods = methods_of(service)
     in_order = replace(options, pipeline_max=1)
-    return RequestServer(methods, Http(service, methods, options.frame_bytes_max), executor, in_order, own.read_s)
+    return RequestServer(methods, Http(service, methods, options.frame_bytes_max), executor, in_order, own)
 
 
 def connect(address: Address, timeout_s: float) -> Connection:

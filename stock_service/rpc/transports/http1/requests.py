@@ -88,6 +88,10 @@ class Http:
         """The response that is a fault."""
         return self._response(request.head, code, detail.encode(), TEXT)
 
+    def timeout_ms(self, request: HttpMessage[RequestHead]) -> int:
+        """How long the client waits, in milliseconds; 0: it does not say."""
+        return request.head.timeout_ms
+
     def farewell(self, code: FaultCode, detail: str) -> bytes:
         """The response that is the connection's last."""
         status = 408 if code is FaultCode.DEADLINE_EXCEEDED else STATUSES[code]

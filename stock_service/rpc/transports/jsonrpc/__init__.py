@@ -54,7 +54,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     own = options.own or ReadOptions()
     assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
     methods = methods_of(service)
-    return RequestServer(methods, JsonRpc(service, methods, options.frame_bytes_max), executor, options, own.read_s)
+    return RequestServer(methods, JsonRpc(service, methods, options.frame_bytes_max), executor, options, own)
 
 
 def connect(address: Address, timeout_s: float) -> Connection:

@@ -72,6 +72,13 @@ class JsonRpc:
         except InvalidRequest as fault:
             return _error(None, fault.code, fault.detail)
 
+    def timeout_ms(self, request: bytes) -> int:
+        """How long the client waits, in milliseconds; 0: it does not say, or the request is none."""
+        try:
+            return max(0, _parsed(request).timeout_ms)
+        except InvalidRequest:
+            return 0
+
     def farewell(self, code: FaultCode, detail: str) -> bytes:
         """The connection's last words: an error of no request."""
         return _error(None, code, detail)

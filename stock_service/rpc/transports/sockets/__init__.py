@@ -49,7 +49,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     methods = methods_of(service)
     match own.dispatch:
         case "request":
-            return RequestServer(methods, Frames(methods, options.frame_bytes_max), executor, options, own.read_s)
+            return RequestServer(methods, Frames(methods, options.frame_bytes_max), executor, options, own.reading)
         case "connection":
             return ConnectionServer(methods, executor, options, own.read_s)
         case unknown:

@@ -21,7 +21,9 @@ from threading import Condition, Event, Thread
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.server_core.answering import Answering, Methods, stamping
-from stock_service.rpc.server_core.listening import READ_BYTES, arrived_bytes, listen, refuse_connection
+from stock_service.rpc.server_core.byte_stream import DROP_BYTES, arrived_bytes, unacknowledged_bytes
+from stock_service.rpc.server_core.leaving import LINGER_S, LOOK_S, Leaving
+from stock_service.rpc.server_core.listening import READ_BYTES, listen, refuse_connection
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
 from stock_service.rpc.transports.sockets.frames import Frames
@@ -29,6 +31,9 @@ from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFr
 from stock_service.rpc.wire.timeval import timeval
 
 _log = logging.getLogger(__name__)
+
+_TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2 = 1, 4, 5
+"""States of a connection whose other side has not ended (Linux: include/net/tcp_states.h)."""
 
 _ACCEPT_PAUSE_S = 0.1
 """How long accepting rests where the process has no descriptor left."""
@@ -54,12 +59,15 @@ class ConnectionServer:
         self._changed = Condition()  # guards _open and the closing of each socket in it; notified when one has gone
         self._open: set[socket.socket] = set()
         self._stopping = Event()
+        self._abandoned = Event()
+        self._leave_by_ns = 0  # when stopping: who has everything is waited for no longer
         self._thread = Thread(target=self._accept, name="sockets-acceptor")
         self._thread.start()
 
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""
         deadline_s = time.monotonic() + grace_s
+        self._leave_by_ns = self._leave_by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
         if not self._stopping.is_set():
             self._stopping.set()
             os.eventfd_write(self._wake_fd, 1)
@@ -70,6 +78,7 @@ class ConnectionServer:
             while self._open and (left_s := deadline_s - time.monotonic()) > 0:
                 self._changed.wait(left_s)
             in_time = not self._open
+            self._abandoned.set()
             self._shut(socket.SHUT_RDWR)
         return in_time
 
@@ -132,7 +141,8 @@ class ConnectionServer:
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_s))
-            self._answer_all(connection, peer, self._frames.decoder())
+            if self._answer_all(connection, peer, self._frames.decoder()):
+                self._leave(connection)
         except OSError:
             pass  # the client has gone, or took no bytes within read_s: nobody is left to tell
         finally:
@@ -141,8 +151,11 @@ class ConnectionServer:
                 connection.close()
                 self._changed.notify_all()
 
-    def _answer_all(self, connection: socket.socket, peer: Address, decoder: FrameDecoder[RequestFrame]) -> None:
-        """Reads, answers and replies until the client leaves, errs or is out of time. Raises OSError."""
+    def _answer_all(self, connection: socket.socket, peer: Address, decoder: FrameDecoder[RequestFrame]) -> bool:
+        """Reads, answers and replies until the client leaves, errs or is out of time. Raises OSError.
+
+        Says whether the client may still send, or has not everything yet.
+        """
         options, read_s, farewell, answer_frame = self._options, self._read_s, self._frames.farewell, self._answer
         send: Callable[[bytes], None] = connection.sendall
         if self._timeline is not None:
@@ -157,9 +170,9 @@ class ConnectionServer:
             except BlockingIOError:  # the kernel's word for a timeout
                 if partial_since_s:
                     connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late))
-                return
+                return bool(partial_since_s)
             if not data:
-                return
+                return self._stopping.is_set() and unacknowledged_bytes(connection) > 0
             arrived_ns = time.monotonic_ns()
             fault = ""
             try:
@@ -170,11 +183,11 @@ class ConnectionServer:
                 send(answer_frame(frame, arrived_ns, peer))
             if fault:
                 connection.sendall(farewell(FaultCode.INVALID_ARGUMENT, fault))
-                return
+                return True
             if self._stopping.is_set():
                 left = arrived_bytes(connection) if left < 0 else left - len(data)
                 if left <= 0:
-                    return
+                    return True
             if decoder.pending_bytes:
                 now_s = time.monotonic()
                 if frames or not partial_since_s:
@@ -182,11 +195,48 @@ class ConnectionServer:
                 left_s = partial_since_s + read_s - now_s
                 if left_s <= 0:
                     connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late))
-                    return
+                    return True
                 _set_read_timeout(connection, left_s)
             elif partial_since_s:
                 partial_since_s = 0.0
                 _set_read_timeout(connection, options.idle_s)
+
+    def _leave(self, connection: socket.socket) -> None:
+        """Drops what the client still sends until it may be closed; see ``leaving.py``. Raises OSError.
+
+        Only one that the server stops is not half-closed first: it is shut for reading, and Linux resets a connection
+        that is shut both ways at the next byte that comes.
+        """
+        connection.setblocking(False)
+        if not self._stopping.is_set():
+            connection.shutdown(socket.SHUT_WR)
+        poll = select.poll()
+        poll.register(connection, select.POLLIN)
+        leaving = Leaving(now_ns := time.monotonic_ns(), now_ns)
+        while not self._abandoned.is_set():
+            ready = bool(poll.poll(LOOK_S * 1000))
+            now_ns = time.monotonic_ns()
+            if ready:
+                try:
+                    more = connection.recv(DROP_BYTES)
+                except BlockingIOError:
+                    more = b""
+                if more:
+                    leaving.heard_ns = now_ns
+                elif not self._stopping.is_set() or _has_ended(connection):
+                    return
+                else:
+                    self._abandoned.wait(LOOK_S)  # shut for reading: it always looks as if there were something
+            late = self._stopping.is_set() and now_ns > self._leave_by_ns
+            given_up = not self._stopping.is_set() and now_ns - leaving.since_ns > self._read_s * 1e9
+            if given_up or ((late or leaving.may_end(now_ns)) and not unacknowledged_bytes(connection)):
+                return
+
+
+def _has_ended(connection: socket.socket) -> bool:
+    """Whether the client has ended, of a connection that is shut for reading and so cannot tell by being read."""
+    state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+    return state not in (_TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2)
 
 
 def _stamping_send(connection: socket.socket, timeline: Timeline) -> Callable[[bytes], None]:

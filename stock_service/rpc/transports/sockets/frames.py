@@ -31,6 +31,10 @@ class Frames:
         """The frame of a fault."""
         return encode_reply(request.call, code, detail.encode())
 
+    def timeout_ms(self, request: RequestFrame) -> int:
+        """How long the client waits, in milliseconds; 0: it does not say."""
+        return request.timeout_ms
+
     def farewell(self, code: FaultCode, detail: str) -> bytes:
         """The frame of a fault of the whole connection: its call is 0."""
         return encode_reply(0, code, detail.encode())

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from stock_service.rpc.option_types import seconds
+from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
 
 Dispatch = Literal["request", "connection"]
 """What one task of the executor is: a request, or a connection for as long as it lasts."""
@@ -18,21 +18,30 @@ class SocketOptions:
 
     read_s: float = 10.0
     """A request that has begun to arrive must be whole, and a reply be taken, within this."""
+    delay_target_ms: float = ReadOptions().delay_target_ms
+    """With request dispatch, what waits longer in a queue that stands is refused. 0: nothing is."""
+    held_bytes_max: int = ReadOptions().held_bytes_max
+    """With request dispatch, bytes not answered yet and replies not taken, of all connections together."""
     dispatch: Dispatch = "request"
     """What one task of the executor is."""
+
+    @property
+    def reading(self) -> ReadOptions:
+        """What the server core is told of them."""
+        return ReadOptions(self.read_s, self.delay_target_ms, self.held_bytes_max)
 
 
 _DEFAULTS = SocketOptions()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """``--read-s`` and ``--dispatch``."""
-    help_text = "time for a request to be whole, and for a reply to be taken"
-    parser.add_argument("--read-s", type=seconds(0.05, 3600), default=_DEFAULTS.read_s, help=help_text)
+    """Those of every transport on the server core, and ``--dispatch``."""
+    add_read_options(parser)
     help_text = "what one task of the executor is"
     parser.add_argument("--dispatch", choices=DISPATCHES, default=_DEFAULTS.dispatch, help=help_text)
 
 
 def own_options(options: argparse.Namespace) -> SocketOptions:
     """What was given."""
-    return SocketOptions(options.read_s, options.dispatch)
+    read = read_options(options)
+    return SocketOptions(read.read_s, read.delay_target_ms, read.held_bytes_max, options.dispatch)

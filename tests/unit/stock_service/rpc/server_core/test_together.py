@@ -14,6 +14,8 @@ WAIT_S = 10.0
 class Here:
     """An executor that calls a task at once, or refuses it."""
 
+    room, waiting = 1, 0
+
     def __init__(self, refusal: Fault | None = None) -> None:
         self._refusal = refusal
 

@@ -28,7 +28,7 @@ from stock_service.rpc.wire.framing import (
     reply_decoder,
     request_decoder,
 )
-from stock_service.rpc.wire.served_stream import BROKEN, CLOSED, ENDING, PAUSED, READING, Overdue, ServedStream
+from stock_service.rpc.wire.served_stream import BROKEN, CLOSED, ENDING, LEAVING, PAUSED, READING, Overdue, ServedStream
 
 IDLE_NS, READ_NS = 1000, 100
 FRAME_BYTES_MAX = 1000
@@ -65,6 +65,8 @@ class ServedStreamMachine(RuleBasedStateMachine):
         self.said: list[FaultCode] = []  # the faults of the connection
         self.wrong = False  # the client sent what is no request
         self.asked = False  # a worker asked the reading thread to look
+        self.client_ended = False
+        self.share, self.room = 1000, 1000  # how much of it a look dispatches
 
     # ---- the reading thread, as ``request_server`` has it
 
@@ -77,7 +79,11 @@ class ServedStreamMachine(RuleBasedStateMachine):
         self.asked = False
         if stream.state is CLOSED:
             return []
-        begun = [self.dispatched(frame) for frame, _ in stream.release()]
+        stream.queued = False
+        released = stream.release(self.share)
+        for frame, arrived_ns in reversed(released[self.room :]):
+            stream.put_back(frame, arrived_ns)
+        begun = [self.dispatched(frame) for frame, _ in released[: self.room]]
         in_flight = stream.in_flight
         words = stream.words()
         if answered_meanwhile:
@@ -93,7 +99,12 @@ class ServedStreamMachine(RuleBasedStateMachine):
             assert stream.state is BROKEN or not stream.unsent
             stream.close()
         else:
+            if stream.finished:
+                assert not self.client_ended
+                stream.leave()
             stream.settle(self.now_ns)
+            if stream.releasable():
+                stream.queued = True  # the server looks again by itself
         return begun
 
     def dispatched(self, frame: RequestFrame) -> int:
@@ -110,7 +121,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
 
     def read(self, data: bytes) -> list[int]:
         """The server has read this."""
-        frame = self.stream.take(data, self.now_ns)
+        frame = self.stream.take(data, self.now_ns, self.now_ns)
         return self.look() if frame is None else [self.dispatched(frame)]
 
     def reads(self) -> bool:
@@ -165,6 +176,14 @@ class ServedStreamMachine(RuleBasedStateMachine):
         """As it does soon after."""
         return _several(self.look())
 
+    @rule(target=tasks, share=st.sampled_from([0, 1, 2, 1000]), room=st.sampled_from([0, 1, 1000]))
+    def server_has_less_room(self, share: int, room: int) -> object:
+        """A turn that lets some requests through; of what was released, some may have to be put back."""
+        self.share, self.room = share, room
+        begun = self.look()
+        self.share, self.room = 1000, 1000
+        return _several(begun)
+
     @rule(target=tasks)
     def server_looks_without_being_asked(self) -> object:
         """Which does no harm."""
@@ -181,8 +200,24 @@ class ServedStreamMachine(RuleBasedStateMachine):
     @rule(target=tasks)
     def client_sends_no_more(self) -> object:
         """It has closed its half."""
+        self.client_ended = True
+        self.stream.end(by_client=True)
+        return _several(self.look())
+
+    @precondition(reads)
+    @rule(target=tasks)
+    def server_stops(self) -> object:
+        """It has read what had arrived."""
         self.stream.end()
         return _several(self.look())
+
+    @precondition(lambda self: self.stream.state is LEAVING)
+    @rule()
+    def client_leaves_last(self) -> None:
+        """The server drops what came before that, and closes."""
+        assert not self.flying
+        assert not self.stream.unsent
+        self.stream.close()
 
     @precondition(lambda self: self.stream.state is not CLOSED)
     @rule()
@@ -241,8 +276,8 @@ class ServedStreamMachine(RuleBasedStateMachine):
     @invariant()
     def nobody_waits_for_ever(self) -> None:
         """Where nothing is under way or unsent, and nobody was asked to look, there is nothing to look for."""
-        if not (self.asked or self.flying or self.stream.unsent):
-            assert self.stream.state in (READING, CLOSED)
+        if not (self.asked or self.flying or self.stream.unsent or self.stream.queued):
+            assert self.stream.state in (READING, LEAVING, CLOSED)
 
     @invariant()
     def a_fault_is_said_once_and_last(self) -> None:
@@ -256,7 +291,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
         if not hasattr(self, "stream"):
             return
         gone = self.stream.state in (BROKEN, CLOSED)
-        self.stream.end()
+        self.stream.end(by_client=True)
         for _ in range(3 * len(self.sent) + 3):
             while self.flying:
                 self.flying -= 1
@@ -264,7 +299,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
             if self.stream.state is not CLOSED:
                 self.stream.flushed(False)
                 self.look()
-        assert self.stream.state is CLOSED
+        assert self.stream.state in (LEAVING, CLOSED)
         if not gone:
             assert self.begun == self.sent
             assert len(self.said) == self.wrong or FaultCode.DEADLINE_EXCEEDED in self.said
@@ -283,7 +318,7 @@ def test_every_state_is_in_the_modules_table() -> None:
     """And every state of the table exists."""
     table = served_stream.__doc__ or ""
     rows = [row.split("|") for row in table.splitlines() if row.startswith("|") and "---" not in row][1:]
-    known = {state.name for state in (READING, PAUSED, ENDING, BROKEN, CLOSED)}
+    known = {state.name for state in (READING, PAUSED, ENDING, LEAVING, BROKEN, CLOSED)}
     assert {row[3].strip() for row in rows} == known
     assert {name.strip() for row in rows for name in row[1].split(",")} - {"all of these"} == known - {"CLOSED"}
 
@@ -291,13 +326,13 @@ def test_every_state_is_in_the_modules_table() -> None:
 def test_time_in_which_nothing_is_read_is_not_the_clients() -> None:
     """The rest of a request could not come while the connection stood paused; from then on it must come in time."""
     stream = ServedStream(request_decoder(FRAME_BYTES_MAX), objection, 1, 1)
-    assert stream.take(request(1) + request(2)[:5], 1) is None
-    assert len(stream.release()) == 1
+    assert stream.take(request(1) + request(2)[:5], 1, 1) is None
+    assert len(stream.release(9)) == 1
     stream.settle(1)
     assert stream.state is PAUSED
     late_ns = 1 + 10 * READ_NS
     stream.replied(unsent=False)
-    assert stream.release() == []
+    assert stream.release(9) == []
     stream.settle(late_ns)
     assert stream.state is READING
     assert stream.overdue(late_ns + READ_NS, IDLE_NS * 100, READ_NS) is Overdue.NOTHING

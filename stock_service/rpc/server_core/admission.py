@@ -1,0 +1,118 @@
+"""How long a request may wait, how many go to the executor at a time, and what refusing may cost. No I/O.
+
+A request's wait counts from when its connection was first seen readable after it had last been emptied. While the
+executor keeps up, nothing of this is asked. Once it is behind, requests wait at the reading thread, and connections get
+their turns one after the other.
+
+- **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and its form for
+  servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS`` is a burst,
+  which drains by itself. One that was not is standing, and a longer wait gains nobody anything. So what waits in a
+  standing queue for longer than the target is refused. A request that says how long its client waits may wait for a
+  quarter of that, if it is more, and in a burst for half. One that does not say is taken to have said ``UNSAID_MS``.
+- **The executor is given** what it begins within ``AHEAD_MS``, by the rate at which it began tasks. The rest stays
+  where it can still be refused, and where each connection has its turn.
+- **Refusing** may take a fifth of the processor. Past that, connections that are refused are not read for a while.
+"""
+
+INTERVAL_MS = 100
+"""A queue that was short within so long is a burst: CoDel's interval, a round trip of a far network."""
+
+UNSAID_MS = 4000
+"""How long a client is taken to wait that does not say it."""
+
+AHEAD_MS = 6
+"""What the executor is given lasts it for so long: longer than the reading thread waits for the GIL, which is 5 ms."""
+
+MEASURED_MS = 2
+"""The executor's rate is measured over at least so long."""
+
+AHEAD_LEAST = 8
+"""Tasks that may always wait in the executor: so a thread that is done finds one, however slow they are."""
+
+PAUSE_MS_MAX = 20
+"""The reading thread looks again after so long, at most, while requests wait."""
+
+BUDGET_WINDOW_MS = 50
+"""Over so long what refusing takes is added up."""
+
+BUDGET_SHARE = 0.2
+"""Of the processor, for refusals."""
+
+_MS = 1_000_000
+
+
+class Admission:
+    """One server's, for its reading thread. Times are in nanoseconds, on any one clock."""
+
+    __slots__ = (
+        "_calm_ns",
+        "_mark_begun",
+        "_mark_ns",
+        "_most",
+        "_rate",
+        "_refused_ns",
+        "_spent_ns",
+        "_target_ns",
+        "_window_ns",
+        "ahead",
+    )
+
+    def __init__(self, target_ms: float, most: int) -> None:
+        """``target_ms`` 0: no request is refused for its wait. ``most``: tasks that the executor takes at all."""
+        self.ahead = most
+        """Tasks that may wait in the executor now."""
+        self._most = most
+        self._target_ns = int(target_ms * _MS)
+        self._calm_ns = 0  # when last no request waited
+        self._refused_ns = 0  # when one was last refused
+        self._mark_ns = 0  # since when the executor was never without tasks; 0: it was
+        self._mark_begun = 0  # the tasks begun by then
+        self._rate = 0.0  # tasks begun in a nanosecond
+        self._window_ns = 0  # when the budget's window began
+        self._spent_ns = 0
+
+    def room(self, begun: int, waiting: int, now_ns: int) -> int:
+        """How many tasks the executor may be given now, of which it has begun and has waiting so many."""
+        if not waiting:
+            self._mark_ns = 0
+            self.ahead = min(self._most, self.ahead + self.ahead // 4)  # it might have begun more
+        elif not self._mark_ns:
+            self._mark_ns, self._mark_begun = now_ns, begun
+        elif now_ns - self._mark_ns >= MEASURED_MS * _MS:
+            measured = (begun - self._mark_begun) / (now_ns - self._mark_ns)
+            self._rate = max(measured, self._rate / 2)  # one slow moment is not taken for the truth
+            self.ahead = min(self._most, max(AHEAD_LEAST, int(self._rate * AHEAD_MS * _MS)))
+            self._mark_ns, self._mark_begun = now_ns, begun
+        return max(0, self.ahead - waiting)
+
+    def pause_s(self, waiting: int) -> float:
+        """How long the reading thread may sleep while requests wait: half of what the executor has lasts so long."""
+        if not waiting:
+            return 0.0
+        lasts_ns = waiting / (2 * self._rate) if self._rate else AHEAD_MS * _MS
+        return min(max(lasts_ns, _MS), PAUSE_MS_MAX * _MS) / 1e9
+
+    def emptied(self, now_ns: int) -> None:
+        """Until now no request waited. That says nothing where waiting ones have just been refused."""
+        if self.recovered(now_ns):
+            self._calm_ns = now_ns
+
+    def recovered(self, now_ns: int) -> bool:
+        """Whether nothing was refused within the interval."""
+        return now_ns - self._refused_ns > INTERVAL_MS * _MS
+
+    def limit_ns(self, timeout_ms: int, now_ns: int) -> int:
+        """How long a request may wait whose client waits for ``timeout_ms`` (0: it does not say); 0: for ever."""
+        if not self._target_ns:
+            return 0
+        standing = now_ns - self._calm_ns > INTERVAL_MS * _MS
+        return max(self._target_ns, (timeout_ms or UNSAID_MS) * _MS // (4 if standing else 2))
+
+    def spend(self, spent_ns: int, now_ns: int) -> int:
+        """Refusals took so long. Where that is too much, until when those who cause them are not to be read; else 0."""
+        self._refused_ns = now_ns
+        if now_ns - self._window_ns > BUDGET_WINDOW_MS * _MS:
+            self._window_ns, self._spent_ns = now_ns, 0
+        self._spent_ns += spent_ns
+        over = self._spent_ns > BUDGET_SHARE * BUDGET_WINDOW_MS * _MS
+        return self._window_ns + BUDGET_WINDOW_MS * _MS if over else 0

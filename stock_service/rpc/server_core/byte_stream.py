@@ -1,0 +1,106 @@
+"""A connection's bytes as the server core moves them: over TCP here; whatever else carries bytes keeps ``ByteStream``.
+
+Nothing here blocks. ``receive`` and ``send`` are the socket's own functions, so that going through a stream costs a
+request nothing.
+"""
+
+import fcntl
+import socket
+import sys
+import termios
+from collections.abc import Callable
+from typing import Protocol
+
+DROP_BYTES = 65536
+"""Bytes that are dropped in one go."""
+
+
+class ByteStream(Protocol):
+    """One connection. Only ``send`` may be called from any thread, one at a time; the rest is the reading thread's."""
+
+    receive: Callable[[int], bytes]
+    """Up to so many bytes; none where the peer has ended. Gives all it has of what it took from the kernel.
+
+    Raises BlockingIOError where nothing has come, OSError where the peer is gone."""
+    send: Callable[[bytes | bytearray], int]
+    """Sends the first of some bytes; says how many. Raises as ``receive``."""
+
+    def fileno(self) -> int:
+        """What epoll is to watch."""
+
+    def keep_to_arrived(self) -> int:
+        """From here on ``receive`` gives what had arrived by now, and then nothing more, as if the peer had ended.
+
+        Says how many bytes that are."""
+
+    def drop(self) -> int:
+        """Reads and drops some of what the peer still sends; raises as ``receive``.
+
+        Says how many bytes, 0 where the peer has ended."""
+
+    def half_close(self) -> None:
+        """Tells the peer that nothing more will come. Raises OSError where it is gone."""
+
+    def unacknowledged(self) -> int:
+        """Bytes that were sent and that the peer's kernel has not taken yet."""
+
+    def close(self) -> None:
+        """Frees the connection."""
+
+
+class PlainStream:
+    """TCP as it is; see ``ByteStream``."""
+
+    __slots__ = ("_left", "_socket", "receive", "send")
+
+    def __init__(self, accepted: socket.socket) -> None:
+        """``accepted`` must not block; it is closed by ``close``."""
+        self._socket = accepted
+        self._left = 0  # of what ``receive`` is kept to
+        self.receive: Callable[[int], bytes] = accepted.recv
+        self.send: Callable[[bytes | bytearray], int] = accepted.send
+
+    def fileno(self) -> int:
+        """The socket's descriptor."""
+        return self._socket.fileno()
+
+    def keep_to_arrived(self) -> int:
+        """See ``ByteStream``."""
+        self._left = arrived_bytes(self._socket)
+        self.receive = self._receive_arrived
+        return self._left
+
+    def _receive_arrived(self, size: int) -> bytes:
+        data = self._socket.recv(min(size, self._left)) if self._left else b""
+        self._left -= len(data)
+        return data
+
+    def drop(self) -> int:
+        """See ``ByteStream``."""
+        return len(self._socket.recv(DROP_BYTES))
+
+    def half_close(self) -> None:
+        """See ``ByteStream``."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def unacknowledged(self) -> int:
+        """See ``ByteStream``; the word that nothing more will come counts as one byte."""
+        return unacknowledged_bytes(self._socket)
+
+    def close(self) -> None:
+        """See ``ByteStream``."""
+        self._socket.close()
+
+
+def arrived_bytes(connection: socket.socket) -> int:
+    """How many bytes the kernel holds of what the client has sent."""
+    return _asked(connection, termios.FIONREAD)
+
+
+def unacknowledged_bytes(connection: socket.socket) -> int:
+    """How many bytes were sent and not acknowledged by the client's kernel (SIOCOUTQ)."""
+    return _asked(connection, termios.TIOCOUTQ)
+
+
+def _asked(connection: socket.socket, what: int) -> int:
+    return int.from_bytes(fcntl.ioctl(connection, what, bytes(4)), sys.byteorder)

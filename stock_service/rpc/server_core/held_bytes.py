@@ -1,0 +1,40 @@
+"""One budget for what a server holds of requests that are not whole or not begun, and of replies that nobody takes.
+
+Each connection alone is bounded by the largest frame. A thousand of them together would be too much. Once the budget is
+exceeded, whoever holds most pays: that connection is closed, and then the next. So one that holds little is left alone,
+however many hold much. Left out: what the kernel holds, which SO_RCVBUF bounds for each connection.
+"""
+
+from collections.abc import Callable
+from typing import Generic
+
+from stock_service.rpc.server_core.protocol import Request
+from stock_service.rpc.server_core.served_connection import ServedConnection
+
+
+class HeldBytes(Generic[Request]):
+    """The sum, and who has which part of it. The reading thread's."""
+
+    def __init__(self, most: int, make_pay: Callable[[ServedConnection[Request]], None]) -> None:
+        """``most``: bytes, of all connections together. ``make_pay`` closes one that holds too much."""
+        self._most = most
+        self._make_pay = make_pay
+        self._total = 0
+        self._held: dict[ServedConnection[Request], int] = {}
+
+    def note(self, connection: ServedConnection[Request]) -> None:
+        """Counts what a connection holds now. Where all hold too much, whoever holds most pays."""
+        held = connection.held()
+        self.forget(connection)
+        if held:
+            self._held[connection] = held
+            self._total += held
+        connection.holds = held > 0
+        while self._total > self._most:
+            payer = max(self._held, key=self._held.__getitem__)
+            self.forget(payer)
+            self._make_pay(payer)
+
+    def forget(self, connection: ServedConnection[Request]) -> None:
+        """It holds nothing, or is closed."""
+        self._total -= self._held.pop(connection, 0)

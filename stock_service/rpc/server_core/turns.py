@@ -1,0 +1,149 @@
+"""Whose turn it is, while the executor is behind: each connection gets some of its requests begun, then the next does.
+
+The reading thread's alone. What waits too long for its turn is refused at once; so is what is more than the executor's
+queue has room for, of the connections that wait with more than their share.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Generic
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core.admission import Admission
+from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
+from stock_service.rpc.server_core.protocol import Request, WireProtocol
+from stock_service.rpc.server_core.served_connection import ServedConnection
+
+_LOOK_NS = 5_000_000
+"""All connections that wait are looked through this often, for what has waited too long."""
+
+_LATELY_NS = 1_000_000_000
+"""A connection of which requests were refused is one of those that send too much for so long."""
+
+MANY = 1 << 30
+"""More requests than a connection has."""
+
+
+class Turns(Generic[Request]):
+    """The connections that wait for their turn, and what becomes of their requests. See the module."""
+
+    def __init__(self, protocol: WireProtocol[Request], admission: Admission) -> None:
+        self._protocol = protocol
+        self._admission = admission
+        self.queue: deque[ServedConnection[Request]] = deque()
+        """Those that wait for their turn; only to be looked at."""
+        self._held = 0  # requests that wait, of all
+        self._next_look_ns = 0
+        self.muted: list[ServedConnection[Request]] = []
+        """Those that are not read for a while."""
+        self._muted_until_ns = 0
+        self.read_bytes = READ_BYTES
+        """How much of a connection is read at a time."""
+        self.few = False
+        """Whether that is less than usual."""
+        self.share = MANY
+        """Requests of a connection that may be released when it is looked after."""
+
+    def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
+        """A connection has requests that wait for a turn; ``room``: for so many requests in all."""
+        stream = connection.stream
+        number = stream.releasable()
+        if self._held + number > room:
+            surplus = number - room // (len(self.queue) + 1)
+            if surplus > 0:
+                self._refuse(connection, [request for request, _ in stream.release(surplus)], now_ns)
+                number = stream.releasable()
+        if number:
+            connection.counted = number
+            self._held += number
+            stream.queued = True
+            self.queue.append(connection)
+
+    def next(self) -> ServedConnection[Request]:
+        """The connection whose turn it is; it has to join again."""
+        connection = self.queue.popleft()
+        connection.stream.queued = False
+        self._held -= connection.counted
+        connection.counted = 0
+        return connection
+
+    def wait(self, now_ns: int) -> None:
+        """Who comes now waits for a turn."""
+        if not self.queue:
+            self._admission.emptied(now_ns)
+        self.share = 0
+        self.few, self.read_bytes = True, FEW_BYTES
+
+    def recover(self, now_ns: int) -> None:
+        """Nobody waits now: reads on as usual, some time after the last refusal."""
+        if self._admission.recovered(now_ns):
+            self.few, self.read_bytes = False, READ_BYTES
+
+    def look(self, now_ns: int) -> None:
+        """Refuses what has waited too long, of all, now and then."""
+        if now_ns >= self._next_look_ns:
+            self._next_look_ns = now_ns + _LOOK_NS
+            for connection in self.queue:
+                self.shed(connection, now_ns)
+
+    def shared(self, room: int) -> Iterator[ServedConnection[Request]]:
+        """Who has a turn now that there is room for so many requests; ends when nobody waits, or when told to."""
+        self.share = max(1, room // (len(self.queue) or 1))
+        while self.queue:
+            yield self.next()
+
+    def hold(self) -> None:
+        """After the turns: as long as anybody waits, who comes now waits too."""
+        self.share = 0 if self.queue else MANY
+
+    # ---- refusing
+
+    def shed(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Refuses what has waited too long on a connection."""
+        while late := self._late(connection, now_ns):
+            self._refuse(connection, late, now_ns)
+
+    def _late(self, connection: ServedConnection[Request], now_ns: int) -> list[Request]:
+        """Releases what has waited too long, as far as the pipeline's limit lets it."""
+        stream, late = connection.stream, []
+        while (head := stream.head()) is not None:
+            request, arrived_ns = head
+            limit_ns = self._admission.limit_ns(self._protocol.timeout_ms(request), now_ns)
+            if not limit_ns or now_ns - arrived_ns <= limit_ns:
+                break
+            stream.release(1)
+            late.append(request)
+        return late
+
+    def _refuse(self, connection: ServedConnection[Request], requests: list[Request], now_ns: int) -> None:
+        began_ns = time.thread_time_ns()
+        refusal, code = self._protocol.refusal, FaultCode.RESOURCE_EXHAUSTED
+        connection.refuse([refusal(request, code, "too many requests are waiting") for request in requests])
+        until_ns = self._admission.spend(2 * (time.thread_time_ns() - began_ns), now_ns)  # reading it took as long
+        connection.refused_ns = now_ns
+        if until_ns:
+            self._muted_until_ns = until_ns
+            self._mute(connection)
+
+    def mutes(self, connection: ServedConnection[Request], now_ns: int) -> bool:
+        """Whether a connection of which requests were refused is left unread: if lately, while refusing costs much."""
+        if now_ns - connection.refused_ns > _LATELY_NS:
+            connection.refused_ns = 0
+        elif now_ns < self._muted_until_ns:
+            self._mute(connection)
+        return connection.muted
+
+    def _mute(self, connection: ServedConnection[Request]) -> None:
+        if not connection.muted:
+            connection.muted = True
+            self.muted.append(connection)
+
+    def unmute(self, now_ns: int, look_after: Callable[[ServedConnection[Request], int], None]) -> None:
+        """Has those looked after that were not read for a while, once it is over."""
+        if self.muted and now_ns >= self._muted_until_ns:
+            muted = self.muted.copy()
+            self.muted.clear()
+            for connection in muted:
+                connection.muted = False
+                look_after(connection, now_ns)

@@ -1,0 +1,71 @@
+"""A server process whose handler computes for half a millisecond: ``python -m tests.reliability.spinning_server …``.
+
+``Spin`` gets when its client gives up, on ``time.monotonic_ns``, which all processes share. ``Late`` says how many
+handlers began after that.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from struct import Struct
+
+from stock_service.rpc.process import serving
+from stock_service.rpc.process.command_line import Parser
+from stock_service.rpc.service import Service
+from stock_service.rpc.transports import TRANSPORTS
+from tests.raw_service import raw_service
+
+NAME = "tests.v1.Spinning"
+SPIN, LATE = f"/{NAME}/Spin", f"/{NAME}/Late"
+
+DEADLINE = Struct("!q")
+"""What ``Spin`` gets: nanoseconds."""
+
+SPIN_S = 0.0005
+"""What the handler computes for, where it has a core of its own."""
+
+
+def spin(turns: int) -> None:
+    """Computes, and holds the GIL as Python's own code does."""
+    for _ in range(turns):
+        pass
+
+
+def turns_of(seconds: float) -> int:
+    """How many turns of the loop take so long here, by the quickest of some tries."""
+
+    def took_s(turns: int) -> float:
+        began_s = time.perf_counter()
+        spin(turns)
+        return time.perf_counter() - began_s
+
+    return int(1000 * seconds / min(took_s(1000) for _ in range(50)))
+
+
+def spinning_service() -> Service:
+    """See the module."""
+    turns = turns_of(SPIN_S)
+    late: list[None] = []
+
+    def spun(payload: bytes) -> bytes:
+        if time.monotonic_ns() > DEADLINE.unpack(payload)[0]:
+            late.append(None)
+        spin(turns)
+        return b""
+
+    return raw_service(NAME, {SPIN: spun, LATE: lambda _: b"%d" % len(late)})
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serves, which does not return."""
+    program = "python -m tests.reliability.spinning_server"
+    parser = Parser(program, "A service that computes.")
+    parser.add_argument("--transport", choices=TRANSPORTS, required=True)
+    chosen, _ = parser.parse_known_args(arguments)
+    serving.add_server_options(parser, chosen.transport)
+    options = parser.parse_args(arguments)
+    serving.leave(serving.run(program, options.transport, spinning_service(), options))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,87 @@
+"""How long a request may wait, how many the executor is given, and what refusing may cost: by a clock of numbers."""
+
+from stock_service.rpc.server_core.admission import AHEAD_LEAST, AHEAD_MS, Admission
+
+MS = 1_000_000
+START = 1_000 * MS
+
+
+def test_in_a_burst_a_request_may_wait_for_half_its_clients_time() -> None:
+    """And in a queue that was not empty for longer than the interval, for a quarter."""
+    admission = Admission(20, 1000)
+    admission.emptied(START)
+    assert admission.limit_ns(1000, START + 100 * MS) == 500 * MS
+    assert admission.limit_ns(1000, START + 101 * MS) == 250 * MS
+
+
+def test_the_target_is_the_least_that_a_request_may_wait() -> None:
+    """However short its client's time is. One that does not say it is taken to wait for four seconds."""
+    admission = Admission(20, 1000)
+    assert admission.limit_ns(10, START) == 20 * MS
+    assert admission.limit_ns(0, START) == 1000 * MS
+
+
+def test_a_target_of_0_refuses_nothing() -> None:
+    """For whoever wants every request to wait."""
+    assert Admission(0, 1000).limit_ns(1, START) == 0
+
+
+def test_a_queue_that_refusing_emptied_still_stands() -> None:
+    """Only one that was worked off was a burst; some time without refusals ends it."""
+    admission = Admission(20, 1000)
+    admission.emptied(START)
+    admission.spend(1, START + 150 * MS)
+    admission.emptied(START + 200 * MS)
+    assert admission.limit_ns(1000, START + 200 * MS) == 250 * MS
+    admission.emptied(START + 251 * MS)
+    assert admission.limit_ns(1000, START + 251 * MS) == 500 * MS
+
+
+def test_some_time_after_the_last_refusal_it_has_recovered() -> None:
+    """The interval."""
+    admission = Admission(20, 1000)
+    admission.spend(1, START)
+    assert not admission.recovered(START + 100 * MS)
+    assert admission.recovered(START + 101 * MS)
+
+
+def test_an_executor_that_falls_behind_is_given_what_it_soon_begins() -> None:
+    """By the rate that was measured while it had tasks waiting; never under the least."""
+    admission = Admission(20, 1000)
+    assert admission.room(0, 100, START) == 900
+    assert admission.room(20, 10, START + 10 * MS) == 2 * AHEAD_MS - 10, "it began two a millisecond"
+    assert admission.ahead == 2 * AHEAD_MS
+    for number in range(1, 9):  # it begins nothing any more
+        admission.room(20, 10, START + (10 + 10 * number) * MS)
+    assert admission.ahead == AHEAD_LEAST
+
+
+def test_an_executor_that_keeps_up_is_given_more_and_more() -> None:
+    """Each time that it has nothing left, up to what it takes at all."""
+    admission = Admission(20, 1000)
+    admission.room(0, 10, START)
+    admission.room(10, 10, START + 10 * MS)
+    least = admission.ahead
+    assert admission.room(20, 0, START + 20 * MS) > least
+    for _ in range(100):
+        admission.room(20, 0, START + 20 * MS)
+    assert admission.ahead > 1000 - 1000 // 4
+    assert admission.ahead <= 1000
+
+
+def test_the_reading_thread_sleeps_for_half_of_what_the_executor_has() -> None:
+    """Not at all where it has nothing, and for 20 ms at most."""
+    admission = Admission(20, 1000)
+    assert admission.pause_s(0) == 0
+    admission.room(0, 10, START)
+    admission.room(10, 10, START + 10 * MS)  # one a millisecond
+    assert admission.pause_s(10) == 0.005
+    assert admission.pause_s(1000) == 0.02
+
+
+def test_refusing_may_take_a_fifth_of_the_time() -> None:
+    """Of each window; past that it says until when nothing of those is to be read."""
+    admission = Admission(20, 1000)
+    assert admission.spend(9 * MS, START) == 0
+    assert admission.spend(2 * MS, START + 10 * MS) == START + 50 * MS
+    assert admission.spend(9 * MS, START + 60 * MS) == 0, "the next window"

@@ -1,0 +1,140 @@
+"""Whose turn it is, and who is not read while refusing takes too much: on connections that carry nothing."""
+
+from collections.abc import Callable
+
+from stock_service.rpc.server_core.admission import Admission
+from stock_service.rpc.server_core.answering import Methods
+from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
+from stock_service.rpc.server_core.served_connection import ServedConnection
+from stock_service.rpc.server_core.turns import MANY, Turns
+from stock_service.rpc.transports.sockets.frames import Frames
+from stock_service.rpc.wire.framing import RequestFrame, encode_request, reply_decoder, request_decoder
+from stock_service.rpc.wire.served_stream import ServedStream
+
+MS = 1_000_000
+NOW = 1_000 * MS
+
+
+class Nothing:
+    """A stream on which nothing comes, and that keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent = bytearray()
+        self.receive: Callable[[int], bytes] = lambda _: b""
+        self.send: Callable[[bytes | bytearray], int] = self._send
+
+    def _send(self, data: bytes | bytearray) -> int:
+        self.sent += data
+        return len(data)
+
+    def fileno(self) -> int:
+        """None at all."""
+        return -1
+
+    def keep_to_arrived(self) -> int:
+        """Nothing had."""
+        return 0
+
+    drop = unacknowledged = keep_to_arrived
+
+    def half_close(self) -> None:
+        """There is no other side."""
+
+    close = half_close
+
+
+def turns(admission: Admission | None = None) -> Turns[RequestFrame]:
+    """Of a server of frames."""
+    return Turns(Frames(Methods({}, {}), 1000), admission or Admission(20, 1000))
+
+
+def connection(requests: int, arrived_ns: int = NOW, timeout_ms: int = 0) -> ServedConnection[RequestFrame]:
+    """One with so many requests that wait."""
+    stream = ServedStream(request_decoder(), lambda _: b"", 64, NOW)
+    frames = b"".join(encode_request(call, timeout_ms, b"/a.B/C", b"") for call in range(1, requests + 1))
+    taken = stream.take(frames, NOW, arrived_ns)
+    if taken is not None:
+        stream.put_back(taken, arrived_ns)
+    return ServedConnection(Nothing(), ("", 0), stream)
+
+
+def refused(of: ServedConnection[RequestFrame]) -> list[int]:
+    """The calls that a connection was refused."""
+    assert isinstance(of.bytes, Nothing)
+    return [reply.call for reply in reply_decoder().feed(bytes(of.bytes.sent))]
+
+
+def test_each_has_its_share_in_the_order_in_which_they_came() -> None:
+    """Of the room there is; as long as anybody waits, who comes waits too."""
+    waiting, made = turns(), [connection(10) for _ in range(3)]
+    waiting.wait(NOW)
+    assert waiting.share == 0
+    for each in made:
+        waiting.join(each, 100, NOW)
+    assert [each.stream.queued for each in made] == [True] * 3
+    given = waiting.shared(12)
+    assert next(given) is made[0]
+    assert waiting.share == 4
+    assert not made[0].stream.queued
+    waiting.hold()
+    assert waiting.share == 0
+    assert list(given) == made[1:]
+    waiting.hold()
+    assert waiting.share == MANY
+
+
+def test_what_is_over_the_room_is_refused_to_who_has_more_than_a_share() -> None:
+    """The oldest of its requests; who has less than a share waits all the same."""
+    waiting, much, little = turns(), connection(30), connection(2)
+    waiting.wait(NOW)
+    waiting.join(much, 20, NOW)
+    assert refused(much) == list(range(1, 11))
+    waiting.join(little, 20, NOW)
+    assert refused(little) == []
+    assert little.stream.queued
+
+
+def test_what_has_waited_too_long_is_refused_and_nothing_else() -> None:
+    """Of those that say their time, by that."""
+    admission = Admission(20, 1000)
+    admission.emptied(NOW)
+    late, patient = connection(3, NOW - 60 * MS, 100), connection(3, NOW - 60 * MS, 1000)
+    waiting = turns(admission)
+    for each in (late, patient):
+        waiting.shed(each, NOW)
+    assert refused(late) == [1, 2, 3]
+    assert refused(patient) == []
+    assert late.stream.in_flight == 0
+
+
+def test_reading_is_in_small_pieces_until_it_has_recovered() -> None:
+    """From when requests wait to some time after the last refusal."""
+    admission = Admission(20, 1000)
+    waiting = turns(admission)
+    assert waiting.read_bytes == READ_BYTES
+    waiting.wait(NOW)
+    assert waiting.read_bytes == FEW_BYTES
+    admission.spend(1, NOW)
+    waiting.recover(NOW + 50 * MS)
+    assert waiting.read_bytes == FEW_BYTES
+    waiting.recover(NOW + 101 * MS)
+    assert waiting.read_bytes == READ_BYTES
+
+
+def test_while_refusing_takes_too_much_those_who_cause_it_are_not_read() -> None:
+    """Until the window is over; one that was refused nothing is read on."""
+    admission = Admission(20, 1000)
+    admission.spend(100 * MS, NOW)
+    waiting, greedy, other = turns(admission), connection(3, NOW - 3000 * MS), connection(1)
+    waiting.shed(greedy, NOW)
+    assert greedy.muted
+    waiting.unmute(NOW + 49 * MS, lambda *_: None)
+    assert greedy.muted
+    assert not other.refused_ns
+    looked_after: list[ServedConnection[RequestFrame]] = []
+    waiting.unmute(NOW + 51 * MS, lambda each, _: looked_after.append(each))
+    assert looked_after == [greedy]
+    assert not waiting.mutes(greedy, NOW + 51 * MS), "the window is over"
+    admission.spend(100 * MS, NOW + 60 * MS)
+    waiting.shed(connection(1, NOW - 3000 * MS), NOW + 60 * MS)
+    assert waiting.mutes(greedy, NOW + 61 * MS), "it was refused lately"
