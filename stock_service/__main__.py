@@ -1,6 +1,12 @@
 """``python -m stock_service serve --transport NAME …`` serves on any transport; ``list`` prints what can be chosen."""
 
 import sys
+
+from stock_service.rpc.process.beginning import begin
+
+if __name__ == "__main__":
+    begin()  # before the other imports, which take long
+
 from collections.abc import Mapping, Sequence
 
 from stock_service import stock_server

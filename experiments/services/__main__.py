@@ -5,6 +5,12 @@ those about stocks too. So every arm of an experiment is started in the same way
 """
 
 import sys
+
+from stock_service.rpc.process.beginning import begin
+
+if __name__ == "__main__":
+    begin()  # before the other imports, which take long
+
 from collections.abc import Sequence
 
 from experiments.services import SERVICES, STATEFUL, STOCK

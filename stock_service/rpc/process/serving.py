@@ -24,6 +24,7 @@ from typing import NoReturn
 
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.server_core.options import is_loopback
 from stock_service.rpc.service import Service
@@ -33,9 +34,6 @@ from stock_service.rpc.transports import ServeOptions, load
 _log = logging.getLogger(__name__)
 
 _DEFAULTS = ServeOptions()
-
-STOPPING = (signal.SIGTERM, signal.SIGINT)
-"""The signals that stop a server."""
 
 PROCESSES_MAX = 64
 """Processes of one server, at most."""
@@ -115,7 +113,11 @@ def run(
 
 
 def prepare(program: str, options: argparse.Namespace) -> None:
-    """What every server's process does first: has a log, keeps to the hosts it may serve on, may open enough files."""
+    """What every server's process does first: has a log, keeps to the hosts it may serve on, may open enough files.
+
+    ``begin`` is best called earlier, before the imports.
+    """
+    begin()
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     _check_host(program, options.host, options.insecure)
     _raise_descriptor_limit(program, options.connections_max)
@@ -125,7 +127,6 @@ def _run(
     program: str, transport: str, service: Service, options: argparse.Namespace, serve_options: ServeOptions
 ) -> int:
     """See ``run``."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # before there are threads, which then leave them to one
     try:
         executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
     except RuntimeError as error:
@@ -165,8 +166,11 @@ def unbound(error: Exception, host: str, port: int) -> str:
 
 def leave(code: int) -> NoReturn:
     """Ends the process with ``code``, even where a thread that was given up still runs."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            pass  # its reader is gone, or its disk full: nobody is left to be told
     os._exit(code)
 
 
@@ -213,6 +217,8 @@ def _raise_descriptor_limit(program: str, connections_max: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and needed > hard:
         allowed = hard - _SPARE_DESCRIPTORS
+        if allowed < 1:
+            refuse(program, f"open files, by the system's limit (ulimit -Hn): got {hard}, allowed: {needed} or more")
         refuse(
             program,
             f"--connections-max: got {connections_max}, allowed: up to {allowed}, by the system's limit on files",
