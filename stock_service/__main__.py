@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from stock_service import stock_server
 from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.process import serving
 from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.transports import TRANSPORTS
 from stock_service.trading.locking import LOCKINGS
@@ -23,7 +24,8 @@ CHOICES: dict[str, Mapping[str, object]] = {"transport": TRANSPORTS, "executor":
 
 def main(arguments: Sequence[str]) -> None:
     """Serves, which does not return, lists, or shows what there is."""
-    parser = Parser(PROGRAM, "The stock service on any transport. For all options: serve --transport NAME --help.")
+    description = "The stock service on any transport. serve --transport NAME --help has those of the transport too."
+    parser = Parser(PROGRAM, description)
     commands, help_text = ("serve", "list"), "serve on a transport, or list what can be chosen"
     parser.add_argument("command", choices=commands, metavar="serve|list", help=help_text)
     carried = f"what carries the requests, which serve needs: {', '.join(TRANSPORTS)}"
@@ -33,7 +35,9 @@ def main(arguments: Sequence[str]) -> None:
     if chosen.command == "serve":
         if chosen.transport is None and not asked:
             parser.error(f"--transport: missing, allowed: {', '.join(TRANSPORTS)}")
-        if chosen.transport is None:  # which options there are is the transport's to say
+        if chosen.transport is None:
+            serving.add_server_options(parser, None)
+            stock_server.add_stock_options(parser)
             parser.print_help()
             return
         rest += asked

@@ -58,14 +58,15 @@ _SPARE_DESCRIPTORS = 64
 """Descriptors that a server needs besides its connections: libraries, logs, epoll."""
 
 
-def add_server_options(parser: Parser, transport: str) -> None:
-    """Every option that a server on this transport takes, whatever its service."""
-    known = load(transport)
+def add_server_options(parser: Parser, transport: str | None) -> None:
+    """Every option that a server on this transport takes, whatever its service. None: those of all transports."""
+    known = None if transport is None else load(transport)
+    port, executor = (None, None) if known is None else (known.DEFAULT_PORT, known.DEFAULT_EXECUTOR)
     add = parser.add_argument
     add("--host", default=_DEFAULTS.host, help="address to listen on")
-    add("--port", type=integer(0, 65535), default=known.DEFAULT_PORT, help="port to listen on, 0 for a free one")
+    add("--port", type=integer(0, 65535), default=port, help="port to listen on, 0 for a free one")
     add("--insecure", action="store_true", help="let others reach the server, unencrypted and open to anyone")
-    add("--executor", choices=EXECUTORS, default=known.DEFAULT_EXECUTOR, help="which threads run requests")
+    add("--executor", choices=EXECUTORS, default=executor, help="which threads run requests")
     add("--workers", type=integer(1, 1024), default=8, help="threads that run requests")
     add("--queue-limit", type=integer(0, 1_000_000), default=1024, help="requests that may wait for a thread")
     add("--grace-s", type=seconds(0, 3600), default=5.0, help="seconds to finish what was accepted, when stopping")
@@ -82,7 +83,8 @@ def add_server_options(parser: Parser, transport: str) -> None:
     add("--member", type=integer(NO_MEMORY, 1 << 20), help=argparse.SUPPRESS)  # of a family, which tells its children
     help_text = f"written when the server stops: when each of the first {REQUESTS_MAX} requests was where"
     add("--timeline", type=Path, metavar="FILE", help=help_text)
-    known.add_options(parser)
+    if known is not None:
+        known.add_options(parser)
 
 
 def timeline_for(program: str, options: argparse.Namespace) -> Timeline | None:
