@@ -11,6 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from stock_service.rpc.errors import InvalidRequest
+from stock_service.rpc.grpcio import draining
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.transports import ServeOptions
 from stock_service.trading.service import STOCK_SERVICE, stock_service
@@ -175,6 +176,33 @@ def test_requests_max_bounds_what_is_under_way(make: Maker, channel: Connect) ->
         assert surplus.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         probe.released.set()
         assert [call.code() for call in held] == [grpc.StatusCode.OK] * 5
+
+
+def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(
+    make: Maker, channel: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes on a known connection while an earlier one is under way, which is finished."""
+    monkeypatch.setattr(draining, "SERVING_S", 0.0)
+    probe = Probe()
+    with make(probe.service) as running, probe:
+        to_server = channel(running)
+        early = method(to_server, BLOCK).future(b"early", WAIT_S)
+        probe.entered()
+        stop = stopping(running)
+        until(lambda: refusal(to_server) == (grpc.StatusCode.UNAVAILABLE, "the server is stopping"), "it is refused")
+        assert not stop.over
+        probe.released.set()
+        assert early.result(WAIT_S) == b"early"
+        assert stop.result()
+
+
+def refusal(to_server: grpc.Channel) -> tuple[grpc.StatusCode, str | None] | None:
+    """How a call was refused, and in which words; None if it was answered."""
+    try:
+        method(to_server, ECHO)(b"late", WAIT_S / 4)
+    except grpc.RpcError as error:
+        return error.code(), error.details()
+    return None
 
 
 @pytest.mark.slow
