@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, explained, server_address
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.errors import Fault, UsageError
+from stock_service.rpc.process.beginning import UNREAD_EXIT, printing
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, refuse, seconds
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import NAME_LENGTH_MAX, Status
@@ -36,6 +37,7 @@ EXITS = {
     OTHER_EXIT: "some other outcome",
     USAGE_EXIT: "bad usage",
     FAULT_EXIT: "an update, or connecting, got no reply",
+    UNREAD_EXIT: "whoever read the output has gone",
 }
 """What each exit code is for."""
 
@@ -127,4 +129,4 @@ def stock_name(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(printing(main))

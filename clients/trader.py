@@ -21,6 +21,7 @@ from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, expla
 from clients.price_updater import stock_name
 from clients.retrying import RETRIES_MAX, RetryingExchange
 from stock_service.rpc.errors import Fault, UsageError
+from stock_service.rpc.process.beginning import UNREAD_EXIT, printing
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, refuse
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import (
@@ -50,6 +51,7 @@ EXITS = {
     OTHER_EXIT: "some other outcome",
     USAGE_EXIT: "bad usage",
     FAULT_EXIT: "no reply, or the server refused the call",
+    UNREAD_EXIT: "whoever read the output has gone",
 }
 """What each exit code is for."""
 
@@ -225,4 +227,4 @@ def _price_cents(text: str) -> int | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(printing(main))

@@ -9,6 +9,7 @@ from types import FrameType
 
 from experiments.measure.programs import ProgramFailed
 from stock_service.rpc.errors import Fault, UsageError
+from stock_service.rpc.process.beginning import UNREAD_EXIT
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, refuse
 
 PROGRAM = "python -m experiments"
@@ -18,9 +19,6 @@ FAILED_EXIT = 1
 
 INTERRUPTED_EXIT = 130
 """128 + SIGINT, as shells have it."""
-
-UNREAD_EXIT = 141
-"""128 + SIGPIPE: whoever read the output has gone."""
 
 EXITS = {
     0: "done, and all that was checked is as it should be",

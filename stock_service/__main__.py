@@ -4,10 +4,17 @@
 """
 
 import sys
+
+from stock_service.rpc.process.beginning import begin
+
+if __name__ == "__main__":
+    begin()  # before the other imports, which take long
+
 from collections.abc import Mapping, Sequence
 
 from stock_service import stock_server
 from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.process import serving
 from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.transports import TRANSPORTS
 from stock_service.storage import command as store_command
@@ -28,7 +35,8 @@ def main(arguments: Sequence[str]) -> None:
     """Serves, which does not return, lists, or looks after a store."""
     if arguments[:1] == ["store"]:
         sys.exit(store_command.main(f"{PROGRAM} store", arguments[1:]))
-    parser = Parser(PROGRAM, "The stock service on any transport. For all options: serve --transport NAME --help.")
+    description = "The stock service on any transport. serve --transport NAME --help has those of the transport too."
+    parser = Parser(PROGRAM, description)
     commands = {
         "serve": "serve on a transport",
         "list": "list what can be chosen",
@@ -43,7 +51,9 @@ def main(arguments: Sequence[str]) -> None:
     if chosen.command == "serve":
         if chosen.transport is None and not asked:
             parser.error(f"--transport: missing, allowed: {', '.join(TRANSPORTS)}")
-        if chosen.transport is None:  # which options there are is the transport's to say
+        if chosen.transport is None:
+            serving.add_server_options(parser, None)
+            stock_server.add_stock_options(parser, None)
             parser.print_help()
             return
         rest += asked

@@ -42,11 +42,11 @@ def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
     serve_stocks(program, transport, parser.parse_args(arguments))
 
 
-def add_stock_options(parser: argparse.ArgumentParser, transport: str) -> None:
-    """``--catalog``, ``--store`` and ``--locking``."""
+def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) -> None:
+    """``--catalog``, ``--store`` and ``--locking``; without a transport as on any."""
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
-    default = f"{_SQLITE}./stock_service-{transport}.sqlite3"
+    default = f"{_SQLITE}./stock_service-{transport or 'TRANSPORT'}.sqlite3"
     add("--store", type=_store, default=default, metavar="|".join(STORES), help="where stocks are kept")
     add("--locking", choices=LOCKINGS, help=f"which lock a request holds, in memory (default: {_DEFAULT_LOCKING})")
 

@@ -6,6 +6,7 @@ process share its context, and so does the poller of gRPC on asyncio, which this
 starts them before anything is counted.
 """
 
+import asyncio
 import gc
 import os
 import threading
@@ -32,7 +33,15 @@ def start_what_stays() -> None:
     """Starts, once, what a library keeps for the life of the process."""
     shared_context().socket(zmq.DEALER).close()
     pynng.Rep0(listen="tcp://127.0.0.1:0").close()
-    grpc.aio.init_grpc_aio()  # whose poller else goes with its last object, whenever that is collected
+    asyncio.run(_start_poller())
+
+
+async def _start_poller() -> None:
+    """Has that of gRPC stay, which else goes with its last object, whenever that is collected.
+
+    On a loop: outside of one it needs the thread's default loop, which an earlier ``asyncio.run`` has taken away.
+    """
+    grpc.aio.init_grpc_aio()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from stock_service.rpc.service import Method, Service
 class _Bytes(bytes):
     """Bytes in a message's place: decoded and encoded they are the same."""
 
-    DESCRIPTOR = type("Descriptor", (), {"full_name": "bytes"})
+    DESCRIPTOR = type("Descriptor", (), {"full_name": "bytes", "fields": ()})
 
     FromString = bytes
 

@@ -6,5 +6,6 @@ import sys
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the program is loaded nothing is to be said or kept
     from clients.load.command import main
+    from stock_service.rpc.process.beginning import printing
 
-    sys.exit(main())
+    sys.exit(printing(main))

@@ -32,7 +32,7 @@ from typing import IO, Self, TypeVar
 import psutil
 
 from clients.load.run.turn_client import processes_cpu_ns
-from stock_service.rpc.errors import StockServiceError
+from stock_service.rpc.errors import StockServiceError, Unavailable
 from stock_service.rpc.process.command_line import address
 from stock_service.rpc.process.lifeline import tied
 from stock_service.rpc.transports import Address
@@ -174,7 +174,7 @@ class Program:
         try:
             if _LINUX:
                 return processes_cpu_ns(self.pids) / 1e9
-        except OSError as error:
+        except Unavailable as error:
             raise self._failed("is gone") from error
         return sum(times.user + times.system for times in self._of_each(psutil.Process.cpu_times))
 

@@ -5,6 +5,12 @@ those about stocks too. So every arm of an experiment is started in the same way
 """
 
 import sys
+
+from stock_service.rpc.process.beginning import begin
+
+if __name__ == "__main__":
+    begin()  # before the other imports, which take long
+
 from collections.abc import Sequence
 
 from experiments.services import SERVICES, STATEFUL, STOCK
@@ -30,7 +36,10 @@ def main(arguments: Sequence[str]) -> None:
     carried = f"what carries the requests: {', '.join(TRANSPORTS)}"
     parser.add_argument("--transport", choices=TRANSPORTS, metavar="NAME", required=True, help=carried)
     if {"-h", "--help"} & set(arguments) and not any(word.startswith("--transport") for word in arguments):
-        parser.parse_args(arguments)  # shows these alone: the others are the transport's
+        serving.add_server_options(parser, None)
+        _add_work(parser)
+        add_stock_options(parser, None)
+        parser.parse_args(arguments)  # shows them, without those of the transport
     chosen, _ = parser.parse_known_args([a for a in arguments if a not in ("-h", "--help")] or arguments)
     serving.add_server_options(parser, chosen.transport)
     _add_work(parser)

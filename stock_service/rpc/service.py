@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 from google.protobuf.message import DecodeError, Message
 
 from stock_service.rpc.call import Call
+from stock_service.rpc.decoding import decoder
 from stock_service.rpc.errors import InvalidRequest
 
 Request = TypeVar("Request", bound=Message)
@@ -62,7 +63,7 @@ class Method(Generic[Request, Response]):
         The answer raises InvalidRequest for bytes that do not decode.
         """
         assert not self.wants_call
-        decode: Callable[[bytes], Request] = self.request_type.FromString
+        decode: Callable[[bytes], Request] = decoder(self.request_type)
         function = cast(Callable[[Request], Response], self.function)
 
         def answer(payload: bytes) -> bytes:
@@ -79,7 +80,7 @@ class Method(Generic[Request, Response]):
         if not self.wants_call:
             answer = self.answer()
             return lambda call: answer(call.payload)
-        decode: Callable[[bytes], Request] = self.request_type.FromString
+        decode: Callable[[bytes], Request] = decoder(self.request_type)
         function = cast(Callable[[Request, Call], Response], self.function)
 
         def answer_call(call: Call) -> bytes:
@@ -94,7 +95,7 @@ class Method(Generic[Request, Response]):
     def answer_on_loop(self) -> AwaitedAnswer:
         """The method as a coroutine function of a call, of one that has ``on_loop``; else as ``answer``."""
         assert self.on_loop is not None
-        decode: Callable[[bytes], Request] = self.request_type.FromString
+        decode: Callable[[bytes], Request] = decoder(self.request_type)
         on_loop = cast(Callable[..., Awaitable[Response]], self.on_loop)
         wants_call = self.wants_call
 

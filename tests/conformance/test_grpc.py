@@ -11,6 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from stock_service.rpc.errors import InvalidRequest
+from stock_service.rpc.grpcio import draining
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.transports import ServeOptions
 from stock_service.trading.service import STOCK_SERVICE, stock_service
@@ -37,7 +38,10 @@ SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
-@pytest.fixture(params=[Kind("grpc", "thread-pool"), Kind("grpc_aio", "static-pool")], ids=lambda kind: kind.transport)
+SERVERS = [Kind("grpc", "thread-pool"), Kind("grpc_static", "static-pool"), Kind("grpc_aio", "static-pool")]
+
+
+@pytest.fixture(params=SERVERS, ids=lambda kind: kind.transport)
 def make(request: pytest.FixtureRequest) -> Maker:
     """What starts a server on each transport that speaks gRPC, on its executor."""
     return maker(request.param)
@@ -163,18 +167,52 @@ def reflected(
 
 
 def test_requests_max_bounds_what_is_under_way(make: Maker, channel: Connect) -> None:
-    """Workers and queue together are what grpcio lets in; the next call is RESOURCE_EXHAUSTED at once."""
+    """Workers and queue together are what a server lets in; of one call more, one is RESOURCE_EXHAUSTED at once."""
     probe = Probe()
     with make(probe.service, Limits(workers=2, queue_limit=3)) as running, probe:
         block = method(channel(running), BLOCK)
         held = [block.future(b"", WAIT_S) for _ in range(2)]
         probe.entered()
         probe.entered()
-        held += [block.future(b"", WAIT_S) for _ in range(3)]
-        surplus = block.future(b"", WAIT_S)
-        assert surplus.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        waiting = [block.future(b"", WAIT_S) for _ in range(4)]
+        until(lambda: any(call.done() for call in waiting), "one of them is refused")
+        refused = [call for call in waiting if call.done()]
+        assert [call.code() for call in refused] == [grpc.StatusCode.RESOURCE_EXHAUSTED]
         probe.released.set()
-        assert [call.code() for call in held] == [grpc.StatusCode.OK] * 5
+        assert [call.code() for call in (*held, *waiting) if call not in refused] == [grpc.StatusCode.OK] * 5
+
+
+def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(
+    make: Maker, channel: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes on a known connection while an earlier one is under way, which is finished.
+
+    ``grpc_static`` refuses by GOAWAY, after which its client looks for another server, and finds none.
+    """
+    monkeypatch.setattr(draining, "SERVING_S", 0.0)
+    probe = Probe()
+    with make(probe.service) as running, probe:
+        to_server = channel(running)
+        early = method(to_server, BLOCK).future(b"early", WAIT_S)
+        probe.entered()
+        stop = stopping(running)
+        goes_away = running.kind.transport == "grpc_static"
+        words = "failed to connect" if goes_away else "the server is stopping"
+        until(lambda: words in refusal(to_server), "it is refused")
+        assert not stop.over
+        probe.released.set()
+        assert early.result(WAIT_S) == b"early"
+        assert stop.result()
+
+
+def refusal(to_server: grpc.Channel) -> str:
+    """In which words a call was refused as UNAVAILABLE; none if it was not."""
+    try:
+        method(to_server, ECHO)(b"late", WAIT_S / 4)
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.UNAVAILABLE:
+            return error.details() or ""
+    return ""
 
 
 @pytest.mark.slow

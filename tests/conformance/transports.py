@@ -208,6 +208,23 @@ def check_undecodable(make: Maker) -> None:
         assert connection.call(LOOKUP, b"", WAIT_S), "an empty message is one: a Lookup of no name"
 
 
+def check_side_past_32_bits(make: Maker) -> None:
+    """A side of 2^32 + 1, which protobuf cuts off to the 1 of BUY, is INVALID_SIDE, and nothing is traded."""
+    with make(stock_service(fresh_exchange())) as running:
+        connection = running.connect()
+        sideless = stock_pb2.TradeRequest(name="GameStart", quantity=1).SerializeToString()
+        for side in (2**32 + 1, 2**32 + 2, 2**63 + 1):
+            payload = sideless + b"\x18" + varint(side)
+            reply = stock_pb2.TradeResponse.FromString(connection.call(TRADE, payload, WAIT_S))
+            assert (side, reply.status) == (side, stock_pb2.STATUS_INVALID_SIDE)
+        assert Lookup("GameStart").over(connection) == LookupReply(OK, 1599, 0, 0)
+
+
+def varint(value: int) -> bytes:
+    """A number as protobuf writes it."""
+    return bytes([value & 0x7F | 0x80]) + varint(value >> 7) if value > 0x7F else bytes([value])
+
+
 def check_unknown_method(make: Maker) -> None:
     """A method that the service does not have is UNIMPLEMENTED, and the next request is answered."""
     with make(Probe().service) as running:
@@ -313,6 +330,7 @@ CHECKS = (
     check_request_id,
     check_second_service,
     check_undecodable,
+    check_side_past_32_bits,
     check_unknown_method,
     check_handler_that_raises,
     check_deadline,

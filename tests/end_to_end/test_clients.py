@@ -228,3 +228,27 @@ def test_the_client_of_the_documents_trades() -> None:
                 "sequence: 1",
                 "",
             ]
+
+
+COMMANDS = {
+    "trader": "clients.trader lookup FishCo",
+    "load": "clients.load --duration-s 0.1 --warm-up-s 0 --no-floor",
+    "price_updater": "clients.price_updater --duration-s 0.1",
+}
+
+
+@pytest.mark.parametrize("how", [">&-", "<&- >&- 2>&-", "| true"], ids=["out", "all", "unread"])
+@pytest.mark.parametrize("program", COMMANDS)
+def test_a_client_that_nobody_reads_ends_without_a_traceback(program: str, how: str) -> None:
+    """With closed streams it does what it does. Where its reader is gone it ends with 141, as a shell has it.
+
+    Rich, which prints the load's table, ends the program with 1 there.
+    """
+    unread = 1 if program == "load" else 141
+    with Server(STARTS["socket_server"]) as server:
+        words = f"{COMMANDS[program]} --transport sockets --address {server.at}"
+        line = f'"{sys.executable}" -m {words} {how}; exit ${{PIPESTATUS[0]}}'
+        done = subprocess.run(
+            ["/bin/bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+        )
+    assert (done.returncode, "Traceback" in done.stderr) == (unread if how == "| true" else 0, False), done.stderr

@@ -63,11 +63,12 @@ def test_list_prints_what_can_be_chosen() -> None:
 
 @pytest.mark.parametrize("module", ["stock_service", "experiments.services"])
 def test_help_without_a_transport_names_those_there_are(module: str) -> None:
-    """It is shown with exit 0, where serving is refused."""
+    """It is shown with exit 0, where serving is refused, and has the options that every transport has."""
     ended = run(module, "serve", "--help")
     assert (ended.code, ended.stderr) == (0, "")
     said = " ".join(ended.stdout.split())
     assert all(part in said for part in ("usage:", "--transport NAME what carries", f": {', '.join(TRANSPORTS)}"))
+    assert all(option in said for option in ("--port", "--workers WORKERS", "--grace-s", "--processes", "--locking"))
     assert run(module, "serve").code == 2
 
 

@@ -26,7 +26,7 @@ from clients.load.send.driver import Surroundings
 from clients.load.send.lanes import Lanes
 from clients.load.send.lean import connecting, lean_codec
 from clients.load.send.turns import Blocking, Board, Multiplexed, Sender, wait_until
-from stock_service.rpc.errors import Fault
+from stock_service.rpc.errors import Fault, Unavailable
 from stock_service.rpc.transports import Connection
 
 CONNECTED = "connected"
@@ -66,7 +66,11 @@ def run_turn_client(
             return
         pipe.send(CONNECTED)
         while (turns := pipe.recv()) is not None:
-            pipe.send(part.follow(turns))
+            try:
+                pipe.send(part.follow(turns))
+            except Fault as fault:
+                pipe.send(str(fault))
+                return
     except (EOFError, BrokenPipeError):
         return
     finally:
@@ -75,8 +79,11 @@ def run_turn_client(
 
 
 def processes_cpu_ns(pids: Sequence[int]) -> int:
-    """Processor time of processes so far, of all their threads. Raises OSError if one is gone."""
-    return sum(time.clock_gettime_ns(~pid << 3 | 2) for pid in pids)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
+    """Processor time of processes so far, of all their threads. Raises Unavailable if one is gone."""
+    try:
+        return sum(time.clock_gettime_ns(~pid << 3 | 2) for pid in pids)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
+    except OSError as error:
+        raise Unavailable("a process of the server is gone while it is measured") from error
 
 
 def loopback_bytes() -> int:

@@ -1,13 +1,12 @@
-"""What servers on grpcio share: statuses, limits in gRPC core's terms, a call as grpcio knows it, descriptors."""
+"""What servers on grpcio share: statuses, limits in gRPC core's terms, a call as grpcio knows it."""
 
+import logging
 import socket
 import time
 from collections.abc import Iterable
 from typing import Protocol
 
 import grpc
-from google.protobuf import descriptor_pool
-from google.protobuf.descriptor import FileDescriptor
 
 from stock_service.rpc.call import Call
 from stock_service.rpc.errors import FaultCode
@@ -18,14 +17,26 @@ STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == 
 FAILED = "the handler failed; the server's log says why"
 """What a client is told of a handler that raised what is no fault."""
 
-CANCEL_AFTER_S = 0.1
-"""How long after the grace grpcio cancels calls, so that to end by then is told from being cancelled."""
-
 CANCEL_S = 1.0
-"""How long grpcio gets to end the calls that it cancels after the grace."""
+"""How long grpcio gets to end the calls that it cancels in the end."""
+
+_CORE_MAX = 2**31 - 1
+"""The largest number that an option of the core takes."""
 
 _FOR_EVER_S = 1e12
 """Where grpcio says that so much or more is left, no deadline was set: ``grpc-timeout`` says 3.6e11 s at most."""
+
+
+def quieten() -> None:
+    """Has grpcio log nothing of metadata that is not UTF-8, which it else does with a traceback for each request.
+
+    It takes the bytes for Latin-1, which no metadata of the service needs. May be repeated.
+    """
+    logging.getLogger("grpc._cython.cygrpc").addFilter(_is_about_us)
+
+
+def _is_about_us(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith("Invalid encoding on")
 
 
 class Context(Protocol):
@@ -58,35 +69,18 @@ def check_free(host: str, port: int, shares_port: bool) -> None:
 def core_options(
     frame_bytes_max: int, pipeline_max: int, idle_s: float, connections_max: int, shares_port: bool
 ) -> list[tuple[str, int]]:
-    """Our limits in gRPC core's terms."""
+    """Our limits in gRPC core's terms.
+
+    The core cancels calls at random, some behind its 1,000th and all behind its 3,000th that waits to be handed over,
+    and their clients cannot know why. So it is told to keep as many as there may be: the executor refuses by name.
+    """
+    calls_max = min(connections_max * pipeline_max, _CORE_MAX)
     return [
+        ("grpc.server.max_pending_requests", calls_max),
+        ("grpc.server.max_pending_requests_hard_limit", calls_max),
         ("grpc.so_reuseport", int(shares_port)),  # else a port in use is an error, no second server behind it
         ("grpc.max_receive_message_length", frame_bytes_max),
         ("grpc.max_concurrent_streams", pipeline_max),
         ("grpc.max_connection_idle_ms", int(idle_s * 1000)),
         ("grpc.max_allowed_incoming_connections", connections_max),
     ]
-
-
-class Descriptors:
-    """protobuf's descriptor pool as reflection uses it, which also finds a method.
-
-    The pool itself knows services and messages by name but no methods, and ghz asks for just that.
-    """
-
-    def __init__(self) -> None:
-        pool = descriptor_pool.Default()
-        self._pool = pool
-        self.FindFileByName = pool.FindFileByName
-        self.FindMessageTypeByName = pool.FindMessageTypeByName
-        self.FindExtensionByNumber = pool.FindExtensionByNumber
-        self.FindAllExtensions = pool.FindAllExtensions
-
-    def FindFileContainingSymbol(self, symbol: str) -> FileDescriptor:  # noqa: N802  # protobuf's name
-        """The file that defines a symbol, or a service's method. Raises KeyError."""
-        try:
-            return self._pool.FindFileContainingSymbol(symbol)
-        except KeyError:
-            service_name, _, method = symbol.rpartition(".")
-            service = self._pool.FindServiceByName(service_name)
-            return service.methods_by_name[method].containing_service.file

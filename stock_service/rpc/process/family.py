@@ -30,9 +30,10 @@ from collections.abc import Sequence
 
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process import serving
+from stock_service.rpc.process.beginning import STOPPING
 from stock_service.rpc.process.command_line import USAGE_EXIT, refuse
 from stock_service.rpc.process.lifeline import tied
-from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, STOPPING
+from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY
 from stock_service.rpc.transports import load
 
 _log = logging.getLogger(__name__)
@@ -242,8 +243,7 @@ class _Family:
 
 
 def _signals() -> int:
-    """A descriptor that gets a byte for each signal to stop. Blocks them for all threads, children's too."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    """A descriptor that gets a byte for each signal to stop. ``begin`` blocked them for all threads, children's too."""
     reading, writing = os.pipe()
 
     def watch() -> None:

@@ -24,6 +24,7 @@ from typing import NoReturn
 
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.server_core.options import is_loopback
 from stock_service.rpc.service import Service
@@ -33,9 +34,6 @@ from stock_service.rpc.transports import ServeOptions, load
 _log = logging.getLogger(__name__)
 
 _DEFAULTS = ServeOptions()
-
-STOPPING = (signal.SIGTERM, signal.SIGINT)
-"""The signals that stop a server."""
 
 PROCESSES_MAX = 64
 """Processes of one server, at most."""
@@ -60,14 +58,15 @@ _SPARE_DESCRIPTORS = 64
 """Descriptors that a server needs besides its connections: libraries, logs, epoll."""
 
 
-def add_server_options(parser: Parser, transport: str) -> None:
-    """Every option that a server on this transport takes, whatever its service."""
-    known = load(transport)
+def add_server_options(parser: Parser, transport: str | None) -> None:
+    """Every option that a server on this transport takes, whatever its service. None: those of all transports."""
+    known = None if transport is None else load(transport)
+    port, executor = (None, None) if known is None else (known.DEFAULT_PORT, known.DEFAULT_EXECUTOR)
     add = parser.add_argument
     add("--host", default=_DEFAULTS.host, help="address to listen on")
-    add("--port", type=integer(0, 65535), default=known.DEFAULT_PORT, help="port to listen on, 0 for a free one")
+    add("--port", type=integer(0, 65535), default=port, help="port to listen on, 0 for a free one")
     add("--insecure", action="store_true", help="let others reach the server, unencrypted and open to anyone")
-    add("--executor", choices=EXECUTORS, default=known.DEFAULT_EXECUTOR, help="which threads run requests")
+    add("--executor", choices=EXECUTORS, default=executor, help="which threads run requests")
     add("--workers", type=integer(1, 1024), default=8, help="threads that run requests")
     add("--queue-limit", type=integer(0, 1_000_000), default=1024, help="requests that may wait for a thread")
     add("--grace-s", type=seconds(0, 3600), default=5.0, help="seconds to finish what was accepted, when stopping")
@@ -84,7 +83,8 @@ def add_server_options(parser: Parser, transport: str) -> None:
     add("--member", type=integer(NO_MEMORY, 1 << 20), help=argparse.SUPPRESS)  # of a family, which tells its children
     help_text = f"written when the server stops: when each of the first {REQUESTS_MAX} requests was where"
     add("--timeline", type=Path, metavar="FILE", help=help_text)
-    known.add_options(parser)
+    if known is not None:
+        known.add_options(parser)
 
 
 def timeline_for(program: str, options: argparse.Namespace) -> Timeline | None:
@@ -121,7 +121,11 @@ def run(
 
 
 def prepare(program: str, options: argparse.Namespace) -> None:
-    """What every server's process does first: has a log, keeps to the hosts it may serve on, may open enough files."""
+    """What every server's process does first: has a log, keeps to the hosts it may serve on, may open enough files.
+
+    ``begin`` is best called earlier, before the imports.
+    """
+    begin()
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     _check_host(program, options.host, options.insecure)
     _raise_descriptor_limit(program, options.connections_max)
@@ -136,7 +140,6 @@ def _run(
     note: str,
 ) -> int:
     """See ``run``."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # before there are threads, which then leave them to one
     try:
         executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
     except RuntimeError as error:
@@ -178,8 +181,11 @@ def unbound(error: Exception, host: str, port: int) -> str:
 
 def leave(code: int) -> NoReturn:
     """Ends the process with ``code``, even where a thread that was given up still runs."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            pass  # its reader is gone, or its disk full: nobody is left to be told
     os._exit(code)
 
 
@@ -226,6 +232,8 @@ def _raise_descriptor_limit(program: str, connections_max: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and needed > hard:
         allowed = hard - _SPARE_DESCRIPTORS
+        if allowed < 1:
+            refuse(program, f"open files, by the system's limit (ulimit -Hn): got {hard}, allowed: {needed} or more")
         refuse(
             program,
             f"--connections-max: got {connections_max}, allowed: up to {allowed}, by the system's limit on files",

@@ -20,16 +20,17 @@ from grpc_reflection.v1alpha import reflection
 
 from stock_service.rpc.call import Call
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.errors import Fault, InternalFault
+from stock_service.rpc.descriptors import Descriptors
+from stock_service.rpc.errors import Fault, InternalFault, Unavailable
+from stock_service.rpc.grpcio.draining import LAST_S, drain
 from stock_service.rpc.grpcio.serving import (
-    CANCEL_AFTER_S,
     CANCEL_S,
     FAILED,
     STATUS,
-    Descriptors,
     call_of,
     check_free,
     core_options,
+    quieten,
 )
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.timeline import Timeline
@@ -57,6 +58,7 @@ class AioServer:
 
     def __init__(self, service: Service, executor: Executor, on_loop: bool, options: ServeOptions) -> None:
         check_free(options.host, options.port, options.shares_port)
+        quieten()
         self._service = service
         self._executor = executor
         self._answers_on_loop = on_loop
@@ -64,7 +66,8 @@ class AioServer:
         self._options = options
         self._loop = asyncio.new_event_loop()
         self._stop_asked: asyncio.Future[float] = self._loop.create_future()
-        self._in_time = False
+        self._health = _Health(service.name)
+        self._gate = _Gate()
         listening: Future[int] = Future()
         self._thread = Thread(target=self._run, args=(listening,), name="grpc-aio-loop")
         self._thread.start()
@@ -77,15 +80,21 @@ class AioServer:
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``. A handler that blocks the loop is waited for no longer than any other."""
         try:
-            self._loop.call_soon_threadsafe(self._ask_to_stop, grace_s)
+            self._loop.call_soon_threadsafe(self._health.end)
+            drained = drain(self.address[1], self._under_way, self._gate.close, grace_s)
+            self._loop.call_soon_threadsafe(self._ask_to_stop, LAST_S if drained else 0.0)
         except RuntimeError:
             return True  # the loop is closed: all has ended before
-        self._thread.join(grace_s + CANCEL_AFTER_S + CANCEL_S)
-        return self._in_time and not self._thread.is_alive()
+        self._thread.join(LAST_S + CANCEL_S)
+        return drained and not self._thread.is_alive()
 
-    def _ask_to_stop(self, grace_s: float) -> None:
+    def _under_way(self) -> int:
+        """Calls whose message is there and whose reply is not sent; no watch, and no reflection."""
+        return sum(task.get_name() == _WHOLE for task in asyncio.all_tasks(self._loop))
+
+    def _ask_to_stop(self, last_s: float) -> None:
         if not self._stop_asked.done():
-            self._stop_asked.set_result(grace_s)
+            self._stop_asked.set_result(last_s)
 
     # ---- the loop's thread
 
@@ -116,8 +125,7 @@ class AioServer:
         }
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, handlers),))
         server.add_registered_method_handlers(service.name, handlers)
-        watched = _Health(service.name)
-        health_pb2_grpc.add_HealthServicer_to_server(watched, server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(reflected, server, Descriptors())
         try:
@@ -127,25 +135,25 @@ class AioServer:
             raise OSError(f"cannot listen on {options.host}:{options.port}") from error
         await server.start()
         listening.set_result(port)
-        grace_s = await self._stop_asked
-        watched.end()
-        stopped = asyncio.ensure_future(server.stop(grace_s + CANCEL_AFTER_S))
-        in_time, _ = await asyncio.wait((stopped,), timeout=grace_s)
-        self._in_time = bool(in_time)
-        await stopped
+        await server.stop(await self._stop_asked)
+        left = asyncio.all_tasks() - {asyncio.current_task()}  # what waited for a message, or was open for good
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=CANCEL_S)
 
     def _handler(self, path: str, method: Method[Any, Any]) -> Handler:
         behaviour, timeline = _behaviour(method), self._options.timeline
         if self._answers_on_loop and method.on_loop is not None:
-            return _awaited(method)
+            return _awaited(method, self._gate)
         if self._answers_on_loop and self._waits is not None and timeline is None:
-            return _on_loop_or_waiting(behaviour, self._waits)
+            return _on_loop_or_waiting(behaviour, self._waits, self._gate)
         if self._answers_on_loop:
-            return _on_loop(behaviour if timeline is None else _stamped(behaviour, timeline, path))
+            return _on_loop(behaviour if timeline is None else _stamped(behaviour, timeline, path), self._gate)
         if timeline is None:
-            return _on_executor(partial(_run_task, self._loop, behaviour), self._executor, _no_clock)
+            return _on_executor(partial(_run_task, self._loop, behaviour), self._executor, self._gate, _no_clock)
         task = _stamped_task(partial(_run_task, self._loop, behaviour), timeline, path)
-        return _on_executor(task, self._executor, timeline.now_ns)
+        return _on_executor(task, self._executor, self._gate, timeline.now_ns)
 
 
 class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # which has no types
@@ -173,6 +181,29 @@ class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # which ha
         """From now on nothing is served."""
         self._statuses = dict.fromkeys(self._statuses, NOT_SERVING)
         self._ended.set()
+
+
+_WHOLE = "a call whose message is there"
+"""The name of its task on the loop. That of one that waits for its message has another."""
+
+
+class _Gate:
+    """What every call of the service passes once its message is there; of the loop's thread."""
+
+    def __init__(self) -> None:
+        self._closed = False
+
+    def enter(self) -> None:
+        """Names the call's task. Raises Unavailable once the gate is closed."""
+        if self._closed:
+            raise Unavailable("the server is stopping")
+        task = asyncio.current_task()
+        assert task is not None
+        task.set_name(_WHOLE)
+
+    def close(self) -> None:
+        """From now on every call is refused. From any thread."""
+        self._closed = True
 
 
 def _behaviour(method: Method[Any, Any]) -> Behaviour:
@@ -213,11 +244,12 @@ def _stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
     return answer_stamped
 
 
-def _on_loop(behaviour: Behaviour) -> Handler:
+def _on_loop(behaviour: Behaviour, gate: _Gate) -> Handler:
     """A method that the loop answers."""
 
     async def handle(payload: bytes, context: Context) -> bytes:
         try:
+            gate.enter()
             return behaviour(payload, context)
         except Fault as fault:
             refused = fault
@@ -226,11 +258,12 @@ def _on_loop(behaviour: Behaviour) -> Handler:
     return handle
 
 
-def _on_loop_or_waiting(behaviour: Behaviour, waits: Waits) -> Handler:
+def _on_loop_or_waiting(behaviour: Behaviour, waits: Waits, gate: _Gate) -> Handler:
     """The same, of one that may have to wait: the loop serves others meanwhile."""
 
     async def handle(payload: bytes, context: Context) -> bytes:
         try:
+            gate.enter()
             return await waits.answered(partial(behaviour, payload, context))
         except Fault as fault:
             refused = fault
@@ -239,7 +272,7 @@ def _on_loop_or_waiting(behaviour: Behaviour, waits: Waits) -> Handler:
     return handle
 
 
-def _awaited(method: Method[Any, Any]) -> Handler:
+def _awaited(method: Method[Any, Any], gate: _Gate) -> Handler:
     """A method that waits on the loop, which serves other calls meanwhile. It is in no timeline: those are of threads
     that have one request at a time."""
     answer = method.answer_on_loop()
@@ -255,6 +288,7 @@ def _awaited(method: Method[Any, Any]) -> Handler:
 
     async def handle(payload: bytes, context: Context) -> bytes:
         try:
+            gate.enter()
             return await guarded(call_of(payload, context))
         except Fault as fault:
             refused = fault
@@ -269,13 +303,14 @@ Task = Callable[[Reply, bytes, Context, int], None]
 """Answers a request on a thread of the executor; the last is when it was accepted, in nanoseconds."""
 
 
-def _on_executor(task: Task, executor: Executor, now_ns: Callable[[], int]) -> Handler:
+def _on_executor(task: Task, executor: Executor, gate: _Gate, now_ns: Callable[[], int]) -> Handler:
     """A method that the executor answers. One whose client gives up before a thread has it is not begun."""
 
     async def handle(payload: bytes, context: Context) -> bytes:
         accepted_ns = now_ns()
         reply: Reply = asyncio.get_running_loop().create_future()
         try:
+            gate.enter()
             executor.execute(partial(task, reply, payload, context, accepted_ns))
             return await reply
         except Fault as fault:

@@ -11,29 +11,32 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import grpc
+from grpc import _server as grpcio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.concurrency.submit import Submitting
 from stock_service.rpc.concurrency.thread_pool import ThreadPool
-from stock_service.rpc.errors import Fault
+from stock_service.rpc.descriptors import Descriptors
+from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.grpcio.draining import LAST_S, drain
 from stock_service.rpc.grpcio.serving import (
-    CANCEL_AFTER_S,
     CANCEL_S,
     FAILED,
     STATUS,
-    Descriptors,
     call_of,
     check_free,
     core_options,
+    quieten,
 )
 from stock_service.rpc.service import Answer, Method, Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
+from stock_service.rpc.transports.grpc_sync.reflections import Reflections
 
 _log = logging.getLogger(__name__)
 
@@ -43,10 +46,13 @@ class GrpcServer:
 
     def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
         check_free(options.host, options.port, options.shares_port)
+        quieten()
         pool = executor.pool if isinstance(executor, ThreadPool) else Submitting(executor)
         timeline = options.timeline
         if timeline is not None:
             pool = _Stamping(pool, timeline)
+        self._reflections = Reflections()
+        self._last: set[Any] | None = None
         limits = core_options(
             options.frame_bytes_max,
             options.pipeline_max,
@@ -68,7 +74,9 @@ class GrpcServer:
         for name in ("", service.name):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(reflected, self._server, Descriptors())
+        reflecting = reflection.ReflectionServicer(reflected, pool=Descriptors())
+        reflecting.ServerReflectionInfo = self._reflections.own(reflecting.ServerReflectionInfo)
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflecting, self._server)
         try:
             port = self._server.add_insecure_port(f"{options.host}:{options.port}")
         except RuntimeError as error:  # which does not say why
@@ -80,10 +88,30 @@ class GrpcServer:
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""
         self._health.enter_graceful_shutdown()
-        stopped = self._server.stop(grace_s + CANCEL_AFTER_S)
+        drained = drain(self.address[1], lambda: len(self._under_way()), self._refuse, grace_s)
+        ended = self._server.stop(LAST_S if drained else 0).wait(LAST_S + CANCEL_S)
+        self._reflections.shutdown(wait=False)
+        return drained and ended
+
+    def _refuse(self) -> None:
+        """From now on every call is refused; those under way are finished."""
+        known = self._server._state  # type: ignore[attr-defined]
+        with known.lock:
+            known.thread_pool = _Refusing()
+            self._last = set(known.rpc_states)
+
+    def _under_way(self) -> set[Any]:
+        """Calls whose reply is not sent; of them, once calls are refused, those from before that.
+
+        Left out are those that may never end: watches, which are ended here, reflections, and calls for whose message
+        a worker waits. Of a call that no worker has, nobody knows whether its message is there: it counts.
+        """
         _end_watches(self._health)
-        in_time = stopped.wait(grace_s)
-        return in_time or (stopped.wait(CANCEL_S) and False)
+        known = self._server._state  # type: ignore[attr-defined]
+        with known.lock:
+            calls: set[Any] = known.rpc_states - self._reflections.open.keys()
+        calls = {call for call in calls if grpcio._RECEIVE_MESSAGE_TOKEN not in call.due}
+        return calls if self._last is None else calls & self._last
 
 
 def _end_watches(servicer: health.HealthServicer) -> None:
@@ -161,3 +189,19 @@ class _Stamping(ThreadPoolExecutor):
         finally:
             if stamper.handled_ns:
                 stamper.end()
+
+
+class _Refusing(ThreadPoolExecutor):
+    """What grpcio has for its executor once the server is stopping: it refuses each call by name. Starts no thread."""
+
+    def __init__(self) -> None:
+        super().__init__(max_workers=1)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Ends a call that grpcio gives away. Never raises, as in ``Submitting``."""
+        _, event, state, *_ = cast(tuple[Any, ...], args)
+        with state.condition:
+            grpcio._abort(state, event.call, int(FaultCode.UNAVAILABLE), b"the server is stopping")
+        refused: Future[T] = Future()
+        refused.cancel()
+        return refused

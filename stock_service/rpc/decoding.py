@@ -1,0 +1,60 @@
+"""Bytes to a message, with enums as they were sent.
+
+A field of an enum holds 32 bits. protobuf cuts a longer number off, in every language: 2^32 + 1 is read as 1, and so a
+side that there is none of as a BUY. Here such a number becomes ``NO_MEMBER``, which the service then refuses as any
+other number that is no member.
+
+Left out: enums that are repeated, in a oneof, or in a message within the message; and other fields of 32 bits.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+Kind = TypeVar("Kind", bound=Message)
+
+NO_MEMBER = -(2**31)
+"""What an enum's field holds where a longer number was sent: the least there is, which no enum here has."""
+
+
+def decoder(kind: type[Kind]) -> Callable[[bytes], Kind]:
+    """What decodes messages of a kind; to be asked once. It may be called from any thread, and raises DecodeError."""
+    decode: Callable[[bytes], Kind] = kind.FromString
+    enums = {field.number: field.name for field in _descriptor(kind).fields if _is_enum(field)}
+    if not enums:
+        return decode
+
+    def decode_enums(payload: bytes) -> Kind:
+        message = decode(payload)
+        # A number of several bytes is not ASCII. A long one takes 5 bytes or more, where a member takes 4 at most.
+        if not payload.isascii() and message.ByteSize() != len(payload):
+            for number, value in _varints(payload).items():
+                if number in enums and not _fits(value):
+                    setattr(message, enums[number], NO_MEMBER)
+        return message
+
+    return decode_enums
+
+
+def _descriptor(kind: type[Message]) -> Descriptor:
+    return cast(Descriptor, kind.DESCRIPTOR)
+
+
+def _is_enum(field: FieldDescriptor) -> bool:
+    return field.enum_type is not None and not field.is_repeated and field.containing_oneof is None
+
+
+def _varints(payload: bytes) -> dict[int, int]:
+    """The last of each field's numbers as they were sent: to a message that has no fields, all are unknown ones."""
+    sent = UnknownFieldSet(Empty.FromString(payload))
+    fields = (sent[index] for index in range(len(sent)))
+    return {field.field_number: field.data for field in fields if field.wire_type == 0}
+
+
+def _fits(value: int) -> bool:
+    """Whether 32 bits hold a number of 64, which is negative where its highest bit is set."""
+    return value < 2**31 or value >= 2**64 - 2**31

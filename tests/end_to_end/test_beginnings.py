@@ -1,0 +1,69 @@
+"""Servers in a poor start: with closed standard streams, with few files to open, and stopped before they are ready."""
+
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.running import until
+from tests.end_to_end.process import STARTS, Running
+from tests.unit.clients.load.run.fleet_bench import half
+
+pytestmark = pytest.mark.slow
+
+TWO = (*STARTS["socket_server"], "--processes", "2")
+STREAMS = {"stdin": "<&-", "stdout": ">&-", "stderr": "2>&-", "all": "<&- >&- 2>&-"}
+
+
+def closed(streams: str) -> tuple[str, ...]:
+    """What starts ``python -m`` with some standard streams closed, as a shell writes it."""
+    return ("/bin/sh", "-c", f'exec "{sys.executable}" -m "$@" {streams}', "sh")
+
+
+@pytest.mark.parametrize(("streams", "start"), [*half(STREAMS, ("socket_server", "grpc_server")), ("all", "processes")])
+def test_closed_standard_streams_change_nothing(streams: str, start: str) -> None:
+    """It serves, and ends with 0 when it is told to."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = free.getsockname()
+    words = TWO if start == "processes" else STARTS[start]
+    with Running(*words, "--port", str(address[1]), program=closed(STREAMS[streams])) as server:
+        until(lambda: reached(address) or not server.runs(), "it listens")
+        server.signal(signal.SIGTERM)
+        assert server.ended().code == 0
+
+
+def reached(address: tuple[str, int]) -> bool:
+    """Whether somebody listens there."""
+    try:
+        socket.create_connection(address, 10.0).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize("start", [*STARTS, "processes"])
+def test_a_signal_before_it_is_ready_stops_it(start: str, number: signal.Signals) -> None:
+    """One that comes while it imports is no other than one that comes later: exit code 0, and nothing in its log."""
+    words = TWO if start == "processes" else STARTS[start]
+    with Running(*words, "--port", "0") as server:
+        maps = Path(f"/proc/{server.pid}/maps")
+        until(lambda: "upb" in maps.read_text() or not server.runs(), "it has loaded protobuf")
+        server.signal(number)
+        ended = server.ended()
+        assert (ended.code, ended.stderr) == (0, "")
+        assert ended.stdout.count("\n") <= 1, "its ready line at most"
+
+
+@pytest.mark.parametrize(
+    ("files", "said"), [(64, "got 64, allowed: 4160 or more"), (100, "got 4096, allowed: up to 36")]
+)
+def test_too_few_files_to_open_is_said(files: int, said: str) -> None:
+    """The line names what is too small: the option, or where no option would help the system's limit."""
+    shell = ("/bin/sh", "-c", f'ulimit -n {files}; exec "{sys.executable}" -m "$@"', "sh")
+    with Running(*STARTS["socket_server"], "--port", "0", program=shell) as server:
+        ended = server.ended()
+        assert (ended.code, ended.stdout) == (2, "")
+        assert said in ended.error
