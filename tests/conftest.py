@@ -5,7 +5,8 @@
 - ``rng``: a ``random.Random`` of the run's seed and the test's name. The seed is in pytest's header, and ``--seed`` of
   a later run repeats it, for hypothesis too.
 - ``alone``, a mark: no other test of the run is under way meanwhile, in whichever process of xdist (``turns.py``).
-- At the end, the tests that took longer than ``slow`` tests may take without the mark.
+- At the end, the tests that took longer than ``slow`` tests may take without the mark; and the stores that servers left
+  in the project's folder, since a test did not say ``--store memory``: the run fails then.
 """
 
 import gc
@@ -79,6 +80,20 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def _stores() -> set[tuple[Path, int]]:
+    """The files of stores in the project's folder, and when each was last written."""
+    return {(path, path.stat().st_mtime_ns) for path in ROOT.glob("*.sqlite3*")}
+
+
+_stores_before = _stores()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fails a run that left a store behind."""
+    if _stores() - _stores_before:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     """The seed, at the top of the run."""
     return f"random seed: {config.option.seed} (--seed {config.option.seed} repeats it)"
@@ -95,6 +110,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(f"over {SLOW_S} s: mark slow, if it is so on a quiet machine")
         for report in sorted(unmarked, key=lambda report: -report.duration):
             terminalreporter.line(f"{report.duration:6.2f}s {report.nodeid}")
+    for path, _ in _stores() - _stores_before:
+        terminalreporter.section("a test started a server without --store memory", red=True)
+        terminalreporter.line(f"it left {path}")
 
 
 @pytest.fixture

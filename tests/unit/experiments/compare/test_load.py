@@ -56,12 +56,14 @@ def test_a_load_that_cannot_be_is_refused_by_name(one: str, other: str, levels: 
     assert str(refused.value).startswith(said)
 
 
-@pytest.mark.parametrize("program", LOAD_PROGRAMS)
-def test_a_load_program_sends_one_request_on_many_connections(program: str) -> None:
+@pytest.mark.parametrize(
+    ("program", "transport"), [(program, spoken) for program, each in LOAD_PROGRAMS.items() for spoken in each]
+)
+def test_a_load_program_sends_one_request_on_many_connections(program: str, transport: str) -> None:
     """To two servers that speak its transport, whatever they are."""
     service, mix = ("entity", "put") if program == "c-http" else ("stock", "trade")
     levels: dict[str, Level] = {"client": program, "connections": 64, "mix": mix, "service": service}
-    check(side(LOAD_PROGRAMS[program], "grpc", levels), side("./server", LOAD_PROGRAMS[program], levels))
+    check(side(transport, "grpc", levels), side("./server", transport, levels))
 
 
 def test_every_load_program_says_what_it_does_not_record() -> None:
@@ -89,6 +91,7 @@ def test_an_absent_load_program_is_one_line(tmp_path: Path, monkeypatch: pytest.
 def test_servers_of_others_are_asked_beforehand() -> None:
     """A slowed one shows how slow it is, though its first call outlasts the first look; ours need not be asked."""
     command = f"{sys.executable} -m experiments.services serve stock --transport sockets --port 0 --io-ms 99"
+    command += " --store memory"
     slow = side(command, "sockets", {"client": "lean"})
     on = bench(CATALOG)
     said = StringIO()

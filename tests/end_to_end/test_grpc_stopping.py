@@ -1,0 +1,58 @@
+"""Servers on grpcio told to stop: what is under way is finished, and who never speaks is not waited for."""
+
+import signal
+import socket
+from contextlib import ExitStack
+
+import pytest
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.wire.http2 import PREFACE, SETTINGS
+from stock_service.trading.service import TRADE
+from stock_service.v1 import stock_pb2
+from tests.conformance.raw_http2 import RawHttp2, framed, headers, message
+from tests.end_to_end.process import STARTS, Server
+
+pytestmark = pytest.mark.slow
+
+AIO = ("stock_service", "serve", "--transport", "grpc_aio", "--store", "memory")
+SERVERS = {"grpc": STARTS["grpc_server"], "grpc_aio": AIO, "grpc_aio-request": (*AIO, "--dispatch", "request")}
+every = pytest.mark.parametrize("start", SERVERS.values(), ids=SERVERS)
+
+TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
+
+
+@every
+@pytest.mark.parametrize("said", [b"", PREFACE[:10], PREFACE + framed(SETTINGS, 0, 0, b"")], ids=len)
+def test_who_never_speaks_does_not_hold_up_the_stop(start: tuple[str, ...], said: bytes) -> None:
+    """A port probe, or a client that answers nothing: exit code 0, long before the grace ends."""
+    with Server(start, "--grace-s", "3600") as server, socket.create_connection(server.address) as silent:
+        silent.sendall(said)
+        with RawHttp2(server.address) as speaking:
+            speaking.send(headers(1, TRADE), message(1, TRADE_ONE))
+            assert speaking.status(1) == 0, "both connections were accepted"
+            ended = server.stopped()
+        assert (ended.code, ended.stderr) == (0, "")
+
+
+@every
+@pytest.mark.parametrize(("options", "refused"), [(("--queue-limit", "2000"), 0), ((), 1200)], ids=["room", "none"])
+def test_a_burst_is_answered(start: tuple[str, ...], options: tuple[str, ...], refused: int) -> None:
+    """1,200 calls that wait in the server's kernel when the signal comes: each is done, or refused by name for room.
+
+    A machine so busy that they take over a second has the rest refused by name, since the server is stopping.
+    """
+    with Server(start, *options) as server, ExitStack() as opened:
+        clients = [opened.enter_context(RawHttp2(server.address)) for _ in range(20)]
+        server.signal(signal.SIGSTOP)
+        for client in clients:
+            for stream in range(1, 121, 2):
+                client.send(headers(stream, TRADE), message(stream, TRADE_ONE))
+        server.signal(signal.SIGTERM)
+        server.signal(signal.SIGCONT)
+        statuses = [status for client in clients for status in client.rest().values()]
+        ended = server.ended()
+    assert len(statuses) == 1200
+    assert set(statuses) <= {0, FaultCode.RESOURCE_EXHAUSTED, FaultCode.UNAVAILABLE}
+    assert statuses.count(FaultCode.RESOURCE_EXHAUSTED) <= refused
+    assert (ended.code, ended.stderr) == (0, "")
