@@ -18,7 +18,8 @@ GO_TOOLS := \
 	github.com/bojand/ghz/cmd/ghz@v0.121.0 \
 	github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3 \
 	google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11 \
-	google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1
+	google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1 \
+	github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
 
 GO_PROTO := experiments/v1/sort.proto
 GO_FOLDER := experiments/peers/go/sortpb

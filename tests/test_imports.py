@@ -144,6 +144,7 @@ def test_a_command_that_judges_nothing_loads_no_statistics() -> None:
     ("transport", "library", "clients"),
     [
         ("grpc", "grpc", ("lean", "library")),
+        ("grpc_static", "grpc", ("lean", "library")),
         ("grpc_aio", "grpc", ("lean", "library")),
         ("zeromq", "zmq", ("library",)),
         ("nng", "pynng", ("library",)),

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from experiments.commands.index import HERE, made, recordings
-from experiments.commands.recording import computed
+from experiments.commands.recording import computed, read
 from experiments.judge.verdicts import judge
+from experiments.recommend.words import DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR
 from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
 from experiments.show.report import index
 from experiments.studies import STUDIES
+from experiments.studies.pool_size.beside import beside
 from experiments.verify import differences
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,3 +54,14 @@ def test_the_readme_gives_the_range_over_the_runs() -> None:
         decimals = len(shown.partition(" ")[0].partition(".")[2])
         assert shown == f"{min(seen):.{decimals}f} to {max(seen):.{decimals}f}", name
     assert f"over {len(RUNS)} runs" in text
+
+
+def test_advice_states_the_errors_that_were_seen() -> None:
+    """As far off as ``recommend`` says are nine of ten rates, and nine of ten tails at 50 and 70 % of the capacity."""
+    every = beside(read(ROOT / "experiments/studies/pool_size/recorded/quick").seen)
+    rates = [abs(each.ratio.value - 1) for each in every if not each.is_open and each.ratio is not None]
+    tails = [abs(each.tail_ratio - 1) for each in every if each.share and each.share < 0.75 and each.tail_ratio]
+    assert len(rates) > 30
+    assert len(tails) == 6
+    for errors, stated in ((rates, DESCRIBED_ERROR), (tails, DESCRIBED_TAIL_ERROR)):
+        assert sum(error <= stated for error in errors) >= 0.9 * len(errors)

@@ -69,10 +69,12 @@ def check(a: Setting, b: Setting) -> None:
     if program not in LOAD_PROGRAMS:
         return
     for side, of in (("A", a), ("B", b)):
-        if of["transport"] != LOAD_PROGRAMS[program]:
-            others = [name for name, spoken in LOAD_PROGRAMS.items() if spoken == of["transport"]]
+        if of["transport"] not in LOAD_PROGRAMS[program]:
+            others = [name for name, spoken in LOAD_PROGRAMS.items() if of["transport"] in spoken]
             allowed = f"{', '.join(('lean', 'library', *others))} for {side}, which is {of.text('transport')}"
-            raise UsageError("--load", program, f"{allowed} ({program} speaks {LOAD_PROGRAMS[program]} alone)")
+            raise UsageError(
+                "--load", program, f"{allowed} ({program} speaks {', '.join(LOAD_PROGRAMS[program])} alone)"
+            )
     for name in _PLAIN:
         if (program, name) == ("c-http", "connection"):  # which makes them anew, or keeps them
             continue

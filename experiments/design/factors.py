@@ -23,8 +23,12 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.trading.locking import LOCKINGS
 
-LOAD_PROGRAMS: Mapping[str, str] = {"c": "sockets", "c-http": "http1", "h2load": "grpc"}
-"""Load programs that are none of our client, and the transport that each speaks."""
+LOAD_PROGRAMS: Mapping[str, tuple[str, ...]] = {
+    "c": ("sockets",),
+    "c-http": ("http1",),
+    "h2load": ("grpc", "grpc_static", "grpc_aio"),
+}
+"""Load programs that are none of our client, and the transports that each speaks."""
 
 PEER_CLIENT = "peer"
 """The load program that comes with a peer: a fresh one for each window, which makes so many calls and ends."""

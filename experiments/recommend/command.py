@@ -125,7 +125,7 @@ def add_options(parser: Parser) -> None:
         "--trials",
         type=integer(1, 100),
         metavar="N",
-        help="advises seven known services, N times each, beside a sweep of every pool that judges; prints Markdown",
+        help="advises six known services, N times each, beside a sweep of every pool that judges; prints Markdown",
     )
     add = parser.add_argument_group("what you wish").add_argument
     add(

@@ -1,7 +1,7 @@
 """Whether the advice is right: services are advised several times each, and a sweep of every pool judges.
 
 A service is started by a command and advised as a user's would be, several times, without a word of what it is. Then
-every pool runs beside the others, by turns, and what the advised pool does is set against what the best one does. Five
+every pool runs beside the others, by turns, and what the advised pool does is set against what the best one does. Four
 services are this project's, with work of each kind; two are somebody else's: the greeter of gRPC's examples on grpcio
 alone, and the one in C++. The latter has no pool to choose: it is advised as it runs, and what it is expected to do is
 set against what it does.
@@ -91,7 +91,6 @@ def subjects() -> tuple[Subject, ...]:
     return (
         ours("Lookup on sockets", "sockets"),
         ours("Lookup on gRPC", "grpc"),
-        ours("I/O 10 ms on sockets", "sockets", "--io-ms 10"),
         ours("I/O 4 ms and CPU 1 ms on gRPC", "grpc", "--io-ms 4 --cpu-ms 1"),
         ours("hash 5 ms on gRPC", "grpc", "--hash-ms 5"),
         Subject("grpcio's greeter in Python", "grpc", theirs, greets=True),

@@ -19,7 +19,7 @@ NOT_KEPT: dict[str, dict[Promise, str]] = {
     "nng": {"refuses connections while it stops": "NNG closes every connection with the listener"},
 }
 
-GRPC = ("grpc", "grpc_aio")
+GRPC = ("grpc", "grpc_static", "grpc_aio")
 """The transports that speak gRPC."""
 
 

@@ -28,6 +28,7 @@ class SplitStream:
         self._most = most
         self.fileno = self._plain.fileno
         self.keep_to_arrived = self._plain.keep_to_arrived
+        self.read_on = self._plain.read_on
         self.drop = self._plain.drop
         self.half_close = self._plain.half_close
         self.unacknowledged = self._plain.unacknowledged

@@ -1,7 +1,9 @@
 """Bad options and bad files: exit code 2, and one line that names the option, what was given and what is allowed."""
 
 import os
+import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,14 @@ ON_SOCKETS: list[tuple[list[str], str, str, str]] = [
     (["--read-s", "0.01"], "--read-s", "'0.01'", "seconds, from 0.05 to 3600"),
     (["--dispatch", "both"], "--dispatch", "'both'", "allowed: request, connection"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_before() -> Iterator[None]:
+    """A server's process blocks the signals that stop it, for its children too; here it is the tests' process."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def refused(*arguments: str) -> str:

@@ -31,9 +31,10 @@ SOCKETS = ("stock_service.socket_server",)
 GRPC = ("stock_service.grpc_server",)
 CONNECTION = (*SOCKETS, "--dispatch", "connection")
 AIO = ("stock_service", "serve", "--transport", "grpc_aio")
+STATIC = ("stock_service", "serve", "--transport", "grpc_static")
 GREETER = ("experiments.services", "serve", "greeter", "--transport", "sockets")
 PROCESSES = (*SOCKETS, "--processes", "2")
-SERVERS = {"request": SOCKETS, "connection": CONNECTION, "grpc": GRPC, "grpc_aio": AIO}
+SERVERS = {"request": SOCKETS, "connection": CONNECTION, "grpc": GRPC, "grpc_aio": AIO, "grpc_static": STATIC}
 every = pytest.mark.parametrize("start", [*SERVERS.values(), PROCESSES], ids=[*SERVERS, "processes"])
 on_sockets = pytest.mark.parametrize("start", [SOCKETS, CONNECTION], ids=["request", "connection"])
 
@@ -48,7 +49,7 @@ def test_a_stop_under_load_loses_nothing(kind: str, number: signal.Signals) -> N
     stop_under_load(kind, clients=4, trades=300, number=number)
 
 
-@pytest.mark.parametrize("kind", ["request", "grpc"])
+@pytest.mark.parametrize("kind", ["request", "grpc", "grpc_static"])
 def test_a_burst_loses_nothing(kind: str) -> None:
     """Fifty clients that all have a request under way when the signal comes: as with four."""
     stop_under_load(kind, clients=50, trades=100, number=signal.SIGTERM)
@@ -183,7 +184,7 @@ def unacknowledged(client: RawSocket) -> int:
 def hanging_server(kind: str, *options: str) -> Iterator[Server]:
     """A server with one request under way that never ends."""
     transport = transport_of(kind)
-    dispatch = () if kind == "grpc" else ("--dispatch", "request" if kind == "grpc_aio" else kind)
+    dispatch = () if kind in ("grpc", "grpc_static") else ("--dispatch", "request" if kind == "grpc_aio" else kind)
     start = ("tests.end_to_end.blocking_server", "--transport", transport, *dispatch)
     with Server(start, *options) as server, ThreadPoolExecutor() as threads:
         asking, hanging = (load(transport).connect(server.address, WAIT_S) for _ in range(2))
@@ -248,7 +249,9 @@ def test_idle_clients_do_not_hold_up_the_stop(start: tuple[str, ...]) -> None:
     """Kept-alive connections that wait for nothing are closed at once."""
     with Server(start, "--grace-s", "3600") as server:
         connections = [
-            load({GRPC: "grpc", AIO: "grpc_aio"}.get(start, "sockets")).connect(server.address, WAIT_S)
+            load({GRPC: "grpc", AIO: "grpc_aio", STATIC: "grpc_static"}.get(start, "sockets")).connect(
+                server.address, WAIT_S
+            )
             for _ in range(4)
         ]
         assert all(connection.call(LOOKUP, LOOKUP_ONE, WAIT_S) for connection in connections)

@@ -1,4 +1,4 @@
-"""For the interoperability tests: the real gRPC server, and the tools that `make go-tools` builds.
+"""For the interoperability tests: the real gRPC servers, and the tools that `make go-tools` builds.
 
 A tool that is absent skips its tests. Where INTEROP_REQUIRED is set it fails them: `.ci/run` sets it where Go is there.
 """
@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -60,10 +61,17 @@ def go() -> Callable[..., str]:
     return run
 
 
-@pytest.fixture
-def server() -> Iterator[str]:
-    """The gRPC server as a process, fresh for each test: its address."""
-    command = [sys.executable, "-m", "stock_service.grpc_server", "--port", "0"]
+@pytest.fixture(params=["grpc", "grpc_static"])
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A gRPC server as a process, fresh for each test, grpcio's and our own by turns: its address."""
+    with serving(request.param) as address:
+        yield address
+
+
+@contextmanager
+def serving(transport: str) -> Iterator[str]:
+    """A server as a process, which must end well: its address."""
+    command = [sys.executable, "-m", "stock_service", "serve", "--transport", transport, "--port", "0"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -42,7 +42,7 @@ WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
 REQUESTS = ("lookup", "trade", "update")
 """The stock service's requests; a plan may bring others."""
 
-REFLECTING = ("grpc", "grpc_aio")
+REFLECTING = ("grpc", "grpc_static", "grpc_aio")
 """The transports whose servers say what a method takes and gives."""
 
 CLIENTS_MAX = 512

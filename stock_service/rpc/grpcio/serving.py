@@ -1,4 +1,4 @@
-"""What servers on grpcio share: statuses, limits in gRPC core's terms, a call as grpcio knows it, descriptors."""
+"""What servers on grpcio share: statuses, limits in gRPC core's terms, a call as grpcio knows it."""
 
 import logging
 import socket
@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from typing import Protocol
 
 import grpc
-from google.protobuf import descriptor_pool
-from google.protobuf.descriptor import FileDescriptor
 
 from stock_service.rpc.call import Call
 from stock_service.rpc.errors import FaultCode
@@ -86,27 +84,3 @@ def core_options(
         ("grpc.max_connection_idle_ms", int(idle_s * 1000)),
         ("grpc.max_allowed_incoming_connections", connections_max),
     ]
-
-
-class Descriptors:
-    """protobuf's descriptor pool as reflection uses it, which also finds a method.
-
-    The pool itself knows services and messages by name but no methods, and ghz asks for just that.
-    """
-
-    def __init__(self) -> None:
-        pool = descriptor_pool.Default()
-        self._pool = pool
-        self.FindFileByName = pool.FindFileByName
-        self.FindMessageTypeByName = pool.FindMessageTypeByName
-        self.FindExtensionByNumber = pool.FindExtensionByNumber
-        self.FindAllExtensions = pool.FindAllExtensions
-
-    def FindFileContainingSymbol(self, symbol: str) -> FileDescriptor:  # noqa: N802  # protobuf's name
-        """The file that defines a symbol, or a service's method. Raises KeyError."""
-        try:
-            return self._pool.FindFileContainingSymbol(symbol)
-        except KeyError:
-            service_name, _, method = symbol.rpartition(".")
-            service = self._pool.FindServiceByName(service_name)
-            return service.methods_by_name[method].containing_service.file

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from stock_service.rpc.call import Call
+from stock_service.rpc.call import NO_METADATA, Call, Metadata
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.server_core.options import NOBODY, Address
 from stock_service.rpc.server_core.protocol import Answers, Request
@@ -32,7 +32,13 @@ class Methods:
     calling: Mapping[bytes, CallAnswer]
 
     def answered(
-        self, name: bytes, payload: bytes, timeout_ms: int, arrived_ns: int, peer: Address
+        self,
+        name: bytes,
+        payload: bytes,
+        timeout_ms: int,
+        arrived_ns: int,
+        peer: Address,
+        metadata: Metadata = NO_METADATA,
     ) -> tuple[int, bytes]:
         """A request's ``OK`` and response message, or a fault's code and its detail; never raises.
 
@@ -50,7 +56,7 @@ class Methods:
                 return FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}".encode()
             deadline_ns = arrived_ns + timeout_ms * 1_000_000 if timeout_ms else None
             said = "" if peer == NOBODY else f"{peer[0]}:{peer[1]}"
-            return OK, calling(Call(payload, said, deadline_ns))
+            return OK, calling(Call(payload, said, deadline_ns, metadata))
         except BaseException as error:  # SystemExit too: every request gets its reply
             return failure(name, error)
 
@@ -85,7 +91,9 @@ def stamping(timeline: Timeline, methods: Methods, protocol: Answers[Request]) -
         stamper = local.stamper
         stamper.begin(arrived_ns)
         reply = protocol.answer(request, arrived_ns, peer)
-        stamper.handled(numbers.get(protocol.path(request), NO_METHOD))
+        path = protocol.path(request)
+        if path is not None:
+            stamper.handled(numbers.get(path, NO_METHOD))
         return reply
 
     return answer_stamped

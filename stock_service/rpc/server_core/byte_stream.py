@@ -33,6 +33,9 @@ class ByteStream(Protocol):
 
         Says how many bytes that are."""
 
+    def read_on(self) -> None:
+        """From here on ``receive`` gives what comes, as before ``keep_to_arrived``."""
+
     def drop(self) -> int:
         """Reads and drops some of what the peer still sends; raises as ``receive``.
 
@@ -69,6 +72,10 @@ class PlainStream:
         self._left = arrived_bytes(self._socket)
         self.receive = self._receive_arrived
         return self._left
+
+    def read_on(self) -> None:
+        """See ``ByteStream``."""
+        self.receive = self._socket.recv
 
     def _receive_arrived(self, size: int) -> bytes:
         data = self._socket.recv(min(size, self._left)) if self._left else b""

@@ -23,8 +23,11 @@ class Answers(Protocol[Asked]):
     def answer(self, request: Asked, arrived_ns: int, peer: Address) -> bytes:
         """A request's reply, a fault where it has no outcome. ``arrived_ns``: read when, on ``time.monotonic_ns``."""
 
-    def path(self, request: Asked) -> bytes:
-        """The method that a request names, ``/package.Service/Method``; anything else for none of the service."""
+    def path(self, request: Asked) -> bytes | None:
+        """The method that a request names, ``/package.Service/Method``; anything else for none of the service.
+
+        None: it is one of the protocol's own, which a timeline leaves out.
+        """
 
     def refusal(self, request: Asked, code: FaultCode, detail: str) -> bytes:
         """A reply to a request that is not answered."""

@@ -30,11 +30,11 @@ from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, Lis
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
+from stock_service.rpc.server_core.tasks import Task, plain_task, session_task, stamped_task
 from stock_service.rpc.server_core.turns import Turns
 from stock_service.rpc.server_core.waking import Waker
 from stock_service.rpc.server_core.yielding import Yielding
-from stock_service.rpc.timeline import Timeline
-from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, Overdue, ServedStream
+from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, Overdue, ServedStream, Session
 
 _IN = select.EPOLLIN
 
@@ -53,18 +53,20 @@ class RequestServer(Generic[Request]):
         options: ServeOptions,
         own: ReadOptions,
         carrier: Callable[[socket.socket], ByteStream] = PlainStream,
+        sessions: Callable[[], Session[Request]] | None = None,
     ) -> None:
+        """``sessions`` makes what cuts a connection's bytes, of a protocol that speaks by itself; else ``decoder``."""
         self._carrier = carrier  # makes what moves an accepted connection's bytes
-        self._protocol = protocol
-        self._answer = protocol.answer
-        self._executor = executor
-        self._task: Callable[[ServedConnection[Request], Request, int], None] = self._serve
+        self._protocol, self._answer = protocol, protocol.answer
+        self._task: Task[Request] = (plain_task if sessions is None else session_task)(self._answer, self._ask)
         self._take: Callable[[ServedConnection[Request], bytes, int, int], None] = self._cut
         self._readable: Callable[[ServedConnection[Request], int], object] = self._read
+        self._sessions = sessions
         if options.timeline is not None:
-            self._task, self._take = self._stamped_task(options.timeline, methods), self._cut_now
+            answer = stamping(options.timeline, methods, protocol)
+            self._task, self._take = stamped_task(answer, self._ask, options.timeline), self._cut_now
         self._batch: list[partial[None]] = []
-        self._options = options
+        self._executor, self._options = executor, options
         self._admission = Admission(own.delay_target_ms, options.requests_max)
         self._turns = Turns(protocol, self._admission)
         self._accepted = 0  # tasks that the executor took
@@ -103,26 +105,10 @@ class RequestServer(Generic[Request]):
 
     # ---- any thread
 
-    def _serve(self, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-        """One task: answers a request and sends the reply."""
-        if connection.reply(self._answer(request, arrived_ns, connection.peer)):
-            self._attention.append(connection)
-            self._wake()
-
-    def _stamped_task(
-        self, timeline: Timeline, methods: Methods
-    ) -> Callable[[ServedConnection[Request], Request, int], None]:
-        """``_serve``, noting in a timeline when the request was where."""
-        local, answer_stamped = timeline.local, stamping(timeline, methods, self._protocol)
-
-        def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-            ask = connection.reply(answer_stamped(request, arrived_ns, connection.peer))
-            local.stamper.end()
-            if ask:
-                self._attention.append(connection)
-                self._wake()
-
-        return serve
+    def _ask(self, connection: ServedConnection[Request]) -> None:
+        """Has the reading thread look at a connection."""
+        self._attention.append(connection)
+        self._wake()
 
     # ---- the reading thread
 
@@ -174,8 +160,10 @@ class RequestServer(Generic[Request]):
         if event & select.EPOLLIN:
             if connection.stream.state is READING:
                 self._readable(connection, now_ns)
-            else:
+            elif not connection.stream.reads_on:
                 self._leave_unread(connection, now_ns)
+            else:
+                self._read(connection, now_ns)
         elif event & (select.EPOLLHUP | select.EPOLLERR):
             self._break(connection)
         if event & select.EPOLLOUT and connection.stream.state is not CLOSED:
@@ -206,7 +194,8 @@ class RequestServer(Generic[Request]):
             self._break(connection)
             return True
         if not data:
-            connection.stream.end(by_client=not self._draining)
+            by_client = not self._draining or connection.stream.state is not READING
+            connection.end(by_client)
             self._look_after(connection, now_ns)
         elif connection.first_ns or len(data) == read_bytes:  # it waited unread, or more waits behind it
             arrived_ns = connection.first_ns or now_ns
@@ -223,7 +212,7 @@ class RequestServer(Generic[Request]):
 
     def _cut(self, connection: ServedConnection[Request], data: bytes, now_ns: int, arrived_ns: int) -> None:
         """Dispatches the requests in what was read."""
-        request = connection.stream.take(data, now_ns, arrived_ns)
+        request = connection.take(data, now_ns, arrived_ns)
         if request is not None:
             self._batch.append(partial(self._task, connection, request, arrived_ns))
         else:
@@ -273,9 +262,8 @@ class RequestServer(Generic[Request]):
             accepted, code, detail = 0, fault.code, fault.detail
         for task in batch[accepted:]:
             connection, request, _ = task.args
-            if connection.reply(self._protocol.refusal(request, code, detail)):
-                self._attention.append(connection)
-                self._wake()
+            if connection.answer(request, self._protocol.refusal(request, code, detail)):
+                self._ask(connection)
 
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""
@@ -299,7 +287,7 @@ class RequestServer(Generic[Request]):
         turns = self._turns
         if turns.queue:
             turns.shed(connection, now_ns)
-        for request, arrived_ns in stream.release(turns.share):
+        for request, arrived_ns in (*stream.release(turns.share), *connection.ready(now_ns)):
             self._batch.append(partial(self._task, connection, request, arrived_ns))
         words = stream.words()
         if words:
@@ -309,12 +297,12 @@ class RequestServer(Generic[Request]):
             return
         if stream.finished:
             self._leaving.begin(connection, now_ns)
-        stream.settle(now_ns)
         if not stream.queued and stream.releasable():
             turns.join(connection, max(0, self._executor.room - len(self._batch)), now_ns)
+        stream.settle(now_ns)  # after a turn was asked for: what was refused there waits no more
         if connection.holds or stream.unsent or stream.held_bytes():
             self._held.note(connection)
-        reads = stream.state is READING or stream.state is LEAVING
+        reads = stream.state is READING or stream.state is LEAVING or stream.reads_on
         events = 0 if connection.muted else select.EPOLLIN if reads else connection.events & select.EPOLLIN
         if stream.unsent:
             events |= select.EPOLLOUT
@@ -350,9 +338,10 @@ class RequestServer(Generic[Request]):
             self._open(accepted, peer, now_ns)
 
     def _open(self, accepted: socket.socket, peer: Address, now_ns: int) -> None:
-        protocol = self._protocol
-        stream = ServedStream(protocol.decoder(), protocol.objection, self._options.pipeline_max, now_ns)
-        connection = ServedConnection(self._carrier(accepted), peer, stream)
+        session = self._sessions() if self._sessions is not None else None
+        pipeline_max, protocol = self._options.pipeline_max, self._protocol
+        stream = ServedStream(session or protocol.decoder(), protocol.objection, pipeline_max, now_ns, session)
+        connection = ServedConnection(self._carrier(accepted), peer, stream, session)
         self._connections[connection.fd] = connection
         connection.events = select.EPOLLIN
         self._epoll.register(connection.fd, select.EPOLLIN)
@@ -394,7 +383,8 @@ class RequestServer(Generic[Request]):
         for connection in list(self._connections.values()):
             if connection.stream.state is CLOSED:
                 continue  # for what another one holds
-            if connection.bytes.keep_to_arrived() or not connection.stream.idle or connection.bytes.unacknowledged():
+            arrived, speaks = connection.bytes.keep_to_arrived(), self._sessions is not None
+            if arrived or speaks or not connection.stream.idle or connection.bytes.unacknowledged():
                 self._read_last(connection, now_ns)
             else:
                 self._close(connection)

@@ -4,13 +4,14 @@ What state it is in, and who may change what, is in ``wire/served_stream.py``; h
 everything but what the lock guards.
 """
 
+from collections.abc import Callable
 from threading import Lock
 from typing import Generic
 
 from stock_service.rpc.server_core.byte_stream import ByteStream
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.server_core.protocol import Request
-from stock_service.rpc.wire.served_stream import ServedStream
+from stock_service.rpc.wire.served_stream import ServedStream, Session
 
 
 class ServedConnection(Generic[Request]):
@@ -19,6 +20,7 @@ class ServedConnection(Generic[Request]):
     __slots__ = (
         "_lock",
         "_outbox",
+        "_session",
         "bytes",
         "counted",
         "events",
@@ -29,9 +31,20 @@ class ServedConnection(Generic[Request]):
         "peer",
         "refused_ns",
         "stream",
+        "take",
     )
 
-    def __init__(self, carrier: ByteStream, peer: Address, stream: ServedStream[Request]) -> None:
+    def __init__(
+        self,
+        carrier: ByteStream,
+        peer: Address,
+        stream: ServedStream[Request],
+        session: Session[Request] | None = None,
+    ) -> None:
+        """``session`` is the stream's decoder, if it speaks by itself."""
+        self._session = session
+        self.take: Callable[[bytes, int, int], Request | None] = stream.take if session is None else self._take
+        """``stream.take``, and then what the session has to say."""
         self.bytes = carrier
         self.peer = peer
         self.fd = carrier.fileno()
@@ -42,7 +55,8 @@ class ServedConnection(Generic[Request]):
         self.muted = False  # whether it is not to be read, since refusing its requests takes too much
         self.holds = False  # whether it was found to hold bytes when it was last looked at
         self.counted = 0  # its requests that wait for its turn
-        self._lock = Lock()  # guards _outbox, the order of bytes on the socket, and who answers (``stream.replied``)
+        # guards _outbox, the order of bytes on the socket, who answers (``stream.replied``), and all of _session
+        self._lock = Lock()
         self._outbox = bytearray()
 
     def reply(self, reply: bytes) -> bool:
@@ -60,16 +74,73 @@ class ServedConnection(Generic[Request]):
             self._outbox += reply[sent:]
             return self.stream.replied(True)
 
-    def refuse(self, replies: list[bytes]) -> bool:
-        """Sends several refusals, as ``reply``."""
+    def answer(self, request: Request, reply: bytes) -> bool:
+        """``reply`` for a session, which may hold it."""
+        session = self._session
+        if session is None:
+            return self.reply(reply)
         with self._lock:
-            data = b"".join(replies)
+            reply = session.admit(request, reply)
+            if self._outbox:
+                self._outbox += reply
+            elif reply and (sent := self._send(reply)) < len(reply):
+                self._outbox += reply[sent:]
+            if session.outgoing:
+                self._say(session)
+            return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
+
+    def ready(self, now_ns: int) -> list[tuple[Request, int]]:
+        """The requests that waited for another's answer."""
+        if self._session is None or not self._session.ready:
+            return []
+        with self._lock:
+            return self.stream.release_ready(now_ns)
+
+    def end(self, by_client: bool) -> None:
+        """Nothing more is read: the client has ended, or the server stops and all that had arrived is read.
+
+        In the second case a session tells its client, and is fed on as long as replies are held.
+        """
+        if self._session is not None and by_client:
+            with self._lock:
+                self._session.lose()
+        elif self._session is not None:
+            self.bytes.read_on()
+            with self._lock:
+                self._session.drain()
+                self._say(self._session)
+        self.stream.end(by_client)
+
+    def _take(self, data: bytes, now_ns: int, arrived_ns: int) -> Request | None:
+        session = self._session
+        assert session is not None
+        with self._lock:
+            request = self.stream.take(data, now_ns, arrived_ns)
+            if session.outgoing:
+                self._say(session)
+        return request
+
+    def _say(self, session: Session[Request]) -> None:
+        """Sends what the session has to say."""
+        held_bytes = session.held_bytes
+        words = session.take_outgoing()
+        if self._outbox:
+            self._outbox += words
+        elif words and (sent := self._send(words)) < len(words):
+            self._outbox += words[sent:]
+        self.stream.said(bool(self._outbox), session.held_bytes < held_bytes)
+
+    def refuse(self, refused: list[tuple[Request, bytes]]) -> bool:
+        """Sends several refusals, as ``answer``."""
+        session = self._session
+        with self._lock:
+            data = b"".join([reply if session is None else session.admit(request, reply) for request, reply in refused])
             if not self._outbox and (sent := self._send(data)) < len(data):
                 data = data[sent:]
             elif not self._outbox:
                 data = b""
             self._outbox += data
-            return self.stream.replied(bool(self._outbox), len(replies))
+            return self.stream.replied(bool(self._outbox), len(refused))
 
     def held(self) -> int:
         """Bytes of requests that are not begun, and of replies that are not taken. The reading thread's."""
@@ -102,5 +173,6 @@ class ServedConnection(Generic[Request]):
         """Frees the socket; the reading thread alone, once no worker holds the connection or all is given up."""
         with self._lock:
             self.stream.close()
+            self.take = self.stream.take  # or it would be part of a circle, which only a collection ends
             self._outbox.clear()
             self.bytes.close()

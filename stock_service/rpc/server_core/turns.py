@@ -119,7 +119,8 @@ class Turns(Generic[Request]):
     def _refuse(self, connection: ServedConnection[Request], requests: list[Request], now_ns: int) -> None:
         began_ns = time.thread_time_ns()
         refusal, code = self._protocol.refusal, FaultCode.RESOURCE_EXHAUSTED
-        connection.refuse([refusal(request, code, "too many requests are waiting") for request in requests])
+        words = "too many requests are waiting"
+        connection.refuse([(request, refusal(request, code, words)) for request in requests])
         until_ns = self._admission.spend(2 * (time.thread_time_ns() - began_ns), now_ns)  # reading it took as long
         connection.refused_ns = now_ns
         if until_ns:

@@ -162,7 +162,7 @@ class GrpcCodec:
         """
         endpoint = self._endpoint
         allowed = endpoint.streams_max - (endpoint.streams_max >> 1)
-        return len(self._open) < allowed and self._next < _NONE_LEFT and not endpoint.holds_any
+        return len(self._open) < allowed and self._next < _NONE_LEFT and not endpoint.held
 
     def take_outgoing(self) -> bytes:
         """See ``codec.Codec``. After ``feed`` raised: what tells the server why."""

@@ -89,8 +89,8 @@ class Endpoint:
         "_block_ends",
         "_grant_bytes",
         "_greeted",
-        "_held",
         "block_stream",
+        "held",
         "outgoing",
         "received",
         "send_window",
@@ -108,10 +108,11 @@ class Endpoint:
         self._greeted = False
         self._block = bytearray()
         self._block_ends = False  # the stream, with the block that is unfinished
-        self._held: dict[int, _Held] = {}
         self._answers = 0
         self.block_stream = 0
         """The stream whose header block is unfinished, so that no frame but its continuation may come; 0: none."""
+        self.held: dict[int, _Held] = {}
+        """By their streams, the bodies of which not all was allowed to be sent; others only look."""
         self.outgoing = bytearray()
         """What is to be sent; ``take_outgoing`` empties it."""
         self.received = 0
@@ -171,17 +172,21 @@ class Endpoint:
         held = _Held(body, end_stream, after, credit)
         frames = self._allowed(stream, held)
         if held.at < len(body):
-            self._held[stream] = held
+            self.held[stream] = held
         return frames
 
     @property
-    def holds_any(self) -> bool:
-        """Whether any body is held."""
-        return bool(self._held)
+    def held_bytes(self) -> int:
+        """Bytes of them that have not left."""
+        return sum(len(held.body) - held.at for held in self.held.values()) if self.held else 0
+
+    def drop_all(self) -> None:
+        """Forgets all that is held."""
+        self.held.clear()
 
     def drop(self, stream: int) -> bool:
         """Forgets what is held of a stream; says whether anything was."""
-        return self._held.pop(stream, None) is not None
+        return self.held.pop(stream, None) is not None
 
     def _allowed(self, stream: int, held: _Held) -> bytes:
         """The frames of a body that may be sent now, and what follows it once it is through."""
@@ -200,10 +205,10 @@ class Endpoint:
 
     def _send_held(self) -> None:
         """After a window grew: sends what it now allows, oldest first."""
-        for stream, held in list(self._held.items()):
+        for stream, held in list(self.held.items()):
             self.outgoing += self._allowed(stream, held)
             if held.at == len(held.body):
-                del self._held[stream]
+                del self.held[stream]
 
     def _widen(self, count: int) -> None:
         """Counts a WINDOW_UPDATE of the connection."""
@@ -213,15 +218,18 @@ class Endpoint:
         if window > WINDOW_MAX:
             raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {window} bytes, allowed: {WINDOW_MAX}")
         self.send_window = window
-        if self._held:
+        if self.held:
             self._send_held()
 
     # ---- taking frames, one kind each
 
     def _check_greeting(self, head: int, flags: int) -> None:
-        """A frame's length, and that SETTINGS come first: both say that whoever is there speaks something else."""
+        """A frame's length, and that SETTINGS come first: both say that whoever is there speaks something else.
+
+        GOAWAY may come before, from a peer that takes nobody.
+        """
         length, kind = head >> 8, head & 0xFF
-        if not self._greeted and (kind != SETTINGS or flags & ACK):
+        if not self._greeted and (kind != SETTINGS or flags & ACK) and kind != GOAWAY:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the peer does not begin with SETTINGS: it speaks no HTTP/2")
         if length > FRAME_BYTES_MAX:
             raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length} bytes, allowed: {FRAME_BYTES_MAX}")
@@ -238,6 +246,7 @@ class Endpoint:
         if flags & PRIORITISED:
             if len(block) < 5:
                 raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, "HEADERS too short for their priority")
+            _check_priority(stream, block)
             block = block[5:]
         if flags & END_HEADERS:
             self._check_block(block)
@@ -278,7 +287,7 @@ class Endpoint:
         for setting, value in _SETTING.iter_unpack(payload):
             self._apply(setting, value)
         self._answer(frame(SETTINGS, ACK, 0))
-        if self._held:
+        if self.held:
             self._send_held()
 
     def _apply(self, setting: int, value: int) -> None:
@@ -310,14 +319,15 @@ class Endpoint:
         if not stream:
             self._widen(count)
             return None
-        held = self._held.get(stream)
-        if not count or (held and self.stream_window + held.credit + count - held.at > WINDOW_MAX):
-            raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a WINDOW_UPDATE of {count} bytes on stream {stream}")
-        if held is None:
-            return WINDOW_UPDATE, stream, False, payload
-        held.credit += count
-        self._send_held()
-        return None
+        if not count:
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"a WINDOW_UPDATE of 0 on stream {stream}")
+        held = self.held.get(stream)
+        if held is not None:
+            if self.stream_window + held.credit + count - held.at > WINDOW_MAX:
+                raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a WINDOW_UPDATE of {count} bytes on stream {stream}")
+            held.credit += count
+            self._send_held()
+        return WINDOW_UPDATE, stream, False, payload
 
     def _take_rst_stream(self, flags: int, stream: int, payload: bytes) -> Event:
         _check(stream, payload, RST_STREAM, of_connection=False)
@@ -331,6 +341,7 @@ class Endpoint:
 
     def _take_priority(self, flags: int, stream: int, payload: bytes) -> None:
         _check(stream, payload, PRIORITY, of_connection=False)
+        _check_priority(stream, payload)
 
     def _take_push_promise(self, flags: int, stream: int, payload: bytes) -> None:
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, "PUSH_PROMISE, which no end here allows")
@@ -357,6 +368,12 @@ def _check(stream: int, payload: bytes, kind: int, of_connection: bool | None) -
     expected = _PAYLOAD_BYTES.get(kind)
     if expected is not None and len(payload) != expected:
         raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"frame {kind} of {len(payload)} bytes, allowed: {expected}")
+
+
+def _check_priority(stream: int, payload: bytes) -> None:
+    """That a stream does not depend on itself; what it depends on is ignored."""
+    if _U32.unpack_from(payload)[0] & STREAM_MAX == stream:
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"stream {stream} depends on itself")
 
 
 def _unpadded(payload: bytes, flags: int) -> bytes:

@@ -34,7 +34,7 @@ Left out: the bytes of replies, which their sender keeps; who wakes whom.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from enum import Enum, auto
 from typing import Generic, Protocol, TypeVar
 
@@ -60,6 +60,52 @@ class RequestDecoder(Protocol[Request_co]):
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
         """The requests that these bytes complete. Raises FramingError, with those before it, for what is none."""
+
+
+class Session(RequestDecoder[Request], Protocol[Request]):
+    """A decoder that speaks by itself: it has words of its own to send, and decides when replies leave.
+
+    Its owner has one lock for all of it. With that held, it feeds and asks from any thread.
+    """
+
+    @property
+    def outgoing(self) -> Sized:
+        """Empty where ``take_outgoing`` has nothing to give. The same object for ever."""
+
+    @property
+    def held(self) -> Sized:
+        """Replies of which not all may leave yet; the same object for ever."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of them."""
+
+    @property
+    def ready(self) -> Sized:
+        """Empty where ``take_ready`` has nothing to give. The same object for ever."""
+
+    @property
+    def occupied(self) -> bool:
+        """Whether calls are open that no request, and no reply, is under way for: such a connection is not idle."""
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether it must be fed though no request is taken any more, or replies would never leave."""
+
+    def take_outgoing(self) -> bytes:
+        """What is to be sent now."""
+
+    def take_ready(self) -> Sequence[Request]:
+        """The requests that had to wait for another's answer, and need to no more."""
+
+    def admit(self, request: Request, reply: bytes) -> bytes:
+        """What of a request's reply leaves now; the rest is held, and given by ``take_outgoing`` later."""
+
+    def drain(self) -> None:
+        """The server is stopping: no further request is taken, and whoever is there is told so."""
+
+    def lose(self) -> None:
+        """The client sends no more. What waited for that never leaves."""
 
 
 class State(Enum):
@@ -100,6 +146,7 @@ class ServedStream(Generic[Request]):
         "_objection",
         "_partial_ns",
         "_pipeline_max",
+        "_session",
         "_waiting",
         "_waiting_bytes",
         "answered",
@@ -115,8 +162,9 @@ class ServedStream(Generic[Request]):
         objection: Callable[[FramingError], bytes],
         pipeline_max: int,
         now_ns: int,
+        session: Session[Request] | None = None,
     ) -> None:
-        """``objection`` gives the words about what is no request."""
+        """``objection`` gives the words about what is no request. ``session``: the decoder, if it speaks by itself."""
         self.state = READING
         self.received = 0
         """Requests dispatched, and faults that were said besides."""
@@ -127,6 +175,7 @@ class ServedStream(Generic[Request]):
         """Whether it has a turn to come: the reading thread looks by itself, whoever answers need not have it look."""
         self._pipeline_max = pipeline_max
         self._decoder = decoder
+        self._session = session
         self._objection = objection
         self._waiting: deque[tuple[Request, int]] = deque()  # read when, held back by the pipeline's limit
         self._waiting_bytes = 0  # of which those are, at most
@@ -145,7 +194,8 @@ class ServedStream(Generic[Request]):
     @property
     def idle(self) -> bool:
         """Whether no request is under way, and its client has been given all replies."""
-        return self.state is READING and self.received == self.answered and not self.unsent
+        settled = self.state is READING and self.received == self.answered and not self.unsent
+        return settled and (self._session is None or not (self._session.held or self._session.occupied))
 
     @property
     def idle_since_ns(self) -> int:
@@ -163,7 +213,13 @@ class ServedStream(Generic[Request]):
     def finished(self) -> bool:
         """Whether it is ending, and all is answered, said and given to the kernel."""
         settled = self.state is ENDING and not self._waiting and not self._last_words
-        return settled and self.received == self.answered and not self.unsent
+        settled = settled and self.received == self.answered and not self.unsent
+        return settled and (self._session is None or not (self._session.held or self._session.ready))
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether it is ending, and its session is to be fed all the same, or replies would never leave."""
+        return self.state is ENDING and self._session is not None and self._session.reads_on and not self.unsent
 
     # ---- whoever answers, one at a time
 
@@ -172,6 +228,12 @@ class ServedStream(Generic[Request]):
         self.unsent = unsent
         self.answered += count
         return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
+
+    def said(self, unsent: bool, moved: bool) -> None:
+        """Bytes that are no reply were sent, or kept in part (``unsent``); ``moved``: held ones were among them."""
+        self.unsent = unsent
+        if moved:
+            self._blocked_ns = 0
 
     def flushed(self, unsent: bool) -> None:
         """The client took some of what was kept; ``unsent``: not all of it."""
@@ -224,7 +286,15 @@ class ServedStream(Generic[Request]):
         """Bytes held of requests that are not whole, or wait: of these, what was read since none waited."""
         if not self._waiting:
             self._waiting_bytes = 0
-        return self._waiting_bytes + self._decoder.pending_bytes
+        held = self._waiting_bytes + self._decoder.pending_bytes
+        return held if self._session is None else held + self._session.held_bytes
+
+    def release_ready(self, now_ns: int) -> list[tuple[Request, int]]:
+        """The requests of a session that waited for another's answer; they count among those in flight."""
+        assert self._session is not None
+        ready = self._session.take_ready()
+        self.received += len(ready)
+        return [(request, now_ns) for request in ready]
 
     def releasable(self) -> int:
         """How many requests ``release`` would give."""
@@ -257,8 +327,10 @@ class ServedStream(Generic[Request]):
             if self._held and self._partial_ns:  # while nothing was read, the rest could not come
                 self._partial_ns = now_ns
         self._held = self.state is PAUSED
-        if self.unsent and not self._blocked_ns:
-            self._blocked_ns = now_ns
+        if self.unsent or (self._session is not None and self._session.held):
+            self._blocked_ns = self._blocked_ns or now_ns
+        elif self._session is not None:
+            self._blocked_ns = 0  # what was held may have been given up
 
     def end(self, by_client: bool = False) -> None:
         """Stops reading; what came is answered. ``by_client``: it has said that it sends no more."""
@@ -284,7 +356,7 @@ class ServedStream(Generic[Request]):
         """What the connection's time is up for: ``read_ns`` to read and send, ``idle_ns`` for anything to happen."""
         if self.state is LEAVING or self.state is CLOSED:
             return Overdue.NOTHING
-        if self.in_flight or self.unsent:
+        if self.in_flight or self.unsent or (self._session is not None and self._session.occupied):
             self._active_ns = now_ns
         if self._blocked_ns and now_ns - self._blocked_ns > read_ns:
             return Overdue.REPLY

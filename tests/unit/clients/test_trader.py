@@ -10,6 +10,7 @@ import pytest
 from clients import connecting, price_updater, trader
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.errors import FAULTS, Fault, FaultCode
+from stock_service.rpc.process.beginning import UNREAD_EXIT
 from stock_service.rpc.process.command_line import USAGE_EXIT
 from stock_service.rpc.transports import Connection
 from stock_service.trading.model import Status
@@ -161,5 +162,5 @@ def test_the_help_has_every_exit_code(program: ModuleType, capsys: pytest.Captur
     with pytest.raises(SystemExit):
         program.main(["--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert program.EXITS.keys() == {0, program.OTHER_EXIT, USAGE_EXIT, connecting.FAULT_EXIT}
+    assert program.EXITS.keys() == {0, program.OTHER_EXIT, USAGE_EXIT, connecting.FAULT_EXIT, UNREAD_EXIT}
     assert [code for code, meaning in program.EXITS.items() if f" {code}: {meaning}" not in said] == []

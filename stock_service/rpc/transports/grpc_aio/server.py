@@ -20,13 +20,13 @@ from grpc_reflection.v1alpha import reflection
 
 from stock_service.rpc.call import Call
 from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.descriptors import Descriptors
 from stock_service.rpc.errors import Fault, InternalFault, Unavailable
 from stock_service.rpc.grpcio.draining import LAST_S, drain
 from stock_service.rpc.grpcio.serving import (
     CANCEL_S,
     FAILED,
     STATUS,
-    Descriptors,
     call_of,
     check_free,
     core_options,

@@ -18,13 +18,13 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.concurrency.static_pool import Task
+from stock_service.rpc.descriptors import Descriptors
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.grpcio.draining import LAST_S, drain
 from stock_service.rpc.grpcio.serving import (
     CANCEL_S,
     FAILED,
     STATUS,
-    Descriptors,
     call_of,
     check_free,
     core_options,

@@ -13,6 +13,7 @@ from experiments.measure import alone, cold
 from experiments.measure.bench import bench
 from experiments.results.cold import rows
 from stock_service.rpc.transports import TRANSPORTS
+from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
 
@@ -33,8 +34,7 @@ def catalog(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("no_leaks")
-@pytest.mark.parametrize("service", ["stock", "echo"])
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize(("transport", "service"), half(TRANSPORTS, ("stock", "echo")))
 def test_a_server_by_itself_is_seen_with_every_number_of_connections(
     transport: str, service: str, catalog: Path
 ) -> None:

@@ -50,6 +50,7 @@ def told(arm: Arm) -> Foretold:
     return foretell(first(), arm.setting)
 
 
+@cache
 def seen(off: Off = never, number: int = 10, lookups: Callable[[Arm], float] = never) -> Seen:
     """The main part of so many blocks; ``lookups`` is by which factor an arm of the pure Lookup is slower."""
     scale = replace(SCALE, foretell=lambda setting: told(Arm(setting)))

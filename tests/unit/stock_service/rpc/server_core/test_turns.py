@@ -40,7 +40,7 @@ class Nothing:
     def half_close(self) -> None:
         """There is no other side."""
 
-    close = half_close
+    close = read_on = half_close
 
 
 def turns(admission: Admission | None = None) -> Turns[RequestFrame]:

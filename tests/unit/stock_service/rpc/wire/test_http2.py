@@ -233,7 +233,7 @@ FAULTS = [
     ("GOAWAY on a stream", http2.goaway(1, ErrorCode.NO_ERROR)[:8] + b"\x01" + bytes(8), ErrorCode.PROTOCOL_ERROR),
     ("short GOAWAY", frame(http2.GOAWAY, 0, 0, bytes(7)), ErrorCode.FRAME_SIZE_ERROR),
     ("WINDOW_UPDATE of 0", window_update(0, 0), ErrorCode.PROTOCOL_ERROR),
-    ("WINDOW_UPDATE of 0 on a stream", window_update(1, 0), ErrorCode.FLOW_CONTROL_ERROR),
+    ("WINDOW_UPDATE of 0 on a stream", window_update(1, 0), ErrorCode.PROTOCOL_ERROR),
     ("short WINDOW_UPDATE", frame(http2.WINDOW_UPDATE, 0, 0, bytes(3)), ErrorCode.FRAME_SIZE_ERROR),
     ("connection's window overflows", window_update(0, WINDOW_MAX - 65_534), ErrorCode.FLOW_CONTROL_ERROR),
     ("CONTINUATION of nothing", frame(http2.CONTINUATION, END_HEADERS, 1), ErrorCode.PROTOCOL_ERROR),
@@ -325,7 +325,7 @@ def test_a_body_is_never_sent_past_a_window(size: int, initial: int, changes: li
             take(tried, window_update(1, count))
         sent += tried.take_outgoing()
     assert body_of(sent) == (body, True)
-    assert not tried.holds_any
+    assert not tried.held
     kinds = [kind for kind, *_ in frames_of(sent) if kind != http2.SETTINGS]
     assert kinds[-1] == http2.RST_STREAM
     assert kinds.count(http2.RST_STREAM) == 1

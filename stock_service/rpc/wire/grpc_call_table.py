@@ -1,0 +1,192 @@
+"""Where each call of a gRPC server's connection is, and what is sent on it; no I/O. See ``grpc_session.py``.
+
+Whoever uses this has the connection's lock.
+"""
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.wire import grpc_replies, http2
+from stock_service.rpc.wire.grpc_calls import GrpcRequest, IncomingCall, KeptCalls
+from stock_service.rpc.wire.grpc_replies import USUAL_BYTES, USUAL_START, parted
+from stock_service.rpc.wire.http2 import ErrorCode
+from stock_service.rpc.wire.http2_endpoint import Endpoint
+
+_EARLY_MAX = 1000
+"""Calls remembered, at most, that ended before their client did."""
+
+_DRAINING = "the server is stopping"
+
+
+class CallTable:
+    """The calls of one connection."""
+
+    __slots__ = (
+        "_endpoint",
+        "_lost",
+        "_streams_max",
+        "answered",
+        "early",
+        "half",
+        "kept",
+        "last",
+        "open",
+        "ready",
+        "room",
+        "sent_bytes",
+    )
+
+    def __init__(self, endpoint: Endpoint, streams_max: int) -> None:
+        self._endpoint = endpoint
+        self._streams_max = streams_max
+        self.half: dict[int, IncomingCall] = {}
+        """Those whose message is not whole."""
+        self.open: dict[int, int] = {}
+        """Those that are to be answered, and their windows' credit."""
+        self.kept = KeptCalls(self.open)
+        """Those whose method streams."""
+        self.early: dict[int, None] = {}
+        """Those that were ended here before their client ended them: frames of theirs may be on their way."""
+        self.ready: list[GrpcRequest] = []
+        """Messages of kept calls that waited for another's answer, and need to no more."""
+        self._lost = False
+        self.room = streams_max
+        """How many may be open beside those that are not whole, kept or held."""
+        self.last = 0
+        """The last stream's number."""
+        self.answered = 0
+        """Calls answered."""
+        self.sent_bytes = 0
+        """Bytes of long replies."""
+
+    def incoming(self, stream: int) -> IncomingCall | None:
+        """A call of which something may still come."""
+        return self.half.get(stream) or self.kept.calls.get(stream)
+
+    def count(self) -> None:
+        """Finds out the room there is now; whoever changes what is half, kept or held does so after it."""
+        self.room = self._streams_max - len(self.half) - len(self.kept.calls) - len(self._endpoint.held)
+
+    @property
+    def half_bytes(self) -> int:
+        """Bytes of messages that are not whole; a call that waits for its message counts as one at least."""
+        return sum(len(call.body) + 1 for call in self.half.values()) + sum(
+            len(call.body) for call in self.kept.calls.values()
+        )
+
+    def settle_kept(self) -> list[GrpcRequest]:
+        """The next message of each kept call whose last answer has left."""
+        return self.kept.settle(self._endpoint.held)
+
+    def widen(self, stream: int, count: int) -> None:
+        """A wider window for a reply that has not begun."""
+        incoming = self.incoming(stream)
+        credit = self.open.get(stream) if incoming is None or stream in self.open else incoming.credit
+        if stream in self._endpoint.held or credit is None:  # counted there, or of a call that is over
+            if incoming is not None:
+                incoming.credit += count
+            return
+        if self._endpoint.stream_window + credit + count > http2.WINDOW_MAX:
+            self.reset(stream, ErrorCode.FLOW_CONTROL_ERROR)
+        elif stream in self.open:
+            self.open[stream] = credit + count
+        elif incoming is not None:
+            incoming.credit = credit + count
+
+    def refuse(self, stream: int, ended: bool, code: FaultCode, detail: str, http_status: int = 200) -> None:
+        """Ends a call with a fault; ``ended``: the client has sent all of it."""
+        incoming = self.incoming(stream)
+        begun, credit = (incoming.begun, incoming.credit) if incoming is not None else (False, 0)
+        self.forget(stream)
+        outgoing = self._endpoint.outgoing
+        if http_status != 200:
+            outgoing += self._allowed(stream, credit, grpc_replies.http_reply(stream, http_status, detail))
+        elif not begun:
+            outgoing += grpc_replies.fault_reply(stream, code, detail)
+        if begun or not ended:
+            self._ended_early(stream)
+            outgoing += http2.rst_stream(stream, ErrorCode.INTERNAL_ERROR if begun else ErrorCode.NO_ERROR)
+
+    def reset(self, stream: int, code: ErrorCode, ends: bool = False) -> None:
+        """Ends a call without a reply; ``ends``: the client has, too."""
+        self.forget(stream)
+        if not ends:
+            self._ended_early(stream)
+        self._endpoint.outgoing += http2.rst_stream(stream, code)
+
+    def _ended_early(self, stream: int) -> None:
+        """Remembers that frames of a call may still be on their way."""
+        if len(self.early) >= _EARLY_MAX:
+            del self.early[next(iter(self.early))]
+        self.early[stream] = None
+
+    def forget(self, stream: int) -> None:
+        """A call is over, whatever state it is in."""
+        self.half.pop(stream, None)
+        self.kept.calls.pop(stream, None)
+        self.open.pop(stream, None)
+        self._endpoint.drop(stream)
+        self.count()
+
+    # ---- replies
+
+    def admit(self, request: GrpcRequest, reply: bytes) -> bytes:
+        """What of a request's reply leaves now; the rest is held."""
+        stream = request[1]
+        credit = self.open.pop(stream, None)
+        if credit is None or not reply:
+            return b""
+        self.answered += 1
+        endpoint = self._endpoint
+        size = len(reply) - USUAL_BYTES
+        allowed_bytes = min(endpoint.send_window, endpoint.stream_window + credit, http2.FRAME_BYTES_MAX)
+        if size <= allowed_bytes and reply[:5] == USUAL_START and stream not in self.kept.calls:
+            endpoint.send_window -= size
+            return reply
+        allowed = self._allowed(stream, credit, reply)
+        if stream in self.kept.calls:
+            self._after_reply(stream, reply, credit)
+        return allowed
+
+    def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
+        """What of a reply's frames may leave now; the rest is held."""
+        before, body, after = parted(reply)
+        self.sent_bytes += len(body)
+        if not body:
+            return before + after
+        ends = not after and bool(reply[len(before) + 4] & http2.END_STREAM)
+        frames = self._endpoint.send_body(stream, body, ends, after, credit)
+        if self._lost:
+            self._endpoint.drop(stream)  # nobody will allow more of it
+        self.count()
+        return before + frames
+
+    def _after_reply(self, stream: int, reply: bytes, credit: int) -> None:
+        """A kept call had a message answered, or its end."""
+        incoming = self.kept.calls[stream]
+        _, body, after = parted(reply)
+        if not after and body:
+            incoming.credit = credit - len(body)
+            self.ready += self.settle_kept()
+            return
+        del self.kept.calls[stream]
+        self.count()
+        if not incoming.ended:
+            self._ended_early(stream)
+            self._endpoint.outgoing += http2.rst_stream(stream, ErrorCode.NO_ERROR)
+
+    # ---- the end
+
+    def drain(self) -> None:
+        """No further call is taken; those that are not whole are refused, and kept ones come to their end."""
+        self._endpoint.outgoing += http2.goaway(self.last, ErrorCode.NO_ERROR, _DRAINING)
+        for stream in list(self.half):
+            self.refuse(stream, False, FaultCode.UNAVAILABLE, _DRAINING)
+        self.kept.end_all()
+        self.ready += self.settle_kept()
+
+    def lose(self) -> None:
+        """The client sends no more: forgets what waits for that. Calls that are whole are answered."""
+        self._lost = True
+        self.half.clear()
+        self.kept.calls.clear()
+        self.ready.clear()
+        self._endpoint.drop_all()

@@ -1,0 +1,120 @@
+"""Calls that a gRPC server has begun to receive, and those that it keeps open; no I/O. See ``grpc_session.py``.
+
+Whoever uses these has the connection's lock.
+"""
+
+from collections import deque
+from collections.abc import Container
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.wire.grpc_heads import Head, Kind
+from stock_service.rpc.wire.grpc_replies import PREFIX
+
+PLAIN, GZIPPED, END, LATER = 0, 1, 2, 4
+"""What a request carries, as flags: its message is compressed; it is the end of a kept call, which has none; replies to
+its call have gone before."""
+
+GrpcRequest = tuple[Head, int, bytes, int, dict[int, int]]
+"""Head, stream, message, flags as above, and the open calls: a stream that is no key there has been given up.
+A plain tuple, because one is made for every request."""
+
+WAITING_MAX = 64
+"""Messages of one kept call that wait for another's answer, at most."""
+
+Wrong = tuple[FaultCode, str]
+"""What a call ends with whose messages are wrong."""
+
+
+class IncomingCall:
+    """A call of which not all has come, or that is kept."""
+
+    __slots__ = ("begun", "body", "busy", "content_bytes", "credit", "ended", "first", "head", "waiting")
+
+    def __init__(self, head: Head) -> None:
+        self.head = head
+        self.body = bytearray()
+        """What has come of the next message."""
+        self.content_bytes = 0
+        """What has come in all."""
+        self.credit = 0
+        """What the client has added to the stream's window, less what was sent."""
+        self.ended = False
+        """Whether the client has ended it."""
+        self.waiting: deque[tuple[bytes, int]] = deque()
+        """Of a kept call: messages, and its end, with their flags."""
+        self.first = b""
+        """Of a kept call: its first message."""
+        self.begun = False
+        """Of a kept call: whether one of them was given to be answered."""
+        self.busy = False
+        """Of a kept call: whether that one's answer has not left yet."""
+
+    def whole(self) -> bytes | None:
+        """The message of a unary call; None: there is none, or half of one."""
+        body = self.body
+        if len(body) < PREFIX.size or len(body) < PREFIX.size + PREFIX.unpack_from(body)[1]:
+            return None
+        return bytes(memoryview(body)[PREFIX.size :])
+
+    def add(self, piece: bytes, message_bytes_max: int) -> tuple[int, Wrong | None]:
+        """Takes more of its messages: how many bytes of them are whole and wait, of a kept call; and what is wrong."""
+        body, cut = self.body, 0
+        body += piece
+        while len(body) >= PREFIX.size:
+            compressed, size = PREFIX.unpack_from(body)
+            stop = PREFIX.size + size
+            if size > message_bytes_max:
+                detail = f"a message of {size} bytes, allowed: {message_bytes_max}"
+                return cut, (FaultCode.RESOURCE_EXHAUSTED, detail)
+            if compressed > 1 or (compressed and not self.head.gzipped):
+                return cut, (FaultCode.INTERNAL, "a message that is compressed, and no grpc-encoding that says how")
+            if self.head.kind is Kind.UNARY:
+                return 0, (FaultCode.INTERNAL, "more than one message") if len(body) > stop else None
+            if len(body) < stop:
+                break
+            if len(self.waiting) >= WAITING_MAX:
+                return cut, (FaultCode.RESOURCE_EXHAUSTED, f"over {WAITING_MAX} messages of one call wait")
+            message = bytes(body[PREFIX.size : stop])
+            self.waiting.append((message, compressed))
+            self.first = self.first or message
+            del body[:stop]
+            cut += stop
+        return cut, None
+
+    def end_kept(self) -> bool:
+        """The client has ended a kept call; whether it had sent what it must."""
+        if self.body or (self.head.kind is Kind.STREAMED_REPLY and not (self.waiting or self.begun)):
+            return False
+        if self.head.kind is Kind.STREAMED:
+            self.waiting.append((b"", END))
+        return True
+
+
+class KeptCalls:
+    """The kept calls of a connection: of each, one message at a time is with whoever answers."""
+
+    __slots__ = ("calls", "open")
+
+    def __init__(self, open_calls: dict[int, int]) -> None:
+        """``open_calls``: those of the connection that are to be answered, and their windows' credit."""
+        self.calls: dict[int, IncomingCall] = {}
+        self.open = open_calls
+
+    def settle(self, held: Container[int]) -> list[GrpcRequest]:
+        """The next message of each call whose last answer has left; ``held`` are those of which some has not."""
+        requests: list[GrpcRequest] = []
+        for stream, call in self.calls.items():
+            if stream not in self.open and stream not in held:
+                call.busy = False
+            if call.waiting and not call.busy:
+                message, flags = call.waiting.popleft()
+                requests.append((call.head, stream, message, flags | LATER if call.begun else flags, self.open))
+                self.open[stream] = call.credit
+                call.busy = call.begun = True
+        return requests
+
+    def end_all(self) -> None:
+        """The server stops: every call comes to its end, after what waits."""
+        for call in self.calls.values():
+            if call.head.kind is Kind.STREAMED_REPLY or not call.ended:
+                call.waiting.append((call.first, END))

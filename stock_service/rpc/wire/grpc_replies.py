@@ -1,0 +1,140 @@
+"""The bytes of a gRPC server's replies: frames with their stream's number, whole but for flow control.
+
+A header block that is sent uses no table, so it is encoded once. A usual reply is HEADERS, one DATA frame and trailers,
+and costs two packings and two concatenations.
+"""
+
+from functools import lru_cache
+from struct import Struct
+from urllib.parse import quote
+
+from stock_service.rpc.wire import http2
+from stock_service.rpc.wire.header_blocks import encode_block
+
+HEADER_LIST_BYTES_MAX = 16_384
+"""Bytes of a header block, and of what it unfolds to, at most, of a client's."""
+
+DETAIL_BYTES_MAX = 4000
+"""Bytes of a status' text as it is sent, at most: clients take 8,192 of trailers."""
+
+PREFIX = Struct("!BI")
+"""Before a message: whether it is compressed, and its bytes."""
+
+_TEXT = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
+"""What a status' text may have as it is."""
+
+_BEGIN = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc")])
+_BEGIN_GZIP = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc"), (b"grpc-encoding", b"gzip")])
+_END = encode_block([(b"grpc-status", b"0")])
+_LENGTH_AND_KIND = Struct("!IB")
+
+_HEADERS_START = _LENGTH_AND_KIND.pack(len(_BEGIN) << 8 | http2.HEADERS, http2.END_HEADERS)
+_TRAILERS_START = _LENGTH_AND_KIND.pack(len(_END) << 8 | http2.HEADERS, http2.END_HEADERS | http2.END_STREAM)
+_HEAD = Struct(f"!5sI{len(_BEGIN)}sIBIBI")  # HEADERS, the header of DATA, and the message's prefix
+_TAIL = Struct(f"!5sI{len(_END)}s")
+_pack_head, _pack_tail = _HEAD.pack, _TAIL.pack
+
+USUAL_START = _HEADERS_START
+"""What a usual reply begins with."""
+
+USUAL_BYTES = _HEAD.size - PREFIX.size + _TAIL.size
+"""Bytes of a usual reply that flow control does not count."""
+
+MESSAGE_BYTES_MAX = http2.FRAME_BYTES_MAX - PREFIX.size
+"""Bytes of a message that one frame has room for."""
+
+
+def hello(message_bytes_max: int, streams_max: int) -> bytes:
+    """What a server says first."""
+    window_bytes = max(http2.WINDOW_DEFAULT, message_bytes_max + PREFIX.size)
+    return http2.settings(
+        (http2.HEADER_TABLE_SIZE, 0),  # so that a header block means the same whenever it comes
+        (http2.MAX_CONCURRENT_STREAMS, streams_max),
+        (http2.INITIAL_WINDOW_SIZE, window_bytes),  # no stream's is renewed but a kept call's: a message fits
+        (http2.MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES_MAX),
+    ) + http2.window_update(0, http2.WINDOW_MAX - http2.WINDOW_DEFAULT)
+
+
+def parted(reply: bytes) -> tuple[bytes, bytes, bytes]:
+    """A reply's frames before DATA, what its DATA carries, and its frames after that."""
+    before, body, after, at = b"", [], b"", 0
+    while at < len(reply):
+        head, _, _ = http2.HEADER.unpack_from(reply, at)
+        start = at + http2.HEADER.size
+        stop = start + (head >> 8)
+        if head & 0xFF == http2.DATA:
+            body.append(reply[start:stop])
+        elif body:
+            after += reply[at:stop]
+        else:
+            before += reply[at:stop]
+        at = stop
+    return before, b"".join(body), after
+
+
+def usual_reply(stream: int, message: bytes) -> bytes:
+    """The reply that is an answer."""
+    size = len(message)
+    if size > MESSAGE_BYTES_MAX:
+        return begun(stream) + messages(stream, message) + ended(stream)
+    return (
+        _pack_head(_HEADERS_START, stream, _BEGIN, (size + 5) << 8, 0, stream, 0, size)
+        + message
+        + _pack_tail(_TRAILERS_START, stream, _END)
+    )
+
+
+def begun(stream: int, gzipped: bool = False) -> bytes:
+    """What comes before the first message."""
+    return http2.headers(stream, _BEGIN_GZIP if gzipped else _BEGIN, False)
+
+
+def messages(stream: int, message: bytes, gzipped: bool = False) -> bytes:
+    """One message, in as many frames as it needs; ``gzipped``: it is compressed."""
+    body = PREFIX.pack(gzipped, len(message)) + message
+    if len(body) <= http2.FRAME_BYTES_MAX:
+        return http2.frame(http2.DATA, 0, stream, body)
+    starts = range(0, len(body), http2.FRAME_BYTES_MAX)
+    return b"".join(http2.frame(http2.DATA, 0, stream, body[at : at + http2.FRAME_BYTES_MAX]) for at in starts)
+
+
+def ended(stream: int) -> bytes:
+    """What comes after the last message of a call that went well."""
+    return http2.headers(stream, _END, True)
+
+
+def fault_reply(stream: int, code: int, detail: str) -> bytes:
+    """The reply that is a fault: trailers alone."""
+    return http2.headers(stream, _fault_block(code, detail), True)
+
+
+def broken_off(stream: int, code: int, detail: str) -> bytes:
+    """The end of a call, some of whose messages were sent, with a fault."""
+    return http2.headers(stream, encode_block(_status(code, detail)), True)
+
+
+def http_reply(stream: int, status: int, detail: str) -> bytes:
+    """The reply to what is no call of gRPC: a status of HTTP, and why."""
+    fields = [(b":status", b"%d" % status), (b"content-type", b"text/plain")]
+    if status == 405:
+        fields.append((b"allow", b"POST"))
+    return http2.headers(stream, encode_block(fields), False) + http2.frame(
+        http2.DATA, http2.END_STREAM, stream, detail.encode()
+    )
+
+
+@lru_cache(64)
+def _fault_block(code: int, detail: str) -> bytes:
+    fields = [(b":status", b"200"), (b"content-type", b"application/grpc"), *_status(code, detail)]
+    if code == 12:  # UNIMPLEMENTED, perhaps for the encoding: a client may try again with one of these
+        fields.append((b"grpc-accept-encoding", b"identity,gzip"))
+    return encode_block(fields)
+
+
+def _status(code: int, detail: str) -> list[tuple[bytes, bytes]]:
+    text = quote(detail[:DETAIL_BYTES_MAX], safe=_TEXT, errors="replace").encode()
+    if len(text) > DETAIL_BYTES_MAX:
+        text = text[: DETAIL_BYTES_MAX - 2]
+        cut = text.rfind(b"%", -2)
+        text = text[:cut] if cut >= 0 else text
+    return [(b"grpc-status", b"%d" % code), (b"grpc-message", text)]

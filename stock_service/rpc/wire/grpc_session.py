@@ -1,0 +1,344 @@
+"""One connection of a gRPC server: a state machine without I/O. Bytes in, requests out; replies in, bytes out.
+
+A stream is a call. What becomes of it:
+
+| state | what happens | next | what the session does |
+|---|---|---|---|
+| idle | HEADERS, with room | half | nothing yet: a call takes no worker before its message is whole |
+| idle | HEADERS over MAX_CONCURRENT_STREAMS | closed | RST_STREAM, REFUSED_STREAM |
+| idle | HEADERS that HTTP/2 calls malformed | closed | RST_STREAM, PROTOCOL_ERROR |
+| idle | HEADERS while the server drains | closed | nothing: the client was told GOAWAY with an earlier number |
+| half | its message whole, and the client's end | open | gives the request |
+| half | the end, of what is to be refused | closed | a status of HTTP or gRPC |
+| half | a message over the limit, two, or half of one | closed | a status of gRPC; RST_STREAM if the client goes on |
+| half | the server drains | closed | UNAVAILABLE, RST_STREAM |
+| open | its reply, which the windows allow | closed | sends it |
+| open | its reply, which they do not | held | sends the part that they allow |
+| held | WINDOW_UPDATE, SETTINGS | held, closed | sends what they allow now |
+| half, open, held | RST_STREAM | closed | forgets it; its request, if no worker has it yet, is not begun |
+| half, open, held | a wrong frame | closed | RST_STREAM, or GOAWAY where nothing can follow |
+| all of these | a frame that breaks the connection | closed | GOAWAY |
+
+A call whose method streams (``Kind``) is *kept*: each of its messages is a request, one at a time, and so is its end.
+Its end comes with the client's, or when the server drains.
+
+What arrives whole in two frames, HEADERS of a known block and DATA that ends the stream, is cut without any of that
+(``_cut_usual``): nearly every call of every client.
+
+Floods are bounded by ``patience.py``. The memory of a connection is bounded by the number of streams, a message's size,
+and the header list's. Left out: whether a client keeps within its windows, since no message passes its limit.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from struct import Struct
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.wire import http2
+from stock_service.rpc.wire.framing import FramingError
+from stock_service.rpc.wire.grpc_call_table import CallTable
+from stock_service.rpc.wire.grpc_calls import PLAIN, GrpcRequest, IncomingCall
+from stock_service.rpc.wire.grpc_heads import Head, Heads, Kind
+from stock_service.rpc.wire.grpc_replies import HEADER_LIST_BYTES_MAX, hello
+from stock_service.rpc.wire.header_blocks import KNOWN_MAX, BlockError, BlockReader
+from stock_service.rpc.wire.http2 import ErrorCode, Http2Error
+from stock_service.rpc.wire.http2_endpoint import Endpoint, Event
+from stock_service.rpc.wire.patience import Patience
+
+_DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
+_EARLY_MAX = 1000  # calls remembered that ended before their client did
+
+_DRAINING = "the server is stopping"
+
+
+class SessionError(FramingError):
+    """What broke a connection; ``goaway`` is the frame that says so."""
+
+    def __init__(self, error: Http2Error | BlockError, last: int, requests: Sequence[GrpcRequest]) -> None:
+        super().__init__(str(error), requests)
+        code = error.code if isinstance(error, Http2Error) else ErrorCode.COMPRESSION_ERROR
+        self.goaway = http2.goaway(last, code, str(error))
+
+
+class GrpcSession:
+    """See the module, and ``served_stream.Session``. Whoever calls has the connection's lock."""
+
+    __slots__ = (
+        "_blocks",
+        "_calls",
+        "_changes",
+        "_draining",
+        "_endpoint",
+        "_lost",
+        "_message_bytes_max",
+        "_patience",
+        "_pending",
+        "_unread",
+        "_usual",
+        "admit",
+        "held",
+        "outgoing",
+        "pending_bytes",
+        "ready",
+    )
+
+    ended = False
+    """No request says that it is the last one."""
+
+    def __init__(
+        self, kinds: Mapping[bytes, Kind], message_bytes_max: int, streams_max: int, now_ns: Callable[[], int]
+    ) -> None:
+        """``kinds``: those of all methods. A message has ``message_bytes_max`` at most."""
+        self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_LIST_BYTES_MAX)
+        self._endpoint.outgoing += hello(message_bytes_max, streams_max)
+        self._blocks = BlockReader(Heads(kinds).parse, HEADER_LIST_BYTES_MAX)
+        self._message_bytes_max = message_bytes_max
+        self._patience = Patience(now_ns)
+        self._pending = b""  # the beginning of a frame
+        self._unread = http2.PREFACE  # what is still to come of it
+        self._usual: dict[bytes, Head] = {}  # blocks of unary calls that nothing is to be said about
+        self._changes = 0  # of what header blocks mean, when those were learnt
+        self._calls = CallTable(self._endpoint, streams_max)
+        self.outgoing, self.held, self.ready = self._endpoint.outgoing, self._endpoint.held, self._calls.ready
+        """See ``served_stream.Session``."""
+        self.admit = self._calls.admit
+        """The same."""
+        self._draining = False
+        self._lost = False
+        self.pending_bytes = 0
+        """Bytes held of what is not whole yet; a call that waits for its message counts as one at least."""
+
+    # ---- what the server asks
+
+    @property
+    def held_bytes(self) -> int:
+        """See ``served_stream.Session``."""
+        return self._endpoint.held_bytes
+
+    @property
+    def occupied(self) -> bool:
+        """See ``served_stream.Session``: kept calls are open for as long as their client likes."""
+        return bool(self._calls.kept.calls)
+
+    @property
+    def reads_on(self) -> bool:
+        """See ``served_stream.Session``."""
+        return not self._lost
+
+    def take_outgoing(self) -> bytes:
+        """See ``served_stream.Session``."""
+        return self._endpoint.take_outgoing()
+
+    def take_interim(self) -> bytes:
+        """Nothing: what is to be said goes with ``take_outgoing``."""
+        return b""
+
+    def take_ready(self) -> Sequence[GrpcRequest]:
+        """See ``served_stream.Session``."""
+        ready = list(self.ready)
+        self.ready.clear()
+        return ready
+
+    # ---- bytes in
+
+    def feed(self, data: bytes) -> list[GrpcRequest]:
+        """The requests that these bytes complete, in order. Raises SessionError, with those before, at the end of it.
+
+        What they have to be told besides is ``outgoing``.
+        """
+        requests: list[GrpcRequest] = []
+        if self._lost:
+            return requests
+        at = 0
+        if self._pending:
+            data = self._pending + data
+        elif self._usual:
+            at = self._cut_usual(data, 0, requests)
+            if at == len(data):
+                self._endpoint.grant()
+                return requests
+        self._feed_on(data, at, requests)
+        return requests
+
+    def _feed_on(self, data: bytes, at: int, requests: list[GrpcRequest]) -> None:
+        """Takes what is not usual, and all that follows. Raises SessionError."""
+        endpoint, end = self._endpoint, len(data)
+        try:
+            if self._unread:
+                at = self._greet(data)
+            while at < end:
+                if self._usual and not endpoint.block_stream:
+                    at = self._cut_usual(data, at, requests)
+                following, event = endpoint.take(data, at)
+                if following == at:
+                    break
+                if event is None or event[0] > http2.HEADERS or not event[3]:
+                    self._spend(event)
+                if event is not None:
+                    self._on(event, requests)
+                at = following
+            endpoint.grant()
+            requests += self._calls.settle_kept()
+        except (Http2Error, BlockError) as error:
+            self.lose()
+            raise SessionError(error, self._calls.last, requests) from error
+        self._pending = data[at:]
+        self.pending_bytes = len(self._pending) + self._calls.half_bytes
+        self._calls.count()
+
+    def _cut_usual(self, data: bytes, at: int, requests: list[GrpcRequest]) -> int:
+        """Cuts the usual calls that stand at an offset; gives where the first other thing stands."""
+        known, table = self._usual, self._calls
+        calls, end, last, room, endpoint = table.open, len(data), table.last, table.room, self._endpoint
+        unpack_header, unpack_data = http2.HEADER.unpack_from, _DATA_START.unpack_from
+        while end - at > 23:
+            head, flags, stream = unpack_header(data, at)
+            start = at + 9 + (head >> 8)
+            if flags != http2.END_HEADERS or end - start < 14:
+                break
+            meaning = known.get(data[at + 9 : start])
+            if meaning is None or head & 0xFF != http2.HEADERS:
+                break
+            length, flags, again, compressed, size = unpack_data(data, start)
+            stop = start + 14 + size
+            if stop > end or again != stream or flags != http2.END_STREAM or length != (size + 5) << 8 or compressed:
+                break
+            if not last < stream <= http2.STREAM_MAX or not stream & 1 or len(calls) >= room or size > 16_379:
+                break
+            last = stream
+            calls[stream] = 0
+            endpoint.received += size + 5
+            requests.append((meaning, stream, data[start + 14 : stop], PLAIN, calls))
+            at = stop
+        table.last = last
+        return at
+
+    def _greet(self, data: bytes) -> int:
+        """Takes what has come of the client's preface. Raises Http2Error."""
+        unread = self._unread
+        if not data.startswith(unread[: len(data)]):
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the client does not begin as HTTP/2 does")
+        self._unread = unread[len(data) :]
+        return min(len(data), len(unread))
+
+    def _spend(self, event: Event | None) -> None:
+        """Counts a frame that carries nothing. Raises Http2Error where there are too many."""
+        if event is not None and event[0] == http2.DATA and event[2]:
+            return  # the end of a stream, as many clients send it
+        if not self._patience.spend(self._calls.answered, self._calls.sent_bytes):
+            raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
+
+    # ---- what concerns a call
+
+    def _on(self, event: Event, requests: list[GrpcRequest]) -> None:
+        """A frame of a stream, or the client's GOAWAY. Raises Http2Error, BlockError."""
+        kind, stream, ends, payload = event
+        if kind == http2.HEADERS:
+            self._on_headers(stream, ends, payload, requests)
+            return
+        if kind == http2.GOAWAY or (self._draining and stream > self._calls.last):
+            return  # the client opens no more streams, or one that it was told would not be taken
+        if stream > self._calls.last or not stream & 1:
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}, which no call has")
+        if kind == http2.DATA:
+            self._on_data(stream, ends, payload, requests)
+        elif kind == http2.RST_STREAM:
+            self._calls.forget(stream)
+        else:
+            self._calls.widen(stream, int.from_bytes(payload, "big") & http2.WINDOW_MAX)
+
+    def _on_headers(self, stream: int, ends: bool, block: bytes, requests: list[GrpcRequest]) -> None:
+        """A call's header block, or the trailers after its messages."""
+        head = self._read(block)
+        incoming = self._calls.incoming(stream)
+        if incoming is not None and not incoming.ended:
+            if not ends or not head.trails:
+                self._calls.reset(stream, ErrorCode.PROTOCOL_ERROR)
+            else:
+                self._on_end(stream, incoming, requests)
+            return
+        if not stream & 1:
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"stream {stream}, which no client may open")
+        if stream <= self._calls.last:
+            if stream not in self._calls.early:
+                raise Http2Error(ErrorCode.STREAM_CLOSED, f"HEADERS on stream {stream}, which is closed")
+            return
+        if self._draining:
+            return
+        self._calls.last = stream
+        if head.malformed:
+            self._calls.reset(stream, ErrorCode.PROTOCOL_ERROR, ends)
+        elif len(self._calls.open) >= self._calls.room:
+            self._spend(None)
+            self._calls.reset(stream, ErrorCode.REFUSED_STREAM, ends)
+        else:
+            incoming = IncomingCall(head)
+            (self._calls.kept.calls if head.kind else self._calls.half)[stream] = incoming
+            self._calls.count()
+            if ends:
+                self._on_end(stream, incoming, requests)
+
+    def _read(self, block: bytes) -> Head:
+        """What a header block means; a usual one is remembered. Raises BlockError."""
+        head = self._blocks.read(block)
+        if self._blocks.changes != self._changes or len(self._usual) >= KNOWN_MAX:
+            self._changes = self._blocks.changes
+            self._usual.clear()
+        if head.usual and not self._draining and self._blocks.knows(block):
+            self._usual[block] = head
+        return head
+
+    def _on_data(self, stream: int, ends: bool, payload: bytes, requests: list[GrpcRequest]) -> None:
+        """A piece of a call's messages."""
+        incoming = self._calls.incoming(stream)
+        if incoming is None or incoming.ended:
+            if stream not in self._calls.early:
+                raise Http2Error(ErrorCode.STREAM_CLOSED, f"DATA on stream {stream}, which is closed")
+            if ends:
+                del self._calls.early[stream]
+            return
+        incoming.content_bytes += len(payload)
+        if incoming.head.refusal is None:
+            cut, wrong = incoming.add(payload, self._message_bytes_max)
+            if wrong is not None:
+                self._calls.refuse(stream, ends, *wrong)
+                return
+            if cut and not ends:
+                self._endpoint.outgoing += http2.window_update(stream, cut)
+        if ends:
+            self._on_end(stream, incoming, requests)
+
+    def _on_end(self, stream: int, incoming: IncomingCall, requests: list[GrpcRequest]) -> None:
+        """The client has sent all of a call."""
+        head = incoming.head
+        incoming.ended = True
+        if 0 <= head.content_bytes != incoming.content_bytes:
+            self._calls.reset(stream, ErrorCode.PROTOCOL_ERROR, ends=True)
+        elif head.refusal is not None:
+            self._calls.refuse(stream, True, head.refusal.code, head.refusal.detail, head.refusal.http_status)
+        elif head.kind is not Kind.UNARY:
+            if not incoming.end_kept():
+                self._calls.refuse(stream, True, FaultCode.INTERNAL, "no message, or half of one")
+        elif (message := incoming.whole()) is None:
+            self._calls.refuse(stream, True, FaultCode.INTERNAL, "no message, or half of one")
+        else:
+            del self._calls.half[stream]
+            self._calls.count()
+            self._calls.open[stream] = incoming.credit
+            requests.append((head, stream, message, incoming.body[0], self._calls.open))
+
+    # ---- the end
+
+    def drain(self) -> None:
+        """See ``served_stream.Session``."""
+        if not (self._draining or self._lost):
+            self._draining = True
+            self._usual.clear()
+            self._calls.drain()
+            self.pending_bytes = len(self._pending)
+
+    def lose(self) -> None:
+        """See ``served_stream.Session``."""
+        self._lost = True
+        self._calls.lose()
+        self._pending = b""
+        self.pending_bytes = 0

@@ -1,0 +1,45 @@
+"""How much a peer may ask for that is no work: the bound of every flood of frames. No I/O; the clock is given.
+
+A frame that carries no message costs a server time and its sender nearly nothing: PING, SETTINGS, RST_STREAM, PRIORITY,
+WINDOW_UPDATE, an empty DATA. Each costs one of a connection's credits. They come back with time, with each answered
+call, and with bytes sent, as a client that takes much has to widen its windows. Who has none left floods.
+"""
+
+from collections.abc import Callable
+
+CREDITS_MAX = 1000
+"""Credits at a time, and a second: some 5 ms of a server's time."""
+
+CREDITS_PER_ANSWER = 16
+"""An honest client sends four such frames a call at most; but of its calls most may be late, and be cancelled."""
+
+BYTES_PER_CREDIT = 1024
+"""Bytes sent for a credit: clients widen a window for 8 KiB and more, their stream's and their connection's."""
+
+
+class Patience:
+    """One connection's credits. One thread's at a time."""
+
+    __slots__ = ("_answered", "_credits", "_now_ns", "_sent_bytes", "_since_ns")
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self._credits = CREDITS_MAX
+        self._since_ns = now_ns()
+        self._answered = 0
+        self._sent_bytes = 0
+
+    def spend(self, answered: int, sent_bytes: int) -> bool:
+        """Takes a credit; whether there was one. Given are the calls answered, and the bytes sent, in all."""
+        self._credits -= 1
+        if self._credits < 0:
+            self._count(answered, sent_bytes)
+        return self._credits >= 0
+
+    def _count(self, answered: int, sent_bytes: int) -> None:
+        """Gives what has been earned since this was last called."""
+        now_ns = self._now_ns()
+        earned = (now_ns - self._since_ns) * CREDITS_MAX // 10**9
+        earned += (answered - self._answered) * CREDITS_PER_ANSWER + (sent_bytes - self._sent_bytes) // BYTES_PER_CREDIT
+        self._since_ns, self._answered, self._sent_bytes = now_ns, answered, sent_bytes
+        self._credits = min(CREDITS_MAX, earned) - 1

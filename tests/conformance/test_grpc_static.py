@@ -1,0 +1,237 @@
+"""What only our own gRPC server has: what grpcio's clients see of it, and what it does about those that err."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc
+import pytest
+from grpc_reflection.v1alpha import reflection_pb2
+
+from stock_service.rpc.server_core.options import ReadOptions
+from stock_service.rpc.transports import ServeOptions
+from stock_service.rpc.wire import http2
+from stock_service.rpc.wire.header_blocks import encode_block
+from stock_service.trading.service import STOCK_SERVICE, stock_service
+from tests.conformance.running import BLOCK, ECHO, WAIT_S, Kind, Limits, Probe, Running, maker, stopping
+from tests.conformance.transports import fresh_exchange
+from tests.unit.stock_service.rpc.wire import grpc_client_bytes
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, Frame, data, head, message
+
+MAKE = maker(Kind("grpc_static", "static-pool"))
+
+
+@contextmanager
+def channel(running: Running) -> Iterator[grpc.Channel]:
+    """grpcio's, to a server."""
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(f"{running.address[0]}:{running.address[1]}", options) as opened:
+        yield opened
+
+
+class RawHttp2:
+    """A client that sends what it likes. Nothing here waits for longer than ``WAIT_S``."""
+
+    def __init__(self, running: Running, window_bytes: int = http2.WINDOW_DEFAULT) -> None:
+        self.socket = socket.create_connection(running.address, WAIT_S)
+        self._pending = b""
+        self.frames: list[Frame] = []
+        self.send(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, window_bytes)))
+
+    def send(self, data: bytes) -> None:
+        """Sends all of it."""
+        self.socket.sendall(data)
+
+    def until(self, kind: int, stream: int = 0) -> Frame:
+        """The first frame of a kind on a stream, of all that came."""
+        while True:
+            for frame in self.frames:
+                if (frame.kind, frame.stream) == (kind, stream):
+                    return frame
+            assert self._read(), f"closed before a frame {kind}; there were {self.frames}"
+
+    def rest(self) -> list[Frame]:
+        """All frames, once the server has closed."""
+        while self._read():
+            pass
+        return self.frames
+
+    def _read(self) -> bool:
+        try:
+            data = self.socket.recv(65_536)
+        except ConnectionResetError:
+            return False
+        self._pending += data
+        while len(self._pending) >= 9 and len(self._pending) >= 9 + (size := int.from_bytes(self._pending[:3])):
+            self.frames += grpc_client_bytes.frames(self._pending[: 9 + size])
+            self._pending = self._pending[9 + size :]
+        return bool(data)
+
+    def __enter__(self) -> "RawHttp2":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+
+def echo(stream: int, payload: bytes = b"", path: str = ECHO) -> bytes:
+    """A call of the probe."""
+    return grpc_client_bytes.call(stream, payload, path.encode())
+
+
+@pytest.mark.parametrize("size", [0, 10, 1_000_000])
+def test_gzip_both_ways(size: int) -> None:
+    """A compressed message is answered by one; grpcio's client and the handler see neither."""
+    payload = bytes(size)
+    with MAKE(Probe().service) as running, channel(running) as opened:
+        call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = opened.unary_unary(ECHO)
+        assert call(payload, WAIT_S, compression=grpc.Compression.Gzip) == payload
+        assert call(payload, WAIT_S) == payload
+
+
+def test_what_unpacks_to_too_much_is_refused() -> None:
+    """A message of a few kilobytes may not become one of a gigabyte."""
+    limits = Limits(options=ServeOptions(frame_bytes_max=10_000))
+    with MAKE(Probe().service, limits) as running, channel(running) as opened:
+        call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = opened.unary_unary(ECHO)
+        with pytest.raises(grpc.RpcError) as caught:
+            call(bytes(1_000_000), WAIT_S, compression=grpc.Compression.Gzip)
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_grpcio_on_asyncio() -> None:
+    """Its client makes a hundred calls at a time on one connection."""
+
+    async def calls(target: str) -> list[bytes]:
+        async with grpc.aio.insecure_channel(target) as opened:
+            call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = opened.unary_unary(ECHO)
+            return list(await asyncio.gather(*(call(b"%d" % number, timeout=WAIT_S) for number in range(100))))
+
+    with MAKE(Probe().service, Limits(queue_limit=100)) as running:
+        replies = asyncio.run(calls(f"{running.address[0]}:{running.address[1]}"))
+    assert replies == [b"%d" % number for number in range(100)]
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+def test_reflection_has_two_versions(version: str) -> None:
+    """On one stream questions are answered in turn, until the client ends it."""
+    asked = [
+        reflection_pb2.ServerReflectionRequest(file_containing_symbol=f"{STOCK_SERVICE}.Lookup"),
+        reflection_pb2.ServerReflectionRequest(file_by_filename="no such file"),
+        reflection_pb2.ServerReflectionRequest(list_services=""),
+    ]
+    with MAKE(stock_service(fresh_exchange())) as running, channel(running) as opened:
+        ask = opened.stream_stream(
+            f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+        )
+        file, missing, services = ask(iter(asked), timeout=WAIT_S)
+    assert file.file_descriptor_response.file_descriptor_proto
+    assert missing.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+    assert STOCK_SERVICE in [service.name for service in services.list_services_response.service]
+
+
+def test_calls_without_a_message_take_no_worker() -> None:
+    """As many header blocks as a connection may have, on each of four, and the one worker serves another client."""
+    with MAKE(Probe().service, Limits(workers=1)) as running:
+        attackers = [RawHttp2(running) for _ in range(4)]
+        for attacker in attackers:
+            attacker.send(b"".join(head(stream, ECHO.encode()) for stream in range(1, 2 * 64, 2)))
+            attacker.send(http2.frame(http2.PING, 0, 0, bytes(8)))
+            attacker.until(http2.PING)
+        assert running.connect().call(ECHO, b"served", WAIT_S) == b"served"
+        for attacker in attackers:
+            attacker.socket.close()
+
+
+def test_a_call_that_is_cancelled_while_it_waits_is_not_begun() -> None:
+    """A reset reaches it before the worker does."""
+    probe = Probe()
+    with MAKE(probe.service, Limits(workers=1)) as running, probe, RawHttp2(running) as client:
+        client.send(echo(1, b"held", BLOCK))
+        probe.entered()
+        client.send(echo(3, b"cancelled", BLOCK) + http2.rst_stream(3, http2.ErrorCode.CANCEL) + echo(5, b"", BLOCK))
+        client.send(http2.frame(http2.PING, 0, 0, bytes(8)))
+        client.until(http2.PING)
+        probe.released.set()
+        client.until(http2.HEADERS, 5)
+    assert probe.begun == [b"held", b""]
+
+
+def test_a_reply_that_is_held_leaves_before_the_server_does() -> None:
+    """A stop tells the client GOAWAY, and reads its wider windows until it has everything; its next call is ignored."""
+    with MAKE(Probe().service) as running, RawHttp2(running, window_bytes=10) as client:
+        client.send(echo(1, bytes(100)))
+        assert len(client.until(http2.DATA, 1).payload) == 10
+        stop = stopping(running)
+        goaway = client.until(http2.GOAWAY)
+        assert http2.parse_goaway(goaway.payload)[:2] == (1, http2.ErrorCode.NO_ERROR)
+        client.send(echo(3) + http2.window_update(1, 100))
+        received = b"".join(frame.payload for frame in client.rest() if frame.kind == http2.DATA)
+        assert stop.result()
+    assert received == message(bytes(100))
+
+
+def test_replies_that_nobody_takes_end_the_connection() -> None:
+    """A client whose windows stay shut for ``read_s`` is cut off, and so is one whose call stays half there."""
+    limits = Limits(options=ServeOptions(own=ReadOptions(read_s=0.1)))
+    with MAKE(Probe().service, limits) as running:
+        with RawHttp2(running, window_bytes=0) as shut:
+            shut.send(echo(1, b"reply"))
+            assert [frame.kind for frame in shut.rest() if frame.stream] == [http2.HEADERS]
+        with RawHttp2(running) as half:
+            half.send(head(1, ECHO.encode()))
+            goaway = half.until(http2.GOAWAY)
+            assert http2.parse_goaway(goaway.payload)[1] == http2.ErrorCode.ENHANCE_YOUR_CALM
+
+
+OTHER_PROTOCOLS = {
+    "HTTP/1.1": b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 4,
+}
+
+
+@pytest.mark.parametrize("words", OTHER_PROTOCOLS.values(), ids=OTHER_PROTOCOLS.keys())
+def test_another_protocol_is_told_goaway(words: bytes) -> None:
+    """HTTP/1.1 and TLS are not taken for HTTP/2."""
+    with MAKE(Probe().service) as running:
+        with socket.create_connection(running.address, WAIT_S) as client:
+            client.sendall(words)
+            received = b""
+            while piece := client.recv(4096):
+                received += piece
+        kinds = [frame.kind for frame in grpc_client_bytes.frames(received)]
+        assert kinds[-1] == http2.GOAWAY
+        assert running.connect().call(ECHO, b"after", WAIT_S) == b"after"
+
+
+def test_metadata_that_is_no_text_is_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    """It is the client's affair: its call is answered, and nothing logged."""
+    with MAKE(Probe().service) as running, RawHttp2(running) as client:
+        fields = [*grpc_client_bytes.fields(ECHO.encode()), (b"a", b"\xff\xfe")]
+        client.send(http2.headers(1, encode_block(fields), False) + data(1, message(b"answered")))
+        assert client.until(http2.DATA, 1).payload == message(b"answered")
+    assert not caplog.records
+
+
+def test_a_flood_is_cut_off_and_others_are_served() -> None:
+    """A thousand resets are the end of one connection, told why."""
+    with MAKE(Probe().service) as running, RawHttp2(running) as flood:
+        reset = (echo(stream) + http2.rst_stream(stream, http2.ErrorCode.CANCEL) for stream in range(1, 6001, 2))
+        flood.send(b"".join(reset))
+        said = flood.until(http2.GOAWAY)
+        assert http2.parse_goaway(said.payload)[1] == http2.ErrorCode.ENHANCE_YOUR_CALM
+        assert running.connect().call(ECHO, b"served", WAIT_S) == b"served"
+
+
+def test_the_preface_may_come_byte_by_byte() -> None:
+    """As slow as that, a call is a call."""
+    with MAKE(Probe().service) as running, socket.create_connection(running.address, WAIT_S) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in HELLO + echo(1, b"slow"):
+            client.sendall(bytes([byte]))
+        received = b""
+        while message(b"slow") not in received:
+            received += client.recv(4096)

@@ -1,0 +1,15 @@
+"""A second of the fuzzing of ``grpc_fuzz.py``; its minutes are a command's."""
+
+import random
+
+import pytest
+
+from tests.reliability.grpc_fuzz import fuzz
+
+
+@pytest.mark.slow
+def test_frames_at_random_break_nothing(rng: random.Random) -> None:
+    """Twenty thousand frames: requests, replies and GOAWAY, and no error of ours; of both endings there are some."""
+    done = fuzz(20_000, rng.randrange(2**32))
+    assert done.answered > 1000
+    assert 0 < done.broken < done.sessions

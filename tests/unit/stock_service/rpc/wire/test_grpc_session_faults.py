@@ -1,0 +1,229 @@
+"""What a gRPC server's connection does about clients that err or mean harm: all of it is bounded, and said."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.wire import http2
+from stock_service.rpc.wire.header_blocks import encode_block
+from stock_service.rpc.wire.http2 import ErrorCode
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
+    HELLO,
+    MIXED,
+    STREAMS_MAX,
+    Talk,
+    call,
+    data,
+    fields,
+    frames,
+    head,
+    message,
+)
+from tests.unit.stock_service.rpc.wire.streams import cut
+
+WRONG = {
+    "no message": (head(1, ends=True), FaultCode.INTERNAL, "no message"),
+    "half a message": (head(1) + data(1, message(b"12345")[:-1]), FaultCode.INTERNAL, "half"),
+    "two messages": (head(1) + data(1, message(b"1") * 2), FaultCode.INTERNAL, "more than one"),
+    "too long": (head(1) + data(1, message(b"")[:1] + b"\x00\x10\x00\x00"), FaultCode.RESOURCE_EXHAUSTED, "1048576"),
+    "compressed": (head(1) + data(1, message(b"1", 1)), FaultCode.INTERNAL, "compressed"),
+    "encoding": (call(1, grpc_encoding="snappy"), FaultCode.UNIMPLEMENTED, "snappy"),
+    "no such method": (call(1, path=b"/a.Service/None"), FaultCode.UNIMPLEMENTED, "/a.Service/None"),
+    "timeout": (call(1, grpc_timeout="1 second"), FaultCode.INTERNAL, "grpc-timeout"),
+    "binary": (call(1, trace_bin="!"), FaultCode.INTERNAL, "base64"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_wrong_call_ends_alone(kind: str) -> None:
+    """It gets a status and no worker; the next call is served, and what was on its way of the first is ignored."""
+    sent, code, said = WRONG[kind]
+    talk = Talk()
+    assert not talk.send(sent)
+    status, detail = talk.status([frame for frame in talk.said() if frame.kind == http2.HEADERS])
+    assert (status, said in detail) == (code, True)
+    assert len(talk.send(call(3))) == 1
+    assert talk.broken_by is None
+
+
+def test_what_was_on_its_way_of_a_refused_call_is_ignored() -> None:
+    """A message that is too long is refused at its prefix; the rest of it breaks nothing."""
+    talk = Talk()
+    talk.send(head(1), data(1, message(b"")[:1] + b"\x7f\xff\xff\xff", ends=False))
+    refused, reset = talk.said()
+    assert (refused.flags, reset) == (
+        http2.END_HEADERS | http2.END_STREAM,
+        frames(http2.rst_stream(1, ErrorCode.NO_ERROR))[0],
+    )
+    assert len(talk.send(data(1, bytes(10_000), ends=False), data(1, b""), call(3))) == 1
+    assert talk.broken_by is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({b":method": b"GET"}, b"405"),
+        ({b"content-type": b"application/json"}, b"415"),
+        ({b"content-type": b""}, b"415"),
+    ],
+)
+def test_what_is_no_call_gets_a_status_of_http(changed: dict[bytes, bytes], status: bytes) -> None:
+    """And the reason, in text, once it is whole."""
+    talk = Talk()
+    block = encode_block({**dict(fields()), **changed}.items())
+    assert not talk.send(http2.headers(1, block, False))
+    assert not talk.said()
+    assert not talk.send(data(1, b"{}"))
+    begin, text = talk.said()
+    assert talk.fields(begin)[b":status"] == status
+    assert text.flags == http2.END_STREAM
+    assert text.payload
+
+
+MALFORMED = {
+    "upper case": [(b"Name", b"value")],
+    "a pseudo-header field last": [(b":authority", b"again")],
+    "a field of one connection": [(b"connection", b"close")],
+    "te": [(b"te", b"gzip")],
+    "a line": [(b"name", b"two\r\nlines")],
+    "a length": [(b"content-length", b"x")],
+}
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_a_malformed_call_is_reset(kind: str) -> None:
+    """As RFC 9113, 8.1.1, wants it; the connection goes on."""
+    talk = Talk()
+    assert not talk.send(http2.headers(1, encode_block([*fields(), *MALFORMED[kind]]), True))
+    assert talk.said() == frames(http2.rst_stream(1, ErrorCode.PROTOCOL_ERROR))
+    assert len(talk.send(call(3))) == 1
+
+
+BREAKING = {
+    "not HTTP/2": (b"GET / HTTP/1.1\r\n\r\n", ErrorCode.PROTOCOL_ERROR),
+    "a closed stream's DATA": (HELLO + call(1) + data(1, b"more"), ErrorCode.STREAM_CLOSED),
+    "a closed stream's HEADERS": (HELLO + call(3) + head(1), ErrorCode.STREAM_CLOSED),
+    "an idle stream's DATA": (HELLO + data(1, b""), ErrorCode.PROTOCOL_ERROR),
+    "an idle stream's reset": (HELLO + http2.rst_stream(1, ErrorCode.CANCEL), ErrorCode.PROTOCOL_ERROR),
+    "an even stream": (HELLO + head(2), ErrorCode.PROTOCOL_ERROR),
+    "a block that is none": (HELLO + http2.headers(1, b"\xff\xff\xff\xff", True), ErrorCode.COMPRESSION_ERROR),
+    "too many fields": (
+        HELLO + http2.headers(1, encode_block([(b"a", bytes(9000))] * 2), True),
+        ErrorCode.ENHANCE_YOUR_CALM,
+    ),
+    "a header bomb": (
+        HELLO + http2.headers(1, b"\x40\x01a\x7f\x81\x1e" + b"b" * 4000 + b"\xbe" * 9, True),
+        ErrorCode.COMPRESSION_ERROR,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BREAKING)
+def test_what_breaks_a_connection(kind: str) -> None:
+    """GOAWAY says why, and nothing that follows is looked at; the calls before it are served."""
+    sent, code = BREAKING[kind]
+    talk = Talk(hello=b"")
+    requests = talk.send(sent)
+    assert talk.broken_by is code
+    assert not talk.send(call(99))
+    assert not talk.session.reads_on
+    for request in requests:
+        assert talk.reply(request, b"reply")
+
+
+FLOODS: dict[str, Callable[[int], bytes]] = {
+    "ping": lambda _: http2.frame(http2.PING, 0, 0, bytes(8)),
+    "settings": lambda _: http2.settings(),
+    "priority": lambda _: http2.frame(http2.PRIORITY, 0, 1, bytes(5)),
+    "window updates": lambda _: http2.window_update(0, 1),
+    "rapid reset": lambda number: call(2 * number + 1) + http2.rst_stream(2 * number + 1, ErrorCode.CANCEL),
+    "reset of headers": lambda number: head(2 * number + 1) + http2.rst_stream(2 * number + 1, ErrorCode.CANCEL),
+    "refused calls": lambda number: head(2 * number + 1),
+    "empty DATA": lambda number: (head(1) if number == 0 else b"") + data(1, b"", ends=False),
+    "unknown frames": lambda _: http2.frame(77, 0, 0, b""),
+}
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+def test_a_flood_is_told_to_calm_down(kind: str) -> None:
+    """Within 2,500 frames that carry nothing in no time, whatever they are."""
+    talk = Talk()
+    for number in range(2500):
+        talk.send(FLOODS[kind](number))
+        talk.said()
+        if talk.broken_by is not None:
+            break
+    assert talk.broken_by is ErrorCode.ENHANCE_YOUR_CALM
+
+
+def test_frames_that_come_with_work_or_time_are_no_flood() -> None:
+    """A client that sends four with every call, and one that sends 900 a second, are served for ever."""
+    talk = Talk()
+    ping = http2.frame(http2.PING, 0, 0, bytes(8))
+    for stream in range(1, 6001, 2):
+        (request,) = talk.send(call(stream) + 4 * ping)
+        assert talk.reply(request, b"")
+        talk.said()
+    idle = Talk()
+    for _ in range(9000):
+        idle.now_ns += 10**9 // 900
+        idle.send(ping)
+        idle.said()
+    assert talk.broken_by is idle.broken_by is None
+
+
+def test_a_continuation_flood_is_bounded() -> None:
+    """A header block over 16 KiB in any number of frames ends the connection."""
+    talk = Talk()
+    talk.send(http2.frame(http2.HEADERS, 0, 1, b""))
+    for _ in range(20_000):
+        talk.send(http2.frame(http2.CONTINUATION, 0, 1, b"\x00\x01a\x01b"))
+    assert talk.broken_by is ErrorCode.ENHANCE_YOUR_CALM
+
+
+def test_a_length_that_is_said_must_be_true() -> None:
+    """content-length that is not what came is malformed; a true one is not looked at twice."""
+    talk = Talk()
+    assert len(talk.send(call(1, b"12", content_length="7"))) == 1
+    assert not talk.send(call(3, b"12", content_length="8"))
+    assert talk.said() == frames(http2.rst_stream(3, ErrorCode.PROTOCOL_ERROR))
+
+
+SESSIONS = [MIXED, HELLO + b"".join(call(stream, bytes(stream)) for stream in range(1, 40, 2))]
+
+
+@given(
+    st.sampled_from(SESSIONS),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=4),
+    st.lists(st.integers(1, 300), max_size=20),
+)
+def test_a_mutated_session_is_bounded_and_breaks_nothing(
+    session: bytes, changes: list[tuple[float, int]], sizes: list[int]
+) -> None:
+    """Bytes changed anywhere: requests, refusals or GOAWAY, and never an error of ours, or more held than came."""
+    sent = bytearray(session)
+    for place, value in changes:
+        sent[int(place * (len(sent) - 1))] = value
+    answer_all(bytes(sent), sizes)
+
+
+def answer_all(sent: bytes, sizes: list[int]) -> None:
+    """Feeds a session in chunks and answers each request."""
+    talk = Talk(hello=b"")
+    for piece in cut(sent, sizes):
+        for request in talk.send(piece):
+            talk.reply(request, bytes(100))
+        talk.said()
+        assert talk.session.pending_bytes <= len(sent) + STREAMS_MAX
+        assert talk.session.held_bytes <= STREAMS_MAX * 105
+
+
+def test_refusals_that_are_held_count_as_calls() -> None:
+    """What is no call of gRPC is answered with text; a client that does not let it leave has so many of them."""
+    talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=3)
+    block = encode_block({**dict(fields()), b":method": b"GET"}.items())
+    assert not talk.send(b"".join(http2.headers(stream, block, True) for stream in (1, 3, 5, 7)))
+    assert frames(http2.rst_stream(7, ErrorCode.REFUSED_STREAM))[0] in talk.said()
