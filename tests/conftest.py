@@ -2,10 +2,10 @@
 
 - ``no_leaks``: fails the test if threads or file descriptors are left after it. All tests of ``conformance`` and
   ``end_to_end`` have it without asking.
-- ``rng``: a ``random.Random`` of the run's seed and the test's name. The seed is in pytest's header, and ``--seed`` of
-  a later run repeats it, for hypothesis too.
-- ``alone``, a mark: no other test of the run is under way meanwhile, in whichever process of xdist (``turns.py``).
-- At the end, the tests that took longer than ``slow`` tests may take without the mark.
+- ``rng``: a ``random.Random`` of the run's seed and the test's name. The seed is in pytest's header. ``--seed`` of a
+  later run repeats it, for hypothesis too.
+- ``alone``: a mark. No other test of the run is under way meanwhile, in any process of xdist (``turns.py``).
+- At the end it lists the tests that should be marked ``slow``.
 """
 
 import gc
