@@ -2,11 +2,11 @@
 
 - ``no_leaks``: fails the test if threads or file descriptors are left after it. All tests of ``conformance`` and
   ``end_to_end`` have it without asking.
-- ``rng``: a ``random.Random`` of the run's seed and the test's name. The seed is in pytest's header, and ``--seed`` of
-  a later run repeats it, for hypothesis too.
-- ``alone``, a mark: no other test of the run is under way meanwhile, in whichever process of xdist (``turns.py``).
-- At the end, the tests that took longer than ``slow`` tests may take without the mark; and the stores that servers left
-  in the project's folder, since a test did not say ``--store memory``: the run fails then.
+- ``rng``: a ``random.Random`` of the run's seed and the test's name. The seed is in pytest's header. ``--seed`` of a
+  later run repeats it, for hypothesis too.
+- ``alone``: a mark. No other test of the run is under way meanwhile, in any process of xdist (``turns.py``).
+- At the end it lists the tests that should be marked ``slow``. It fails the run where a server left a store in the
+  project's folder, since a test started it without ``--store memory``.
 """
 
 import gc

@@ -1,9 +1,10 @@
 """What a test leaves behind: threads that still run, and file descriptors that are still open.
 
 A client or server that was told to stop may take a moment to be gone. So a look back waits, with a bound. gRPC's own
-threads and descriptors are gone, too, once the last server and channel are. libzmq's stay, since all connections of a
-process share its context, and so does the poller of gRPC on asyncio, which this asks to stay. So ``start_what_stays``
-starts them before anything is counted.
+threads and descriptors are gone, too, once the last server and channel are.
+
+Two things stay, so ``start_what_stays`` starts them before anything is counted. All connections of a process share
+libzmq's context. The poller of gRPC on asyncio would go and come back, so it is asked to stay.
 """
 
 import asyncio

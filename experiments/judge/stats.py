@@ -68,9 +68,10 @@ def positive_interval(values: Sequence[float], confidence: float) -> Estimate:
 def median_interval(values: Sequence[float], confidence: float) -> Estimate:
     """The median of independent values, and the interval of it between two of them. ValueError for none.
 
-    The interval goes from the k-th least to the k-th greatest. k is the largest with which it covers the median with at
-    least this confidence, whatever the distribution (David and Nagaraja, *Order Statistics*, 2003, 7.1): of ten values
-    the 2nd and the 9th for 95 %. It is unbounded where not even the least and greatest do: of five values for 95 %.
+    The interval goes from the k-th least to the k-th greatest. It covers the median with at least this confidence,
+    whatever the distribution, and k is the largest with which it does. Of ten values it goes from the 2nd to the 9th
+    for 95 %. Of five values not even the least and the greatest do, so it is unbounded (David and Nagaraja, *Order
+    Statistics*, 2003, section 7.1).
     """
     if not values:
         raise ValueError("no values to take a median of")

@@ -86,8 +86,10 @@ def _inferred(asked: Asked, server: Server, budget_s: float, watch: Watch) -> tu
 def _with_tail(
     asked: Asked, workers: int, processes: int, highest_hz: float, wish: Wish, seen: Seen, watch: Watch
 ) -> Seen:
-    """The tail of a server of so many workers, measured beside what is predicted of it; at the wished rate where it
-    carries that, as it was seen to do ``highest_hz``."""
+    """The tail of a server of so many workers, measured beside what is predicted of it.
+
+    At the wished rate, if the server carries that. It was seen to do ``highest_hz``.
+    """
     assert seen.inferred is not None
     demands, of_cores = seen.inferred.demands, len(cores())
     able_hz = USUAL * min(highest_hz, capacity_hz(demands, workers, of_cores, processes))

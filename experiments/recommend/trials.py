@@ -22,6 +22,7 @@ from experiments.recommend import started
 from experiments.recommend.advice import POOLS, Wish
 from experiments.recommend.asking import Asked, Server, Watch, loaded
 from experiments.recommend.measured import Measured, of_command, of_running
+from experiments.recommend.words import reached
 from experiments.results import environment
 from experiments.show.numbers import number, percent
 from stock_service.rpc.transports import Address
@@ -65,8 +66,8 @@ class Tried:
     advised: tuple[str, ...]
     """In every run."""
     reached: float
-    """By the advised pool, of what the best one did; the least of the runs. Where there is no pool to choose: what the
-    server did, of what was expected of it."""
+    """By the advised pool, of what the best one did; the least of the runs. Where there is no pool to choose: what was
+    expected of the server beside our load, of what it did; the farthest of the runs."""
     best: str
     """Every pool and what it did, or what was expected and done."""
     longest_s: float
@@ -115,8 +116,8 @@ def run(runs: int, watch: Watch) -> Iterator[str]:
         found = tried(subject, runs, watch)
         advised = ", ".join(f"{each} ({found.advised.count(each)}×)" for each in dict.fromkeys(found.advised))
         passed = "**passed**" if found.passed else "**FAILED**"
-        reached = percent(found.reached)
-        yield f"| {found.name} | {advised} | {reached} | {found.best} | {found.longest_s:.0f} s | {passed} |"
+        share = percent(found.reached)
+        yield f"| {found.name} | {advised} | {share} | {found.best} | {found.longest_s:.0f} s | {passed} |"
 
 
 def tried(subject: Subject, runs: int, watch: Watch) -> Tried:
@@ -129,9 +130,9 @@ def tried(subject: Subject, runs: int, watch: Watch) -> Tried:
     rounds = JUDGED_ROUNDS
     judged = started.checked(subject.command, POOLS, 1, subject.asked, started.window_s(alone_s), watch, rounds)
     best_hz = max(each.throughput_hz for each in judged.values())
-    reached = [judged[min(max(POOLS), each.advice.chosen.workers)].throughput_hz / best_hz for each in found]
+    shares = [judged[min(max(POOLS), each.advice.chosen.workers)].throughput_hz / best_hz for each in found]
     pools = ", ".join(f"{size}: {number(each.throughput_hz)}/s" for size, each in judged.items())
-    return Tried(subject.name, tuple(str(each.advice) for each in found), min(reached), pools, took_s)
+    return Tried(subject.name, tuple(str(each.advice) for each in found), min(shares), pools, took_s)
 
 
 def _as_it_runs(subject: Subject, runs: int, wish: Wish, watch: Watch) -> Tried:
@@ -142,8 +143,8 @@ def _as_it_runs(subject: Subject, runs: int, wish: Wish, watch: Watch) -> Tried:
         did_hz = median(
             loaded(asked, Server(()), started.CONNECTIONS, window_s).throughput_hz for _ in range(JUDGED_ROUNDS)
         )
-    reached = [each.advice.chosen.highest_hz / did_hz for each in found]
-    farthest = max(reached, key=lambda each: abs(each - 1))
+    expected_hz = [reached(each.advice.chosen, each.seen) * each.advice.chosen.highest_hz for each in found]
+    farthest = max((each / did_hz for each in expected_hz), key=lambda each: abs(each - 1))
     return Tried(subject.name, tuple(str(each.advice) for each in found), farthest, f"{number(did_hz)}/s", took_s)
 
 

@@ -113,14 +113,14 @@ def _expected(wish: Wish, advice: Advice, seen: Seen) -> Iterator[str]:
 
 def _highest(wish: Wish, of: Size, seen: Seen) -> str:
     """What to expect at most: a range, where the machine had other things to do as well."""
-    limit, reached = f"The limit is {_LIMITS[of.limit]}.", _reached(of, seen)
-    if reached >= BESIDE:
+    limit, share = f"The limit is {_LIMITS[of.limit]}.", reached(of, seen)
+    if share >= BESIDE:
         return f"Expect up to {_rate(of.highest_hz)}, within {percent(errors(of, seen)[0])}. {limit}"
-    beside = f"{_rate(reached * of.highest_hz)} beside our load and all else that runs here"
+    beside = f"{_rate(share * of.highest_hz)} beside our load and all else that runs here"
     return f"Expect up to {beside}, and {_rate(of.highest_hz)} where it has {_cores(wish.cores)} to itself. {limit}"
 
 
-def _reached(of: Size, seen: Seen) -> float:
+def reached(of: Size, seen: Seen) -> float:
     """Of the highest rate, what was measured: of that very size, where it was checked; 1 where nothing was measured."""
     own = [
         each.throughput_hz / of.highest_hz

@@ -1,12 +1,13 @@
-"""What one client of gRPC can do to the others, with calls that it begins and does not end."""
+"""What one client of gRPC can do to the others: nothing, with calls that it begins and does not end."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import product
 
 import pytest
 
 from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.transports import ServeOptions
+from stock_service.rpc.transports.grpc_sync.arriving import WAITING_MAX
 from stock_service.rpc.transports.grpc_sync.reflections import STREAMS_MAX
 from stock_service.rpc.wire.http2 import END_STREAM
 from tests.conformance.raw_http2 import RESET, RawHttp2, headers, message
@@ -38,17 +39,10 @@ def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     caplog.get_records("call").clear()
 
 
-@pytest.mark.parametrize(
-    ("kind", "path"),
-    [*product(GRPC, [REFLECTION]), *product(AIO, [ECHO, WATCH, REFLECTION, "/grpc.health.v1.Health/Check"])],
-    ids=str,
-)
-def test_calls_without_a_message_take_no_worker(kind: Kind, path: str) -> None:
-    """Headers alone, on more streams than there are workers, and another client is answered.
-
-    On grpcio's thread-based server, a call that is no reflection does take one.
-    """
-    with maker(kind)(Probe().service, Limits(workers=2)) as running, RawHttp2(running.address) as hostile:
+@pytest.mark.parametrize("path", [ECHO, WATCH, REFLECTION, "/grpc.health.v1.Health/Check"])
+def test_calls_without_a_message_take_no_worker(make: Maker, path: str) -> None:
+    """Headers alone, on more streams than there are workers, and another client is answered."""
+    with make(Probe().service, Limits(workers=2)) as running, RawHttp2(running.address) as hostile:
         hostile.send(*(headers(stream, path) for stream in range(1, 41, 2)))
         hostile.send(headers(41, ECHO), message(41, b""))
         assert hostile.status(41) == 0, "its own other calls are answered too, behind all of these"
@@ -63,6 +57,27 @@ def test_a_message_that_comes_late_is_answered(make: Maker) -> None:
         assert 1 not in client.statuses
         client.send(message(1, b"late"))
         assert client.status(1) == 0
+
+
+@pytest.mark.parametrize("kind", GRPC, ids=str)
+def test_the_oldest_call_without_a_message_yields(kind: Kind) -> None:
+    """More calls wait than may: the first are RESOURCE_EXHAUSTED, and the others, and other clients, go on."""
+    options = ServeOptions(pipeline_max=2 * WAITING_MAX)
+    with (
+        maker(kind)(Probe().service, Limits(options=options)) as running,
+        RawHttp2(running.address) as hostile,
+        RawHttp2(running.address) as patient,
+    ):
+        last = 2 * WAITING_MAX + 9
+        hostile.send(*(headers(stream, ECHO) for stream in range(1, last + 2, 2)))
+        assert hostile.first(5) == {FaultCode.RESOURCE_EXHAUSTED}
+        patient.send(headers(1, ECHO))
+        assert hostile.first(6) == {FaultCode.RESOURCE_EXHAUSTED}
+        assert max(hostile.statuses) < last // 2, "those that came first, or soon behind them"
+        hostile.send(message(last, b""))
+        assert hostile.status(last) == 0
+        patient.send(message(1, b""))
+        assert patient.status(1) == 0
 
 
 def test_reflections_that_stay_open_deny_nobody(make: Maker) -> None:

@@ -1,10 +1,12 @@
 """Prediction beside measurement: of every arm its throughput, of every pool and load the least that is enough. Pure.
 
-Measured is the median over blocks, of throughputs and of 99th percentiles: what is foretold is a server with its cores
-to itself, and whatever else runs on the machine takes them for a block or two. An arm's error is measured ÷ foretold −
-1. Of several pools, or numbers of clients, the least that is enough is the
+Measured is the median over blocks, of throughputs and of 99th percentiles. What is foretold is a server with its cores
+to itself. Whatever else runs on the machine takes them for a block or two, which a median resists. Left out are blocks
+of an arm that a gate refuses.
+
+An arm's error is measured ÷ foretold − 1. Of several pools, or numbers of clients, the least that is enough is the
 first that reaches ``USEFUL_SHARE`` of the most of them. There is one by what was foretold, and one by what was
-measured. Left out are blocks of an arm that a gate refuses.
+measured.
 """
 
 from collections.abc import Sequence

@@ -4,8 +4,7 @@ The arms of a model have one worker of one process each (``pool_one``). One has 
 enough to keep the worker busy. One has one client alone of a worker that waits. They give
 
 - the transport's own processor time, of the busy worker: one that sleeps between requests takes more for each. Where a
-  request computes, it is that of one client: each reply is followed by one request, and a worker that computes all the
-  time is as often woken for each;
+  request computes, it is that of one client. There each reply is followed by a single request, as with one client;
 - what a wait costs of processor time, and how much later than asked it ends. On an event loop, which waits for many at
   once, the former is of the busy loop too;
 - the rest of the response time of one client, which is outside the worker;

@@ -16,12 +16,11 @@ _log = logging.getLogger(__name__)
 class ThreadPool:
     """Up to ``workers`` threads, started as they are first needed; at most ``queue_limit`` tasks wait.
 
-    ``pool`` is the executor itself, for grpcio, which bounds it by its own ``maximum_concurrent_rpcs``. Safe to use
-    from any thread.
+    Safe to use from any thread.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
-        self.pool = ThreadPoolExecutor(workers, thread_name_prefix="thread-pool")
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="thread-pool")
         self._limit = workers + queue_limit
         self._lock = Lock()  # guards _accepted, _stopping
         self._accepted = 0
@@ -30,7 +29,7 @@ class ThreadPool:
     @property
     def waiting(self) -> int:
         """Tasks that wait for a thread."""
-        return self.pool._work_queue.qsize()
+        return self._pool._work_queue.qsize()
 
     @property
     def room(self) -> int:
@@ -46,11 +45,11 @@ class ThreadPool:
                 raise Overloaded(f"{self._limit} tasks are running or waiting")
             self._accepted += 1
             try:
-                self.pool.submit(self._run, task)
+                self._pool.submit(self._run, task)
             except RuntimeError as error:  # the system has no thread to give; the task was queued before that was seen
-                if not self.pool._threads:  # where there are threads, one of them will take it
+                if not self._pool._threads:  # where there are threads, one of them will take it
                     self._accepted -= 1
-                    self.pool._work_queue.get_nowait()
+                    self._pool._work_queue.get_nowait()
                     raise Overloaded(f"no further thread: {error}") from error
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
@@ -61,12 +60,12 @@ class ThreadPool:
         """Runs what was accepted, and says whether all ended within ``grace_s``. May be repeated."""
         with self._lock:
             self._stopping = True
-        self.pool.shutdown(wait=False)
+        self._pool.shutdown(wait=False)
         deadline_s = time.monotonic() + grace_s
-        threads = list(self.pool._threads)
+        threads = list(self._pool._threads)
         for thread in threads:
             thread.join(max(0.0, deadline_s - time.monotonic()))
-        self.pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
         return not any(thread.is_alive() for thread in threads)
 
     def _run(self, task: Task) -> None:

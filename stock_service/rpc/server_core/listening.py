@@ -17,12 +17,12 @@ READ_BYTES = 65536
 """Bytes asked for in one recv."""
 
 FEW_BYTES = 4096
-"""The same while requests wait or have just been refused: some pipeline's length of small ones, so that cutting and
-refusing what one connection has sent takes no longer than a few requests of others."""
+"""The same while requests wait, or have just been refused: a pipeline's length of small ones. To cut and refuse these
+takes no longer than a few requests of others."""
 
 RECEIVE_BYTES = 262144
-"""What the kernel holds of a connection that is not read, as it counts (SO_RCVBUF, of which it makes twice as much):
-so what waits there is bounded."""
+"""What the kernel holds of a connection that is not read (SO_RCVBUF, of which it makes twice as much). So what waits
+there is bounded."""
 
 ACCEPTS_A_TURN = 64
 """Connections accepted before the others are read again: at some 20 µs each that is a millisecond."""

@@ -1,7 +1,7 @@
 """Whose turn it is, while the executor is behind: each connection gets some of its requests begun, then the next does.
 
-The reading thread's alone. What waits too long for its turn is refused at once; so is what is more than the executor's
-queue has room for, of the connections that wait with more than their share.
+The reading thread's alone. What waits too long for its turn is refused at once. So is what the executor's queue has no
+room for: of a connection that joins with more than its share, the oldest.
 """
 
 import time

@@ -3,26 +3,23 @@
 It answers any generated client, offers the standard health service and reflection, and decodes inside the
 handler, so that undecodable bytes are INVALID_ARGUMENT (grpcio's generated code would say INTERNAL).
 
-``requests_max`` becomes grpcio's ``maximum_concurrent_rpcs``: one more is RESOURCE_EXHAUSTED. ``connections_max``,
-``idle_s``, ``frame_bytes_max`` and ``pipeline_max`` (streams of one connection) are gRPC core's own limits.
+A call that finds no room in the executor is RESOURCE_EXHAUSTED; ``requests_max`` is the executor's own limit.
+``connections_max``, ``idle_s``, ``frame_bytes_max`` and ``pipeline_max`` (streams of one connection) are gRPC core's.
 """
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any
 
 import grpc
-from grpc import _server as grpcio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.concurrency.submit import Submitting
-from stock_service.rpc.concurrency.thread_pool import ThreadPool
+from stock_service.rpc.concurrency.static_pool import Task
 from stock_service.rpc.descriptors import Descriptors
-from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.errors import Fault
 from stock_service.rpc.grpcio.draining import LAST_S, drain
 from stock_service.rpc.grpcio.serving import (
     CANCEL_S,
@@ -36,6 +33,7 @@ from stock_service.rpc.grpcio.serving import (
 from stock_service.rpc.service import Answer, Method, Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
+from stock_service.rpc.transports.grpc_sync.arriving import Arriving
 from stock_service.rpc.transports.grpc_sync.reflections import Reflections
 
 _log = logging.getLogger(__name__)
@@ -47,10 +45,9 @@ class GrpcServer:
     def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
         check_free(options.host, options.port, options.shares_port)
         quieten()
-        pool = executor.pool if isinstance(executor, ThreadPool) else Submitting(executor)
         timeline = options.timeline
-        if timeline is not None:
-            pool = _Stamping(pool, timeline)
+        execute = executor.execute if timeline is None else _stamping(executor.execute, timeline)
+        self._arriving = Arriving(execute)
         self._reflections = Reflections()
         self._last: set[Any] | None = None
         limits = core_options(
@@ -60,7 +57,7 @@ class GrpcServer:
             options.connections_max,
             options.shares_port,
         )
-        self._server = grpc.server(pool, options=limits, maximum_concurrent_rpcs=options.requests_max)
+        self._server = grpc.server(self._arriving, options=limits)
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(
                 _behaviour(method) if timeline is None else _stamped(_behaviour(method), timeline, path)
@@ -95,22 +92,18 @@ class GrpcServer:
 
     def _refuse(self) -> None:
         """From now on every call is refused; those under way are finished."""
-        known = self._server._state  # type: ignore[attr-defined]
-        with known.lock:
-            known.thread_pool = _Refusing()
-            self._last = set(known.rpc_states)
+        self._arriving.refuse()
+        self._last = self._under_way()
 
     def _under_way(self) -> set[Any]:
-        """Calls whose reply is not sent; of them, once calls are refused, those from before that.
+        """Calls whose message is there and whose reply is not sent; of them, once calls are refused, those before that.
 
-        Left out are those that may never end: watches, which are ended here, reflections, and calls for whose message
-        a worker waits. Of a call that no worker has, nobody knows whether its message is there: it counts.
+        Watches are ended, and reflections not counted: they have no end of their own.
         """
         _end_watches(self._health)
         known = self._server._state  # type: ignore[attr-defined]
         with known.lock:
-            calls: set[Any] = known.rpc_states - self._reflections.open.keys()
-        calls = {call for call in calls if grpcio._RECEIVE_MESSAGE_TOKEN not in call.due}
+            calls: set[Any] = known.rpc_states - self._arriving.waiting.keys() - self._reflections.open.keys()
         return calls if self._last is None else calls & self._last
 
 
@@ -162,46 +155,20 @@ def _stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
     return answer_stamped
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
+def _stamping(execute: Callable[[Task], None], timeline: Timeline) -> Callable[[Task], None]:
+    """The same, noting in a timeline when a call's message was there, and when a thread began and ended with it.
 
-
-class _Stamping(ThreadPoolExecutor):
-    """An executor as grpcio uses it, noting in a timeline when it gave a call to it, and when that began and ended.
-
-    Of a call that is none of the service's, health and reflection, nothing is kept. Owns no thread, as ``Submitting``.
+    Of a call that is none of the service's, such as health's, nothing is kept.
     """
+    local, now_ns = timeline.local, timeline.now_ns
 
-    def __init__(self, pool: ThreadPoolExecutor, timeline: Timeline) -> None:
-        super().__init__(max_workers=1)
-        self._pool = pool
-        self._local = timeline.local
-        self._now_ns = timeline.now_ns
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        return self._pool.submit(self._call, self._now_ns(), partial(fn, *args, **kwargs))
-
-    def _call(self, accepted_ns: int, function: Callable[[], T]) -> T:
-        stamper = self._local.stamper
+    def run(accepted_ns: int, task: Task) -> None:
+        stamper = local.stamper
         stamper.begin(accepted_ns)
         try:
-            return function()
+            task()
         finally:
             if stamper.handled_ns:
                 stamper.end()
 
-
-class _Refusing(ThreadPoolExecutor):
-    """What grpcio has for its executor once the server is stopping: it refuses each call by name. Starts no thread."""
-
-    def __init__(self) -> None:
-        super().__init__(max_workers=1)
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Ends a call that grpcio gives away. Never raises, as in ``Submitting``."""
-        _, event, state, *_ = cast(tuple[Any, ...], args)
-        with state.condition:
-            grpcio._abort(state, event.call, int(FaultCode.UNAVAILABLE), b"the server is stopping")
-        refused: Future[T] = Future()
-        refused.cancel()
-        return refused
+    return lambda task: execute(partial(run, now_ns(), task))

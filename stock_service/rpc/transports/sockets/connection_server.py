@@ -204,8 +204,8 @@ class ConnectionServer:
     def _leave(self, connection: socket.socket) -> None:
         """Drops what the client still sends until it may be closed; see ``leaving.py``. Raises OSError.
 
-        Only one that the server stops is not half-closed first: it is shut for reading, and Linux resets a connection
-        that is shut both ways at the next byte that comes.
+        One that the server stops is not half-closed first: it is shut for reading already. Linux would reset it, shut
+        both ways, at the next byte that comes.
         """
         connection.setblocking(False)
         if not self._stopping.is_set():

@@ -1,6 +1,7 @@
 """The trials of the advice: what counts as passed, what is tried, and how it is shown."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from experiments.capacity import Demands
 from experiments.recommend import started, trials
 from experiments.recommend.advice import POOLS, Advice, Kind, Size
 from experiments.recommend.measured import Measured
-from experiments.recommend.seen import Load
+from experiments.recommend.seen import Inferred, Load
 from experiments.recommend.started import WORKERS, Checked, check_command
 from experiments.recommend.trials import Subject, Tried, subjects
 from experiments.recommend.words import Seen
@@ -61,6 +62,19 @@ def test_the_sweep_judges_the_worst_of_the_runs(monkeypatch: pytest.MonkeyPatch)
     assert found.advised == ("8 threads", "4 threads", "8 threads")
     assert found.reached == pytest.approx(0.7)
     assert found.best.count("/s") == len(POOLS)
+
+
+@pytest.mark.parametrize("did_hz", [50.0, 100.0])
+def test_without_a_pool_to_choose_both_are_beside_the_load(monkeypatch: pytest.MonkeyPatch, did_hz: float) -> None:
+    """100/s are expected of both cores, and half of that was seen beside the load. So 50/s are as it says."""
+    seen = Seen((Load(1, 50.0, 0.01, 0.0, 0.02, None, 0.1),), Inferred(DEMANDS, 50.0, None, 0.0, 0.5, False))
+    monkeypatch.setattr(started, "serving", lambda *_: nullcontext(("127.0.0.1", 1)))
+    monkeypatch.setattr(Subject, "asked", lambda *_: None)
+    monkeypatch.setattr(trials, "of_running", lambda *_: replace(advised(8), seen=seen))
+    monkeypatch.setattr(trials, "loaded", lambda *_: replace(seen.loads[0], throughput_hz=did_hz))
+    found = trials.tried(replace(SUBJECT, command="serve {port}"), 2, lambda _: None)
+    assert found.reached == pytest.approx(50.0 / did_hz)
+    assert found.passed is (did_hz == 50.0)
 
 
 def test_the_page_names_the_machine_and_every_service(monkeypatch: pytest.MonkeyPatch) -> None:

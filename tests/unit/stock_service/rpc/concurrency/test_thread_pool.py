@@ -1,6 +1,5 @@
 """The standard library's pool, bounded: threads come as they are needed, up to a number, and tasks in order."""
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Thread, current_thread
 
@@ -8,7 +7,7 @@ import pytest
 
 from stock_service.rpc.concurrency.thread_pool import ThreadPool
 from stock_service.rpc.errors import Overloaded
-from tests.conformance.gates import WAIT_S, Gate, execute, occupy, running
+from tests.conformance.gates import execute, occupy, running
 
 
 def test_tasks_start_in_the_order_of_acceptance() -> None:
@@ -30,17 +29,6 @@ def test_there_are_no_more_threads_than_workers() -> None:
             execute(pool, lambda: threads.add(current_thread()))
     assert 1 <= len(threads) <= 2
     assert all(thread.name.startswith("thread-pool_") for thread in threads)
-
-
-def test_grpcio_is_given_the_pool_itself() -> None:
-    """``pool`` is the library's own executor: it runs what is submitted, and its threads end with ``stop``."""
-    pool, gate = ThreadPool(1, 1), Gate()
-    assert isinstance(pool.pool, ThreadPoolExecutor)
-    future = pool.pool.submit(gate.stand)
-    gate.wait_for(1)
-    gate.open()
-    assert pool.stop(WAIT_S)
-    assert future.done()
 
 
 def test_no_thread_to_be_had_is_overload(monkeypatch: pytest.MonkeyPatch) -> None:
