@@ -95,4 +95,4 @@ class Together:
         try:
             self._executor.execute(self._settle)
         except Fault:
-            pass  # others wait for a thread, and the last of them settles; or the server stops, and its catalog does
+            self._settle()  # no thread is free

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.errors import Fault
 from stock_service.rpc.waiting import Wait, Waiting, here
 
 Answer = Callable[[], bytes]
@@ -36,7 +37,10 @@ class Waits:
 
     def _ask(self) -> None:
         self._asked = False
-        self._executor.execute(self._settle)
+        try:
+            self._executor.execute(self._settle)
+        except Fault:
+            self._settle()  # no thread is free: the loop is held up for once, and nobody waits for ever
 
     def _over(self, loop: asyncio.AbstractEventLoop, over: "asyncio.Future[None]") -> None:
         """A wait is over; any thread."""

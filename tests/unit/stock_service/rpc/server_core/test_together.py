@@ -69,11 +69,14 @@ def test_a_task_that_raises_counts_as_ended() -> None:
 
 
 @pytest.mark.parametrize("refusal", [Overloaded("full"), Unavailable("stopping")])
-def test_an_executor_without_room_settles_by_others(refusal: Fault) -> None:
-    """Then others wait, the last of which settles: nothing is raised where nobody waits."""
-    together = Together([lambda: None] * 2, lambda: None, Here(refusal))
+def test_an_executor_without_room_settles_here(refusal: Fault) -> None:
+    """On the thread that ended the last task: else what waits would wait for the next batch."""
+    settled: list[None] = []
+    together = Together([lambda: None] * 2, lambda: settled.append(None), Here(refusal))
     together.tasks[0]()
+    assert settled == []
     together.leave_out(1)
+    assert settled == [None]
 
 
 def test_threads_settle_each_batch_once() -> None:
