@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from clients.load.plan.load_plan import RequestType
 from experiments.design.arms import ServerKey
-from experiments.design.factors import APART, FACTORS
+from experiments.design.factors import APART, AUTO, FACTORS
 from experiments.design.levels import Level, shown
 from experiments.measure.load_programs import LoadProgram
 from experiments.peers import PEERS, PYTHON, Absent, peer_of
@@ -98,6 +98,7 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
         raise UsageError("transport", str(levels["transport"]), f"with it {spoken}; or one of {', '.join(TRANSPORTS)}")
     command = [sys.executable, "-m", "experiments.services", "serve", service]
     command += ["--transport", str(levels["transport"]), "--port", "0"]
+    command += ["--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         command += ["--catalog", str(catalog)]
     for name, level in levels.items():
