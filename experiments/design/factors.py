@@ -42,7 +42,7 @@ PROCESSES_MAX = 16
 OWN_EXECUTOR = "own"
 """The executor of a server that is none of ours."""
 
-APART, FREE = "apart", "free"
+APART, FREE, AUTO = "apart", "free", "auto"
 """Where server and load stand: a core each, or anywhere."""
 
 Levels = Mapping[str, Level]
@@ -288,10 +288,10 @@ FACTORS: Mapping[str, Factor] = {
         Factor(
             "placement",
             "server",
-            one_of(APART, FREE),
+            one_of(APART, FREE, AUTO),
             APART,
-            "whether server and load have a core each, or both are free on all cores",
-            windows=lambda level: level == FREE,
+            "server and load have a core each, both are free on all, or the server keeps to one by itself",
+            windows=lambda level: level != APART,
         ),
         Factor("build", "server", one_of(RELEASE, DEBUG), RELEASE, "how a server in another language is compiled"),
         Factor("clients", "load", whole(1, CLIENTS_MAX), 1, "client processes", plan=_field("clients")),

@@ -21,7 +21,7 @@ from types import MappingProxyType
 
 from clients.load.plan.load_plan import RequestType
 from experiments.design.arms import ServerKey
-from experiments.design.factors import APART, FACTORS, MEMORY, SQLITE
+from experiments.design.factors import APART, AUTO, FACTORS, MEMORY, SQLITE
 from experiments.design.levels import Level, shown
 from experiments.measure.load_programs import LoadProgram
 from experiments.peers import PEERS, PYTHON, Absent, peer_of
@@ -102,6 +102,7 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
         raise UsageError("transport", str(levels["transport"]), f"with it {spoken}; or one of {', '.join(TRANSPORTS)}")
     command = [sys.executable, "-m", "experiments.services", "serve", service]
     command += ["--transport", str(levels["transport"]), "--port", "0"]
+    command += ["--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"
         command += ["--catalog", str(catalog), "--store", store]

@@ -26,6 +26,7 @@ from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
+from stock_service.rpc.process.cores import AUTO, Keeper, cpus
 from stock_service.rpc.server_core.options import is_loopback
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import REQUESTS_MAX, Timeline
@@ -78,6 +79,9 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
     add("--idle-s", type=seconds(0.05, 86400), default=_DEFAULTS.idle_s, help=help_text)
     help_text = "requests under way on a connection, at most"
     add("--pipeline-max", type=integer(1, 65536), default=_DEFAULTS.pipeline_max, help=help_text)
+    help_text = "cores to run on: LIST such as 0,2-3; none: any; auto: one, and all where the work lets the GIL go"
+    add("--cpus", type=cpus, metavar="auto|none|LIST", default=AUTO, help=help_text)
+    add("--stats", action="store_true", help="say at the end what the server computed, and on which cores")
     help_text = "processes that share the port, each with all of the above; the kernel deals connections out"
     add("--processes", type=integer(1, PROCESSES_MAX), default=1, help=help_text)
     add("--member", type=integer(NO_MEMORY, 1 << 20), help=argparse.SUPPRESS)  # of a family, which tells its children
@@ -141,6 +145,28 @@ def _run(
 ) -> int:
     """See ``run``."""
     try:
+        cores = Keeper(options.cpus)
+    except UsageError as error:
+        refuse(program, error)
+    try:
+        code = _serve(program, transport, service, options, serve_options, note)
+    finally:
+        where = cores.stop()
+    if options.stats:
+        print(f"stats: {_computed()}; {where}", file=sys.stderr)
+    return code
+
+
+def _serve(
+    program: str,
+    transport: str,
+    service: Service,
+    options: argparse.Namespace,
+    serve_options: ServeOptions,
+    note: str,
+) -> int:
+    """See ``run``."""
+    try:
         executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
     except RuntimeError as error:
         refuse(program, f"--workers: got {options.workers}, allowed: as many threads as the system gives ({error})")
@@ -169,6 +195,13 @@ def _run(
         _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)
     written = serve_options.timeline is None or _write(serve_options.timeline, options.timeline)
     return 0 if finished and written else FAILED_EXIT
+
+
+def _computed() -> str:
+    """What this process has computed, in words."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    largest_mib = used.ru_maxrss / 1024
+    return f"{used.ru_utime:.2f} s computed, and {used.ru_stime:.2f} s in the kernel; {largest_mib:.0f} MiB at most"
 
 
 def unbound(error: Exception, host: str, port: int) -> str:

@@ -33,7 +33,7 @@ def words(text: str) -> list[str]:
 def test_the_stock_service_is_served_as_the_setting_says() -> None:
     """What is at its default is not said; the load's levels are none of the server's."""
     plain = ["experiments.services", "serve", "stock", "--transport", "grpc", "--port", "0"]
-    plain += ["--catalog", str(CATALOG), "--store", "memory"]
+    plain += ["--cpus", "none", "--catalog", str(CATALOG), "--store", "memory"]
     assert words("grpc") == plain
     assert words("grpc clients=5 updater=yes") == plain
     assert words("grpc workers=4 locking=per-stock") == [*plain, "--workers", "4", "--locking", "per-stock"]
@@ -50,9 +50,16 @@ def test_every_server_has_a_store_of_its_own_where_the_setting_asks_for_one() ->
 
 def test_another_service_is_served_by_its_own_program() -> None:
     """Which has no stocks; a slowed one computes longer."""
-    served = ["experiments.services", "serve", "echo", "--transport", "sockets", "--port", "0"]
+    served = ["experiments.services", "serve", "echo", "--transport", "sockets", "--port", "0", "--cpus", "none"]
     assert words("sockets service=echo mix=echo") == served
     assert words("sockets service=echo cpu_ms=12.5") == [*served, "--cpu-ms", "12.5"]
+
+
+@pytest.mark.parametrize(("placement", "given"), [("apart", "none"), ("free", "none"), ("auto", "auto")])
+def test_only_a_server_that_places_itself_keeps_to_a_core(placement: str, given: str) -> None:
+    """Else it is where the bench puts it."""
+    said = words(f"sockets placement={placement}")
+    assert said[said.index("--cpus") + 1] == given
 
 
 def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:

@@ -1,0 +1,248 @@
+"""Which cores a server's threads run on: ``--cpus``.
+
+The GIL lets one thread of a process compute at a time. On two cores it goes back and forth between them, and each time
+a thread must wake on the other core: a server is then 1.5 to 3 times slower than on one. Work that lets the GIL go,
+such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and lets it go where that pays:
+
+- Once its threads have filled the core, or waited for it, all cores are tried until the next look.
+- Under the GIL, threads compute for one second a second in all. What they compute beyond that, outside the kernel, has
+  let the GIL go. With ``GAINS`` or more of it the server stays on all cores, as long as that lasts.
+- Else it is kept to one core again. The next try is after ``AGAIN_S``, and after each that fails twice as late, up to
+  ``AGAIN_MOST_S``.
+- Where others use its core, and another one is idle, it moves there.
+
+``Keeping`` decides, and is pure. ``Keeper`` reads /proc, and moves the threads. It owns one, which wakes every
+``LOOK_S``; nothing is added to a request.
+"""
+
+import os
+import resource
+import sys
+import threading
+import time
+from argparse import ArgumentTypeError
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from stock_service.rpc.errors import UsageError
+
+LOOK_S = 0.2
+"""Between two looks, at least."""
+
+FULL = 0.9
+"""Of a core: what the threads compute, or wait for it, before more are tried."""
+
+GAINS = 1.2
+"""Seconds of computing outside the kernel in a second: with so much, work lets the GIL go, and all cores are better."""
+
+AGAIN_S = 1.0
+AGAIN_MOST_S = 16.0
+"""Until the next try, at first and at most. Of a server that is kept to its core a try takes 1.3 % of the time then."""
+
+MOVES_S = 0.1
+"""Between two looks: how long others must have used the core, and how much longer another one was idle, for a move."""
+
+LOOKING = 0.005
+"""The part of its time that a server looks at itself, at most."""
+
+AUTO, NONE = "auto", "none"
+
+Cores = str | tuple[int, ...]
+"""``AUTO``, ``NONE``, or the numbers of cores."""
+
+_TASKS = Path("/proc/self/task")
+_STAT = Path("/proc/stat")
+_TICKS_HZ = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a process has used since it started, in seconds."""
+
+    at_s: float
+    """On ``time.monotonic``."""
+    user_s: float
+    """Computed outside the kernel."""
+    kernel_s: float
+    waited_s: float
+    """What its threads waited for a core."""
+
+
+class State(Enum):
+    """Where the threads are, and why."""
+
+    KEPT = "kept"
+    TRYING = "trying"
+    FREE = "free"
+
+
+class Keeping:
+    """Whether a server is best on one core, decided reading by reading. Pure; one thread at a time."""
+
+    def __init__(self, first: Used) -> None:
+        self.state = State.KEPT
+        self.tries = 0
+        """How often all cores were tried."""
+        self.free_s = 0.0
+        """How long the server had all of them."""
+        self._last = first
+        self._next_s = 0.0  # when all cores may be tried
+        self._again_s = AGAIN_S
+
+    def look(self, now: Used) -> bool:
+        """Takes the next reading; says whether the threads are to be moved, to where ``state`` says."""
+        last, self._last = self._last, now
+        took_s = now.at_s - last.at_s
+        if took_s <= 0:
+            return False
+        before = self.state
+        user = (now.user_s - last.user_s) / took_s
+        if before is State.KEPT:
+            wanted = user + (now.kernel_s - last.kernel_s + max(0.0, now.waited_s - last.waited_s)) / took_s
+            if wanted >= FULL and now.at_s >= self._next_s:
+                self.state, self.tries = State.TRYING, self.tries + 1
+            return self.state is not before
+        self.free_s += took_s
+        if user >= GAINS:
+            self.state, self._again_s = State.FREE, AGAIN_S
+            return False
+        self.state = State.KEPT
+        if before is State.TRYING:
+            self._next_s = now.at_s + self._again_s
+            self._again_s = min(2 * self._again_s, AGAIN_MOST_S)
+        return True
+
+
+class Keeper:
+    """Keeps this process where ``--cpus`` says, from when it is made until ``stop``.
+
+    Make it before other threads: they start where it puts the one that starts them.
+    """
+
+    def __init__(self, wanted: Cores) -> None:
+        """Raises UsageError where this process may not run on those cores."""
+        self._allowed = cores_allowed()
+        self._moves = 0
+        self._keeping: Keeping | None = None
+        if isinstance(wanted, tuple):
+            absent = sorted(set(wanted) - set(self._allowed))
+            if absent:
+                raise UsageError("--cpus", said(wanted), f"of {said(self._allowed)}")
+            self._allowed = wanted
+            _move(wanted)
+        elif wanted == AUTO and len(self._allowed) > 1 and _has_gil():
+            self._core = self._allowed[os.getpid() % len(self._allowed)]  # of processes in a row each has another
+            _move((self._core,))
+            self._keeping = Keeping(_used())
+            self._stopping = threading.Event()
+            self._thread = threading.Thread(target=self._watch, args=(self._keeping,), name="cores")
+            self._thread.start()
+
+    def stop(self) -> str:
+        """Ends the watch, and says in a few words where the process was."""
+        keeping = self._keeping
+        if keeping is None:
+            return f"on {said(self._allowed)}" if self._allowed else "on any core"
+        self._stopping.set()
+        self._thread.join()
+        tried = f"all were tried {keeping.tries} times and had for {keeping.free_s:.1f} s, {self._moves} moves"
+        return f"kept to one of {said(self._allowed)}; {tried}"
+
+    def _watch(self, keeping: Keeping) -> None:
+        """The thread's life. A look takes some 10 µs a thread of this process: at most ``LOOKING`` of the time."""
+        last, idle_last_s, looked_s = _used(), _idle_s(), 0.0
+        while not self._stopping.wait(max(LOOK_S, looked_s / LOOKING)):
+            now, idle_s = _used(), _idle_s()
+            changed = keeping.look(now)
+            if keeping.state is State.KEPT:
+                idle_for_s = {core: idle_s[core] - idle_last_s[core] for core in self._allowed if core in idle_s}
+                own_s = now.user_s + now.kernel_s - last.user_s - last.kernel_s
+                others_s = now.at_s - last.at_s - idle_for_s.get(self._core, 0.0) - (0.0 if changed else own_s)
+                core = better_core(self._core, others_s, idle_for_s)
+                if changed or core != self._core:
+                    self._moves += core != self._core
+                    self._core = core
+                    _move((core,))
+            elif changed:
+                _move(self._allowed)
+            last, idle_last_s, looked_s = now, idle_s, time.monotonic() - now.at_s
+
+
+def better_core(current: int, others_s: float, idle_s: Mapping[int, float]) -> int:
+    """Where to be: the current core, unless others used it for so long, and another one was idle for so much longer."""
+    best = max(idle_s, key=idle_s.__getitem__, default=current)
+    gained_s = idle_s.get(best, 0.0) - idle_s.get(current, 0.0)
+    return best if others_s >= MOVES_S and gained_s >= MOVES_S else current
+
+
+def cpus(text: str) -> Cores:
+    """An option type: ``auto``, ``none``, or cores such as ``0,2-3``."""
+    if text in (AUTO, NONE):
+        return text
+    try:
+        found: set[int] = set()
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            found.update(range(int(first), int(last if dash else first) + 1))
+    except ValueError:
+        found = set()
+    if not found or min(found) < 0 or not hasattr(os, "sched_setaffinity"):
+        allowed = (
+            "auto, none, or cores such as 0,2-3" if hasattr(os, "sched_setaffinity") else "auto, none on this system"
+        )
+        raise ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
+    return tuple(sorted(found))
+
+
+def cores_allowed() -> tuple[int, ...]:
+    """The cores that this process may run on; none where the system does not say."""
+    return tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
+
+
+def said(cores: Sequence[int]) -> str:
+    """Cores in words."""
+    return f"core {cores[0]}" if len(cores) == 1 else f"cores {', '.join(map(str, cores))}"
+
+
+def _has_gil() -> bool:
+    """Whether one thread computes at a time: not in a free-threaded build of Python."""
+    enabled = getattr(sys, "_is_gil_enabled", None)
+    return enabled is None or bool(enabled())
+
+
+def _used() -> Used:
+    """What this process has used by now. A thread that ends takes what it waited with it."""
+    at_s = time.monotonic()
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    waited_ns = 0
+    for task in os.listdir(_TASKS):
+        try:
+            with open(f"{_TASKS}/{task}/schedstat", "rb") as file:
+                waited_ns += int(file.read().split()[1])
+        except (OSError, IndexError):  # it has just ended, or this kernel does not count
+            continue
+    return Used(at_s, usage.ru_utime, usage.ru_stime, waited_ns / 1e9)
+
+
+def _idle_s() -> dict[int, float]:
+    """How long each core has been idle since the machine started, in seconds. Empty where the system does not say."""
+    try:
+        lines = _STAT.read_text().splitlines()
+    except OSError:
+        return {}
+    rows = [line.split() for line in lines if line.startswith("cpu") and line[3:4].isdigit()]
+    return {int(row[0][3:]): (int(row[4]) + int(row[5])) / _TICKS_HZ for row in rows}
+
+
+def _move(cores: Sequence[int]) -> None:
+    """Has every thread of this process run on these cores."""
+    moved: set[str] = set()
+    while new := set(os.listdir(_TASKS)) - moved:  # one that starts meanwhile has its starter's cores
+        for task in new:
+            try:
+                os.sched_setaffinity(int(task), cores)
+            except OSError:  # it has just ended, or the system took the core away
+                continue
+        moved |= new

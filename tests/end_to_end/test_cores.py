@@ -1,0 +1,48 @@
+"""Servers on the cores that ``--cpus`` names, and what ``--stats`` says of it in the end."""
+
+import os
+
+import pytest
+
+from tests.end_to_end.process import Server, run
+
+pytestmark = pytest.mark.slow
+
+CORES = tuple(sorted(os.sched_getaffinity(0)))
+
+
+def cores_of(pid: int) -> set[frozenset[int]]:
+    """Where its threads may run."""
+    return {frozenset(os.sched_getaffinity(int(task))) for task in os.listdir(f"/proc/{pid}/task")}
+
+
+@pytest.mark.parametrize(
+    ("given", "several"), [((), False), (("--cpus", "none"), True), (("--cpus", str(CORES[-1])), False)]
+)
+def test_all_threads_are_where_it_says(given: tuple[str, ...], several: bool) -> None:
+    """By default on one core, whichever; the last line says so."""
+    with Server(("stock_service.socket_server", "--stats", *given)) as server:
+        places = cores_of(server.pid)
+        ended = server.stopped()
+    assert len(places) == 1
+    (place,) = places
+    assert len(place) == (len(CORES) if several else 1)
+    said = ended.stderr.splitlines()[-1]
+    assert said.startswith("stats: ")
+    assert "s computed" in said
+    if given[-1:] == (str(CORES[-1]),):
+        assert said.endswith(f"on core {CORES[-1]}")
+
+
+@pytest.mark.parametrize("transport", ["grpc", "grpc_aio"])
+def test_a_library_s_own_threads_are_there_too(transport: str) -> None:
+    """grpcio starts some before a server is made."""
+    with Server(("stock_service", "serve", "--transport", transport)) as server:
+        assert {len(place) for place in cores_of(server.pid)} == {1}
+
+
+def test_a_core_that_is_not_there_is_refused() -> None:
+    """In one line, with exit code 2."""
+    ended = run("stock_service.socket_server", "--port", "0", "--cpus", "99999")
+    assert ended.code == 2
+    assert "--cpus: got 'core 99999', allowed: of core" in ended.error

@@ -1,0 +1,150 @@
+"""Where a server's threads run: what ``--cpus`` takes, when all cores are tried, and which one is kept to."""
+
+import os
+import threading
+from argparse import ArgumentTypeError
+from itertools import pairwise
+
+import pytest
+
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process import cores
+from stock_service.rpc.process.cores import (
+    AGAIN_MOST_S,
+    AUTO,
+    LOOK_S,
+    NONE,
+    Keeper,
+    Keeping,
+    State,
+    Used,
+    better_core,
+    cpus,
+)
+
+
+class Simulated:
+    """A server that a ``Keeping`` looks at every ``LOOK_S``."""
+
+    def __init__(self) -> None:
+        self._now = Used(0.0, 0.0, 0.0, 0.0)
+        self.keeping = Keeping(self._now)
+
+    def runs(self, for_s: float, user: float, kernel: float = 0.0, waited: float = 0.0) -> list[State]:
+        """Computes, and waits, so much a second; the states after each look."""
+        seen = []
+        for _ in range(round(for_s / LOOK_S)):
+            last = self._now
+            self._now = Used(
+                last.at_s + LOOK_S,
+                last.user_s + LOOK_S * user,
+                last.kernel_s + LOOK_S * kernel,
+                last.waited_s + LOOK_S * waited,
+            )
+            self.keeping.look(self._now)
+            seen.append(self.keeping.state)
+        return seen
+
+
+def test_a_server_that_does_not_fill_its_core_stays_on_it() -> None:
+    """Half of it is used, and once all of it is nearly."""
+    server = Simulated()
+    assert set(server.runs(60, user=0.3, kernel=0.2)) == {State.KEPT}
+    assert set(server.runs(60, user=0.5, kernel=0.3, waited=0.09)) == {State.KEPT}
+    assert server.keeping.tries == 0
+
+
+def test_under_the_gil_a_full_server_is_tried_ever_later() -> None:
+    """At once, then 1, 2, 4 and 8 s later, then every 16 s: for a fiftieth of the time at most, in ten minutes."""
+    server = Simulated()
+    states = server.runs(600, user=0.7, kernel=0.6)
+    tried = [number * LOOK_S for number, state in enumerate(states) if state is State.TRYING]
+    gaps = [later - earlier for earlier, later in pairwise(tried)]
+    assert gaps[:4] == pytest.approx([1, 2, 4, 8], abs=2.1 * LOOK_S)
+    assert gaps[5:] == pytest.approx([AGAIN_MOST_S] * len(gaps[5:]), abs=2.1 * LOOK_S)
+    assert State.FREE not in states
+    assert server.keeping.free_s < 600 / 50
+
+
+def test_work_that_lets_the_gil_go_has_all_cores_as_long_as_it_lasts() -> None:
+    """A core's worth is all that it gets while it is kept; then it computes for two."""
+    server = Simulated()
+    assert server.runs(LOOK_S, user=1.0) == [State.TRYING]
+    assert set(server.runs(10, user=1.9)) == {State.FREE}
+    assert set(server.runs(10, user=0.1)) == {State.KEPT}
+    assert server.runs(LOOK_S, user=1.0) == [State.TRYING]
+    assert server.keeping.free_s == pytest.approx(10 + LOOK_S)
+
+
+def test_a_server_whose_core_is_another_programs_too_is_tried() -> None:
+    """It computes for half of the time, and waits for the core in the other half."""
+    assert State.TRYING in Simulated().runs(1, user=0.25, kernel=0.25, waited=0.5)
+
+
+def test_threads_that_ended_take_their_waits_with_them() -> None:
+    """What is counted falls; nothing follows from that."""
+    assert set(Simulated().runs(2, user=0.5, waited=-3.0)) == {State.KEPT}
+
+
+@pytest.mark.parametrize(
+    ("others_s", "idle_s", "chosen"),
+    [
+        (0.2, {0: 0.0, 1: 0.2}, 1),
+        (0.1, {0: 0.05, 1: 0.2}, 1),
+        (0.0, {0: 0.0, 1: 0.2}, 0),
+        (0.2, {0: 0.0, 1: 0.05}, 0),
+        (0.2, {0: 0.2, 1: 0.0}, 0),
+        (0.2, {}, 0),
+    ],
+)
+def test_a_core_that_others_use_is_left_for_one_that_is_idle(
+    others_s: float, idle_s: dict[int, float], chosen: int
+) -> None:
+    """Not for one that is as busy, nor because the server itself fills its own."""
+    assert better_core(0, others_s, idle_s) == chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "given"), [("auto", AUTO), ("none", NONE), ("0", (0,)), ("4,2-3", (2, 3, 4)), ("1,1", (1,))]
+)
+def test_what_the_option_takes(text: str, given: object) -> None:
+    """A word, or cores and ranges of them."""
+    assert cpus(text) == given
+
+
+@pytest.mark.parametrize("text", ["", "all", "1-", "3-2", "-1", "0,,1", "1.5"])
+def test_what_it_refuses(text: str) -> None:
+    """In a line that says what is allowed."""
+    with pytest.raises(ArgumentTypeError, match=r"got .*, allowed: auto, none"):
+        cpus(text)
+
+
+def test_cores_that_it_may_not_run_on_are_refused() -> None:
+    """By name."""
+    with pytest.raises(UsageError, match=r"--cpus: got 'core 1000000', allowed: of core"):
+        Keeper((1_000_000,))
+
+
+def test_every_thread_is_moved() -> None:
+    """Those that run already, and those that they start; and back."""
+    own, ended = cores.cores_allowed(), threading.Event()
+    waiting = threading.Thread(target=ended.wait)
+    waiting.start()
+    try:
+        cores._move(own[:1])
+        assert {tuple(os.sched_getaffinity(int(task))) for task in os.listdir("/proc/self/task")} == {own[:1]}
+    finally:
+        cores._move(own)
+        ended.set()
+        waiting.join()
+    assert os.sched_getaffinity(0) == set(own)
+
+
+def test_a_look_sees_what_was_computed() -> None:
+    """The counters only grow while no thread ends."""
+    before = cores._used()
+    sum(range(300_000))
+    after = cores._used()
+    assert after.at_s > before.at_s
+    assert after.user_s + after.kernel_s > before.user_s + before.kernel_s
+    assert after.waited_s >= before.waited_s
