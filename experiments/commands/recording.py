@@ -48,7 +48,11 @@ def _foretold(folder: Path, found: Content) -> str:
     assert part.foretell is not None
     first = found.seen.after[part.first]
     told = [part.foretell(first, arm.setting) for arm in found.judgement.sweep.arms]
-    return foretold.text(told, foretold.load(folder)[0])
+    written_at, kept = foretold.load(folder)
+    text = foretold.text(told, written_at)
+    if text == foretold.text(kept, written_at):  # as it is read: with the defaults of factors that came later
+        return (folder / FORETOLD_FILE).read_text(encoding="utf-8")
+    return text
 
 
 def _svg(picture: Picture) -> str:
