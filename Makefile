@@ -30,6 +30,9 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_PYTHON_PREFERENCE := system
 export BUF_CACHE_DIR := $(CURDIR)/.cache/buf
 
+# Some machines tell Python to keep nothing that it compiled. Then each process compiles all anew: 0.1 to 1 s each.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install bench test check notebook generate generate-go peers go-tools clean
 
 help: ## Lists the commands

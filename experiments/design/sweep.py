@@ -9,7 +9,7 @@ Why 2^(1 − n): with n blocks the exact sign-flip test gives no p under that, a
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from experiments.design.arms import Arm, Comparison, Group, ServerKey, by_name
 from experiments.design.factors import FACTORS
@@ -91,8 +91,14 @@ class Sweep:
     """A ratio that the headline intervals must not hold for the sweep to end early: somebody's limit."""
     timeline: bool = False
     """Whether servers stamp each request's stages. It costs about 1 µs a request: for sweeps without verdicts."""
+    arms: tuple[Arm, ...] = field(init=False, repr=False, compare=False)
+    """Every arm once, in the groups' order."""
+    servers: tuple[ServerKey, ...] = field(init=False, repr=False, compare=False)
+    """Every server process of a block once."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", tuple(dict.fromkeys(arm for group in self.groups for arm in group.arms)))
+        object.__setattr__(self, "servers", tuple(dict.fromkeys(arm.server for arm in self.arms)))
         by_name(self.comparisons)
         if self.alive > SERVERS_MAX:
             raise ValueError(f"{self.alive} servers at once, allowed: {SERVERS_MAX}")
@@ -110,16 +116,6 @@ class Sweep:
         for family, size in self.families.items():
             if self.has_verdicts and size * 2.0 ** (1 - self.looks[0]) >= self.level:
                 raise ValueError(f"family {family} of {size} tests: {self.looks[0]} blocks cannot decide it")
-
-    @property
-    def arms(self) -> tuple[Arm, ...]:
-        """Every arm once, in the groups' order."""
-        return tuple(dict.fromkeys(arm for group in self.groups for arm in group.arms))
-
-    @property
-    def servers(self) -> tuple[ServerKey, ...]:
-        """Every server process of a block once."""
-        return tuple(dict.fromkeys(arm.server for arm in self.arms))
 
     @property
     def alive(self) -> int:

@@ -136,7 +136,7 @@ def differences(one: Sweep, other: Sweep) -> str:
 
 
 def _differing(one: Sweep, other: Sweep) -> Iterator[str]:
-    for field in fields(Sweep):
+    for field in filter(lambda each: each.compare, fields(Sweep)):
         here, there = getattr(one, field.name), getattr(other, field.name)
         if field.name == "seed" or here == there:
             continue

@@ -62,16 +62,20 @@ class Point:
 def points(sweep: Sweep, blocks: Sequence[Block]) -> dict[tuple[Arm, str], Point]:
     """Every point of a sweep, by arm and request type; ``all`` of them too."""
     requests = {arm: tuple(blocks[0].arms[place].answered) if blocks else () for place, arm in enumerate(sweep.arms)}
-    return {(arm, request): _point(sweep, blocks, arm, request) for arm in sweep.arms for request in requests[arm]}
+    found: dict[tuple[Arm, str], Point] = {}
+    for arm in sweep.arms:
+        refusals = [refusal for block in blocks for refusal in gates.arm_refusals(sweep, block, arm)]
+        every = tuple(dict.fromkeys(refusals))
+        found |= {(arm, request): _point(sweep, blocks, arm, request, every) for request in requests[arm]}
+    return found
 
 
-def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Point:
+def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str, refusals: tuple[Refusal, ...]) -> Point:
     place, times, effective = sweep.arms.index(arm), Times(), 0.0
     for block in blocks:
         answered = block.arms[place].answered[request]
         times.merge(answered.times)
         effective += answered.effective
-    refusals = [refusal for block in blocks for refusal in gates.arm_refusals(sweep, block, arm)]
     return Point(
         arm=arm,
         request=request,
@@ -85,7 +89,7 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Poi
         lost_share=fmean(ratios.lost_share(block, place) for block in blocks) if blocks else 0.0,
         load_limited=gates.is_load_limited(sweep, blocks, arm),
         starved_clients=sum(window.starved_clients for block in blocks for window in block.arms[place].windows),
-        refusals=tuple(dict.fromkeys(refusals)),
+        refusals=refusals,
     )
 
 

@@ -52,8 +52,9 @@ def lost_share(block: Block, arm: int) -> float:
 def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
     """Which slices stand in rounds that were robbed."""
     robbed = np.array([is_robbed(limits, each, block.cores) for each in block.rounds], dtype=np.bool_)
-    rounds = np.asarray(block.slices.round)
-    found: npt.NDArray[np.bool_] = robbed[rounds] if len(robbed) else np.zeros(len(rounds), dtype=np.bool_)
+    if not robbed.any():
+        return np.zeros(len(block.slices.round), dtype=np.bool_)
+    found: npt.NDArray[np.bool_] = robbed[np.asarray(block.slices.round)]
     return found
 
 

@@ -47,7 +47,7 @@ class Scale:
 
 MINUTES = Scale(turns=13, duration_s=0.6, warm_up_s=0.2)
 OVERNIGHT = Scale(turns=201, duration_s=1.0, warm_up_s=0.3)
-SECONDS = Scale(turns=1, duration_s=0.4, warm_up_s=0.2, judged=False)
+SECONDS = Scale(turns=1, duration_s=0.2, warm_up_s=0.1, judged=False)
 
 
 def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:

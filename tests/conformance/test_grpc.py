@@ -224,7 +224,7 @@ def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, worker
     with maker(kind)(Probe().service, limits) as running:
         echo = method(channel(running), ECHO)
         ended: Counter[grpc.StatusCode] = Counter()
-        for _ in range(5):
+        for _ in range(2):
             calls = [echo.future(b"%d" % number, WAIT_S / 2) for number in range(200)]
             ended.update(call.code() for call in calls)
         assert set(ended) <= {grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED}, ended

@@ -43,6 +43,12 @@ def members(server: Running) -> list[psutil.Process]:
     return sorted(psutil.Process(server.pid).children(), key=lambda each: each.create_time())
 
 
+def sockets(process: psutil.Process) -> int:
+    """How many it has open."""
+    descriptors = Path(f"/proc/{process.pid}/fd").iterdir()
+    return sum(os.readlink(each).startswith("socket:") for each in descriptors)
+
+
 @contextmanager
 def connections_to_each(server: Server, transport: str) -> Iterator[list[Connection]]:
     """A connection to each process of a server, in the order of ``members``; as many more as it takes stay open."""
@@ -50,11 +56,11 @@ def connections_to_each(server: Server, transport: str) -> Iterator[list[Connect
     with ExitStack() as opened:
         processes = members(server)
         while len(found) < len(processes):
-            before = [len(each.net_connections("tcp")) for each in processes]
+            before = [sockets(each) for each in processes]
             connection = load(transport).connect(server.address, WAIT_S)
             opened.callback(connection.close)
             assert connection.call(LOOKUP, LOOKUP_ONE, WAIT_S)
-            after = [len(each.net_connections("tcp")) for each in processes]
+            after = [sockets(each) for each in processes]
             (place,) = [place for place in range(len(processes)) if after[place] > before[place]]
             found.setdefault(place, connection)
         yield [found[place] for place in range(len(processes))]
