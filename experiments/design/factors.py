@@ -13,7 +13,7 @@ from typing import Literal
 from clients.load.plan.load_plan import CHOICES, CLIENT_KINDS, CLIENTS_MAX, CONNECTION_POLICIES, CONNECTIONS_MAX
 from clients.load.plan.schedule import ARRIVALS
 from experiments.design.levels import YES_NO, Kind, Level, number, one_of, parsed_mix, shown, whole
-from experiments.peers import DEBUG, LANGUAGES, PYTHON, RELEASE, client_takes
+from experiments.peers import DEBUG, FREE_THREADED, LANGUAGES, PYTHON, RELEASE, client_takes
 from experiments.peers import TRANSPORTS as PEER_TRANSPORTS
 from experiments.services import SERVICES, STOCK
 from experiments.services.sort import VALUES_MAX
@@ -293,7 +293,13 @@ FACTORS: Mapping[str, Factor] = {
             "server and load have a core each, both are free on all, or the server keeps to one by itself",
             windows=lambda level: level != APART,
         ),
-        Factor("build", "server", one_of(RELEASE, DEBUG), RELEASE, "how a server in another language is compiled"),
+        Factor(
+            "build",
+            "server",
+            one_of(RELEASE, DEBUG, FREE_THREADED),
+            RELEASE,
+            "how a server in another language is compiled; of ours, free-threaded: on a Python without a GIL",
+        ),
         Factor("clients", "load", whole(1, CLIENTS_MAX), 1, "client processes", plan=_field("clients")),
         Factor(
             "connections",

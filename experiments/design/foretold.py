@@ -1,7 +1,8 @@
 """What is foretold of a server under a load, before it is measured: by the model of ``capacity``, from its demands.
 
 The model knows workers, clients, cores, processes and a rate; a setting says which. A server that answers on an event
-loop has no pool: each of its requests has a worker, and it computes one at a time. Pure.
+loop has no pool: each of its requests has a worker, and it computes one at a time. On a free-threaded Python nothing
+holds a GIL. Pure.
 """
 
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from experiments.capacity.model import bounds, capacity_hz, predict
 from experiments.capacity.tail import tail
 from experiments.design.factors import FREE
 from experiments.design.setting import Setting
+from experiments.peers import FREE_THREADED
 
 LOOP_WORKERS = 256
 """Requests that are under way at once on a loop in an open loop, at most, as far as the model goes."""
@@ -51,6 +53,7 @@ def foretell(setting: Setting, demands: Demands, cores: int, load_s: float = 0.0
     """
     clients = setting.whole("clients") * setting.whole("connections")
     rate_hz = setting["rate_hz"]
+    demands = demands.without_gil if setting["build"] == FREE_THREADED else demands
     processor_s = demands.processor_s
     own = max(1.0, cores * processor_s / (processor_s + load_s)) if setting["placement"] == FREE else 1.0
     processes, workers = setting.whole("processes"), setting.whole("workers")

@@ -24,7 +24,7 @@ from experiments.design.arms import ServerKey
 from experiments.design.factors import APART, AUTO, FACTORS, MEMORY, SQLITE
 from experiments.design.levels import Level, shown
 from experiments.measure.load_programs import LoadProgram
-from experiments.peers import PEERS, PYTHON, Absent, peer_of
+from experiments.peers import PEERS, PYTHON, RELEASE, Absent, peer_of
 from experiments.peers import server_command as peer_command
 from experiments.results.machine import cores
 from experiments.services import SERVICES, STOCK
@@ -87,8 +87,8 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
     service = str(levels["service"])
     if levels["language"] != PYTHON:
         return _peer_command(service, levels)
-    if levels["build"] != FACTORS["build"].default:
-        raise UsageError("build", shown(levels["build"]), "its default with a server of ours, which nobody compiles")
+    if levels["build"] != RELEASE:  # ours, but on another Python than this one
+        return [*peer_command(_peer(service, levels)), *_options(service, levels, catalog, timeline)]
     if service not in SERVICES and service != STOCK:
         program, *rest = shlex.split(service)
         found = shutil.which(program)
@@ -100,9 +100,13 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
         own = [each for each in PEERS.values() if each.transport == levels["transport"]]
         spoken = ", ".join(dict.fromkeys(f"language={each.language} service={each.serves}" for each in own))
         raise UsageError("transport", str(levels["transport"]), f"with it {spoken}; or one of {', '.join(TRANSPORTS)}")
-    command = [sys.executable, "-m", "experiments.services", "serve", service]
-    command += ["--transport", str(levels["transport"]), "--port", "0"]
-    command += ["--cpus", "auto" if levels["placement"] == AUTO else "none"]
+    command = [sys.executable, "-m", "experiments.services", "serve", service, "--transport", str(levels["transport"])]
+    return [*command, *_options(service, levels, catalog, timeline)]
+
+
+def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline: Path | None) -> Sequence[str]:
+    """What a server of ours is told beside its service and transport: each factor that is not at its default."""
+    command = ["--port", "0", "--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"
         command += ["--catalog", str(catalog), "--store", store]
@@ -128,14 +132,21 @@ def _store_folder() -> Path:
 
 def _peer_command(service: str, levels: Mapping[str, Level]) -> Sequence[str]:
     """What starts a peer's server: with each factor that it takes, whether or not it stands at our default."""
-    try:
-        name = peer_of(service, *(str(levels[each]) for each in ("language", "transport", "build")))
-        command = [*peer_command(name), "--port", "0", *PEERS[name].measured]
-    except Absent as absent:
-        raise UsageError("a server", f"{service} in {levels['language']}", f"one that is here ({absent})") from absent
+    name = _peer(service, levels)
+    command = [*peer_command(name), "--port", "0", *PEERS[name].measured]
     for factor, level in levels.items():
         if factor in PEERS[name].takes:
             command += [PEERS[name].takes[factor], shown(level)]
         elif FACTORS[factor].options(level) and level != FACTORS[factor].default_among(levels):
             raise UsageError(factor, shown(level), f"its default with the peer {name}, which has no such option")
     return command
+
+
+def _peer(service: str, levels: Mapping[str, Level]) -> str:
+    """The name of the peer that serves this, which is built. Raises UsageError."""
+    try:
+        name = peer_of(service, *(str(levels[each]) for each in ("language", "transport", "build")))
+        peer_command(name)
+    except Absent as absent:
+        raise UsageError("a server", f"{service} in {levels['language']}", f"one that is here ({absent})") from absent
+    return name

@@ -4,7 +4,8 @@ A peer's server keeps the process contract of ``stock_service/rpc/process/servin
 client measures, is in the README of its folder. ``make peers`` builds those that this machine can build, each into a
 folder of its own under ``BUILT``. A peer counts as built if it was built from the sources that are there now.
 
-A peer in Python runs from its sources, and needs no building. Its server is ours; its client is there to be compared.
+A peer in Python runs from its sources. Its server is ours: the greeter's has a client to be compared, and the stock
+service's runs on a free-threaded Python, where this machine has one (``python/free_threaded.py``).
 
 No peer is started here. This module imports nothing of the project but its errors, so that anything may look into it.
 """
@@ -22,8 +23,8 @@ from stock_service.rpc.errors import StockServiceError
 SOURCES = Path(__file__).resolve().parent
 BUILT = SOURCES.parents[1] / ".tools" / "peers"
 
-RELEASE, DEBUG = "release", "debug"
-"""How a peer is compiled: for speed, or for whoever looks for faults in it."""
+RELEASE, DEBUG, FREE_THREADED = "release", "debug", "free-threaded"
+"""How a peer is compiled: for speed, for whoever looks for faults, or the Python that runs it without a GIL."""
 
 _PROBE_S = 30.0
 """How long it may take to ask for a tool's version."""
@@ -64,7 +65,7 @@ class Peer:
     build: tuple[str, ...]
     """Empty: it runs from its sources."""
     start: tuple[str, ...]
-    """Its server, for options to follow. Empty for one in Python, whose server is ours."""
+    """Its server, for options to follow. Empty where that is ours, on the Python that runs this."""
     client: tuple[str, ...] = ()
     """What measures it, with ``{address}``, ``{calls}``, ``{seconds}`` and names of factors to be filled in: see
     ``client_command``. Empty where another program does that."""
@@ -140,6 +141,21 @@ def _rust_entity(compiled: str) -> Peer:
     return Peer("rust", "entity", "http1", (_CARGO,), build, start, takes=_WORKERS, measured=_KNOWN, compiled=compiled)
 
 
+WITHOUT_GIL = "python-free-threaded"
+"""The peer that is our own server of stocks on a free-threaded Python."""
+
+
+def _without_gil() -> Peer:
+    """On sockets alone: grpcio has no build for it. ``gil=0``: no package can turn the GIL on."""
+    script = (sys.executable, str(SOURCES / "python" / "free_threaded.py"))
+    how = "put python3.14t or later on the PATH, or its path into STOCK_SERVICE_FREE_THREADED"
+    need = Need("a free-threaded Python", (*script, "find"), how)
+    serve = "-m", "experiments.services", "serve", "stock", "--transport", "sockets"
+    start = f"{WITHOUT_GIL}/bin/python", "-X", "gil=0", *serve
+    build = (*script, "build", str(BUILT / WITHOUT_GIL))
+    return Peer("python", "stock", "sockets", (need,), build, start, compiled=FREE_THREADED)
+
+
 PEERS: Mapping[str, Peer] = MappingProxyType(
     {
         "go-sort-net-rpc": _sort("net-rpc", "net-rpc"),
@@ -167,6 +183,7 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
             (),
             (sys.executable, "-m", "experiments.peers.python.greeter_client", *_GREETER_CLIENT),
         ),
+        WITHOUT_GIL: _without_gil(),
         "c-berkeley": _echo("berkeley"),
         "c-zeromq": _echo("zeromq", _header("zmq.h", "libzmq3-dev")),
         "c-nanomsg": _echo("nanomsg", _header("nanomsg/nn.h", "libnanomsg-dev")),
@@ -255,10 +272,10 @@ def stamp(name: str) -> Path:
 
 
 def digest(folder: Path) -> str:
-    """What tells a folder's sources from any others. What was built in ``build`` or ``target`` does not count."""
+    """What tells a folder's sources from any others. What was built in it does not count."""
     made = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        if file.relative_to(folder).parts[0] in ("build", "target"):
+        if file.relative_to(folder).parts[0] in ("build", "target", "__pycache__"):
             continue
         content = file.read_bytes()
         made.update(f"{file.relative_to(folder)} {len(content)}\n".encode())

@@ -15,12 +15,16 @@ from typing import Protocol
 import grpc
 import psutil
 
+from clients.remote_exchange import RemoteExchange
 from experiments.design.setting import setting
 from experiments.helloworld.greeter_pb2 import HelloRequest
 from experiments.helloworld.greeter_pb2_grpc import GreeterStub
-from experiments.peers import client_command
+from experiments.peers import WITHOUT_GIL, client_command
 from experiments.v1.sort_pb2 import MergeSortRequest, QuickSortRequest
 from experiments.v1.sort_pb2_grpc import SortServiceStub
+from stock_service.rpc.errors import Unavailable
+from stock_service.rpc.transports import load
+from stock_service.trading.model import Status
 from tests.conformance.running import until
 from tests.end_to_end.process import WAIT_S, Server
 
@@ -98,6 +102,26 @@ class GrpcCaller:
         self._channel.close()
 
 
+class StockCaller:
+    """Looks a stock up."""
+
+    def __init__(self, server: Server, _: int) -> None:
+        self._connection = load("sockets").connect(server.address, WAIT_S)
+        self._exchange = RemoteExchange(self._connection, WAIT_S)
+
+    def call(self) -> None:
+        """See ``Caller``."""
+        try:
+            reply = self._exchange.lookup("GameStart")
+        except Unavailable as error:
+            raise Gone from error
+        assert (reply.status, reply.volume) == (Status.OK, 0)
+
+    def close(self) -> None:
+        """See ``Caller``."""
+        self._connection.close()
+
+
 def sorting(channel: grpc.Channel) -> Callable[[], None]:
     """Both methods of the sorting service."""
     stub = SortServiceStub(channel)
@@ -130,6 +154,7 @@ CALLER: dict[str, Callable[[Server, int], Caller]] = {
     "go-entity": EntityCaller,
     "rust-entity": EntityCaller,
     "rust-entity-debug": EntityCaller,
+    WITHOUT_GIL: StockCaller,
 }
 """By the peer's name. The others are called by their own client."""
 

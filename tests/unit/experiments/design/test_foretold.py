@@ -34,6 +34,18 @@ def test_a_server_that_is_free_has_all_cores() -> None:
     assert foretell(of.but(placement="free"), HASHES, cores=2).capacity_hz == pytest.approx(200, rel=1e-3)
 
 
+def test_without_a_gil_computing_has_all_cores_too() -> None:
+    """What held it needs a core alone; threads gain up to the cores, and not beyond."""
+    computes = Demands(gil_s=0.010, free_s=0.0, wait_s=0.0, overhead_s=0.0, lock_s=0.001)
+    of = setting(workers=16, connections=16, placement="free")
+    free = of.but(build="free-threaded")
+    assert [foretell(each, computes, cores=2).limit for each in (of, free)] == ["gil", "cores"]
+    assert foretell(of, computes, cores=2).throughput_hz == pytest.approx(100, rel=1e-3)
+    each = [foretell(free.but(workers=workers), computes, cores=2).throughput_hz for workers in (1, 2, 16)]
+    assert each == pytest.approx([100, 200, 200], rel=0.02)
+    assert foretell(free, computes, cores=2).demands == computes.without_gil
+
+
 def test_an_open_loop_is_foretold_by_its_tail() -> None:
     """Infinite beyond the capacity, where the rate is not reached either."""
     of = setting(workers=2, connections=64)

@@ -16,7 +16,7 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "language": st.sampled_from(LANGUAGES),
     "call_style": st.sampled_from(["sync", "async"]),
     "in_flight": st.integers(1, 1024),
-    "build": st.sampled_from(("release", "debug")),
+    "build": st.sampled_from(("release", "debug", "free-threaded")),
     "transport": st.sampled_from(PROTOCOLS),
     "executor": st.sampled_from(("static-pool", "thread-pool")),
     "workers": st.integers(1, 1024),

@@ -1,0 +1,93 @@
+"""A free-threaded CPython, one without a GIL, for our own server to run on: finds it, and installs what it needs.
+
+``find`` prints its version, or exits with 1 where there is none. It is the one that ``STOCK_SERVICE_FREE_THREADED``
+names, or the first of ``NAMES`` on the PATH. ``build FOLDER`` makes a virtual environment of it, with protobuf alone:
+the server imports nothing else on sockets. Protobuf has no C code for such a Python, so it installs the one in Python.
+
+A C extension that is not made for it would turn its GIL on again. So ``build`` ends by importing all of the server, and
+refuses where the GIL is then on. ``make peers`` runs both. This file imports the standard library alone.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+VARIABLE = "STOCK_SERVICE_FREE_THREADED"
+"""Names the interpreter, by its path or by its name on the PATH."""
+
+NAMES = ("python3.15t", "python3.14t", "python3.13t")
+"""What such an interpreter is called where it is installed beside others."""
+
+ASK_S, INSTALL_S = 10.0, 300.0
+"""How long an interpreter may take to say what it is, and each step of the installation."""
+
+_ASK = (
+    "import sys, sysconfig; sys.exit(1) if not sysconfig.get_config_var('Py_GIL_DISABLED') else "
+    "print('Python', sys.version.split()[0], 'free-threaded')"
+)
+
+_CHECK = """
+import sys
+from stock_service.rpc.transports import load
+import experiments.services.__main__
+load("sockets")
+sys.exit("what the server imports turns the GIL on" if sys._is_gil_enabled() else 0)
+"""
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def find(variables: Mapping[str, str] = os.environ) -> tuple[str, str] | None:
+    """The path of a free-threaded Python and what it says it is; None where there is none. Blocks for some 50 ms."""
+    named = variables.get(VARIABLE)
+    for name in (named,) if named else NAMES:
+        path = shutil.which(name, path=variables.get("PATH"))
+        said = None if path is None else _said(path)
+        if path is not None and said is not None:
+            return path, said
+    return None
+
+
+def _said(path: str) -> str | None:
+    """What an interpreter says of itself; None where it has a GIL, or is no interpreter."""
+    try:
+        done = subprocess.run([path, "-c", _ASK], capture_output=True, text=True, timeout=ASK_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def build(path: str, folder: Path) -> int:
+    """Makes the virtual environment of an interpreter anew. Gives an exit code; what failed has said why."""
+    own = str(folder / "bin" / "python")
+    install = (own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:")
+    steps = (
+        (path, "-m", "venv", "--clear", str(folder)),
+        (*install, f"protobuf=={version('protobuf')}"),
+        (own, "-c", _CHECK),
+    )
+    for step in steps:
+        code = subprocess.run(step, cwd=ROOT, timeout=INSTALL_S, check=False).returncode
+        if code:
+            return code
+    return 0
+
+
+def main(words: list[str]) -> int:
+    """``find``, or ``build FOLDER``. Gives the process's exit code."""
+    found = find()
+    if found is None:
+        return 1
+    path, said = found
+    if words[0] == "find":
+        print(said)
+        return 0
+    return build(path, Path(words[1]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
