@@ -4,6 +4,7 @@ What is measured stands in ``sweeps``, and what a request needs in ``demands``. 
 ``beside``. What is said stands in ``answers``, ``claims`` and ``tables``, and how it is drawn in ``figures``.
 """
 
+from experiments.peers import WITHOUT_GIL
 from experiments.studies.pool_size import answers, claims, demands, figures, sweeps, tables
 from experiments.studies.study import Part, Scale, Study
 
@@ -18,6 +19,7 @@ POOL_SIZE = Study(
             pictures=figures.pictures,
             claims=claims.claims,
             sections=tables.sections,
+            peers=(WITHOUT_GIL,),
             first="pool_one",
             foretell=demands.foretell,
             also=("pool_lookups",),
@@ -26,6 +28,7 @@ POOL_SIZE = Study(
             title="What one client finds of one worker",
             sweep=sweeps.pool_one,
             answers=answers.one,
+            peers=(WITHOUT_GIL,),
         ),
         "pool_lookups": Part(
             title="A pure Lookup with 1, 8 and 64 threads",
@@ -35,7 +38,7 @@ POOL_SIZE = Study(
     },
     scales={
         "smoke": Scale(rounds=sweeps.SMOKE_ROUNDS, looks=(2,), clients=(16,), block_s=3.0),
-        "quick": Scale(rounds=15, looks=(10,), clients=(16,), block_s=6.0),
+        "quick": Scale(rounds=15, looks=(10,), clients=(16,), block_s=3.0),
         "paper": Scale(rounds=15, looks=(12,), clients=(16,), block_s=30.0, whole=True),
     },
 )

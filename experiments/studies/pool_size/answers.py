@@ -17,7 +17,7 @@ from experiments.studies.pool_size.beside import (
     of_pools,
 )
 from experiments.studies.pool_size.effect import BEGINS, Gain, begins, gains
-from experiments.studies.pool_size.sweeps import AIO, GRPC, PROCESSES, SOCKETS, model_of, named, work_of
+from experiments.studies.pool_size.sweeps import AIO, GRPC, NO_GIL, PROCESSES, SOCKETS, model_of, named, work_of
 
 NOT_YET = "Not known: nothing was measured of it."
 
@@ -194,6 +194,7 @@ def _kinds(every: Sequence[Beside]) -> Answer:
     told = [
         *_beside(every, AIO, GRPC, "the event loop of gRPC answers"),
         *_beside(every, PROCESSES, SOCKETS, "two processes answer"),
+        *_beside(every, NO_GIL, SOCKETS, "threads without a GIL answer"),
     ]
     if not told:
         return Answer(question, NOT_YET, ())
@@ -206,6 +207,7 @@ def _kinds(every: Sequence[Beside]) -> Answer:
         not_concluded=(
             "How a loop does where work holds it up: such work belongs on threads or processes.",
             "What more processes than cores do: here are two, and the load takes its part of both.",
+            "What gRPC does without a GIL: grpcio has no build for a free-threaded Python.",
         ),
         figure="loop",
     )

@@ -20,7 +20,7 @@ from experiments.studies.pool_size.beside import (
     of_clients,
     of_pools,
 )
-from experiments.studies.pool_size.sweeps import work_of
+from experiments.studies.pool_size.sweeps import NO_GIL, model_of, work_of
 
 SHARE = 10 / 12
 """Of the arms, so many are to be foretold well."""
@@ -34,6 +34,8 @@ AT = 0.7
 Finding = tuple[ClaimVerdict, str]
 
 _NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of it was measured.")
+_NO_FREE_THREADED: Finding = ("NOT TESTABLE", "No free-threaded Python was measured: `make peers` says how to get one.")
+_ONE_CORE: Finding = ("NOT TESTABLE", "This machine has one core.")
 _NO_LOOK: Finding = ("INCONCLUSIVE", "The sweep stands at no look yet.")
 
 
@@ -62,9 +64,25 @@ def _holding(seen: Seen) -> Finding:
 
 
 def _letting_go(seen: Seen) -> Finding:
-    if seen.main.blocks and seen.main.blocks[0].cores < 2:
-        return "NOT TESTABLE", "This machine has one core."
+    if _has_one_core(seen):
+        return _ONE_CORE
     return _of_work(seen, lambda work: work.hash_ms > 0 and work == Work(hash_ms=work.hash_ms), _gains)
+
+
+def _without_gil(seen: Seen) -> Finding:
+    own = [each for each in compared(seen.main) if _is_free_threaded(each)]
+    own = [each for each in own if (work := work_of(each.comparison.above.setting)).cpu_ms > 0 and not work.io_ms]
+    if not own:
+        return _NO_FREE_THREADED
+    return _ONE_CORE if _has_one_core(seen) else _all(seen.main, own, _gains)
+
+
+def _has_one_core(seen: Seen) -> bool:
+    return bool(seen.main.blocks) and seen.main.blocks[0].cores < 2
+
+
+def _is_free_threaded(judged: Judged) -> bool:
+    return model_of(judged.comparison.above.setting) == NO_GIL
 
 
 def _waiting(seen: Seen) -> Finding:
@@ -72,7 +90,9 @@ def _waiting(seen: Seen) -> Finding:
 
 
 def _of_work(seen: Seen, wanted: Callable[[Work], bool], holds: Callable[[Judged], bool | None]) -> Finding:
-    own = [each for each in compared(seen.main) if wanted(work_of(each.comparison.above.setting))]
+    """Of all models with a GIL."""
+    with_gil = [each for each in compared(seen.main) if not _is_free_threaded(each)]
+    own = [each for each in with_gil if wanted(work_of(each.comparison.above.setting))]
     return _all(seen.main, own, holds)
 
 
@@ -142,6 +162,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("A pure Lookup gains nothing from more threads.", _lookups, Theme.POOL, denies=True),
     Entry("Computing that holds the interpreter gains nothing from more threads.", _holding, Theme.POOL, denies=True),
     Entry("Computing that lets the interpreter go gains from more threads, where there are cores.", _letting_go),
+    Entry("Without a GIL, computing in bytecode gains from more threads, where there are cores.", _without_gil),
     Entry("A request that waits a millisecond or more gains from more threads.", _waiting, Theme.POOL),
     Entry(
         f"Throughput is foretold to within {percent(THROUGHPUT_WITHIN)} in ten arms of twelve.",

@@ -6,7 +6,8 @@ largest pool. It holds an open loop, too, at shares of the capacity that was for
 its turn: there are more of them than may be alive at once. ``pool_lookups`` asks the pure Lookup by turns of slices,
 where they are small.
 
-Server and load have a core each. A hash lets the interpreter go, and then needs a second core: there both are free.
+Server and load have a core each. A hash lets the interpreter go, and a free-threaded one holds nobody up. These need a
+second core: there both are free.
 """
 
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from experiments.design.arms import GROUP_ARMS, Arm, Comparison, Group, twins
 from experiments.design.factors import FREE
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
+from experiments.peers import FREE_THREADED, WITHOUT_GIL
 from experiments.services.work import Work
 from experiments.studies.study import Scale
 
@@ -27,10 +29,12 @@ MODELS: dict[str, Setting] = {
     "gRPC, static pool": setting(transport="grpc", executor="static-pool", client="lean"),
     "gRPC, asyncio": setting(transport="grpc_aio", client="lean"),
     "sockets, 2 processes": setting(transport="sockets", processes=2, placement=FREE, client="lean"),
+    "sockets, without a GIL": setting(transport="sockets", build=FREE_THREADED, placement=FREE, client="lean"),
 }
-"""What runs requests, by its name. The event loop has no pool; each of two processes has one."""
+"""What runs requests, by its name. The event loop has no pool; each of two processes has one. The last is a static pool
+on a free-threaded Python, where this machine has one."""
 
-SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES = MODELS
+SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES, NO_GIL = MODELS
 
 SHARES = (0.5, 0.7, 0.9)
 """Of the foretold capacity, in an open loop."""
@@ -97,14 +101,18 @@ SMOKE = (
     Row(SOCKETS, Work(io_ms=10), (4, 16), (1, 16), tail_of=16),
     Row(GRPC, Work(io_ms=10), (4, 16), (16,)),
     Row(AIO, Work(io_ms=10), (1,), (16,)),
+    Row(NO_GIL, Work(cpu_ms=1), (1, 16), (16,)),
 )
 
 QUICK = (
     Row(SOCKETS, LOOKUP, (1, 64), (64,)),
-    Row(SOCKETS, Work(io_ms=1), (4, 16, 64), (1, 16, 64)),
+    Row(SOCKETS, Work(io_ms=1), (4, 64), (64,)),
     Row(SOCKETS, Work(io_ms=10), (4, 16, 64), (1, 16, 64), tail_of=16),
+    Row(SOCKETS, Work(io_ms=50), (64,), (64,)),
     *(Row(SOCKETS, work, SERIES_POOLS, (SERIES_CLIENTS,)) for work in IO_SERIES),
+    Row(SOCKETS, Work(cpu_ms=10), (1, 16), (16,)),
     Row(SOCKETS, Work(hash_ms=10), (1, 2, 16), (16,)),
+    Row(NO_GIL, Work(cpu_ms=1), (1, 2, 16), (16,)),
     Row(PROCESSES, Work(cpu_ms=1), (1, 16), (16,)),
     Row(PROCESSES, Work(io_ms=4, cpu_ms=1), (16,), (16,)),
     Row(GRPC, Work(io_ms=10), (4, 16, 64), (64,), tail_of=16),
@@ -134,7 +142,7 @@ WORKS = {
 PAPER = (
     *(
         Row(model, work, pools, (1, 4, 16, 64), tail_of=16)
-        for model in (SOCKETS, GRPC, GRPC_STATIC, PROCESSES)
+        for model in (SOCKETS, GRPC, GRPC_STATIC, PROCESSES, NO_GIL)
         for work, pools in WORKS.items()
     ),
     *(Row(SOCKETS, work, SERIES_POOLS, (SERIES_CLIENTS,)) for work in IO_SERIES),
@@ -143,10 +151,9 @@ PAPER = (
 
 
 def rows(scale: Scale) -> tuple[Row, ...]:
-    """What a scale has: all that is asked, or what ten minutes allow, or a few."""
-    if scale.rounds <= SMOKE_ROUNDS:
-        return SMOKE
-    return PAPER if scale.whole else QUICK
+    """What a scale has: all that is asked, or what ten minutes allow, or a few; without a model that is not here."""
+    wanted = SMOKE if scale.rounds <= SMOKE_ROUNDS else PAPER if scale.whole else QUICK
+    return tuple(row for row in wanted if row.model != NO_GIL or WITHOUT_GIL in scale.peers)
 
 
 def windows(scale: Scale) -> Windows:
@@ -237,7 +244,7 @@ def work_of(of: Setting) -> Work:
 
 def model_of(of: Setting) -> str:
     """The model that a setting is of, by its name."""
-    same = ("transport", "executor", "processes")
+    same = ("transport", "executor", "processes", "build")
     return next(name for name, base in MODELS.items() if all(base[each] == of[each] for each in same))
 
 

@@ -1,18 +1,22 @@
 """What is said of prediction and measurement, and what may not be said."""
 
+from dataclasses import replace
+
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.show.content import content
+from experiments.peers import WITHOUT_GIL
+from experiments.show.content import content, left_out
 from experiments.studies.pool_size import POOL_SIZE
 from experiments.studies.pool_size.answers import answers
 from experiments.studies.pool_size.beside import beside, least_enough, of_clients, of_pools
 from experiments.studies.pool_size.claims import claims
 from experiments.studies.pool_size.effect import begins, gains
+from experiments.studies.pool_size.sweeps import pool_size
 from experiments.studies.pool_size.tables import throughput_table
-from tests.unit.experiments.studies.pool_size.planted import Off, never, seen
+from tests.unit.experiments.studies.pool_size.planted import SCALE, Off, never, seen
 
-LOOKUPS, HOLDING, LETTING_GO, WAITING, THROUGHPUT, STEPS, TAILS = range(7)
+LOOKUPS, HOLDING, LETTING_GO, NO_GIL, WAITING, THROUGHPUT, STEPS, TAILS = range(8)
 
 
 def few_slow(arm: Arm) -> float:
@@ -47,10 +51,10 @@ def test_misses_are_counted_and_shown() -> None:
     assert answers(found)[3].sentence.startswith("The throughput of 0 of ")
 
 
-def test_larger_pools_that_answer_less_contradict_what_waits() -> None:
-    """And the least pool that is enough is then another than foretold."""
+def test_larger_pools_that_answer_less_contradict_what_gains() -> None:
+    """What waits, and what computes without a GIL. The least pool that is enough is then another than foretold."""
     found = verdicts(few_slow)
-    assert found[WAITING] == "CONTRADICTED"
+    assert (found[WAITING], found[NO_GIL], found[HOLDING]) == ("CONTRADICTED", "CONTRADICTED", "CONFIRMED")
     assert found[STEPS] == "CONTRADICTED"
 
 
@@ -67,6 +71,19 @@ def test_a_lookup_that_gains_contradicts() -> None:
     assert [answers(each)[0].sentence.split(" ")[0] for each in (faster, slower)] == ["Yes.", "No."]
     one = seen(lookups=lambda arm: 0.8 if arm.setting["workers"] == 8 else 1.0)
     assert answers(one)[0].sentence.startswith("It depends on the server. ")
+
+
+def test_an_interpreter_without_a_gil_that_is_not_here_is_not_judged() -> None:
+    """The claim says how to get one, and the report that it was left out; what has a GIL is judged as before."""
+    found = seen()
+    judged = {name: each for name, each in found.main.judged.items() if "without a GIL" not in each.comparison.title}
+    assert len(judged) < len(found.main.judged)
+    absent = replace(found, main=replace(found.main, judged=judged))
+    assert [claims(absent)[claim].verdict for claim in (NO_GIL, HOLDING)] == ["NOT TESTABLE", "CONFIRMED"]
+    assert "make peers" in claims(absent)[NO_GIL].said
+    peers = POOL_SIZE.parts["pool_size"].peers
+    assert list(left_out(peers, pool_size(replace(SCALE, peers=frozenset())))) == [WITHOUT_GIL]
+    assert list(left_out(peers, pool_size(SCALE))) == []
 
 
 def test_nothing_is_claimed_before_the_look() -> None:

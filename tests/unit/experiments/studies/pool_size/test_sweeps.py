@@ -7,6 +7,7 @@ import pytest
 from experiments.commands import estimate
 from experiments.commands.run import FIRST_BLOCKS
 from experiments.design.sweep import SERVERS_MAX, Windows
+from experiments.peers import WITHOUT_GIL
 from experiments.studies.pool_size import POOL_SIZE
 from experiments.studies.pool_size.sweeps import SHARES, pool_lookups, pool_one, pool_size, work_of
 from experiments.studies.study import Scale
@@ -41,8 +42,19 @@ def test_an_open_loop_is_due_at_shares_of_what_was_foretold() -> None:
     assert len(opened) == sum(arm.setting["rate_hz"] is not None for arm in pool_size(SCALE).arms)
 
 
-def test_only_a_hash_and_several_processes_are_free_on_all_cores() -> None:
-    """What holds one interpreter needs one core; predictions count on it."""
+def test_only_what_can_use_several_cores_is_free_on_all() -> None:
+    """A hash, several processes, an interpreter without a GIL. Predictions count on it."""
     for arm in pool_size(POOL_SIZE.scales["paper"]).arms:
-        wants_cores = work_of(arm.setting).hash_ms > 0 or arm.setting["processes"] == 2
-        assert (arm.setting["placement"] == "free") == wants_cores
+        several = arm.setting["processes"] == 2 or arm.setting["build"] == "free-threaded"
+        assert (arm.setting["placement"] == "free") == (several or work_of(arm.setting).hash_ms > 0)
+
+
+@pytest.mark.parametrize("scale", POOL_SIZE.scales.values(), ids=POOL_SIZE.scales)
+def test_an_interpreter_without_a_gil_is_left_out_where_there_is_none(scale: Scale) -> None:
+    """Of what is measured first too; all else stays."""
+    for sweep in (pool_size, pool_one):
+        there, absent = (
+            {arm.setting for arm in sweep(replace(scale, peers=frozenset(peers))).arms} for peers in ([WITHOUT_GIL], [])
+        )
+        assert {each["build"] for each in there - absent} == {"free-threaded"}
+        assert absent < there
