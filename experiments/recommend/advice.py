@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cache
 
 from experiments.capacity import Demands, bounds, capacity_hz, tail
+from experiments.show.numbers import number
 
 POOLS = (1, 2, 4, 8, 16, 32, 64)
 """The pools that are advised: twice as many each, as less makes no difference that is worth a choice."""
@@ -217,6 +218,17 @@ def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str
         then = _chosen(needs, wished)
         if then != choice:
             yield what, str(then)
+    yield from _without_gil(demands, wish, choice)
+
+
+def _without_gil(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
+    """What a free-threaded Python would do, where it is the GIL that limits the server."""
+    if bounds(demands, choice.workers, wish.cores, choice.processes).limit != "gil":
+        return
+    then = _chosen(demands.without_gil, wish)
+    if then != choice:
+        times = then.highest_hz(demands.without_gil, wish) / choice.highest_hz(demands, wish)
+        yield "Python had no GIL, and were as quick", f"{then}, and {number(times)} times the highest rate"
 
 
 def _busier(demands: Demands, times: float) -> Demands:

@@ -76,6 +76,14 @@ def test_long_waits_ask_for_asyncio() -> None:
 
 @pytest.mark.slow
 def test_what_would_change_the_advice_is_said() -> None:
-    """Half the wait needs fewer workers; where nothing would change it, nothing is said."""
+    """Half the wait needs fewer workers; where nothing would change it, as on one core, nothing is said."""
     assert ("requests waited half as long", "16 threads") in advise(WAITS, Wish(cores=2)).changes
-    assert advise(COMPUTES, Wish(cores=2)).changes == ()
+    assert advise(COMPUTES, Wish(cores=1)).changes == ()
+
+
+@pytest.mark.slow
+def test_without_a_gil_threads_compute_on_every_core() -> None:
+    """This is said where the GIL is the limit, and only if there are several cores."""
+    gone = "Python had no GIL, and were as quick"
+    assert dict(advise(COMPUTES, Wish(cores=2)).changes)[gone] == "2 threads, and 2.00 times the highest rate"
+    assert gone not in dict(advise(WAITS_LONG, Wish(cores=2)).changes)
