@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.services.work import Work
 from experiments.show.content import Claim, ClaimVerdict, Seen, Theme
 from experiments.show.numbers import counted, percent, ratio_words
 from experiments.show.sentences import verdict_words
@@ -20,7 +19,7 @@ from experiments.studies.pool_size.beside import (
     of_clients,
     of_pools,
 )
-from experiments.studies.pool_size.sweeps import NO_GIL, model_of, work_of
+from experiments.studies.pool_size.sweeps import NO_GIL, Work, model_of, work_of
 
 SHARE = 10 / 12
 """Of the arms, so many are to be foretold well."""
@@ -87,6 +86,10 @@ def _is_free_threaded(judged: Judged) -> bool:
 
 def _waiting(seen: Seen) -> Finding:
     return _of_work(seen, lambda work: work.io_ms >= 1, _gains)
+
+
+def _durable(seen: Seen) -> Finding:
+    return _of_work(seen, lambda work: work.durable, _gains)
 
 
 def _of_work(seen: Seen, wanted: Callable[[Work], bool], holds: Callable[[Judged], bool | None]) -> Finding:
@@ -164,6 +167,11 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("Computing that lets the interpreter go gains from more threads, where there are cores.", _letting_go),
     Entry("Without a GIL, computing in bytecode gains from more threads, where there are cores.", _without_gil),
     Entry("A request that waits a millisecond or more gains from more threads.", _waiting, Theme.POOL),
+    Entry(
+        "A trade that waits for the disk gains from more threads, where it holds one: they share a commit.",
+        _durable,
+        Theme.POOL,
+    ),
     Entry(
         f"Throughput is foretold to within {percent(THROUGHPUT_WITHIN)} in ten arms of twelve.",
         _throughput,

@@ -8,7 +8,9 @@ enough to keep the worker busy. One has one client alone of a worker that waits.
 - what a wait costs of processor time, and how much later than asked it ends. On an event loop, which waits for many at
   once, the former is of the busy loop too;
 - the rest of the response time of one client, which is outside the worker;
-- the load's processor time, where it runs on the server's cores.
+- the load's processor time, where it runs on the server's cores;
+- of durable trades, what one trader waits for the disk, and what a commit costs of processor time. Trades under way at
+  the same time share a commit, so each costs its part.
 
 The work itself is known: what was asked for. That is the whole measurement: no arm of the study itself is in it.
 """
@@ -55,10 +57,16 @@ def demands_of(judgement: Judgement, setting: Setting) -> Demands:
     asked_s = (work.cpu_ms + work.hash_ms) * MS
     plain_s = _cpu_s(judgement, alone) if asked_s else busy_cpu_s
     own_s = plain_s + wait_cpu_s
+    commit_cpu_s = commit_wait_s = 0.0
+    if work.durable:
+        trade = Arm(one(setting))
+        commit_cpu_s = max(0.0, _cpu_s(judgement, trade) - _cpu_s(judgement, alone))
+        commit_wait_s = max(0.0, _response_s(judgement, trade) - _response_s(judgement, alone) - commit_cpu_s)
+    together = min(setting.whole("workers"), setting.whole("clients") * setting.whole("connections"))
     return Demands(
         gil_s=own_s + work.cpu_ms * MS,
-        free_s=work.hash_ms * MS,
-        wait_s=work.io_ms * MS + late_s,
+        free_s=work.hash_ms * MS + commit_cpu_s / together,
+        wait_s=work.io_ms * MS + late_s + commit_wait_s,
         overhead_s=max(0.0, _response_s(judgement, alone) - plain_s),
         variation=OWN_VARIATION * own_s / (own_s + asked_s),
     )

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from experiments.design.arms import GROUP_ARMS, Arm, Comparison, Group, twins
-from experiments.design.factors import FREE
+from experiments.design.factors import FREE, MEMORY, SQLITE
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.peers import FREE_THREADED, WITHOUT_GIL
-from experiments.services.work import Work
+from experiments.services.work import Work as Inside
 from experiments.studies.study import Scale
 
 HEADLINE = "headline"
@@ -56,6 +56,14 @@ OPEN_CONNECTIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
+class Work(Inside):
+    """What every request does besides."""
+
+    durable: bool = False
+    """It is a trade, which is answered once it is on the disk; else a Lookup."""
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """A model and a work: pools, all with the last number of clients, which on the largest pool are all tried."""
 
@@ -86,10 +94,14 @@ class Row:
 
 def with_work(of: Setting, work: Work) -> Setting:
     """The same server with this work, and as many cores as that can use."""
-    return of.but(**asdict(work), placement=FREE if work.hash_ms else of["placement"])
+    options = asdict(work)
+    kept = {"store": SQLITE, "mix": "trade"} if options.pop("durable") else {}
+    return of.but(**options, **kept, placement=FREE if work.hash_ms else of["placement"])
 
 
 LOOKUP = Work()
+
+COMMIT = Work(durable=True)
 
 IO_SERIES = tuple(Work(io_ms=io_ms, cpu_ms=1.0) for io_ms in (0.0, 0.25, 1.0, 4.0))
 """One millisecond of computing with more and more waiting: where threads begin to gain."""
@@ -116,8 +128,8 @@ QUICK = (
     Row(PROCESSES, Work(cpu_ms=1), (1, 16), (16,)),
     Row(PROCESSES, Work(io_ms=4, cpu_ms=1), (16,), (16,)),
     Row(GRPC, Work(io_ms=10), (4, 16, 64), (64,), tail_of=16),
+    Row(GRPC, COMMIT, (1, 16), (16,)),
     Row(GRPC_STATIC, Work(io_ms=10), (64,), (64,)),
-    Row(AIO, LOOKUP, (1,), (64,)),
     Row(AIO, Work(io_ms=10), (1,), (1, 16, 64), tail_of=1),
     Row(AIO, Work(io_ms=4, cpu_ms=1), (1,), (16,)),
 )
@@ -147,6 +159,7 @@ PAPER = (
     ),
     *(Row(SOCKETS, work, SERIES_POOLS, (SERIES_CLIENTS,)) for work in IO_SERIES),
     *(Row(AIO, work, (1,), (1, 4, 16, 64), tail_of=1) for work in WORKS),
+    *(Row(model, COMMIT, POOLS, (1, 4, 16, 64), tail_of=64) for model in (GRPC, GRPC_STATIC)),
 )
 
 
@@ -184,6 +197,7 @@ def pool_one(scale: Scale) -> Sweep:
     wanted = dict.fromkeys(one(row.base) for row in rows(scale))
     plain = dict.fromkeys(no_work(each) for each in wanted)
     groups = [group for each in plain for group in (Group((Arm(each), busy(each))), Group(probes(each)))]
+    groups += [Group((Arm(each),)) for each in wanted if work_of(each).durable]
     turns = Windows(warm_up_s=0.2, duration_s=0.5, in_turn=True)
     return Sweep("pool_size", "pool_one", tuple(groups), (), 1, scale.looks[-1:], scale.seed, turns)
 
@@ -221,7 +235,7 @@ def one(of: Setting) -> Setting:
 
 def no_work(of: Setting) -> Setting:
     """The same without work, where it stands."""
-    return of.but(**asdict(LOOKUP))
+    return with_work(of, LOOKUP).but(store=MEMORY, mix="lookup")
 
 
 def busy(plain: Setting) -> Arm:
@@ -239,7 +253,8 @@ def probes(plain: Setting) -> tuple[Arm, ...]:
 
 def work_of(of: Setting) -> Work:
     """What every request of a setting does besides."""
-    return Work(*(float(str(of[name])) for name in ("io_ms", "cpu_ms", "hash_ms")))
+    own = (float(str(of[name])) for name in ("io_ms", "cpu_ms", "hash_ms"))
+    return Work(*own, durable=of["store"] == SQLITE)
 
 
 def model_of(of: Setting) -> str:
@@ -249,9 +264,10 @@ def model_of(of: Setting) -> str:
 
 
 def named(work: Work) -> str:
-    """``I/O 4 ms, CPU 1 ms``; ``Lookup`` for none."""
+    """``I/O 4 ms, CPU 1 ms``; ``Lookup`` for none, and ``durable trade``."""
     kinds = (("I/O", work.io_ms), ("CPU", work.cpu_ms), ("hash", work.hash_ms))
-    return ", ".join(f"{kind} {ms:g} ms" for kind, ms in kinds if ms) or "Lookup"
+    request = "durable trade" if work.durable else "Lookup"
+    return ", ".join(f"{kind} {ms:g} ms" for kind, ms in kinds if ms) or request
 
 
 def _compared(row: Row) -> Iterator[Comparison]:

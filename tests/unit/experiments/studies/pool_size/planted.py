@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 from experiments.design.arms import Arm
+from experiments.design.factors import SQLITE
 from experiments.design.foretold import Foretold
 from experiments.judge.verdicts import Judgement, judge
 from experiments.results.observed import Block, Window
@@ -19,6 +20,7 @@ SCALE = POOL_SIZE.scales["quick"]
 ALONE_US, ALONE_CPU_US = 100.0, 40.0
 BUSY_CPU_US = 20.0
 WAIT_CPU_US, LATE_US = 25.0, 75.0
+COMMIT_CPU_US, COMMIT_US = 100.0, 1000.0
 
 Off = Callable[[Arm], float]
 """By which factor an arm's throughput is off what was foretold of it."""
@@ -38,6 +40,8 @@ def first() -> Judgement:
         if arm.connections == BUSY:
             return 900.0
         io_ms = float(str(arm.setting["io_ms"]))
+        if arm.setting["store"] == SQLITE:
+            return ALONE_US + COMMIT_CPU_US + COMMIT_US
         return ALONE_US + (1000.0 * io_ms + WAIT_CPU_US + LATE_US if io_ms else 0.0)
 
     found = blocks(sweep, 3, World(mean_us, block_noise=0.0, slice_noise=0.0))
@@ -86,6 +90,7 @@ def _with_cpu(block: Block, arms: tuple[Arm, ...]) -> Block:
 
     def cpu_us(arm: Arm) -> float:
         own_us = BUSY_CPU_US if arm.connections == BUSY else ALONE_CPU_US
+        own_us += COMMIT_CPU_US if arm.setting["store"] == SQLITE else 0.0
         return own_us + (WAIT_CPU_US if arm.setting["io_ms"] else 0.0)
 
     slices = block.slices

@@ -3,13 +3,14 @@
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.services.work import Work
 from experiments.studies.pool_size.demands import demands_of, foretell
-from experiments.studies.pool_size.sweeps import AIO, MODELS, PROCESSES, SOCKETS, one, with_work
+from experiments.studies.pool_size.sweeps import AIO, GRPC, MODELS, PROCESSES, SOCKETS, Work, one, with_work
 from tests.unit.experiments.studies.pool_size.planted import (
     ALONE_CPU_US,
     ALONE_US,
     BUSY_CPU_US,
+    COMMIT_CPU_US,
+    COMMIT_US,
     LATE_US,
     WAIT_CPU_US,
     first,
@@ -26,6 +27,16 @@ def test_demands_are_the_transports_own_and_the_work_that_is_asked_for() -> None
     assert computing.gil_s * 1e6 == pytest.approx(ALONE_CPU_US + 2000 + WAIT_CPU_US, rel=1e-3)
     assert computing.overhead_s * 1e6 == pytest.approx(ALONE_US - ALONE_CPU_US, rel=1e-3)
     assert (of.free_s, demands_of(first(), with_work(MODELS[SOCKETS], Work(hash_ms=3))).free_s) == (0, 0.003)
+
+
+def test_trades_that_are_under_way_together_share_a_commit() -> None:
+    """Each waits for the disk as one trader's did, and takes its part of the commit's processor time."""
+    many = with_work(MODELS[GRPC], Work(durable=True)).but(workers=16, connections=10)
+    of = demands_of(first(), many)
+    assert of.wait_s * 1e6 == pytest.approx(COMMIT_US, rel=1e-3)
+    assert of.free_s * 1e6 == pytest.approx(COMMIT_CPU_US / 10, rel=1e-3)
+    assert of.gil_s * 1e6 == pytest.approx(BUSY_CPU_US, rel=1e-3)
+    assert demands_of(first(), many.but(workers=1)).free_s * 1e6 == pytest.approx(COMMIT_CPU_US, rel=1e-3)
 
 
 def test_one_client_of_one_worker_is_foretold_as_it_was_measured() -> None:

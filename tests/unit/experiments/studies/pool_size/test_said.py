@@ -16,7 +16,7 @@ from experiments.studies.pool_size.sweeps import pool_size
 from experiments.studies.pool_size.tables import throughput_table
 from tests.unit.experiments.studies.pool_size.planted import SCALE, Off, never, seen
 
-LOOKUPS, HOLDING, LETTING_GO, NO_GIL, WAITING, THROUGHPUT, STEPS, TAILS = range(8)
+LOOKUPS, HOLDING, LETTING_GO, NO_GIL, WAITING, DURABLE, THROUGHPUT, STEPS, TAILS = range(9)
 
 
 def few_slow(arm: Arm) -> float:
@@ -52,9 +52,9 @@ def test_misses_are_counted_and_shown() -> None:
 
 
 def test_larger_pools_that_answer_less_contradict_what_gains() -> None:
-    """What waits, and what computes without a GIL. The least pool that is enough is then another than foretold."""
+    """What waits, for the disk too, and what computes without a GIL. The least that is enough is then another."""
     found = verdicts(few_slow)
-    assert (found[WAITING], found[NO_GIL], found[HOLDING]) == ("CONTRADICTED", "CONTRADICTED", "CONFIRMED")
+    assert [found[each] for each in (WAITING, NO_GIL, DURABLE, HOLDING)] == [*("CONTRADICTED",) * 3, "CONFIRMED"]
     assert found[STEPS] == "CONTRADICTED"
 
 
