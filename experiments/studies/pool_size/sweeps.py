@@ -253,8 +253,8 @@ def probes(plain: Setting) -> tuple[Arm, ...]:
 
 def work_of(of: Setting) -> Work:
     """What every request of a setting does besides."""
-    own = (float(str(of[name])) for name in ("io_ms", "cpu_ms", "hash_ms"))
-    return Work(*own, durable=of["store"] == SQLITE)
+    io_ms, cpu_ms, hash_ms = (float(str(of[name])) for name in ("io_ms", "cpu_ms", "hash_ms"))
+    return Work(io_ms, cpu_ms, hash_ms, durable=of["store"] == SQLITE)
 
 
 def model_of(of: Setting) -> str:
