@@ -11,13 +11,16 @@ What it guarantees:
    and waking it costs more than such a task. A task that blocks for long delays those behind it by twice ``PATIENCE_S``
    at most. Tasks that each block for less delay them by ``BATCH_S`` in all. The caller waits meanwhile, so that it does
    not fight for the GIL with the thread at work. Where the task that ended last blocked, each task of the batch is
-   handed to a thread of its own at once, as by ``execute``. A task blocked if it took longer than ``PATIENCE_S`` and
-   ``TURN_S`` for each thread that was awake.
-5. At most ``queue_limit`` tasks wait while every thread is busy; any more are refused at once.
-6. A sleeping thread costs no CPU: it waits, without a timeout, for a lock of its own.
-7. The thread that slept last is woken first. So under light load one thread, warm in the cache, does all the work.
-8. A task that raises is logged; its thread goes on.
-9. After ``stop`` begins nothing is accepted; what was accepted is still run, and then the threads end.
+   handed to a thread of its own at once, as by ``execute``. A task took long if it took longer than ``PATIENCE_S`` and
+   ``TURN_S`` for each thread that was awake. It blocked unless its thread computed for ``PATIENCE_S`` meanwhile.
+5. Where the task that ended last computed for so long, a batch is left to one thread for ``COMPUTING_S``. Threads that
+   compute side by side take the GIL from each other and from the caller, which then waits for it at every turn. More
+   are woken earlier if the caller twice finds nobody at the GIL, and no task taken: such tasks compute without it.
+6. At most ``queue_limit`` tasks wait while every thread is busy; any more are refused at once.
+7. A sleeping thread costs no CPU: it waits, without a timeout, for a lock of its own.
+8. The thread that slept last is woken first. So under light load one thread, warm in the cache, does all the work.
+9. A task that raises is logged; its thread goes on.
+10. After ``stop`` begins nothing is accepted; what was accepted is still run, and then the threads end.
 
 Handing a task to a sleeping thread, and waking the latest sleeper, are ideas of trio's thread cache. A lock used as a
 binary semaphore is the cheapest way to sleep that CPython has.
@@ -51,6 +54,17 @@ TURN_S = 0.00002
 
 _TURN_NS = int(TURN_S * 1e9)
 
+COMPUTING_S = 0.01
+"""How long ``execute_all`` leaves a batch to the threads that are at work where tasks compute: two turns of the GIL."""
+
+_COMPUTING_NS = int(COMPUTING_S * 1e9)
+
+_PROMPT_NS = _PATIENCE_NS + 100_000
+"""Who sleeps for ``PATIENCE_S`` and is back within this found the GIL free: waking up takes half of what is more."""
+
+_STUCK_LOOKS = 2
+"""How often that is found before it is believed: a task that computes lets go of the GIL when it sends its reply."""
+
 _START_S = 1.0
 """How long threads get to end that were started before one could not be."""
 
@@ -70,6 +84,7 @@ class StaticPool:
         self._drained: list[Lock] = []  # of callers that wait until a thread runs out of tasks
         self._taken_ns = 0  # when a thread last took a task
         self._blocking = False  # whether the task that ended last did
+        self._computing = False  # whether it took long and computed
         self._stopping = False
         self._threads = [Thread(target=self._work, name=f"static-pool-{number}") for number in range(workers)]
         try:
@@ -105,8 +120,8 @@ class StaticPool:
         """Has threads call ``tasks``, in order; gives how many were accepted: the rest found the queue full.
 
         Returns at once where tasks block, as the last one did. Else blocks until a thread has run out of tasks, or for
-        ``PATIENCE_S`` none took one, or ``BATCH_S`` are over, to within ``PATIENCE_S``. Raises Unavailable once
-        stopping.
+        ``PATIENCE_S`` none took one, or ``BATCH_S`` are over (``COMPUTING_S`` where tasks compute), to within
+        ``PATIENCE_S`` and a turn of the GIL. Raises Unavailable once stopping.
         """
         with self._lock:
             self._refuse_when_stopping()
@@ -116,15 +131,13 @@ class StaticPool:
                 woken, drained = self._hand_over(len(self._tasks)), None
             else:
                 awake = len(self._sleeping) < len(self._threads)
-                at_work = awake and time.monotonic_ns() - self._taken_ns < _PATIENCE_NS
+                at_work = awake and (self._computing or time.monotonic_ns() - self._taken_ns < _PATIENCE_NS)
                 woken = [] if at_work else self._hand_over(1)
                 drained = self._wait_for_drain()
         for sleeper in woken:
             sleeper.awake.release()
         if drained is not None:
-            until_ns = time.monotonic_ns() + _BATCH_NS
-            while drained is not None and not drained.acquire(timeout=PATIENCE_S):
-                drained = self._wake_more(drained, late=time.monotonic_ns() > until_ns)
+            self._wait_for(drained)
         return accepted
 
     def stop(self, grace_s: float) -> bool:
@@ -175,12 +188,26 @@ class StaticPool:
 
     # ---- without
 
-    def _wake_more(self, drained: Lock, late: bool) -> "Lock | None":
-        """After ``PATIENCE_S``: wakes all that are needed if no task was taken, or it is late; the next to wait for."""
+    def _wait_for(self, drained: "Lock | None") -> None:
+        """Until a thread has run out of tasks, or more threads were woken."""
+        began_ns = asked_ns = time.monotonic_ns()
+        stuck_looks = 0  # one after the other
+        while drained is not None and not drained.acquire(timeout=PATIENCE_S):
+            now_ns = time.monotonic_ns()
+            stuck = self._taken_ns < asked_ns and now_ns - asked_ns < _PROMPT_NS
+            stuck_looks = stuck_looks + 1 if stuck else 0
+            if self._computing:
+                wakes = stuck_looks == _STUCK_LOOKS or now_ns - began_ns > _COMPUTING_NS
+            else:
+                wakes = now_ns - self._taken_ns >= _PATIENCE_NS or now_ns - began_ns > _BATCH_NS
+            drained, asked_ns = self._look_again(drained, wakes), now_ns
+
+    def _look_again(self, drained: Lock, wakes: bool) -> "Lock | None":
+        """What to wait for next; None where nothing waits, or ``wakes``: then all that are needed are woken."""
         with self._lock:
             if drained in self._drained:
                 self._drained.remove(drained)
-            if not late and time.monotonic_ns() - self._taken_ns < _PATIENCE_NS:
+            if not wakes:
                 return self._wait_for_drain()
             woken = self._hand_over(len(self._tasks))
         for sleeper in woken:
@@ -189,12 +216,13 @@ class StaticPool:
 
     def _work(self) -> None:
         """A thread's life."""
-        sleeper, now_ns, taken_ns = _Sleeper(), 0, 0
+        sleeper, now_ns, taken_ns, cpu_ns, computed = _Sleeper(), 0, 0, 0, False
         while True:
             task: Task | None
             with self._lock:
                 awake = len(self._threads) - len(self._sleeping)
-                self._blocking = now_ns - taken_ns > _PATIENCE_NS + awake * _TURN_NS
+                long = now_ns - taken_ns > _PATIENCE_NS + awake * _TURN_NS
+                self._blocking, self._computing = long and not computed, long and computed
                 if self._tasks:
                     task = self._tasks.popleft()
                     self._taken_ns = taken_ns = now_ns or time.monotonic_ns()
@@ -219,6 +247,9 @@ class StaticPool:
             except BaseException:  # SystemExit too: no task may take a thread with it
                 _log.exception("a task raised")
             now_ns = time.monotonic_ns()
+            if now_ns - taken_ns > _PATIENCE_NS:  # rare; what short ones before it computed is counted with it
+                before_ns, cpu_ns = cpu_ns, time.thread_time_ns()
+                computed = cpu_ns - before_ns > _PATIENCE_NS
             del task  # so that nothing the task holds outlives it in a sleeping thread
 
 

@@ -153,12 +153,12 @@ FOREVER_S = 3600.0
 def test_a_batch_is_spread_at_once_where_tasks_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """The task that ended last blocked: the caller comes back, while every task of the next batch stands."""
     set_patience(monkeypatch, FOREVER_S)
-    monkeypatch.setattr(static_pool, "_PATIENCE_NS", 0)
-    monkeypatch.setattr(static_pool, "_TURN_NS", 0)  # whatever takes time blocked
+    monkeypatch.setattr(static_pool, "_PATIENCE_NS", 10**7)
+    monkeypatch.setattr(static_pool, "_TURN_NS", 0)
     with running(StaticPool, 4, 10) as (pool, gate):
         assert isinstance(pool, StaticPool)
         asleep(pool, 4)
-        pool.execute(lambda: None)
+        pool.execute(lambda: Event().wait(0.02))
         until(lambda: pool._blocking)
         asleep(pool, 4)
         assert pool.execute_all([gate.stand] * 4) == 4
@@ -181,6 +181,61 @@ def test_waiting_for_the_gil_is_no_blocking(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(static_pool, "PATIENCE_S", WAIT_S)
         assert pool.execute_all([lambda: seen.append(get_ident())] * 50) == 50
         assert len(set(seen)) == 1
+
+
+def compute() -> None:
+    """Computes for some milliseconds, with the GIL."""
+    until_ns = time.thread_time_ns() + 4_000_000
+    while time.thread_time_ns() < until_ns:
+        pass
+
+
+def test_a_batch_that_computes_for_long_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though each of its tasks takes longer than the patience: others would only take the GIL from the one at work."""
+    monkeypatch.setattr(static_pool, "_COMPUTING_NS", int(WAIT_S * 1e9))
+    monkeypatch.setattr(static_pool, "_STUCK_LOOKS", 10**6)  # a busy machine may stop a thread that has no GIL
+    seen: list[int] = []
+
+    def spin() -> None:
+        compute()
+        seen.append(get_ident())
+
+    with running(StaticPool, 4, 100) as (pool, _):
+        assert isinstance(pool, StaticPool)
+        pool.execute(compute)
+        until(lambda: pool._computing)
+        asleep(pool, 4)
+        assert pool.execute_all([spin] * 10) == 10
+        until(lambda: len(seen) == 10)
+        assert len(set(seen)) == 1
+        assert not pool._blocking
+
+
+def test_a_stuck_batch_goes_to_others_where_tasks_compute_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last task computed, the first of this batch blocks: nobody is at the GIL, and the others run elsewhere."""
+    monkeypatch.setattr(static_pool, "_COMPUTING_NS", int(FOREVER_S * 1e9))
+    monkeypatch.setattr(static_pool, "_PROMPT_NS", int(WAIT_S * 1e9))  # however busy the machine is
+    with running(StaticPool, 3, 10) as (pool, gate):
+        assert isinstance(pool, StaticPool)
+        pool.execute(compute)
+        until(lambda: pool._computing)
+        asleep(pool, 3)
+        assert pool.execute_all([gate.stand] * 3) == 3
+        gate.wait_for(3)
+        assert gate.left == 0
+
+
+def test_a_batch_that_computes_for_very_long_goes_to_the_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After ``COMPUTING_S`` the caller comes back, and every task of it stands."""
+    monkeypatch.setattr(static_pool, "_STUCK_LOOKS", 10**6)
+    with running(StaticPool, 3, 10) as (pool, gate):
+        assert isinstance(pool, StaticPool)
+        pool.execute(compute)
+        until(lambda: pool._computing)
+        asleep(pool, 3)
+        assert pool.execute_all([gate.stand] * 3) == 3
+        gate.wait_for(3)
+        assert gate.left == 0
 
 
 def test_an_empty_batch_is_nothing() -> None:
