@@ -10,7 +10,8 @@ their turns one after the other.
   standing queue for longer than the target is refused. A request that says how long its client waits may wait for a
   quarter of that, if it is more, and in a burst for half. One that does not say is taken to have said ``UNSAID_MS``.
 - **The executor is given** what it begins within ``AHEAD_MS``, by the rate at which it began tasks. The rest stays
-  where it can still be refused, and where each connection has its turn.
+  where it can still be refused, and where each connection has its turn. Where nobody waits yet it is given what it
+  begins within ``BURST_MS``.
 - **Refusing** may take a fifth of the processor. Past that, connections that are refused are not read for a while.
 """
 
@@ -20,11 +21,23 @@ INTERVAL_MS = 100
 UNSAID_MS = 4000
 """How long a client is taken to wait that does not say it."""
 
-AHEAD_MS = 6
-"""What the executor is given lasts it for so long: longer than the reading thread waits for the GIL, which is 5 ms."""
+AHEAD_MS = 3
+"""What the executor is given while requests wait lasts it for so long: a hundred times what giving it costs."""
+
+BURST_MS = 15
+"""What lasts it for so long is begun at once where nobody waits: less than the least delay target that makes sense."""
 
 MEASURED_MS = 2
-"""The executor's rate is measured over at least so long."""
+"""The executor's rate is measured over at least so long, while it has tasks waiting."""
+
+RAN_MS = 1
+"""The same, where it ran all that it was given."""
+
+MEASURED_TASKS = 8
+"""Of so many tasks given at once, or more, it is measured how long they take: asking for the time is then nothing."""
+
+FIRST_RATE = 10
+"""Tasks a millisecond that the executor is taken to begin until that was measured."""
 
 AHEAD_LEAST = 8
 """Tasks that may always wait in the executor: so a thread that is done finds one, however slow they are."""
@@ -39,6 +52,10 @@ BUDGET_SHARE = 0.2
 """Of the processor, for refusals."""
 
 _MS = 1_000_000
+
+READING_NS = _MS
+"""While requests wait, connections are read for so long before the executor is given more: what it runs may compute,
+and would take the GIL from whoever reads on."""
 
 
 class Admission:
@@ -55,12 +72,15 @@ class Admission:
         "_target_ns",
         "_window_ns",
         "ahead",
+        "burst",
     )
 
     def __init__(self, target_ms: float, most: int) -> None:
         """``target_ms`` 0: no request is refused for its wait. ``most``: tasks that the executor takes at all."""
-        self.ahead = most
-        """Tasks that may wait in the executor now."""
+        self.ahead = min(most, FIRST_RATE * AHEAD_MS)
+        """Tasks that may wait in the executor while requests wait for their turn."""
+        self.burst = min(most, FIRST_RATE * BURST_MS)
+        """Tasks that it may be given at once where none do."""
         self._most = most
         self._target_ns = int(target_ms * _MS)
         self._calm_ns = 0  # when last no request waited
@@ -80,10 +100,19 @@ class Admission:
             self._mark_ns, self._mark_begun = now_ns, begun
         elif now_ns - self._mark_ns >= MEASURED_MS * _MS:
             measured = (begun - self._mark_begun) / (now_ns - self._mark_ns)
-            self._rate = max(measured, self._rate / 2)  # one slow moment is not taken for the truth
-            self.ahead = min(self._most, max(AHEAD_LEAST, int(self._rate * AHEAD_MS * _MS)))
+            self._measured(max(measured, self._rate / 2))  # one slow moment is not taken for the truth
             self._mark_ns, self._mark_begun = now_ns, begun
         return max(0, self.ahead - waiting)
+
+    def ran(self, tasks: int, took_ns: int) -> None:
+        """The executor, which had none, was given so many tasks, and had begun all of them so long after."""
+        if took_ns >= RAN_MS * _MS:
+            self._measured(tasks / took_ns)
+
+    def _measured(self, rate: float) -> None:
+        self._rate = rate
+        self.ahead = min(self._most, max(AHEAD_LEAST, int(rate * AHEAD_MS * _MS)))
+        self.burst = min(self._most, max(AHEAD_LEAST, int(rate * BURST_MS * _MS)))
 
     def pause_s(self, waiting: int) -> float:
         """How long the reading thread may sleep while requests wait: half of what the executor has lasts so long."""

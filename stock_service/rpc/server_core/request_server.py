@@ -14,16 +14,17 @@ import select
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from threading import Thread
 from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.errors import Fault, FaultCode
-from stock_service.rpc.server_core.admission import Admission
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core.admission import READING_NS, Admission
 from stock_service.rpc.server_core.answering import Methods, stamping
 from stock_service.rpc.server_core.byte_stream import ByteStream, PlainStream
+from stock_service.rpc.server_core.handing_over import HandingOver
 from stock_service.rpc.server_core.held_bytes import HeldBytes
 from stock_service.rpc.server_core.leaving import LOOK_S, Departures
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, Listening, refuse_connection
@@ -66,14 +67,13 @@ class RequestServer(Generic[Request]):
         if options.timeline is not None:
             answer = stamping(options.timeline, methods, protocol)
             self._task, self._take = stamped_task(answer, self._ask, options.timeline), self._cut_now
-        self._execute_all: Callable[[Sequence[partial[None]]], int] = executor.execute_all
-        if methods.settle is not None and options.timeline is None:
-            self._task, self._execute_all = serving_or_waiting(self._task, methods.settle, executor)
-        self._batch: list[partial[None]] = []
         self._executor, self._options = executor, options
         self._admission = Admission(own.delay_target_ms, options.requests_max)
         self._turns = Turns(protocol, self._admission)
-        self._accepted, self._behind = 0, False  # tasks that the executor took; whether some waited at the last
+        self._handing: HandingOver[Request] = HandingOver(protocol, executor, self._turns, self._attend, self._ask)
+        self._batch = self._handing.batch
+        if methods.settle is not None and options.timeline is None:
+            self._task, self._handing.execute_all = serving_or_waiting(self._task, methods.settle, executor)
         self._read_s, self._next_sweep_ns = own.read_s, 0
         self._sweep_s = max(0.05, min(options.idle_s, own.read_s) / 4)
         self._listening = Listening(options, select.epoll)
@@ -115,10 +115,11 @@ class RequestServer(Generic[Request]):
 
     def _run(self) -> None:
         waiting_turns, muted = self._turns.queue, self._turns.muted
+        executor, batch, hand_over = self._executor, self._batch, self._handing.hand_over
         try:
             while not (self._abandon or (self._draining and not self._connections)):
                 events = self._epoll.poll(self._timeout_s(), _EVENTS_MAX)
-                now_ns = time.monotonic_ns()
+                reading_ns = now_ns = time.monotonic_ns()
                 for fd, event in events:
                     connection = self._connections.get(fd)
                     if event == _IN and connection is not None and connection.stream.state is READING:  # nearly always
@@ -129,8 +130,11 @@ class RequestServer(Generic[Request]):
                         self._accept(ACCEPTS_A_TURN, now_ns)
                     elif fd == self._waker.fd:  # else it was closed after epoll had said this
                         self._waker.woken()
-                    if waiting_turns and not self._executor.waiting:  # it has nothing left, and requests wait
-                        self._hand_over(now_ns)
+                    if waiting_turns and not executor.waiting and time.monotonic_ns() - reading_ns > READING_NS:
+                        hand_over(time.monotonic_ns())  # it has nothing left, and requests wait
+                        reading_ns = time.monotonic_ns()
+                if waiting_turns:
+                    now_ns = time.monotonic_ns()  # reading, and what was begun meanwhile, took a while
                 while self._attention:
                     self._attend(self._attention.popleft(), now_ns)
                 if now_ns >= self._next_sweep_ns:
@@ -141,8 +145,8 @@ class RequestServer(Generic[Request]):
                     self._drain(now_ns)
                 if muted:
                     self._turns.unmute(now_ns, self._attend)
-                if self._batch or waiting_turns:
-                    self._hand_over(now_ns)
+                if batch or waiting_turns:
+                    hand_over(now_ns)
         finally:
             for connection in list(self._connections.values()):
                 self._close(connection)
@@ -219,53 +223,6 @@ class RequestServer(Generic[Request]):
         else:
             self._look_after(connection, now_ns)
 
-    def _hand_over(self, now_ns: int) -> None:
-        """Has requests begun: all that came, as long as the executor keeps up; else each connection's in its turn."""
-        executor, queue = self._executor, self._turns.queue
-        if self._behind or queue or len(self._batch) > self._admission.ahead:
-            waiting = executor.waiting
-            room = min(self._admission.room(self._accepted - waiting, waiting, now_ns), executor.room)
-            if queue or len(self._batch) > room:
-                self._deal(room, now_ns)
-        elif self._turns.few:
-            self._turns.recover(now_ns)
-        if self._batch:
-            self._execute_batch()
-        self._behind = executor.waiting > 0
-
-    def _deal(self, room: int, now_ns: int) -> None:
-        """Leaves in the batch what the executor soon begins, ``room`` requests; the rest waits for its turn."""
-        turns, batch = self._turns, self._batch
-        turns.wait(now_ns)
-        newcomers = dict.fromkeys(task.args[0] for task in batch)
-        for task in reversed(batch):
-            connection, request, arrived_ns = task.args
-            connection.stream.put_back(request, arrived_ns)
-        batch.clear()
-        for connection in newcomers:
-            self._attend(connection, now_ns)
-        turns.look(now_ns)
-        if room:
-            for connection in turns.shared(room):
-                self._attend(connection, now_ns)
-                if len(batch) >= room:
-                    break
-        turns.hold()
-
-    def _execute_batch(self) -> None:
-        """Has the executor answer what was read, and refuses what it has no room for."""
-        batch, self._batch = self._batch, []
-        try:
-            accepted = self._execute_all(batch)
-            self._accepted += accepted
-            code, detail = FaultCode.RESOURCE_EXHAUSTED, "too many requests are waiting"
-        except Fault as fault:
-            accepted, code, detail = 0, fault.code, fault.detail
-        for task in batch[accepted:]:
-            connection, request, _ = task.args
-            if connection.answer(request, self._protocol.refusal(request, code, detail)):
-                self._ask(connection)
-
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""
         self._look_after(connection, now_ns)
@@ -304,7 +261,7 @@ class RequestServer(Generic[Request]):
         if connection.holds or stream.unsent or stream.held_bytes():
             self._held.note(connection)
         reads = stream.state is READING or stream.state is LEAVING or stream.reads_on
-        events = 0 if connection.muted else select.EPOLLIN if reads else connection.events & select.EPOLLIN
+        events = connection.watched(reads)
         if stream.unsent:
             events |= select.EPOLLOUT
         if events != connection.events and connection.events >= 0:

@@ -4,6 +4,7 @@ What state it is in, and who may change what, is in ``wire/served_stream.py``; h
 everything but what the lock guards.
 """
 
+import select
 from collections.abc import Callable
 from threading import Lock
 from typing import Generic
@@ -152,6 +153,15 @@ class ServedConnection(Generic[Request]):
             if not self._outbox:
                 self._send(words)
             self._outbox.clear()
+
+    def watched(self, reads: bool) -> int:
+        """EPOLLIN or 0: whether epoll is to say that something came. ``reads``: it is read then.
+
+        Of one that is not read it is to say so once, so that what waits has an age.
+        """
+        if self.muted and self.first_ns:
+            return 0
+        return select.EPOLLIN if reads else self.events & select.EPOLLIN
 
     def flush(self) -> None:
         """Sends what was kept, as far as the client takes it; never blocks."""

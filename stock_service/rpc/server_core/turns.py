@@ -30,7 +30,8 @@ class Turns(Generic[Request]):
 
     def __init__(self, protocol: WireProtocol[Request], admission: Admission) -> None:
         self._protocol = protocol
-        self._admission = admission
+        self.admission = admission
+        """How long they may wait."""
         self.queue: deque[ServedConnection[Request]] = deque()
         """Those that wait for their turn; only to be looked at."""
         self._held = 0  # requests that wait, of all
@@ -71,13 +72,13 @@ class Turns(Generic[Request]):
     def wait(self, now_ns: int) -> None:
         """Who comes now waits for a turn."""
         if not self.queue:
-            self._admission.emptied(now_ns)
+            self.admission.emptied(now_ns)
         self.share = 0
         self.few, self.read_bytes = True, FEW_BYTES
 
     def recover(self, now_ns: int) -> None:
         """Nobody waits now: reads on as usual, some time after the last refusal."""
-        if self._admission.recovered(now_ns):
+        if self.admission.recovered(now_ns):
             self.few, self.read_bytes = False, READ_BYTES
 
     def look(self, now_ns: int) -> None:
@@ -109,7 +110,7 @@ class Turns(Generic[Request]):
         stream, late = connection.stream, []
         while (head := stream.head()) is not None:
             request, arrived_ns = head
-            limit_ns = self._admission.limit_ns(self._protocol.timeout_ms(request), now_ns)
+            limit_ns = self.admission.limit_ns(self._protocol.timeout_ms(request), now_ns)
             if not limit_ns or now_ns - arrived_ns <= limit_ns:
                 break
             stream.release(1)
@@ -121,7 +122,7 @@ class Turns(Generic[Request]):
         refusal, code = self._protocol.refusal, FaultCode.RESOURCE_EXHAUSTED
         words = "too many requests are waiting"
         connection.refuse([(request, refusal(request, code, words)) for request in requests])
-        until_ns = self._admission.spend(2 * (time.thread_time_ns() - began_ns), now_ns)  # reading it took as long
+        until_ns = self.admission.spend(2 * (time.thread_time_ns() - began_ns), now_ns)  # reading it took as long
         connection.refused_ns = now_ns
         if until_ns:
             self._muted_until_ns = until_ns

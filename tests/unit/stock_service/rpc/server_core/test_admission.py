@@ -1,6 +1,6 @@
 """How long a request may wait, how many the executor is given, and what refusing may cost: by a clock of numbers."""
 
-from stock_service.rpc.server_core.admission import AHEAD_LEAST, AHEAD_MS, Admission
+from stock_service.rpc.server_core.admission import AHEAD_LEAST, AHEAD_MS, BURST_MS, FIRST_RATE, RAN_MS, Admission
 
 MS = 1_000_000
 START = 1_000 * MS
@@ -48,12 +48,25 @@ def test_some_time_after_the_last_refusal_it_has_recovered() -> None:
 def test_an_executor_that_falls_behind_is_given_what_it_soon_begins() -> None:
     """By the rate that was measured while it had tasks waiting; never under the least."""
     admission = Admission(20, 1000)
-    assert admission.room(0, 100, START) == 900
-    assert admission.room(20, 10, START + 10 * MS) == 2 * AHEAD_MS - 10, "it began two a millisecond"
-    assert admission.ahead == 2 * AHEAD_MS
+    assert admission.room(0, 10, START) == FIRST_RATE * AHEAD_MS - 10
+    assert admission.room(200, 10, START + 10 * MS) == 20 * AHEAD_MS - 10, "it began twenty a millisecond"
+    assert admission.ahead == 20 * AHEAD_MS
     for number in range(1, 9):  # it begins nothing any more
-        admission.room(20, 10, START + (10 + 10 * number) * MS)
+        admission.room(200, 10, START + (10 + 10 * number) * MS)
     assert admission.ahead == AHEAD_LEAST
+
+
+def test_so_it_is_where_it_ran_all_that_it_was_given() -> None:
+    """Though it has nothing waiting whenever it is given more. Until that was measured little is begun at once."""
+    admission = Admission(20, 1000)
+    assert admission.burst == FIRST_RATE * BURST_MS
+    admission.ran(40, 2 * MS)
+    assert admission.ahead == 20 * AHEAD_MS
+    assert admission.burst == 20 * BURST_MS
+    admission.ran(1, RAN_MS * MS - 1)
+    assert admission.ahead == 20 * AHEAD_MS, "too short to be measured"
+    admission.ran(1, 5 * MS)
+    assert admission.ahead == admission.burst == AHEAD_LEAST
 
 
 def test_an_executor_that_keeps_up_is_given_more_and_more() -> None:

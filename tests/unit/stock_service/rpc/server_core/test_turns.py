@@ -1,5 +1,6 @@
 """Whose turn it is, and who is not read while refusing takes too much: on connections that carry nothing."""
 
+import select
 from collections.abc import Callable
 
 from stock_service.rpc.server_core.admission import Admission
@@ -130,6 +131,9 @@ def test_while_refusing_takes_too_much_those_who_cause_it_are_not_read() -> None
     assert greedy.muted
     waiting.unmute(NOW + 49 * MS, lambda *_: None)
     assert greedy.muted
+    assert greedy.watched(True) == select.EPOLLIN, "until it is known since when something waits"
+    greedy.first_ns = NOW
+    assert greedy.watched(True) == 0
     assert not other.refused_ns
     looked_after: list[ServedConnection[RequestFrame]] = []
     waiting.unmute(NOW + 51 * MS, lambda each, _: looked_after.append(each))
