@@ -21,8 +21,9 @@ INTERVAL_MS = 100
 UNSAID_MS = 4000
 """How long a client is taken to wait that does not say it."""
 
-AHEAD_MS = 3
-"""What the executor is given while requests wait lasts it for so long: a hundred times what giving it costs."""
+AHEAD_MS = 1.5
+"""What the executor is given while requests wait lasts it for so long. It is many times what giving it costs, and less
+than the static pool leaves a batch to one thread (``BATCH_S``): so the reading thread finds the GIL free after it."""
 
 BURST_MS = 15
 """What lasts it for so long is begun at once where nobody waits: less than the least delay target that makes sense."""
@@ -45,11 +46,15 @@ AHEAD_LEAST = 8
 PAUSE_MS_MAX = 20
 """The reading thread looks again after so long, at most, while requests wait."""
 
-BUDGET_WINDOW_MS = 50
-"""Over so long what refusing takes is added up."""
+BUDGET_WINDOW_MS = 20
+"""Over so long what refusing takes is added up. So a connection is left unread for less than requests may wait, and
+others wait for a fifth of this at a time."""
 
 BUDGET_SHARE = 0.2
 """Of the processor, for refusals."""
+
+REFUSED_NS = 2_500
+"""What it takes to read a small request, cut it and find it late, of many that came at once."""
 
 _MS = 1_000_000
 
@@ -77,7 +82,7 @@ class Admission:
 
     def __init__(self, target_ms: float, most: int) -> None:
         """``target_ms`` 0: no request is refused for its wait. ``most``: tasks that the executor takes at all."""
-        self.ahead = min(most, FIRST_RATE * AHEAD_MS)
+        self.ahead = min(most, int(FIRST_RATE * AHEAD_MS))
         """Tasks that may wait in the executor while requests wait for their turn."""
         self.burst = min(most, FIRST_RATE * BURST_MS)
         """Tasks that it may be given at once where none do."""
@@ -137,11 +142,14 @@ class Admission:
         standing = now_ns - self._calm_ns > INTERVAL_MS * _MS
         return max(self._target_ns, (timeout_ms or UNSAID_MS) * _MS // (4 if standing else 2))
 
-    def spend(self, spent_ns: int, now_ns: int) -> int:
-        """Refusals took so long. Where that is too much, until when those who cause them are not to be read; else 0."""
+    def spend(self, refused: int, spent_ns: int, now_ns: int) -> int:
+        """To refuse so many took so long, and to read them as long again, or longer where they were many.
+
+        Where that is too much: until when those who cause it are not to be read; else 0.
+        """
         self._refused_ns = now_ns
         if now_ns - self._window_ns > BUDGET_WINDOW_MS * _MS:
             self._window_ns, self._spent_ns = now_ns, 0
-        self._spent_ns += spent_ns
+        self._spent_ns += spent_ns + max(spent_ns, refused * REFUSED_NS)
         over = self._spent_ns > BUDGET_SHARE * BUDGET_WINDOW_MS * _MS
         return self._window_ns + BUDGET_WINDOW_MS * _MS if over else 0

@@ -13,7 +13,7 @@ from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.server_core.admission import MEASURED_TASKS
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
-from stock_service.rpc.server_core.turns import Turns
+from stock_service.rpc.server_core.turns import SHEDDING_NS, Turns
 
 
 class HandingOver(Generic[Request]):
@@ -69,9 +69,10 @@ class HandingOver(Generic[Request]):
             self._attend(connection, now_ns)
         turns.look(now_ns)
         if room:
+            until_ns = time.monotonic_ns() + SHEDDING_NS  # who has its turn may have nothing but what is late
             for connection in turns.shared(room):
                 self._attend(connection, now_ns)
-                if len(batch) >= room:
+                if len(batch) >= room or time.monotonic_ns() > until_ns:
                     break
         turns.hold()
 

@@ -1,5 +1,8 @@
 """Whose turn it is, while the executor is behind: each connection gets some of its requests begun, then the next does.
 
+Who was refused nothing lately comes sooner: every other turn is theirs. So who sends little is not held up by those
+who send too much, and does not keep them out.
+
 The reading thread's alone. What waits too long for its turn is refused at once. So is what the executor's queue has no
 room for: of a connection that joins with more than its share, the oldest.
 """
@@ -18,6 +21,9 @@ from stock_service.rpc.server_core.served_connection import ServedConnection
 _LOOK_NS = 5_000_000
 """All connections that wait are looked through this often, for what has waited too long."""
 
+SHEDDING_NS = 1_000_000
+"""Refusing goes on for so long at a time, then some requests are begun."""
+
 _LATELY_NS = 1_000_000_000
 """A connection of which requests were refused is one of those that send too much for so long."""
 
@@ -34,6 +40,7 @@ class Turns(Generic[Request]):
         """How long they may wait."""
         self.queue: deque[ServedConnection[Request]] = deque()
         """Those that wait for their turn; only to be looked at."""
+        self._unrefused: set[ServedConnection[Request]] = set()  # of these, who was refused nothing lately
         self._held = 0  # requests that wait, of all
         self._next_look_ns = 0
         self.muted: list[ServedConnection[Request]] = []
@@ -59,11 +66,16 @@ class Turns(Generic[Request]):
             connection.counted = number
             self._held += number
             stream.queued = True
-            self.queue.append(connection)
+            if connection.refused_ns:
+                self.queue.append(connection)
+            else:
+                self.queue.insert(2 * len(self._unrefused), connection)
+                self._unrefused.add(connection)
 
     def next(self) -> ServedConnection[Request]:
         """The connection whose turn it is; it has to join again."""
         connection = self.queue.popleft()
+        self._unrefused.discard(connection)
         connection.stream.queued = False
         self._held -= connection.counted
         connection.counted = 0
@@ -82,11 +94,13 @@ class Turns(Generic[Request]):
             self.few, self.read_bytes = False, READ_BYTES
 
     def look(self, now_ns: int) -> None:
-        """Refuses what has waited too long, of all, now and then."""
+        """Refuses what has waited too long, of all, now and then; the rest of it next time, if there is much."""
         if now_ns >= self._next_look_ns:
-            self._next_look_ns = now_ns + _LOOK_NS
+            until_ns = time.monotonic_ns() + SHEDDING_NS
             for connection in self.queue:
-                self.shed(connection, now_ns)
+                if self.shed(connection, now_ns) and time.monotonic_ns() > until_ns:
+                    return
+            self._next_look_ns = now_ns + _LOOK_NS
 
     def shared(self, room: int) -> Iterator[ServedConnection[Request]]:
         """Who has a turn now that there is room for so many requests; ends when nobody waits, or when told to."""
@@ -100,10 +114,13 @@ class Turns(Generic[Request]):
 
     # ---- refusing
 
-    def shed(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Refuses what has waited too long on a connection."""
+    def shed(self, connection: ServedConnection[Request], now_ns: int) -> bool:
+        """Refuses what has waited too long on a connection; says whether there was any."""
+        any_late = False
         while late := self._late(connection, now_ns):
             self._refuse(connection, late, now_ns)
+            any_late = True
+        return any_late
 
     def _late(self, connection: ServedConnection[Request], now_ns: int) -> list[Request]:
         """Releases what has waited too long, as far as the pipeline's limit lets it."""
@@ -122,7 +139,7 @@ class Turns(Generic[Request]):
         refusal, code = self._protocol.refusal, FaultCode.RESOURCE_EXHAUSTED
         words = "too many requests are waiting"
         connection.refuse([(request, refusal(request, code, words)) for request in requests])
-        until_ns = self.admission.spend(2 * (time.thread_time_ns() - began_ns), now_ns)  # reading it took as long
+        until_ns = self.admission.spend(len(requests), time.thread_time_ns() - began_ns, now_ns)
         connection.refused_ns = now_ns
         if until_ns:
             self._muted_until_ns = until_ns

@@ -1,6 +1,15 @@
 """How long a request may wait, how many the executor is given, and what refusing may cost: by a clock of numbers."""
 
-from stock_service.rpc.server_core.admission import AHEAD_LEAST, AHEAD_MS, BURST_MS, FIRST_RATE, RAN_MS, Admission
+from stock_service.rpc.server_core.admission import (
+    AHEAD_LEAST,
+    AHEAD_MS,
+    BUDGET_WINDOW_MS,
+    BURST_MS,
+    FIRST_RATE,
+    RAN_MS,
+    REFUSED_NS,
+    Admission,
+)
 
 MS = 1_000_000
 START = 1_000 * MS
@@ -30,7 +39,7 @@ def test_a_queue_that_refusing_emptied_still_stands() -> None:
     """Only one that was worked off was a burst; some time without refusals ends it."""
     admission = Admission(20, 1000)
     admission.emptied(START)
-    admission.spend(1, START + 150 * MS)
+    admission.spend(1, 1, START + 150 * MS)
     admission.emptied(START + 200 * MS)
     assert admission.limit_ns(1000, START + 200 * MS) == 250 * MS
     admission.emptied(START + 251 * MS)
@@ -40,7 +49,7 @@ def test_a_queue_that_refusing_emptied_still_stands() -> None:
 def test_some_time_after_the_last_refusal_it_has_recovered() -> None:
     """The interval."""
     admission = Admission(20, 1000)
-    admission.spend(1, START)
+    admission.spend(1, 1, START)
     assert not admission.recovered(START + 100 * MS)
     assert admission.recovered(START + 101 * MS)
 
@@ -95,6 +104,14 @@ def test_the_reading_thread_sleeps_for_half_of_what_the_executor_has() -> None:
 def test_refusing_may_take_a_fifth_of_the_time() -> None:
     """Of each window; past that it says until when nothing of those is to be read."""
     admission = Admission(20, 1000)
-    assert admission.spend(9 * MS, START) == 0
-    assert admission.spend(2 * MS, START + 10 * MS) == START + 50 * MS
-    assert admission.spend(9 * MS, START + 60 * MS) == 0, "the next window"
+    assert admission.spend(1, MS, START) == 0
+    assert admission.spend(1, 2 * MS, START + 10 * MS) == START + 20 * MS, "it takes as long to read them"
+    assert admission.spend(1, MS, START + 21 * MS) == 0, "the next window"
+
+
+def test_reading_what_is_refused_counts_by_the_request() -> None:
+    """Where many are refused at once, that takes longer than to send the refusals."""
+    admission = Admission(20, 1000)
+    most = BUDGET_WINDOW_MS * MS // 5 // REFUSED_NS
+    assert admission.spend(most - 100, 0, START) == 0
+    assert admission.spend(101, 0, START) == START + 20 * MS

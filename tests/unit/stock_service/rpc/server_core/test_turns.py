@@ -3,6 +3,9 @@
 import select
 from collections.abc import Callable
 
+import pytest
+
+from stock_service.rpc.server_core import turns as module
 from stock_service.rpc.server_core.admission import Admission
 from stock_service.rpc.server_core.answering import Methods
 from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
@@ -84,6 +87,31 @@ def test_each_has_its_share_in_the_order_in_which_they_came() -> None:
     assert waiting.share == MANY
 
 
+def test_who_was_refused_nothing_has_every_other_turn() -> None:
+    """Who sends little comes before those who send too much, and does not keep them out."""
+    waiting, greedy, polite = turns(), [connection(9) for _ in range(4)], [connection(1) for _ in range(2)]
+    for each in greedy:
+        each.refused_ns = NOW
+    for each in (*greedy, *polite):
+        waiting.join(each, 100, NOW)
+    assert list(waiting.queue) == [polite[0], greedy[0], polite[1], *greedy[1:]]
+    assert waiting.next() is polite[0]
+    waiting.join(polite[0], 100, NOW)
+    assert list(waiting.queue) == [greedy[0], polite[1], polite[0], *greedy[1:]]
+
+
+def test_refusing_goes_on_another_time_if_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So some requests are begun in between; each look goes on where the last one ended."""
+    monkeypatch.setattr(module, "SHEDDING_NS", -1)
+    waiting, late = turns(), [connection(2, NOW - 3000 * MS) for _ in range(2)]
+    for each in late:
+        waiting.join(each, 100, NOW)
+    waiting.look(NOW)
+    assert [len(refused(each)) for each in late] in ([2, 0], [0, 2])
+    waiting.look(NOW)
+    assert [len(refused(each)) for each in late] == [2, 2]
+
+
 def test_what_is_over_the_room_is_refused_to_who_has_more_than_a_share() -> None:
     """The oldest of its requests; who has less than a share waits all the same."""
     waiting, much, little = turns(), connection(30), connection(2)
@@ -115,7 +143,7 @@ def test_reading_is_in_small_pieces_until_it_has_recovered() -> None:
     assert waiting.read_bytes == READ_BYTES
     waiting.wait(NOW)
     assert waiting.read_bytes == FEW_BYTES
-    admission.spend(1, NOW)
+    admission.spend(1, 1, NOW)
     waiting.recover(NOW + 50 * MS)
     assert waiting.read_bytes == FEW_BYTES
     waiting.recover(NOW + 101 * MS)
@@ -125,20 +153,20 @@ def test_reading_is_in_small_pieces_until_it_has_recovered() -> None:
 def test_while_refusing_takes_too_much_those_who_cause_it_are_not_read() -> None:
     """Until the window is over; one that was refused nothing is read on."""
     admission = Admission(20, 1000)
-    admission.spend(100 * MS, NOW)
+    admission.spend(1, 100 * MS, NOW)
     waiting, greedy, other = turns(admission), connection(3, NOW - 3000 * MS), connection(1)
     waiting.shed(greedy, NOW)
     assert greedy.muted
-    waiting.unmute(NOW + 49 * MS, lambda *_: None)
+    waiting.unmute(NOW + 19 * MS, lambda *_: None)
     assert greedy.muted
     assert greedy.watched(True) == select.EPOLLIN, "until it is known since when something waits"
     greedy.first_ns = NOW
     assert greedy.watched(True) == 0
     assert not other.refused_ns
     looked_after: list[ServedConnection[RequestFrame]] = []
-    waiting.unmute(NOW + 51 * MS, lambda each, _: looked_after.append(each))
+    waiting.unmute(NOW + 21 * MS, lambda each, _: looked_after.append(each))
     assert looked_after == [greedy]
-    assert not waiting.mutes(greedy, NOW + 51 * MS), "the window is over"
-    admission.spend(100 * MS, NOW + 60 * MS)
+    assert not waiting.mutes(greedy, NOW + 21 * MS), "the window is over"
+    admission.spend(1, 100 * MS, NOW + 60 * MS)
     waiting.shed(connection(1, NOW - 3000 * MS), NOW + 60 * MS)
     assert waiting.mutes(greedy, NOW + 61 * MS), "it was refused lately"
