@@ -88,6 +88,44 @@ def test_a_deadline_counts_what_a_request_waits_unread() -> None:
         assert b"late" not in probe.begun
 
 
+def test_so_it_does_with_connection_dispatch() -> None:
+    """What comes while another is answered is late by the time since then, and nothing else is refused."""
+    probe = Probe()
+    with DISPATCHES[1](probe.service, Limits()) as running, RawSocket(running.address) as client, probe:
+        client.send(frame(1, BLOCK))
+        probe.entered()
+        client.send(frame(2, BLOCK, b"late", timeout_ms=50) + frame(3, ECHO, b"in time", timeout_ms=60_000))
+        assert client.silent(0.1)
+        probe.released.set()
+        replies = [client.reply() for _ in range(3)]
+        assert [(reply.call, reply.code) for reply in replies if reply] == [
+            (1, 0),
+            (2, FaultCode.DEADLINE_EXCEEDED),
+            (3, 0),
+        ]
+        assert b"late" not in probe.begun
+        client.send(frame(4, ECHO, timeout_ms=1000))
+        assert client.reply() == ReplyFrame(4, 0, b""), "what comes after a reply has waited for nothing"
+
+
+def test_a_deadline_counts_the_wait_of_a_connection_for_a_thread() -> None:
+    """With connection dispatch, where all threads have one."""
+    probe = Probe()
+    with DISPATCHES[1](probe.service, ONE_WORKER) as running, probe:
+        with RawSocket(running.address) as served, RawSocket(running.address) as surplus:
+            served.send(frame(1, BLOCK))
+            probe.entered()
+            surplus.send(frame(2, BLOCK, b"late", timeout_ms=50))
+            assert surplus.silent(0.1)
+            probe.released.set()
+            assert served.reply() == ReplyFrame(1, 0, b"")
+            served.socket.close()
+            reply = surplus.reply()
+            assert reply is not None
+            assert reply.code == FaultCode.DEADLINE_EXCEEDED
+        assert b"late" not in probe.begun
+
+
 @pytest.mark.slow
 def test_in_an_open_loop_every_request_is_answered_or_refused_by_name() -> None:
     """Five times what one worker takes, for a second: some are answered, the rest refused, and none forgotten."""

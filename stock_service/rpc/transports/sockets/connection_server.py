@@ -5,6 +5,11 @@ reply and reads on, so that pipelined requests are answered in their order. With
 surplus waits in the executor's queue, connected and unanswered, until someone leaves: that is the model's nature, and
 the reason to measure it.
 
+A request's ``timeout_ms`` counts from when its thread last found nothing to read. Of a connection that had to wait for
+a thread, it counts from when it was accepted. So no handler begins with what waited longer. That is all: there is no
+delay target here, and no turns. One that waits for a thread is told nothing until then. What is over the queue is
+refused at once.
+
 Waiting costs no CPU: reads block in the kernel, under its own timeouts (SO_RCVTIMEO, SO_SNDTIMEO).
 """
 
@@ -34,6 +39,9 @@ _log = logging.getLogger(__name__)
 
 _TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2 = 1, 4, 5
 """States of a connection whose other side has not ended (Linux: include/net/tcp_states.h)."""
+
+_UNREAD_LOOK_NS = 1_000_000
+"""How exactly it is known since when a request waits unread: a thousandth of a second, as ``timeout_ms``."""
 
 _ACCEPT_PAUSE_S = 0.1
 """How long accepting rests where the process has no descriptor left."""
@@ -130,18 +138,20 @@ class ConnectionServer:
             refuse_connection(accepted, self._frames.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
             return
         try:
-            self._executor.execute(partial(self._serve, accepted, peer))
+            self._executor.execute(partial(self._serve, accepted, peer, time.monotonic_ns()))
         except Fault as fault:
             with self._changed:
                 self._open.discard(accepted)
                 refuse_connection(accepted, self._frames.farewell(fault.code, fault.detail))
 
-    def _serve(self, connection: socket.socket, peer: Address) -> None:
+    def _serve(self, connection: socket.socket, peer: Address, accepted_ns: int) -> None:
         """One task: a connection from its first request to its last."""
+        unread = _Unread(connection, accepted_ns)
+        unread.look()
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_s))
-            if self._answer_all(connection, peer, self._frames.decoder()):
+            if self._answer_all(connection, peer, self._frames.decoder(), unread):
                 self._leave(connection)
         except OSError:
             pass  # the client has gone, or took no bytes within read_s: nobody is left to tell
@@ -151,7 +161,9 @@ class ConnectionServer:
                 connection.close()
                 self._changed.notify_all()
 
-    def _answer_all(self, connection: socket.socket, peer: Address, decoder: FrameDecoder[RequestFrame]) -> bool:
+    def _answer_all(
+        self, connection: socket.socket, peer: Address, decoder: FrameDecoder[RequestFrame], unread: "_Unread"
+    ) -> bool:
         """Reads, answers and replies until the client leaves, errs or is out of time. Raises OSError.
 
         Says whether the client may still send, or has not everything yet.
@@ -173,14 +185,16 @@ class ConnectionServer:
                 return bool(partial_since_s)
             if not data:
                 return self._stopping.is_set() and unacknowledged_bytes(connection) > 0
-            arrived_ns = time.monotonic_ns()
+            arrived_ns = unread.read(len(data) < READ_BYTES)
             fault = ""
             try:
                 frames: Sequence[RequestFrame] = decoder.feed(data)
             except FramingError as error:
                 frames, fault = error.frames, str(error)
             for frame in frames:
-                send(answer_frame(frame, arrived_ns, peer))
+                reply = answer_frame(frame, arrived_ns, peer)
+                unread.look()  # before the client can have the reply, and send on
+                send(reply)
             if fault:
                 connection.sendall(farewell(FaultCode.INVALID_ARGUMENT, fault))
                 return True
@@ -231,6 +245,33 @@ class ConnectionServer:
             given_up = not self._stopping.is_set() and now_ns - leaving.since_ns > self._read_s * 1e9
             if given_up or ((late or leaving.may_end(now_ns)) and not unacknowledged_bytes(connection)):
                 return
+
+
+class _Unread:
+    """Since when bytes of a connection may wait unread, as far as its thread knows; ``time.monotonic_ns``."""
+
+    __slots__ = ("_connection", "_empty_ns", "_waits")
+
+    def __init__(self, connection: socket.socket, empty_ns: int) -> None:
+        """``empty_ns``: nothing had come by then."""
+        self._connection = connection
+        self._empty_ns = empty_ns
+        self._waits = False
+
+    def look(self) -> None:
+        """While a request is answered: asks the kernel, if that was not done for a while."""
+        if not self._waits and (now_ns := time.monotonic_ns()) - self._empty_ns > _UNREAD_LOOK_NS:
+            if arrived_bytes(self._connection):
+                self._waits = True
+            else:
+                self._empty_ns = now_ns
+
+    def read(self, whole: bool) -> int:
+        """Bytes were read, and none is left (``whole``) or some may be: gives when they had come, at the earliest."""
+        now_ns = time.monotonic_ns()
+        arrived_ns = self._empty_ns if self._waits else now_ns
+        self._empty_ns, self._waits = (now_ns, False) if whole else (arrived_ns, True)
+        return arrived_ns
 
 
 def _has_ended(connection: socket.socket) -> bool:
