@@ -126,6 +126,21 @@ def test_a_deadline_counts_the_wait_of_a_connection_for_a_thread() -> None:
         assert b"late" not in probe.begun
 
 
+def test_a_connection_that_said_nothing_while_it_waited_is_not_late() -> None:
+    """Its request counts from when it came, not from when the connection was accepted."""
+    probe = Probe()
+    with DISPATCHES[1](probe.service, ONE_WORKER) as running, probe:
+        with RawSocket(running.address) as served, RawSocket(running.address) as surplus:
+            served.send(frame(1, BLOCK))
+            probe.entered()
+            assert surplus.silent(1.2)
+            surplus.send(frame(2, ECHO, b"just now", timeout_ms=1000))
+            probe.released.set()
+            assert served.reply() == ReplyFrame(1, 0, b"")
+            served.socket.close()
+            assert surplus.reply() == ReplyFrame(2, 0, b"just now")
+
+
 @pytest.mark.slow
 def test_in_an_open_loop_every_request_is_answered_or_refused_by_name() -> None:
     """Five times what one worker takes, for a second: some are answered, the rest refused, and none forgotten."""

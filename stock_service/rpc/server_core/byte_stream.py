@@ -6,13 +6,18 @@ request nothing.
 
 import fcntl
 import socket
+import struct
 import sys
 import termios
+import time
 from collections.abc import Callable
 from typing import Protocol
 
 DROP_BYTES = 65536
 """Bytes that are dropped in one go."""
+
+_TCP_INFO_LAST_DATA_RECV = 52
+"""Where TCP_INFO says how many milliseconds ago the last bytes came (tcp(7), ``tcpi_last_data_recv``)."""
 
 
 class ByteStream(Protocol):
@@ -107,6 +112,12 @@ def arrived_bytes(connection: socket.socket) -> int:
 def unacknowledged_bytes(connection: socket.socket) -> int:
     """How many bytes were sent and not acknowledged by the client's kernel (SIOCOUTQ)."""
     return _asked(connection, termios.TIOCOUTQ)
+
+
+def last_arrival_ns(connection: socket.socket) -> int:
+    """When the client's last bytes came, on ``time.monotonic_ns``, to within a few milliseconds."""
+    told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LAST_DATA_RECV + 4)
+    return time.monotonic_ns() - int(struct.unpack_from("=I", told, _TCP_INFO_LAST_DATA_RECV)[0]) * 1_000_000
 
 
 def _asked(connection: socket.socket, what: int) -> int:

@@ -6,7 +6,7 @@ surplus waits in the executor's queue, connected and unanswered, until someone l
 the reason to measure it.
 
 A request's ``timeout_ms`` counts from when its thread last found nothing to read. Of a connection that had to wait for
-a thread, it counts from when it was accepted. So no handler begins with what waited longer. That is all: there is no
+a thread, it counts from when its last bytes came. So no handler begins with what waited longer. That is all: there is no
 delay target here, and no turns. One that waits for a thread is told nothing until then. What is over the queue is
 refused at once.
 
@@ -26,7 +26,7 @@ from threading import Condition, Event, Thread
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.server_core.answering import Answering, Methods, stamping
-from stock_service.rpc.server_core.byte_stream import DROP_BYTES, arrived_bytes, unacknowledged_bytes
+from stock_service.rpc.server_core.byte_stream import DROP_BYTES, arrived_bytes, last_arrival_ns, unacknowledged_bytes
 from stock_service.rpc.server_core.leaving import LINGER_S, LOOK_S, Leaving
 from stock_service.rpc.server_core.listening import READ_BYTES, listen, refuse_connection
 from stock_service.rpc.timeline import Timeline
@@ -138,17 +138,16 @@ class ConnectionServer:
             refuse_connection(accepted, self._frames.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
             return
         try:
-            self._executor.execute(partial(self._serve, accepted, peer, time.monotonic_ns()))
+            self._executor.execute(partial(self._serve, accepted, peer))
         except Fault as fault:
             with self._changed:
                 self._open.discard(accepted)
                 refuse_connection(accepted, self._frames.farewell(fault.code, fault.detail))
 
-    def _serve(self, connection: socket.socket, peer: Address, accepted_ns: int) -> None:
+    def _serve(self, connection: socket.socket, peer: Address) -> None:
         """One task: a connection from its first request to its last."""
-        unread = _Unread(connection, accepted_ns)
-        unread.look()
         try:
+            unread = _Unread(connection)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_s))
             if self._answer_all(connection, peer, self._frames.decoder(), unread):
@@ -252,11 +251,11 @@ class _Unread:
 
     __slots__ = ("_connection", "_empty_ns", "_waits")
 
-    def __init__(self, connection: socket.socket, empty_ns: int) -> None:
-        """``empty_ns``: nothing had come by then."""
+    def __init__(self, connection: socket.socket) -> None:
+        """Of one that may have waited for a thread. Raises OSError where it is gone."""
         self._connection = connection
-        self._empty_ns = empty_ns
-        self._waits = False
+        self._waits = arrived_bytes(connection) > 0
+        self._empty_ns = last_arrival_ns(connection) if self._waits else time.monotonic_ns()
 
     def look(self) -> None:
         """While a request is answered: asks the kernel, if that was not done for a while."""
