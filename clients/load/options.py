@@ -5,7 +5,7 @@ import os
 import re
 from pathlib import Path
 
-from clients.connecting import FAULT_EXIT, add_options, server_address
+from clients.connecting import FAULT_EXIT, add_options, credentials, server_address
 from clients.load.output import is_stream
 from clients.load.plan.load_plan import (
     CHOICES,
@@ -226,6 +226,7 @@ def plan(options: argparse.Namespace, clients: int, own: tuple[RequestType, ...]
         quantity=options.quantity,
         request_types=own,
         client=options.client,
+        credentials=credentials(options),
         rate_hz=options.rate_hz,
         arrivals=options.arrivals or POISSON,
         choice=options.choice,

@@ -70,7 +70,7 @@ def is_loopback(host: str) -> bool:
 def only_loopback(transport: str, host: str) -> None:
     """For a transport that serves experiments alone. Raises UsageError for a host that others may reach."""
     if not is_loopback(host):
-        allowed = f"a loopback address (127.0.0.1, localhost): {transport} is for experiments on one machine"
+        allowed = f"a loopback address (127.0.0.1, ::1, localhost): {transport} is for experiments on one machine"
         raise UsageError("--host", host, allowed)
 
 
