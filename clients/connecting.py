@@ -103,7 +103,7 @@ def connect(options: argparse.Namespace) -> Connection:
 def explained(fault: Fault, transport: str) -> str:
     """A fault in one line that ends with what to do about it."""
     if fault.code is FaultCode.UNAVAILABLE:
-        other = "what listens there may speak another protocol"
+        other = "what listens there may speak another protocol, or TLS, which needs --tls-ca"
         start = f"python -m stock_service serve --transport {transport}"
         advice = f"check --address and --transport ({other}), or start a server: {start}"
     else:

@@ -30,6 +30,10 @@ class ByteStream(Protocol):
     """Sends the first of some bytes; says how many. Raises as ``receive``."""
 
     @property
+    def unsent(self) -> bool:
+        """Whether it has something of its own to send, which ``send`` does first, of no bytes too."""
+
+    @property
     def peer(self) -> Address:
         """Who is at the other end."""
 
@@ -64,7 +68,7 @@ class PlainStream:
 
     __slots__ = ("_left", "_socket", "peer", "receive", "send")
 
-    opening = False
+    opening = unsent = False
 
     def __init__(self, accepted: socket.socket, peer: Address) -> None:
         """``accepted`` must not block; it is closed by ``close``."""

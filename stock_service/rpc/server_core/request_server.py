@@ -195,6 +195,8 @@ class RequestServer(Generic[Request]):
         try:
             data = connection.bytes.receive(read_bytes)
         except BlockingIOError:
+            if connection.bytes.unsent:
+                self._look_after(connection, now_ns)
             return False
         except OSError:
             self._break(connection)
@@ -310,7 +312,7 @@ class RequestServer(Generic[Request]):
             self._held.note(connection)
         reads = stream.state is READING or stream.state is LEAVING or stream.reads_on
         events = 0 if connection.muted else select.EPOLLIN if reads else connection.events & select.EPOLLIN
-        if stream.unsent:
+        if stream.unsent or connection.bytes.unsent:
             events |= select.EPOLLOUT
         if events != connection.events and connection.events >= 0:
             connection.events = events

@@ -93,6 +93,11 @@ class TlsStream:
         """The socket's descriptor."""
         return self._socket.fileno()
 
+    @property
+    def unsent(self) -> bool:
+        """See ``ByteStream``: part of a record. Replies' records count as the core's own as well."""
+        return bool(self._unsent)
+
     def keep_to_arrived(self) -> int:
         """See ``ByteStream``; the bytes are encrypted ones."""
         self._left = arrived_bytes(self._socket)

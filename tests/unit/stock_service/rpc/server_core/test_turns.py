@@ -19,7 +19,7 @@ NOW = 1_000 * MS
 class Nothing:
     """A stream on which nothing comes, and that keeps what is sent."""
 
-    opening = False
+    opening = unsent = False
 
     def __init__(self) -> None:
         self.sent = bytearray()
