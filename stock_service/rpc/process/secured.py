@@ -1,6 +1,6 @@
 """A server's options of TLS and of callers, where it may listen with them, and files that are read anew as they change.
 
-Each file is looked at once a second. When one has changed, all are read anew. New connections get the new certificate,
+Each file is looked at twice a second. When one has changed, all are read anew. New connections get the new certificate,
 and requests the new callers; what is open goes on. Files that cannot be used leave everything as it was, which the log
 says once. So a certificate is renewed by writing its files, in any order, and a token withdrawn by changing one line.
 """
@@ -24,7 +24,7 @@ from stock_service.rpc.transports import load
 
 _log = logging.getLogger(__name__)
 
-LOOK_S = 1.0
+LOOK_S = 0.5
 """Seconds between two looks at the files."""
 
 
