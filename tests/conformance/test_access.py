@@ -1,13 +1,19 @@
 """Who may do what: every transport that knows callers, in each mode of TLS, with each credential, for each method."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+import grpc
 import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
+from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
 
 from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.credentials import make
 from stock_service.rpc.security import Access
 from stock_service.rpc.tls import ClientCredentials, ServerTls, TlsFiles, read_token
@@ -136,3 +142,46 @@ def test_the_table(kind: Kind, mode: str, folder: Path) -> None:
             if kind.transport == "sockets" and expected == STRANGER and token:
                 found = (*found[:3], MISSING) if found[3] is UNKNOWN else found  # its hello is refused before
             assert (certificate, token, found) == (certificate, token, expected)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport.startswith("grpc")], ids=str)
+def test_health_is_open_and_reflection_is_not(kind: Kind, folder: Path) -> None:
+    """Whoever may trade may see what there is; whether the server serves, anybody."""
+    with served(kind, options_of(kind, "plain", folder)) as running:
+        with grpc.insecure_channel(shown_address(running.address)) as channel:
+            check = HealthStub(channel).Check
+            assert check(HealthCheckRequest(), timeout=WAIT_S).status == HealthCheckResponse.SERVING
+            asked = [ServerReflectionRequest(list_services="")]
+            for token, expected in (("", UNKNOWN), ("wrong", UNKNOWN), ("trader", OK)):
+                shown = credentials_of("plain", folder, "", token).token
+                metadata = (("authorization", f"Bearer {shown}"),) if shown else ()
+                stream = ServerReflectionStub(channel).ServerReflectionInfo(iter(asked), WAIT_S, metadata)
+                assert _ended(stream) == expected
+
+
+def _ended(stream: Iterator[object]) -> FaultCode | None:
+    try:
+        assert len(list(stream)) == 1
+    except grpc.RpcError as error:
+        return FaultCode(error.code().value[0])
+    return None
+
+
+SLY = (f"/{UPDATE}", f"{UPDATE}/", UPDATE.lower(), UPDATE.upper(), f"{UPDATE}%20", f"http://a{UPDATE}/", f"{UPDATE};x")
+"""Paths that some reader might take for that of Update."""
+
+
+@pytest.mark.parametrize("token", ["", "trader", "admin"])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_what_only_looks_like_a_method_is_none(kind: Kind, token: str, folder: Path) -> None:
+    """Nobody gets anything by such a path, an admin neither; what is a method by another name needs its right."""
+    with served(kind, options_of(kind, "plain", folder)) as running:
+        connection = load(kind.transport).connect(running.address, WAIT_S, credentials_of("plain", folder, "", token))
+        with closing(connection):
+            for path in SLY:
+                with pytest.raises(Fault) as refused:
+                    connection.call(path, REQUESTS[UPDATE], WAIT_S)
+                assert refused.value.code is MISSING, path
+            query = f"{UPDATE}?x=1"
+            with pytest.raises(Fault) if kind.transport != "http1" or token != "admin" else nullcontext():
+                connection.call(query, REQUESTS[UPDATE], WAIT_S)
