@@ -1,6 +1,6 @@
 """``python -m stock_service serve --transport NAME …`` serves on any transport; ``list`` prints what can be chosen.
 
-``store`` looks after the file of a store. ``credentials FOLDER`` makes certificates and tokens for trying a closed server.
+``store`` looks after the file of a store. ``credentials FOLDER`` makes what it takes to try a closed server.
 """
 
 import shlex

@@ -17,10 +17,10 @@ from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.credentials import make
 from stock_service.rpc.security import Access
 from stock_service.rpc.tls import ClientCredentials, ServerTls, TlsFiles, read_token
-from stock_service.rpc.transports import TRANSPORTS, ServeOptions, load
+from stock_service.rpc.transports import TRANSPORTS, Connection, ServeOptions, load
 from stock_service.trading.service import LOOKUP, STOCK_SERVICE, TRADE, UPDATE, stock_service
 from stock_service.v1 import stock_pb2
-from tests.conformance.running import WAIT_S, Kind, Limits, Running
+from tests.conformance.running import ECHO, WAIT_S, Kind, Limits, Probe, Running
 from tests.conformance.transports import fresh_exchange
 
 KINDS = [Kind(name, load(name).DEFAULT_EXECUTOR) for name in TRANSPORTS if load(name).TLS_PROTOCOLS is not None] + [
@@ -120,8 +120,7 @@ def served(kind: Kind, options: ServeOptions) -> Iterator[Running]:
 def outcome(running: Running, credentials: ClientCredentials, path: str) -> FaultCode | None:
     """What a request by a new connection ends in; None: an answer."""
     try:
-        connection = load(running.kind.transport).connect(running.address, WAIT_S, credentials)
-        with closing(connection):
+        with closing(load(running.kind.transport).connect(running.address, WAIT_S, credentials)) as connection:
             connection.call(path, REQUESTS[path], WAIT_S)
     except Fault as fault:
         return fault.code
@@ -185,3 +184,22 @@ def test_what_only_looks_like_a_method_is_none(kind: Kind, token: str, folder: P
             query = f"{UPDATE}?x=1"
             with pytest.raises(Fault) if kind.transport != "http1" or token != "admin" else nullcontext():
                 connection.call(query, REQUESTS[UPDATE], WAIT_S)
+
+
+def test_a_method_that_declares_no_right_needs_an_admins(folder: Path) -> None:
+    """So a new one is closed until somebody opens it."""
+    kind = KINDS[0]
+    with Running(kind, Probe().service, Limits(options=options_of(kind, "plain", folder))) as running:
+        for token, expected in (("", UNKNOWN), ("trader", DENIED), ("admin", OK)):
+            with closing(
+                load(kind.transport).connect(running.address, WAIT_S, credentials_of("plain", folder, "", token))
+            ) as connection:
+                assert _called(connection, ECHO) == expected
+
+
+def _called(connection: Connection, path: str) -> FaultCode | None:
+    try:
+        connection.call(path, b"", WAIT_S)
+    except Fault as fault:
+        return fault.code
+    return None

@@ -109,9 +109,10 @@ def test_a_reply_that_nobody_takes_is_kept_and_then_sent(rng: random.Random) -> 
         ]
 
 
-def test_a_stop_answers_what_had_arrived() -> None:
-    """All that the server's kernel had, though it is still to be decrypted."""
-    with tls_server(secured(pipeline_max=8)) as server, RawTls(server.address) as client:
+@pytest.mark.parametrize("most", [50, 1 << 20])
+def test_a_stop_answers_what_had_arrived(rng: random.Random, most: int) -> None:
+    """All that the server's kernel had, though it is still to be decrypted, and reads give half a record."""
+    with tls_server(secured(pipeline_max=8), split=(rng, most)) as server, RawTls(server.address) as client:
         client.send(b"".join(frame(call) for call in range(1, 101)))
         raw = client.socket._socket  # type: ignore[attr-defined]
         until(lambda: not unacknowledged_bytes(raw), "the server's kernel has it")

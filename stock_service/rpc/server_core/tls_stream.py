@@ -115,6 +115,7 @@ class TlsStream:
         """See ``ByteStream``."""
         with self._lock:
             self._say_farewell()
+            self._unsent = b""  # of the farewell: the socket's own end says as much
         self._socket.shutdown(socket.SHUT_WR)
 
     def unacknowledged(self) -> int:

@@ -60,7 +60,6 @@ class GreetedDecoder:
             if frame.method == HELLO:
                 token = frame.payload
                 self._shown = digest(token) if 0 < len(token) <= TOKEN_BYTES_MAX else UNREADABLE
-                frame = frame._replace(payload=b"")
             greeted.append(GreetedFrame(frame, self._shown))
         return greeted
 
