@@ -120,6 +120,18 @@ def test_a_stop_answers_what_had_arrived(rng: random.Random, most: int) -> None:
         assert sorted(reply.call for reply in client.rest()) == list(range(1, 101))
 
 
+def test_half_a_record_holds_up_no_stop() -> None:
+    """What would follow it has not arrived, so that nobody waits for it."""
+    with tls_server(secured()) as server, RawTls(server.address) as client:
+        assert client.echo()
+        tls = client.socket
+        tls._tls.write(frame(1))  # type: ignore[attr-defined]
+        tls._socket.sendall(tls._outgoing.read()[:-3])  # type: ignore[attr-defined]
+        until(lambda: not unacknowledged_bytes(tls._socket), "the server's kernel has it")  # type: ignore[attr-defined]
+        assert server.stop(WAIT_S)
+        assert client.rest() == []
+
+
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00", b"\x16"], ids=["nothing", "half a hello", "a byte"])
 def test_a_handshake_has_its_time(said: bytes) -> None:
     """Who does not end it within ``read_s`` is closed, and others are served meanwhile."""

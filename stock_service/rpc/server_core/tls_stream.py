@@ -132,20 +132,18 @@ class TlsStream:
 
     def _receive(self, size: int) -> bytes:
         with self._lock:
-            while True:
-                ended = self._take_encrypted(size)
-                try:
-                    data = self._decrypted()
-                except ssl.SSLError as error:
-                    self._flush_quietly()  # the alert that says why
-                    if self.opening:
-                        self._failed.note(self.peer, error.reason or "the connection ended in the handshake")
-                    raise
-                self._flush_quietly()
-                if data or ended:
-                    return data
-                if self._left is None:
-                    raise BlockingIOError
+            ended = self._take_encrypted(size)
+            try:
+                data = self._decrypted()
+            except ssl.SSLError as error:
+                self._flush_quietly()  # the alert that says why
+                if self.opening:
+                    self._failed.note(self.peer, error.reason or "the connection ended in the handshake")
+                raise
+            self._flush_quietly()
+            if data or ended or self._left == 0:
+                return data
+            raise BlockingIOError  # half a record, or something of TLS's own
 
     def _take_encrypted(self, size: int) -> bool:
         """Feeds OpenSSL what has come; says whether it was the end. Raises BlockingIOError, OSError."""
