@@ -135,6 +135,21 @@ def test_no_secret_is_said(transport: str, tmp_path: Path) -> None:
         assert secret.encode() not in everything
 
 
+def test_a_load_shows_a_token_and_says_none() -> None:
+    """Nor in its results; the lean client, which shows none, is refused by name."""
+    folder = credentials()
+    shown = ("--tls-ca", str(folder / "ca.pem"), "--token-file", str(folder / "trader.token"))
+    with secured("sockets", folder) as server:
+        load_of = ("clients.load", "--transport", "sockets", "--address", server.at, "--no-floor", *shown)
+        short = ("--clients", "1", "--warm-up-s", "0", "--duration-s", "0.05", "--json", "-")
+        done = run(*load_of, *short, "--client", "library")
+        assert done.code == 0
+        assert '"OK": ' in done.stdout
+        assert read_token(folder / "trader.token") not in done.stdout + done.stderr
+        refused = run(*load_of, *short)
+        assert (refused.code, "--client: got 'lean', allowed: library" in refused.error) == (2, True)
+
+
 def said_with(token: str) -> tuple[bytes, ...]:
     """A token where it does not belong."""
     word = token.encode()
