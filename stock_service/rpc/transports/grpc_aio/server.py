@@ -8,7 +8,7 @@ Everything of grpcio is touched on the loop's thread alone. A worker hands its r
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from functools import partial
 from threading import Thread
@@ -24,7 +24,7 @@ from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.descriptors import Descriptors
 from stock_service.rpc.errors import Fault, InternalFault, Unavailable
 from stock_service.rpc.grpcio.draining import LAST_S, drain
-from stock_service.rpc.grpcio.securing import REFLECTION, Checks, add_port, checks_of
+from stock_service.rpc.grpcio.securing import add_port, checks_of
 from stock_service.rpc.grpcio.serving import (
     CANCEL_S,
     FAILED,
@@ -37,6 +37,7 @@ from stock_service.rpc.grpcio.serving import (
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
+from stock_service.rpc.transports.grpc_aio.checking import checked, checked_stream
 from stock_service.rpc.transports.grpc_aio.waiting import Waits
 from stock_service.rpc.waiting import Waiting
 
@@ -132,7 +133,7 @@ class AioServer:
         reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflecting = aio.ReflectionServicer(reflected, pool=Descriptors())
         if self._checks is not None:
-            reflecting.ServerReflectionInfo = _checked_stream(reflecting.ServerReflectionInfo, self._checks)
+            reflecting.ServerReflectionInfo = checked_stream(reflecting.ServerReflectionInfo, self._checks)
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflecting, server)
         port = add_port(server, (options.host, options.port), options.tls, options.shares_port)
         await server.start()
@@ -147,7 +148,7 @@ class AioServer:
     def _checked(self, path: str, method: Method[Any, Any]) -> Handler:
         """A method, for those alone who may ask for it."""
         handler, checks = self._handler(path, method), self._checks
-        return handler if checks is None else _checked(handler, checks, path.encode())
+        return handler if checks is None else checked(handler, checks, path.encode())
 
     def _handler(self, path: str, method: Method[Any, Any]) -> Handler:
         behaviour, timeline = _behaviour(method), self._options.timeline
@@ -300,35 +301,6 @@ def _awaited(method: Method[Any, Any], gate: _Gate) -> Handler:
         except Fault as fault:
             refused = fault
         return await context.abort(STATUS[refused.code], refused.detail)
-
-    return handle
-
-
-def _checked(handler: Handler, checks: Checks, path: bytes) -> Handler:
-    """A method, for those alone who may ask for it."""
-
-    async def handle(payload: bytes, context: Context) -> bytes:
-        try:
-            checks.check(path, context)
-        except Fault as fault:
-            refused = fault
-        else:
-            return await handler(payload, context)
-        return await context.abort(STATUS[refused.code], refused.detail)
-
-    return handle
-
-
-def _checked_stream(handler: Callable[[Any, Any], AsyncIterator[Any]], checks: Checks) -> Callable[..., Any]:
-    """Reflection, likewise."""
-
-    async def handle(requests: Any, context: Any) -> AsyncIterator[Any]:
-        try:
-            checks.check(REFLECTION, context)
-        except Fault as fault:
-            await context.abort(STATUS[fault.code], fault.detail)
-        async for reply in handler(requests, context):
-            yield reply
 
     return handle
 
