@@ -37,8 +37,9 @@ def options_of(folder: Path) -> tuple[str, ...]:
 
 @contextmanager
 def secured(transport: str, folder: Path, *options: str) -> Iterator[Server]:
-    """A server with them."""
-    with Server(("stock_service", "serve", "--transport", transport), *options_of(folder), *options) as server:
+    """A server with them, without a store unless it has further options."""
+    start = ("stock_service", "serve", "--transport", transport, *(options or ("--store", "memory")))
+    with Server(start, *options_of(folder)) as server:
         yield server
 
 
@@ -49,15 +50,15 @@ def looked_up(transport: str, at: tuple[str, int], shown: ClientCredentials) -> 
 
 
 @pytest.mark.parametrize("transport", SECURED)
-def test_a_closed_server_on_ipv6_is_used_by_the_clients(transport: str) -> None:
-    """Its address is in brackets; a trader may look up, and an admin alone may set a price."""
-    folder = credentials()
-    with secured(transport, folder, "--host", "::1") as server:
+def test_a_closed_server_on_ipv6_is_used_by_the_clients(transport: str, tmp_path: Path) -> None:
+    """Its address is in brackets; a trader may trade, whose trade is stored, and an admin alone may set a price."""
+    folder, store = credentials(), f"sqlite:{tmp_path}/store.sqlite3"
+    with secured(transport, folder, "--host", "::1", "--store", store) as server:
         at = server.ready.removeprefix("ready ")
         assert at.startswith("[::1]:")
         asked = ("clients.trader", "--transport", transport, "--address", at, "--tls-ca", str(folder / "ca.pem"))
         by_trader = (*asked, "--token-file", str(folder / "trader.token"))
-        assert run(*by_trader, "lookup", "FishCo").stdout == "OK (1) FishCo $42.50 volume 0 sequence 0\n"
+        assert run(*by_trader, "trade", "FishCo", "3", "buy").stdout == "OK (1) FishCo volume 3 sequence 1\n"
         refused = run(*by_trader, "update", "FishCo", "5")
         assert (refused.code, "PERMISSION_DENIED" in refused.error) == (3, True)
         assert not looked_up_plainly(transport, address(at))
@@ -115,7 +116,8 @@ def test_no_secret_is_said(transport: str, tmp_path: Path) -> None:
     wrong = "wrong-" + "w" * 40
     replies: list[bytes] = []
     plain = (*options_of(folder)[4:], "--timeline", str(timeline))
-    with Server(("stock_service", "serve", "--transport", transport), *plain) as server:
+    start = ("stock_service", "serve", "--transport", transport, "--store", "memory")
+    with Server(start, *plain) as server:
         for token in (*tokens, wrong):
             try:
                 looked_up(transport, server.address, ClientCredentials(token=token))
@@ -135,17 +137,17 @@ def test_no_secret_is_said(transport: str, tmp_path: Path) -> None:
         assert secret.encode() not in everything
 
 
-def test_a_load_shows_a_token_and_says_none() -> None:
+def test_a_load_shows_a_token_and_says_none(tmp_path: Path) -> None:
     """Nor in its results; the lean client, which shows none, is refused by name."""
-    folder = credentials()
+    folder, result = credentials(), tmp_path / "result.json"
     shown = ("--tls-ca", str(folder / "ca.pem"), "--token-file", str(folder / "trader.token"))
     with secured("sockets", folder) as server:
         load_of = ("clients.load", "--transport", "sockets", "--address", server.at, "--no-floor", *shown)
-        short = ("--clients", "1", "--warm-up-s", "0", "--duration-s", "0.05", "--json", "-")
+        short = ("--clients", "1", "--warm-up-s", "0", "--duration-s", "1", "--json", str(result))
         done = run(*load_of, *short, "--client", "library")
         assert done.code == 0
-        assert '"OK": ' in done.stdout
-        assert read_token(folder / "trader.token") not in done.stdout + done.stderr
+        assert '"OK": ' in result.read_text()
+        assert read_token(folder / "trader.token") not in done.stdout + done.stderr + result.read_text()
         refused = run(*load_of, *short)
         assert (refused.code, "--client: got 'lean', allowed: library" in refused.error) == (2, True)
 

@@ -11,6 +11,7 @@ from stock_service.rpc.security import Access, Guard, Right, Shown
 from stock_service.rpc.server_core.options import Address, certificate_of
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.service import Service
+from stock_service.rpc.waiting import here
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.served_stream import RequestDecoder
 
@@ -36,7 +37,8 @@ class Guarded(Generic[Request]):
     def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
         """The protocol's answer, or its refusal."""
         path, shown = self._asked(request)
-        if path is not None:
+        wait = here.wait
+        if path is not None and (wait is None or wait.on is None):  # else it was begun, and is not refused any more
             try:
                 self._check(path, shown, certificate_of(peer))
             except Fault as fault:
