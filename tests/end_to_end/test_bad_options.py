@@ -135,8 +135,8 @@ def test_what_serves_experiments_alone_is_on_loopback_alone(transport: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("", "the following arguments are required: serve|list|store"),
-        ("run", "serve|list|store: got 'run', allowed: serve, list, store"),
+        ("", "the following arguments are required: serve|list|store|credentials"),
+        ("run", "serve|list|store|credentials: got 'run', allowed: serve, list, store, credentials"),
         ("serve", f"--transport: missing, allowed: {', '.join(TRANSPORTS)}"),
         ("serve --transport http", "'http'"),
         ("serve --transport sockets --port x", "--port: got 'x'"),
