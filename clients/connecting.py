@@ -1,9 +1,12 @@
 """What every client's command line shares: which server, and what to say when it does not answer."""
 
 import argparse
+from pathlib import Path
 
-from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.errors import Fault, FaultCode, UsageError
 from stock_service.rpc.process.command_line import address, seconds
+from stock_service.rpc.server_core.options import is_loopback
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials, read_token
 from stock_service.rpc.transports import TRANSPORTS, Address, Connection, load
 
 FAULT_EXIT = 3
@@ -17,18 +20,28 @@ TIMEOUT_S_MAX = 60.0
 NO_STOCK = "the server does not have these stocks; give its own with --stocks"
 """What to say of UNKNOWN_STOCK where a program chose the stocks."""
 
+_CREDENTIALS = {
+    "--tls-ca": "certificates in PEM, of which one must have signed the server's: speak TLS",
+    "--tls-cert": "the client's own certificate, in PEM, where the server asks for one",
+    "--tls-key": "that certificate's private key, in PEM, unencrypted",
+    "--token-file": "a file with the token by which the server knows the client",
+}
+"""Files alone: whatever is an option itself, everybody on the machine can read."""
+
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
     FaultCode.DEADLINE_EXCEEDED: "wait longer with --timeout-s, or look at what keeps the server busy",
     FaultCode.NOT_FOUND: "ask for what the server has",
     FaultCode.RESOURCE_EXHAUSTED: "send less, or give the server higher limits",
     FaultCode.UNIMPLEMENTED: "check that --address is a stock server of this version",
+    FaultCode.UNAUTHENTICATED: "give what the server knows you by: --token-file, or --tls-cert and --tls-key",
+    FaultCode.PERMISSION_DENIED: "ask whoever runs the server for the right, or use the credential that has it",
     FaultCode.INTERNAL: "look into the server's log",
 }
 
 
 def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None:
-    """``--transport``, ``--address`` and ``--timeout-s``.
+    """``--transport``, ``--address``, ``--timeout-s``, and what the client trusts and shows.
 
     ``repeated``: they are a subcommand's. They may have been given before it too, so they have no defaults here.
     """
@@ -54,6 +67,8 @@ def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None
     parser.add_argument(
         "--timeout-s", type=seconds(0.001, TIMEOUT_S_MAX), default=default(5.0), help="seconds to wait for a reply"
     )
+    for option, help_text in _CREDENTIALS.items():
+        parser.add_argument(option, type=Path, metavar="FILE", default=default(None), help=help_text)
 
 
 def server_address(options: argparse.Namespace) -> Address:
@@ -62,15 +77,33 @@ def server_address(options: argparse.Namespace) -> Address:
     return given or ("127.0.0.1", load(options.transport).DEFAULT_PORT)
 
 
+def credentials(options: argparse.Namespace) -> ClientCredentials:
+    """What the client trusts and shows. Raises UsageError, for a token too that would be sent for others to read."""
+    given = {option: getattr(options, option[2:].replace("-", "_")) for option in _CREDENTIALS}
+    for option, file in given.items():
+        if file is not None and load(options.transport).TLS_PROTOCOLS is None:
+            raise UsageError(option, str(file), f"none on {options.transport}, which has neither TLS nor tokens")
+    authority, certificate, key, token = given.values()
+    for option, file, other in (("--tls-cert", certificate, "--tls-key"), ("--tls-key", key, "--tls-cert")):
+        if file is not None and (authority is None or given[other] is None):
+            raise UsageError(option, str(file), f"beside --tls-ca FILE and {other} FILE")
+    if token is not None and authority is None and not is_loopback(server_address(options)[0]):
+        raise UsageError("--token-file", str(token), "beside --tls-ca FILE, or to a loopback address")
+    return ClientCredentials(authority, certificate, key, "" if token is None else read_token(token))
+
+
 def connect(options: argparse.Namespace) -> Connection:
-    """A connection to the server that the options name. Blocks; raises a Fault."""
-    return load(options.transport).connect(server_address(options), options.timeout_s)
+    """A connection to the server that the options name. Blocks; raises a Fault, and UsageError for credentials."""
+    transport, address, shown = load(options.transport), server_address(options), credentials(options)
+    if shown == NO_CREDENTIALS:
+        return transport.connect(address, options.timeout_s)
+    return transport.connect(address, options.timeout_s, shown)
 
 
 def explained(fault: Fault, transport: str) -> str:
     """A fault in one line that ends with what to do about it."""
     if fault.code is FaultCode.UNAVAILABLE:
-        other = "what listens there may speak another protocol"
+        other = "what listens there may speak another protocol, or TLS, which needs --tls-ca"
         start = f"python -m stock_service serve --transport {transport}"
         advice = f"check --address and --transport ({other}), or start a server: {start}"
     else:

@@ -1,9 +1,11 @@
 """``python -m stock_service serve --transport NAME …`` serves on any transport; ``list`` prints what can be chosen.
 
-``store`` looks after the file of a store.
+``store`` looks after the file of a store. ``credentials FOLDER`` makes what it takes to try a closed server.
 """
 
+import shlex
 import sys
+from pathlib import Path
 
 from stock_service.rpc.process.beginning import begin
 
@@ -14,8 +16,9 @@ from collections.abc import Mapping, Sequence
 
 from stock_service import stock_server
 from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process import serving
-from stock_service.rpc.process.command_line import Parser
+from stock_service.rpc.process.command_line import Parser, integer, refuse
 from stock_service.rpc.transports import TRANSPORTS
 from stock_service.storage import command as store_command
 from stock_service.trading.locking import LOCKINGS
@@ -32,15 +35,19 @@ CHOICES: dict[str, Mapping[str, object]] = {
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves, which does not return, lists, or looks after a store."""
+    """Serves, which does not return, lists, makes credentials, or looks after a store."""
     if arguments[:1] == ["store"]:
         sys.exit(store_command.main(f"{PROGRAM} store", arguments[1:]))
+    if arguments[:1] == ["credentials"]:
+        make_credentials(arguments[1:])
+        return
     description = "The stock service on any transport. serve --transport NAME --help has those of the transport too."
     parser = Parser(PROGRAM, description)
     commands = {
         "serve": "serve on a transport",
         "list": "list what can be chosen",
         "store": "look after a file of stocks",
+        "credentials": "make credentials for trying a closed server",
     }
     help_text = ", ".join(f"{name}: {meaning}" for name, meaning in commands.items())
     parser.add_argument("command", choices=commands, metavar="|".join(commands), help=help_text)
@@ -61,6 +68,33 @@ def main(arguments: Sequence[str]) -> None:
     parser.parse_args(arguments)
     for option, table in CHOICES.items():
         print(f"--{option:10} {' '.join(table)}")
+
+
+def make_credentials(arguments: Sequence[str]) -> None:
+    """``credentials FOLDER``: writes the files, and says how to try them. Refuses bad usage."""
+    program = f"{PROGRAM} credentials"
+    description = "Makes an authority, a server's certificate, and an admin's and a trader's certificate and token."
+    parser = Parser(program, description)
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write them; new or empty")
+    help_text = "names and addresses that the server has besides localhost, 127.0.0.1 and ::1"
+    parser.add_argument("--hosts", nargs="+", default=[], metavar="HOST", help=help_text)
+    parser.add_argument("--days", type=integer(1, 3650), default=30, help="for how long the certificates are good")
+    options = parser.parse_args(arguments)
+    folder = shlex.quote(str(options.folder))
+    try:
+        from stock_service.rpc.process.credentials import make  # which needs cryptography
+
+        make(options.folder, options.hosts, options.days)
+    except UsageError as error:
+        refuse(program, error)
+    print(
+        f"{PROGRAM} serve --transport sockets --tls-cert {folder}/server.pem --tls-key {folder}/server-key.pem "
+        f"--access {folder}/access.toml"
+    )
+    print(
+        f"python -m clients.trader --transport sockets --tls-ca {folder}/ca.pem --token-file {folder}/trader.token "
+        "lookup GameStart"
+    )
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ DOCUMENTS = (
 )
 
 PROGRAMS: dict[str, tuple[str, ...]] = {
-    "stock_service": ("list", "store", *(f"serve --transport {name}" for name in TRANSPORTS)),
+    "stock_service": ("list", "store", "credentials", *(f"serve --transport {name}" for name in TRANSPORTS)),
     "stock_service.grpc_server": ("",),
     "stock_service.socket_server": ("",),
     "clients.trader": ("", "lookup", "trade", "update"),

@@ -5,7 +5,7 @@ import os
 import re
 from pathlib import Path
 
-from clients.connecting import FAULT_EXIT, add_options, server_address
+from clients.connecting import FAULT_EXIT, add_options, credentials, server_address
 from clients.load.output import is_stream
 from clients.load.plan.load_plan import (
     CHOICES,
@@ -186,6 +186,8 @@ def _check_call(options: argparse.Namespace) -> None:
                 raise UsageError(f"--{option}", str(getattr(options, option)), "beside --call package.Service/Method")
     elif options.mix is not None:
         raise UsageError("--mix", ",".join(options.mix), "without --call: one of the two says what is sent")
+    elif options.proto is None and (options.tls_ca or options.token_file):
+        raise UsageError("--call", options.call, "with --proto FILE: reflection is asked without credentials")
     elif options.proto is None and options.transport not in REFLECTING:
         raise UsageError(
             "--call", options.call, "with a transport that speaks gRPC, or --proto FILE: only gRPC has reflection"
@@ -226,6 +228,7 @@ def plan(options: argparse.Namespace, clients: int, own: tuple[RequestType, ...]
         quantity=options.quantity,
         request_types=own,
         client=options.client,
+        credentials=credentials(options),
         rate_hz=options.rate_hz,
         arrivals=options.arrivals or POISSON,
         choice=options.choice,

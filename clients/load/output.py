@@ -187,12 +187,13 @@ _COMPUTED = (
 )
 """What is said of a run beside what was counted, each a property or field of its result."""
 
+_UNSAID = ("request_types", "credentials")
+"""Of a plan: what is said in other words, and what is nobody's business."""
+
 
 def _document(run: Measured) -> dict[str, object]:
     plan, result = run.plan, run.result
-    asked = {
-        field.name: getattr(plan, field.name) for field in dataclasses.fields(plan) if field.name != "request_types"
-    }
+    asked = {field.name: getattr(plan, field.name) for field in dataclasses.fields(plan) if field.name not in _UNSAID}
     return {
         "started_at": run.started_at.isoformat(),
         "plan": asked | {"calls": {each.name: each.path for each in plan.request_types}},

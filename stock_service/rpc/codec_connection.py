@@ -5,10 +5,13 @@ SO_SNDTIMEO): Python's own would add a poll to every send and receive.
 """
 
 import socket
+import ssl
 import time
 from collections.abc import Callable
 
+from stock_service.rpc.dialing import TlsSocket, dial
 from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.wire.codec import Codec
 from stock_service.rpc.wire.timeval import timeval
 
@@ -18,26 +21,27 @@ _READ_BYTES = 65_536
 class CodecConnection:
     """See ``transports.Connection``. Made by ``connect``. ``new_codec`` gives a codec for a timeout, in seconds."""
 
-    def __init__(self, address: tuple[str, int], new_codec: Callable[[float], Codec]) -> None:
+    def __init__(
+        self, address: tuple[str, int], new_codec: Callable[[float], Codec], context: ssl.SSLContext | None = None
+    ) -> None:
         self._address = address
-        self._name = f"{address[0]}:{address[1]}"
+        self._context = context
+        self._name = shown_address(address)
         self._new_codec = new_codec
         self._codec = new_codec(1.0)
         self._prepares = self._codec  # has the timeout of the calls
         self._call_timeout_s = 0.0
-        self._socket: socket.socket | None = None
+        self._socket: socket.socket | TlsSocket | None = None
 
     def open(self, timeout_s: float) -> None:
         """Connects. Raises Unavailable, DeadlineExceeded."""
         self.close()
         try:
-            connected = socket.create_connection(self._address, timeout_s)
+            connected = dial(self._address, timeout_s, self._context)
         except TimeoutError as error:
             raise DeadlineExceeded(f"no connection to {self._name} within {timeout_s:g} s") from error
         except OSError as error:
             raise Unavailable(f"no connection to {self._name}: {error.strerror or error}") from error
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connected.settimeout(None)
         self._socket = connected
         self._codec = self._new_codec(timeout_s)
 
@@ -112,11 +116,16 @@ class CodecConnection:
         return Unavailable(f"connection to {self._name} lost: {why.removeprefix(f'connection to {self._name} lost: ')}")
 
 
-def connect(address: tuple[str, int], timeout_s: float, new_codec: Callable[[float], Codec]) -> CodecConnection:
-    """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+def connect(
+    address: tuple[str, int],
+    timeout_s: float,
+    new_codec: Callable[[float], Codec],
+    context: ssl.SSLContext | None = None,
+) -> CodecConnection:
+    """A connection that is made when this returns, over TLS with a ``context``. Blocks for ``timeout_s`` at most.
 
     Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
     """
-    connection = CodecConnection(address, new_codec)
+    connection = CodecConnection(address, new_codec, context)
     connection.open(timeout_s)
     return connection

@@ -6,10 +6,12 @@
         ├── InvalidRequest        INVALID_ARGUMENT      undecodable bytes; a request_id used for other content
         ├── DeadlineExceeded      DEADLINE_EXCEEDED     no reply in time
         ├── NotFound              NOT_FOUND             the request names what is not there
+        ├── PermissionDenied      PERMISSION_DENIED     the caller is known, and may not do this
         ├── Overloaded            RESOURCE_EXHAUSTED    a limit of the server is reached, or its disk is full
         ├── UnknownMethod         UNIMPLEMENTED         the service has no such method
         ├── InternalFault         INTERNAL              a bug: the handler raised; or the disk of the store failed
-        └── Unavailable           UNAVAILABLE           no connection, or a server that is stopping
+        ├── Unavailable           UNAVAILABLE           no connection, or a server that is stopping
+        └── Unauthenticated       UNAUTHENTICATED       the request shows no credential, or one that nobody knows
 
 Outcomes (an unknown stock, a suspended trade …) are not errors: they are values in a reply.
 """
@@ -63,10 +65,12 @@ class FaultCode(IntEnum):
     INVALID_ARGUMENT = 3
     DEADLINE_EXCEEDED = 4
     NOT_FOUND = 5
+    PERMISSION_DENIED = 7
     RESOURCE_EXHAUSTED = 8
     UNIMPLEMENTED = 12
     INTERNAL = 13
     UNAVAILABLE = 14
+    UNAUTHENTICATED = 16
 
 
 class Fault(StockServiceError):
@@ -100,6 +104,12 @@ class NotFound(Fault):
     code = FaultCode.NOT_FOUND
 
 
+class PermissionDenied(Fault):
+    """The caller is known, and its right is too small for this method; the request had no effect."""
+
+    code = FaultCode.PERMISSION_DENIED
+
+
 class Overloaded(Fault):
     """A limit of the server is reached, or its disk is full; the request had no effect."""
 
@@ -124,9 +134,25 @@ class Unavailable(Fault):
     code = FaultCode.UNAVAILABLE
 
 
+class Unauthenticated(Fault):
+    """The request shows no credential where one is needed, or one that nobody knows; it had no effect."""
+
+    code = FaultCode.UNAUTHENTICATED
+
+
 FAULTS: dict[int, type[Fault]] = {
     fault.code: fault
-    for fault in (InvalidRequest, DeadlineExceeded, NotFound, Overloaded, UnknownMethod, InternalFault, Unavailable)
+    for fault in (
+        InvalidRequest,
+        DeadlineExceeded,
+        NotFound,
+        PermissionDenied,
+        Overloaded,
+        UnknownMethod,
+        InternalFault,
+        Unavailable,
+        Unauthenticated,
+    )
 }
 """The class of each code."""
 

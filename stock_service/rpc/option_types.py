@@ -4,6 +4,7 @@ Here, and not beside the parser, because a transport says its own options too, a
 """
 
 import argparse
+import socket
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -39,13 +40,27 @@ def _number(kind: Callable[[str], T], low: T, high: T, allowed: str) -> Callable
 
 
 def address(text: str) -> tuple[str, int]:
-    """An option type: ``HOST:PORT``."""
+    """An option type: ``HOST:PORT``, an address of IPv6 in brackets."""
     host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= 65535:
-        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: HOST:PORT, such as 127.0.0.1:50051")
+    bracketed = host.startswith("[") and host.endswith("]")
+    bare = host[1:-1] if bracketed else host
+    numbered = port.isascii() and port.isdigit() and 0 < int(port) <= 65535
+    if not colon or not bare or not numbered or bracketed != (":" in bare) or "[" in bare or "]" in bare:
+        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: HOST:PORT, such as 127.0.0.1:50051 or [::1]:50051")
     try:
-        host.encode("idna")  # as a socket will, where it would be no OSError
+        bare.encode("idna")  # as a socket will, where it would be no OSError
     except UnicodeError as error:
         allowed = "HOST:PORT, with a host of labels of 1 to 63 characters"
         raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}") from error
-    return host, int(port)
+    return bare, int(port)
+
+
+def shown_address(address: tuple[str, int]) -> str:
+    """``HOST:PORT``, as ``address`` takes it."""
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def family_of(host: str) -> socket.AddressFamily:
+    """The family of a host to listen on: IPv6 for an address of it, IPv4 for all else, names included."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

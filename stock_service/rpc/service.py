@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError, Message
 from stock_service.rpc.call import Call
 from stock_service.rpc.decoding import decoder
 from stock_service.rpc.errors import InvalidRequest
+from stock_service.rpc.security import Right
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -47,7 +48,8 @@ class Method(Generic[Request, Response]):
 
     ``wants_call``: the function takes the ``Call`` as well, after the request. ``route``: where transports with routes
     serve it besides, in JSON. Called from any thread, several at once. ``on_loop``: of a function that waits, the same
-    for an event loop, which serves other calls meanwhile. A transport without a loop has no use for it.
+    for an event loop, which serves other calls meanwhile. A transport without a loop has no use for it. ``right``: what
+    a caller needs where a server knows its callers; one that nobody declared needs an admin's.
     """
 
     request_type: type[Request]
@@ -56,6 +58,7 @@ class Method(Generic[Request, Response]):
     wants_call: bool = False
     route: Route | None = None
     on_loop: Callable[[Request], Awaitable[Response]] | Callable[[Request, Call], Awaitable[Response]] | None = None
+    right: Right = Right.ADMIN
 
     def answer(self) -> Answer:
         """The method in bytes, of one that wants no call; to be asked once, before serving.

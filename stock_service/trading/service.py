@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from stock_service.rpc.security import Right
 from stock_service.rpc.service import Method, Service
 from stock_service.trading.exchange import Exchange
 from stock_service.v1 import stock_pb2
@@ -38,8 +39,8 @@ def stock_service(exchange: Exchange, settle: Callable[[], object] | None = None
         return stock_pb2.UpdateResponse(status=reply.status, sequence=reply.sequence)  # type: ignore[arg-type]
 
     methods: dict[str, Method[Any, Any]] = {
-        LOOKUP: Method(stock_pb2.LookupRequest, stock_pb2.LookupResponse, lookup),
-        TRADE: Method(stock_pb2.TradeRequest, stock_pb2.TradeResponse, trade),
-        UPDATE: Method(stock_pb2.UpdateRequest, stock_pb2.UpdateResponse, update),
+        LOOKUP: Method(stock_pb2.LookupRequest, stock_pb2.LookupResponse, lookup, right=Right.TRADER),
+        TRADE: Method(stock_pb2.TradeRequest, stock_pb2.TradeResponse, trade, right=Right.TRADER),
+        UPDATE: Method(stock_pb2.UpdateRequest, stock_pb2.UpdateResponse, update, right=Right.ADMIN),
     }
     return Service(STOCK_SERVICE, methods, settle)

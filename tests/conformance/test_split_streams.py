@@ -10,7 +10,7 @@ import pytest
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.byte_stream import PlainStream, arrived_bytes, unacknowledged_bytes
-from stock_service.rpc.server_core.options import ReadOptions, ServeOptions
+from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.request_server import RequestServer
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import ReplyFrame, RequestFrame
@@ -21,8 +21,11 @@ from tests.conformance.running import WAIT_S, Probe, until
 class SplitStream:
     """A plain stream of which each call moves up to ``most`` bytes, and every fourth one none."""
 
-    def __init__(self, accepted: socket.socket, rng: random.Random, most: int) -> None:
-        self._plain = PlainStream(accepted)
+    opening = unsent = False
+
+    def __init__(self, accepted: socket.socket, peer: Address, rng: random.Random, most: int) -> None:
+        self._plain = PlainStream(accepted, peer)
+        self.peer = peer
         self._socket = accepted
         self._rng = rng
         self._most = most
@@ -60,8 +63,8 @@ def split_server(rng: random.Random, most: int, pipeline_max: int) -> Iterator[R
     options = ServeOptions(requests_max=1002, pipeline_max=pipeline_max)
     protocol = Frames(methods, options.frame_bytes_max)
 
-    def carrier(accepted: socket.socket) -> SplitStream:
-        return SplitStream(accepted, random.Random(rng.random()), most)
+    def carrier(accepted: socket.socket, peer: Address) -> SplitStream:
+        return SplitStream(accepted, peer, random.Random(rng.random()), most)
 
     server = RequestServer(methods, protocol, pool, options, ReadOptions(delay_target_ms=0), carrier)
     try:

@@ -19,6 +19,7 @@ LABEL = "lines of text"
 DEFAULT_PORT = 50099
 DEFAULT_EXECUTOR = "static-pool"
 SHARES_PORT = False
+TLS_PROTOCOLS = None
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -28,6 +28,7 @@ from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
 
 from clients.load.plan.load_plan import RequestType
 from stock_service.rpc.errors import InternalFault, Unavailable, UsageError
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.grpc_status import status_fault
 from stock_service.trading.model import Status
@@ -126,7 +127,7 @@ def _compiled(proto: Path) -> FileDescriptorSet:
 
 def _reflected(address: Address, call: str, timeout_s: float) -> FileDescriptorSet:
     """The file that declares the service and those that it imports, as the server gives them."""
-    where = f"{address[0]}:{address[1]}"
+    where = shown_address(address)
     with grpc.insecure_channel(where, [("grpc.enable_retries", 0)]) as channel:
         server = _Reflection(ServerReflectionStub(channel), timeout_s)
         files: dict[str, FileDescriptorProto] = {}

@@ -11,6 +11,7 @@ from typing import Literal
 from clients.connecting import TIMEOUT_S_MAX
 from clients.load.plan.schedule import ARRIVALS, Arrivals
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import TRANSPORTS, Address
 from stock_service.trading.model import QUANTITY_MAX
 
@@ -122,6 +123,8 @@ class LoadPlan:
     """The exponent of ``zipf``."""
     keep_records: bool = False
     """Whether the result has every request's raw times: 33 bytes each."""
+    credentials: ClientCredentials = NO_CREDENTIALS
+    """What the clients trust and show; the library client's alone."""
     real_time: bool = False
     """Whether the client processes run at real-time priority, which takes a right to it; see ``run/priority.py``."""
 
@@ -143,6 +146,8 @@ class LoadPlan:
             raise UsageError("--stocks", f"{len(self.stocks)} stocks", f"1 to {STOCKS_MAX}")
         if self.client not in CLIENT_KINDS:
             raise UsageError("--client", self.client, " or ".join(CLIENT_KINDS))
+        if self.credentials != NO_CREDENTIALS and self.client != "library":
+            raise UsageError("--client", self.client, "library, beside --tls-ca or --token-file")
         if self.rate_hz is not None:
             _within("--rate-hz", self.rate_hz, RATE_HZ_MIN, RATE_HZ_MAX)
         if self.arrivals not in ARRIVALS:

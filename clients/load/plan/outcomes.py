@@ -29,8 +29,11 @@ INVALID_REPLY = 31
 OUTCOMES = 256
 """Numbers that an outcome can have."""
 
+_CODES = 15
+"""Codes that a fault's outcome has room for: the one above, UNAUTHENTICATED, has the place of one that is no fault."""
+
 ERROR_KINDS: dict[int, str] = {
-    **{FAULT_FIRST + code: code.name.lower() for code in FaultCode},
+    **{FAULT_FIRST + code % _CODES: code.name.lower() for code in FaultCode},
     NEVER_SENT: "never_sent",
     INVALID_REPLY: "invalid_reply",
 }
@@ -41,7 +44,7 @@ STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
 
 def fault_outcome(fault: Fault) -> int:
     """A fault's outcome, for the first request type."""
-    return FAULT_FIRST + fault.code
+    return FAULT_FIRST + fault.code % _CODES
 
 
 def by_name(counts: list[int], first: int, names: dict[int, str]) -> Iterator[tuple[str, int]]:

@@ -7,6 +7,7 @@ from typing import cast
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.send.lean_connection import connect
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.tls import NO_CREDENTIALS
 from stock_service.rpc.transports import Address, Connection, load
 from stock_service.rpc.wire.codec import Codec
 
@@ -30,7 +31,10 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
     transport has no such client, or its library is not installed.
     """
     if plan.client == "library":
-        return partial(load(plan.transport).connect, plan.address)
+        library = load(plan.transport).connect
+        if plan.credentials == NO_CREDENTIALS:
+            return partial(library, plan.address)
+        return partial(library, plan.address, credentials=plan.credentials)
     codec = lean_codec(plan.transport, plan.address, plan.timeout_s)
     return partial(connect, plan.address, codec_factory=codec)
 

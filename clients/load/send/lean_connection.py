@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared
 from stock_service.rpc.wire.timeval import timeval
@@ -37,7 +38,7 @@ class LeanConnection:
     """See ``transports.Connection``. Made by ``connect``."""
 
     def __init__(self, address: Address, codec_factory: Callable[[], Codec]) -> None:
-        self._peer = f"{address[0]}:{address[1]}"
+        self._peer = shown_address(address)
         self._address = address
         self._codec_factory = codec_factory
         self._codec = codec_factory()
@@ -185,7 +186,7 @@ class LeanConnection:
 
 def dial(address: Address, timeout_s: float) -> socket.socket:
     """A TCP connection that sends at once (NODELAY). Blocks for ``timeout_s``; raises Unavailable, DeadlineExceeded."""
-    where = f"{address[0]}:{address[1]}"
+    where = shown_address(address)
     try:
         connected = socket.create_connection(address, timeout_s)
     except TimeoutError as error:

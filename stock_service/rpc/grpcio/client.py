@@ -6,6 +6,8 @@ from typing import cast
 import grpc
 
 from stock_service.rpc.errors import Fault, Unavailable
+from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.wire.grpc_status import status_fault
 
 _READY = grpc.ChannelConnectivity.READY.value[0]
@@ -15,10 +17,17 @@ _UNREACHABLE = grpc.ChannelConnectivity.TRANSIENT_FAILURE.value[0]
 class GrpcConnection:
     """See ``transports.Connection``. Made by ``connect``. Its channel is not shared with any other connection."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self._target = f"{address[0]}:{address[1]}"
+    def __init__(self, address: tuple[str, int], credentials: ClientCredentials = NO_CREDENTIALS) -> None:
+        """Raises UsageError for credentials that cannot be used."""
+        self._target = shown_address(address)
+        self._metadata = (("authorization", f"Bearer {credentials.token}"),) if credentials.token else None
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
-        self._channel = grpc.insecure_channel(self._target, options)
+        if credentials.authority is None:
+            self._channel = grpc.insecure_channel(self._target, options)
+        else:
+            pems = credentials.pems()
+            encrypting = grpc.ssl_channel_credentials(pems.authority, pems.key or None, pems.certificate or None)
+            self._channel = grpc.secure_channel(self._target, encrypting, options)
         self._calls: dict[str, grpc.UnaryUnaryMultiCallable[bytes, bytes]] = {}
 
     def open(self, timeout_s: float) -> None:
@@ -42,7 +51,7 @@ class GrpcConnection:
         if call is None:
             call = self._calls[path] = self._channel.unary_unary(path)
         try:
-            return call(payload, timeout_s)
+            return call(payload, timeout_s, self._metadata)
         except grpc.RpcError as error:
             raise _fault(error, self._target) from error
 
@@ -50,9 +59,11 @@ class GrpcConnection:
         self._channel.close()
 
 
-def connect(address: tuple[str, int], timeout_s: float) -> GrpcConnection:
+def connect(
+    address: tuple[str, int], timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
+) -> GrpcConnection:
     """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
-    connection = GrpcConnection(address)
+    connection = GrpcConnection(address, credentials)
     connection.open(timeout_s)
     return connection
 

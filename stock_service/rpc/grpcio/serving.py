@@ -10,6 +10,7 @@ import grpc
 
 from stock_service.rpc.call import Call
 from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.option_types import family_of
 
 STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == code) for code in FaultCode}
 """grpcio's status of each fault."""
@@ -63,7 +64,7 @@ def call_of(payload: bytes, context: Context) -> Call:
 
 def check_free(host: str, port: int, shares_port: bool) -> None:
     """Raises OSError, which says why an address cannot be had: gRPC core only says that it cannot."""
-    socket.create_server((host, port), reuse_port=shares_port).close()
+    socket.create_server((host, port), family=family_of(host), reuse_port=shares_port).close()
 
 
 def core_options(

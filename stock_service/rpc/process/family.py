@@ -29,6 +29,7 @@ import time
 from collections.abc import Sequence
 
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.option_types import family_of
 from stock_service.rpc.process import serving
 from stock_service.rpc.process.beginning import STOPPING
 from stock_service.rpc.process.command_line import USAGE_EXIT, refuse
@@ -68,7 +69,7 @@ def run(program: str, transport: str, options: argparse.Namespace, memory: int |
     except UsageError as error:
         refuse(program, error)
     try:
-        listener = socket.create_server((options.host, options.port), backlog=1)
+        listener = socket.create_server((options.host, options.port), family=family_of(options.host), backlog=1)
     except (OSError, UnicodeError) as error:
         refuse(program, serving.unbound(error, options.host, options.port))
     # Only now: bound without it, the port was free of others.

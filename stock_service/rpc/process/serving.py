@@ -24,10 +24,18 @@ from typing import NoReturn
 
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.process.cores import AUTO, Keeper, cpus
-from stock_service.rpc.server_core.options import is_loopback
+from stock_service.rpc.process.secured import (
+    Security,
+    Watch,
+    add_security_options,
+    check_host,
+    closed_to_admins,
+    security_of,
+)
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import REQUESTS_MAX, Timeline
 from stock_service.rpc.transports import ServeOptions, load
@@ -66,7 +74,7 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
     add = parser.add_argument
     add("--host", default=_DEFAULTS.host, help="address to listen on")
     add("--port", type=integer(0, 65535), default=port, help="port to listen on, 0 for a free one")
-    add("--insecure", action="store_true", help="let others reach the server, unencrypted and open to anyone")
+    add_security_options(parser)
     add("--executor", choices=EXECUTORS, default=executor, help="which threads run requests")
     add("--workers", type=integer(1, 1024), default=8, help="threads that run requests")
     add("--queue-limit", type=integer(0, 1_000_000), default=1024, help="requests that may wait for a thread")
@@ -116,9 +124,16 @@ def run(
     """
     prepare(program, options)
     timeline = timeline or timeline_for(program, options)
-    serve_options = _serve_options(transport, options, timeline)
     try:
-        return _run(program, transport, service, options, serve_options, note)
+        security = security_of(transport, options)
+    except UsageError as error:
+        refuse(program, error)
+    serve_options = _serve_options(transport, options, timeline, security)
+    if security.access is not None and load(transport).TLS_PROTOCOLS is None:
+        service = closed_to_admins(service, transport)
+    try:
+        with Watch(security.files, security.reload):
+            return _run(program, transport, service, options, serve_options, note)
     except Exception:
         _log.exception("the server failed")
         return FAILED_EXIT
@@ -131,7 +146,10 @@ def prepare(program: str, options: argparse.Namespace) -> None:
     """
     begin()
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    _check_host(program, options.host, options.insecure)
+    try:
+        check_host(options)
+    except UsageError as error:
+        refuse(program, error)
     _raise_descriptor_limit(program, options.connections_max)
 
 
@@ -184,8 +202,7 @@ def _serve(
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     if note:
         print(note, file=sys.stderr, flush=True)
-    host, port = server.address
-    print(f"ready {host}:{port}", flush=True)
+    print(f"ready {shown_address(server.address)}", flush=True)
     stopping.wait()
     grace_s = max(options.grace_s, ENDING_S)
     deadline_s = time.monotonic() + grace_s
@@ -234,7 +251,9 @@ def _write(timeline: Timeline, file: Path) -> bool:
     return True
 
 
-def _serve_options(transport: str, options: argparse.Namespace, timeline: Timeline | None) -> ServeOptions:
+def _serve_options(
+    transport: str, options: argparse.Namespace, timeline: Timeline | None, security: Security
+) -> ServeOptions:
     return ServeOptions(
         host=options.host,
         port=options.port,
@@ -245,18 +264,10 @@ def _serve_options(transport: str, options: argparse.Namespace, timeline: Timeli
         pipeline_max=options.pipeline_max,
         timeline=timeline,
         shares_port=options.processes > 1,
+        tls=security.tls,
+        access=security.access,
         own=load(transport).own_options(options),
     )
-
-
-def _check_host(program: str, host: str, insecure: bool) -> None:
-    """Refuses an address that others can reach, unless that is said to be meant."""
-    if not is_loopback(host) and not insecure:
-        refuse(
-            program,
-            f"--host: got {host!r}, allowed: a loopback address of IPv4 (127.0.0.1, localhost), or any with "
-            "--insecure: this server has no TLS and no token yet, so anyone could use it",
-        )
 
 
 def _raise_descriptor_limit(program: str, connections_max: int) -> None:

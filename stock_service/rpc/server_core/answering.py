@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from stock_service.rpc.call import NO_METADATA, Call, Metadata
 from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.server_core.options import NOBODY, Address
 from stock_service.rpc.server_core.protocol import Answers, Request
 from stock_service.rpc.service import Answer, CallAnswer, Service
@@ -59,7 +60,7 @@ class Methods:
             if calling is None:
                 return FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}".encode()
             deadline_ns = arrived_ns + timeout_ms * 1_000_000 if timeout_ms else None
-            said = "" if peer == NOBODY else f"{peer[0]}:{peer[1]}"
+            said = "" if peer == NOBODY else shown_address(peer)
             return OK, calling(Call(payload, said, deadline_ns, metadata))
         except BaseException as error:  # SystemExit too: every request gets its reply
             return failure(name, error)

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from stock_service.rpc.server_core.options import Address
+
 DROP_BYTES = 65536
 """Bytes that are dropped in one go."""
 
@@ -23,12 +25,22 @@ _TCP_INFO_LAST_DATA_RECV = 52
 class ByteStream(Protocol):
     """One connection. Only ``send`` may be called from any thread, one at a time; the rest is the reading thread's."""
 
+    opening: bool
+    """Whether it is still being agreed on how to speak, before which no byte of a request can come."""
     receive: Callable[[int], bytes]
-    """Up to so many bytes; none where the peer has ended. Gives all it has of what it took from the kernel.
+    """Up to about so many bytes; none where the peer has ended. Gives all it has of what it took from the kernel.
 
     Raises BlockingIOError where nothing has come, OSError where the peer is gone."""
     send: Callable[[bytes | bytearray], int]
     """Sends the first of some bytes; says how many. Raises as ``receive``."""
+
+    @property
+    def unsent(self) -> bool:
+        """Whether it has something of its own to send, which ``send`` does first, of no bytes too."""
+
+    @property
+    def peer(self) -> Address:
+        """Who is at the other end."""
 
     def fileno(self) -> int:
         """What epoll is to watch."""
@@ -59,11 +71,14 @@ class ByteStream(Protocol):
 class PlainStream:
     """TCP as it is; see ``ByteStream``."""
 
-    __slots__ = ("_left", "_socket", "receive", "send")
+    __slots__ = ("_left", "_socket", "peer", "receive", "send")
 
-    def __init__(self, accepted: socket.socket) -> None:
+    opening = unsent = False
+
+    def __init__(self, accepted: socket.socket, peer: Address) -> None:
         """``accepted`` must not block; it is closed by ``close``."""
         self._socket = accepted
+        self.peer = peer
         self._left = 0  # of what ``receive`` is kept to
         self.receive: Callable[[int], bytes] = accepted.recv
         self.send: Callable[[bytes | bytearray], int] = accepted.send

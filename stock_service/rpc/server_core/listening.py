@@ -6,6 +6,7 @@ import select
 import socket
 from collections.abc import Callable, Iterator
 
+from stock_service.rpc.option_types import family_of
 from stock_service.rpc.server_core.options import Address, ServeOptions
 
 _log = logging.getLogger(__name__)
@@ -33,7 +34,8 @@ _REFUSED_READS = 4
 
 def listen(options: ServeOptions) -> socket.socket:
     """A listening, blocking socket. Raises OSError where the address cannot be had."""
-    listener = socket.create_server((options.host, options.port), backlog=BACKLOG, reuse_port=options.shares_port)
+    address, family = (options.host, options.port), family_of(options.host)
+    listener = socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=options.shares_port)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)  # what is accepted has it from here
     return listener
 
@@ -67,7 +69,7 @@ class Listening:
                 return
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            yield accepted, peer
+            yield accepted, peer[:2]
 
     def accept(self, accepting: bool) -> None:
         """Has connections accepted from now on, or not."""

@@ -6,14 +6,28 @@ from dataclasses import dataclass
 
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.option_types import integer, number, seconds
+from stock_service.rpc.security import Access
 from stock_service.rpc.timeline import Timeline
+from stock_service.rpc.tls import ServerTls
 from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
 
 Address = tuple[str, int]
-"""A host (name or IPv4) and a port, 0 to 65535."""
+"""A host (a name, or an address without brackets) and a port, 0 to 65535."""
 
 NOBODY: Address = ("", 0)
 """For a client that a library does not name."""
+
+
+class Peer(tuple[str, int]):
+    """The address of a client that may have shown a certificate."""
+
+    certificate = ""
+    """The certificate's common name, once it is verified; else empty."""
+
+
+def certificate_of(peer: Address) -> str:
+    """Whose certificate a connection's other end has shown; empty: none."""
+    return peer.certificate if isinstance(peer, Peer) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +51,10 @@ class ServeOptions:
     """Where to note when each request was where; None: nowhere, which costs nothing."""
     shares_port: bool = False
     """Whether other processes of the same server listen on the port too (SO_REUSEPORT)."""
+    tls: ServerTls | None = None
+    """What connections are encrypted with; None: they are not."""
+    access: Access | None = None
+    """Who may call what; None: whoever can connect may call everything."""
     own: object = None
     """What the transport's ``own_options`` gave; None: its defaults."""
 
@@ -52,7 +70,7 @@ def is_loopback(host: str) -> bool:
 def only_loopback(transport: str, host: str) -> None:
     """For a transport that serves experiments alone. Raises UsageError for a host that others may reach."""
     if not is_loopback(host):
-        allowed = f"a loopback address of IPv4 (127.0.0.1, localhost): {transport} is for experiments on one machine"
+        allowed = f"a loopback address (127.0.0.1, ::1, localhost): {transport} is for experiments on one machine"
         raise UsageError("--host", host, allowed)
 
 

@@ -32,6 +32,7 @@ from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOpt
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.server_core.tasks import Task, plain_task, session_task, stamped_task
+from stock_service.rpc.server_core.tls_stream import tls_streams
 from stock_service.rpc.server_core.together import serving_or_waiting
 from stock_service.rpc.server_core.turns import Turns
 from stock_service.rpc.server_core.waking import Waker
@@ -54,11 +55,15 @@ class RequestServer(Generic[Request]):
         executor: Executor,
         options: ServeOptions,
         own: ReadOptions,
-        carrier: Callable[[socket.socket], ByteStream] = PlainStream,
+        carrier: Callable[[socket.socket, Address], ByteStream] | None = None,
         sessions: Callable[[], Session[Request]] | None = None,
     ) -> None:
-        """``sessions`` makes what cuts a connection's bytes, of a protocol that speaks by itself; else ``decoder``."""
-        self._carrier = carrier  # makes what moves an accepted connection's bytes
+        """``sessions`` makes what cuts a connection's bytes, of a protocol that speaks by itself; else ``decoder``.
+
+        ``carrier`` makes what moves an accepted connection's bytes; None: what the options ask for.
+        """
+        self._carrier: Callable[[socket.socket, Address], ByteStream]
+        self._carrier = carrier or (PlainStream if options.tls is None else tls_streams(options.tls))
         self._protocol, self._answer = protocol, protocol.answer
         self._task: Task[Request] = (plain_task if sessions is None else session_task)(self._answer, self._ask)
         self._take: Callable[[ServedConnection[Request], bytes, int, int], None] = self._cut
@@ -194,6 +199,8 @@ class RequestServer(Generic[Request]):
         try:
             data = connection.bytes.receive(read_bytes)
         except BlockingIOError:
+            if connection.bytes.unsent:
+                self._look_after(connection, now_ns)
             return False
         except OSError:
             self._break(connection)
@@ -262,7 +269,7 @@ class RequestServer(Generic[Request]):
             self._held.note(connection)
         reads = stream.state is READING or stream.state is LEAVING or stream.reads_on
         events = connection.watched(reads)
-        if stream.unsent:
+        if stream.unsent or connection.bytes.unsent:
             events |= select.EPOLLOUT
         if events != connection.events and connection.events >= 0:
             connection.events = events
@@ -299,7 +306,7 @@ class RequestServer(Generic[Request]):
         session = self._sessions() if self._sessions is not None else None
         pipeline_max, protocol = self._options.pipeline_max, self._protocol
         stream = ServedStream(session or protocol.decoder(), protocol.objection, pipeline_max, now_ns, session)
-        connection = ServedConnection(self._carrier(accepted), peer, stream, session)
+        connection = ServedConnection(self._carrier(accepted, peer), stream, session)
         self._connections[connection.fd] = connection
         connection.events = select.EPOLLIN
         self._epoll.register(connection.fd, select.EPOLLIN)
@@ -320,7 +327,7 @@ class RequestServer(Generic[Request]):
         self._next_sweep_ns = now_ns + int(self._sweep_s * 1e9)
         idle_ns, read_ns = int(self._options.idle_s * 1e9), int(self._read_s * 1e9)
         for connection in list(self._connections.values()):
-            match connection.stream.overdue(now_ns, idle_ns, read_ns):
+            match connection.stream.overdue(now_ns, read_ns if connection.bytes.opening else idle_ns, read_ns):
                 case Overdue.REPLY:
                     self._break(connection)
                 case Overdue.REQUEST:

@@ -38,7 +38,6 @@ class ServedConnection(Generic[Request]):
     def __init__(
         self,
         carrier: ByteStream,
-        peer: Address,
         stream: ServedStream[Request],
         session: Session[Request] | None = None,
     ) -> None:
@@ -47,7 +46,7 @@ class ServedConnection(Generic[Request]):
         self.take: Callable[[bytes, int, int], Request | None] = stream.take if session is None else self._take
         """``stream.take``, and then what the session has to say."""
         self.bytes = carrier
-        self.peer = peer
+        self.peer: Address = carrier.peer
         self.fd = carrier.fileno()
         self.stream = stream
         self.events = 0  # what epoll watches for; -1: nothing, it was taken out

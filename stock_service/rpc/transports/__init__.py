@@ -6,7 +6,7 @@ for, so that a socket server never loads gRPC.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -14,6 +14,7 @@ from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.server_core.options import Address as Address
 from stock_service.rpc.server_core.options import ServeOptions as ServeOptions
 from stock_service.rpc.service import Service
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.wire.codec import Codec, NullAnswers
 
 
@@ -56,6 +57,10 @@ class Transport(Protocol):
     SHARES_PORT: bool
     """Whether several processes can serve on one port: then ``serve`` keeps ``ServeOptions.shares_port``."""
 
+    TLS_PROTOCOLS: Sequence[str] | None
+    """What its server answers to in TLS (ALPN), none where it has no name there. None instead: it knows neither TLS nor
+    callers, serves this machine alone, and changes no price where a server knows callers."""
+
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         """Adds the options that its server has beside those of every server, if any."""
 
@@ -65,10 +70,13 @@ class Transport(Protocol):
     def serve(self, service: Service, executor: Executor, options: ServeOptions) -> Server:
         """A server that listens when this returns. Raises OSError where it cannot."""
 
-    def connect(self, address: Address, timeout_s: float) -> Connection:
+    def connect(
+        self, address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
+    ) -> Connection:
         """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
 
-        Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
+        Raises Unavailable, or DeadlineExceeded where the server's host does not answer. ``credentials`` are taken where
+        ``TLS_PROTOCOLS`` is not None. With them also UsageError, for files that cannot be used, and Unauthenticated.
         """
 
     def codec(self, address: Address, timeout_s: float) -> Codec | None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from stock_service.rpc.call import Metadata
 from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.security import Shown, shown_in
 from stock_service.rpc.wire.header_blocks import Field
 
 TIMEOUT_MS_MAX = 99_999_999 * 3_600_000
@@ -82,6 +83,8 @@ class Head(NamedTuple):
     refusal: Refusal | None = None
     malformed: str = ""
     """What is wrong with it as HTTP/2; empty: nothing."""
+    shown: Shown = None
+    """The token that it shows, by its digest."""
     trails: bool = False
     """Whether it is none of a request, and may follow a message."""
 
@@ -118,6 +121,7 @@ class Heads:
             return head._replace(
                 timeout_ms=_timeout_ms(values.get(b"grpc-timeout")),
                 metadata=_metadata(fields),
+                shown=shown_in(value.decode("latin-1") for name, value in fields if name == b"authorization"),
                 gzipped=values.get(b"grpc-encoding") == b"gzip",
                 takes_gzip=b"gzip" in values.get(b"grpc-accept-encoding", b"").replace(b" ", b"").split(b","),
             )

@@ -25,12 +25,10 @@ from stock_service.rpc.wire.http2 import ErrorCode, error_name
 _OTHER_STATUSES = {
     2: "UNKNOWN",
     6: "ALREADY_EXISTS",
-    7: "PERMISSION_DENIED",
     9: "FAILED_PRECONDITION",
     10: "ABORTED",
     11: "OUT_OF_RANGE",
     15: "DATA_LOSS",
-    16: "UNAUTHENTICATED",
 }
 """gRPC's names for those that we have no fault for."""
 

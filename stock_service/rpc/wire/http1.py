@@ -23,6 +23,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Generic, NamedTuple, TypeVar
 
+from stock_service.rpc.security import Shown, shown_in
 from stock_service.rpc.wire.framing import FramingError
 
 HEAD_BYTES_MAX = 8192
@@ -47,8 +48,10 @@ _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([\x21-\x7e]+) HTTP/([0-9])\.([
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?")
 _FIELD = re.compile(rb"(" + _TOKEN + rb"):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?")
-_FRAMING = (b"content-length", b"transfer-encoding", b"host", b"expect", b"timeout-ms", b"fault")
+_FRAMING = (b"content-length", b"transfer-encoding", b"host", b"expect", b"timeout-ms", b"fault", b"authorization")
 """Fields that come once at most."""
+
+_AUTHORIZATION = b"authorization"
 
 
 class HttpError(FramingError):
@@ -72,6 +75,8 @@ class RequestHead(NamedTuple):
     """The content's type, in lower case and without its parameters."""
     timeout_ms: int
     """How long the client will wait; 0: for ever."""
+    shown: Shown = None
+    """The token that it shows, by its digest."""
 
 
 class ResponseHead(NamedTuple):
@@ -289,7 +294,9 @@ def _request_head(head: bytes) -> RequestHead:
     kind = fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
     expects = b"expect" in fields and not old
     length = _length(fields, old, 0)
-    return RequestHead(length, _closes(fields, old), expects, verb, target.partition(b"?")[0], kind, int(timeout))
+    path = target.partition(b"?")[0]
+    shown = shown_in([fields[_AUTHORIZATION].decode("latin-1")]) if _AUTHORIZATION in fields else None
+    return RequestHead(length, _closes(fields, old), expects, verb, path, kind, int(timeout), shown)
 
 
 def _response_head(head: bytes) -> ResponseHead:

@@ -12,6 +12,8 @@ from stock_service.rpc.errors import (
     InternalFault,
     InvalidRequest,
     Overloaded,
+    PermissionDenied,
+    Unauthenticated,
     Unavailable,
     UnknownMethod,
 )
@@ -24,16 +26,20 @@ STATUSES = {
     FaultCode.INVALID_ARGUMENT: 400,
     FaultCode.DEADLINE_EXCEEDED: 504,
     FaultCode.NOT_FOUND: 404,
+    FaultCode.PERMISSION_DENIED: 403,
     FaultCode.RESOURCE_EXHAUSTED: 429,
     FaultCode.UNIMPLEMENTED: 404,
     FaultCode.INTERNAL: 500,
     FaultCode.UNAVAILABLE: 503,
+    FaultCode.UNAUTHENTICATED: 401,
 }
 """The status that says each fault."""
 
 _REASONS = {
     200: b"OK",
     400: b"Bad Request",
+    401: b"Unauthorized",
+    403: b"Forbidden",
     404: b"Not Found",
     405: b"Method Not Allowed",
     408: b"Request Timeout",
@@ -51,6 +57,8 @@ _REASONS = {
 
 _FAULTS: dict[int, type[Fault]] = {
     400: InvalidRequest,
+    401: Unauthenticated,
+    403: PermissionDenied,
     404: UnknownMethod,
     405: UnknownMethod,
     408: DeadlineExceeded,
@@ -70,11 +78,12 @@ _FAULTS: dict[int, type[Fault]] = {
 _NAMED = {code.name.encode(): FAULTS[code] for code in FaultCode}
 
 
-def encode_request(authority: bytes, path: bytes, timeout_ms: int, payload: bytes) -> bytes:
-    """A method's request, its message in protobuf."""
-    return b"POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nTimeout-Ms: %d\r\nContent-Length: %d\r\n\r\n%s" % (
+def encode_request(authority: bytes, path: bytes, timeout_ms: int, payload: bytes, extra: bytes = b"") -> bytes:
+    """A method's request, its message in protobuf. ``extra``: further fields, each with its line's end."""
+    return b"POST %s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: %s\r\nTimeout-Ms: %d\r\nContent-Length: %d\r\n\r\n%s" % (
         path,
         authority,
+        extra,
         PROTOBUF,
         timeout_ms,
         len(payload),
@@ -82,9 +91,12 @@ def encode_request(authority: bytes, path: bytes, timeout_ms: int, payload: byte
     )
 
 
-def encode_route_request(authority: bytes, verb: bytes, path: bytes, timeout_ms: int, payload: bytes) -> bytes:
-    """A route's request, its message in JSON, where it has one."""
+def encode_route_request(
+    authority: bytes, verb: bytes, path: bytes, timeout_ms: int, payload: bytes, extra: bytes = b""
+) -> bytes:
+    """A route's request, its message in JSON, where it has one. ``extra`` as in ``encode_request``."""
     body = b"Content-Type: %s\r\nContent-Length: %d\r\n" % (JSON, len(payload)) if payload else b""
+    body = extra + body
     return b"%s %s HTTP/1.1\r\nHost: %s\r\nTimeout-Ms: %d\r\n%s\r\n%s" % (
         verb,
         path,

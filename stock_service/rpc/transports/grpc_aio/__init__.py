@@ -15,6 +15,7 @@ that speaks gRPC. Server and client are imported when they are asked for: the le
 from collections.abc import Callable
 
 from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
 from stock_service.rpc.transports.grpc_aio.options import AioOptions, add_options, own_options
@@ -29,6 +30,7 @@ __all__ = [
     "DEFAULT_PORT",
     "LABEL",
     "SHARES_PORT",
+    "TLS_PROTOCOLS",
     "AioOptions",
     "add_options",
     "codec",
@@ -40,6 +42,7 @@ __all__ = [
 LABEL = "gRPC, asyncio"
 DEFAULT_PORT = 50053
 DEFAULT_EXECUTOR = "static-pool"
+TLS_PROTOCOLS = ()  # gRPC core knows its own
 SHARES_PORT = True
 DEFAULT_DISPATCH = AioOptions().dispatch
 
@@ -53,7 +56,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     return AioServer(service, executor, own.dispatch != "request", options)
 
 
-def __getattr__(name: str) -> Callable[[Address, float], Connection]:
+def __getattr__(name: str) -> Callable[..., Connection]:
     """``connect``, of ``rpc/grpcio``. Asking for it loads grpcio, so that no connection's time has that in it."""
     if name != "connect":
         raise AttributeError(name)
@@ -64,7 +67,7 @@ def __getattr__(name: str) -> Callable[[Address, float], Connection]:
 
 def codec(address: Address, timeout_s: float) -> Codec:
     """What a new connection of the lean client speaks."""
-    return GrpcCodec(f"{address[0]}:{address[1]}", timeout_s)
+    return GrpcCodec(shown_address(address), timeout_s)
 
 
 def null_answers(reply: bytes) -> Callable[[], GrpcNull]:

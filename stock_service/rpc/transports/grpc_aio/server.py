@@ -16,13 +16,15 @@ from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import _async as aio
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from stock_service.rpc.call import Call
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.descriptors import Descriptors
 from stock_service.rpc.errors import Fault, InternalFault, Unavailable
 from stock_service.rpc.grpcio.draining import LAST_S, drain
+from stock_service.rpc.grpcio.securing import add_port, checks_of
 from stock_service.rpc.grpcio.serving import (
     CANCEL_S,
     FAILED,
@@ -35,6 +37,7 @@ from stock_service.rpc.grpcio.serving import (
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
+from stock_service.rpc.transports.grpc_aio.checking import checked, checked_stream
 from stock_service.rpc.transports.grpc_aio.waiting import Waits
 from stock_service.rpc.waiting import Waiting
 
@@ -60,6 +63,7 @@ class AioServer:
         check_free(options.host, options.port, options.shares_port)
         quieten()
         self._service = service
+        self._checks = checks_of(options.access, service)
         self._executor = executor
         self._answers_on_loop = on_loop
         self._waits = None if service.settle is None else Waits(service.settle, executor)
@@ -120,19 +124,18 @@ class AioServer:
         )
         server = grpc.aio.server(options=limits, maximum_concurrent_rpcs=options.requests_max)
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-            path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(self._handler(path, method))
+            path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(self._checked(path, method))
             for path, method in service.methods.items()
         }
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, handlers),))
         server.add_registered_method_handlers(service.name, handlers)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(reflected, server, Descriptors())
-        try:
-            port = server.add_insecure_port(f"{options.host}:{options.port}")
-        except RuntimeError as error:  # which does not say why
-            check_free(options.host, options.port, options.shares_port)
-            raise OSError(f"cannot listen on {options.host}:{options.port}") from error
+        reflecting = aio.ReflectionServicer(reflected, pool=Descriptors())
+        if self._checks is not None:
+            reflecting.ServerReflectionInfo = checked_stream(reflecting.ServerReflectionInfo, self._checks)
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflecting, server)
+        port = add_port(server, (options.host, options.port), options.tls, options.shares_port)
         await server.start()
         listening.set_result(port)
         await server.stop(await self._stop_asked)
@@ -141,6 +144,11 @@ class AioServer:
             task.cancel()
         if left:
             await asyncio.wait(left, timeout=CANCEL_S)
+
+    def _checked(self, path: str, method: Method[Any, Any]) -> Handler:
+        """A method, for those alone who may ask for it."""
+        handler, checks = self._handler(path, method), self._checks
+        return handler if checks is None else checked(handler, checks, path.encode())
 
     def _handler(self, path: str, method: Method[Any, Any]) -> Handler:
         behaviour, timeline = _behaviour(method), self._options.timeline

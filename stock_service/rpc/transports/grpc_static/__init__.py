@@ -7,13 +7,14 @@ and the null server are those of every transport that speaks gRPC.
 Limits, besides the executor's: ``connections_max``, ``frame_bytes_max`` (of a message; one more is RESOURCE_EXHAUSTED),
 ``idle_s``, ``pipeline_max`` (calls of one connection at a time) and of its own ``read_s``.
 
-Left out: TLS, and calls of a method that streams, since a ``Method`` has one request and one response.
+Left out: calls of a method that streams, since a ``Method`` has one request and one response.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
@@ -25,6 +26,7 @@ from stock_service.rpc.wire.grpc_null import null_answers as answers
 LABEL = "gRPC, our own"
 DEFAULT_PORT = 50056
 DEFAULT_EXECUTOR = "static-pool"
+TLS_PROTOCOLS = ("h2",)
 SHARES_PORT = True
 
 add_options = add_read_options
@@ -37,18 +39,20 @@ _RESETS = 4
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
     """A server that listens when this returns. Raises OSError where it cannot."""
     from stock_service.rpc.server_core.answering import methods_of
+    from stock_service.rpc.server_core.guarding import guarded
     from stock_service.rpc.server_core.request_server import RequestServer
-    from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
+    from stock_service.rpc.transports.grpc_static.requests import RIGHTS, GrpcRequests
 
     own = options.own or ReadOptions()
     assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
     methods = methods_of(service)
     protocol = GrpcRequests(service.name, methods, options.frame_bytes_max, options.pipeline_max)
     unpaused = replace(options, pipeline_max=_RESETS * options.pipeline_max)
-    return RequestServer(methods, protocol, executor, unpaused, own, sessions=protocol.decoder)
+    closed = guarded(protocol, options.access, service, RIGHTS)
+    return RequestServer(methods, closed, executor, unpaused, own, sessions=protocol.decoder)
 
 
-def __getattr__(name: str) -> Callable[[Address, float], Connection]:
+def __getattr__(name: str) -> Callable[..., Connection]:
     """``connect``, of ``rpc/grpcio``. Asking for it loads grpcio, so that no connection's time has that in it."""
     if name != "connect":
         raise AttributeError(name)
@@ -59,7 +63,7 @@ def __getattr__(name: str) -> Callable[[Address, float], Connection]:
 
 def codec(address: Address, timeout_s: float) -> Codec:
     """What a new connection of the lean client speaks."""
-    return GrpcCodec(f"{address[0]}:{address[1]}", timeout_s)
+    return GrpcCodec(shown_address(address), timeout_s)
 
 
 def null_answers(reply: bytes) -> Callable[[], GrpcNull]:

@@ -5,6 +5,7 @@ import zlib
 from dataclasses import replace
 
 from stock_service.rpc.errors import FaultCode, InternalFault, Overloaded
+from stock_service.rpc.security import Right, Shown
 from stock_service.rpc.server_core.answering import OK, Methods, failure
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.transports.grpc_static.health import CHECK, WATCH, Health
@@ -18,6 +19,10 @@ from stock_service.rpc.wire.grpc_session import GrpcSession, SessionError
 
 _GZIP_BITS = 31
 """zlib's word for gzip with the largest window."""
+
+
+RIGHTS = {CHECK: Right.ANYONE, WATCH: Right.ANYONE, **dict.fromkeys(REFLECTION, Right.TRADER)}
+"""Health says that the server serves, and nothing else. Whoever may call the methods may see what they are."""
 
 
 class GrpcRequests:
@@ -48,6 +53,11 @@ class GrpcRequests:
         if code == OK:
             return usual_reply(stream, reply)
         return fault_reply(stream, code, reply.decode(errors="replace"))
+
+    def asked(self, request: GrpcRequest) -> tuple[bytes, Shown]:
+        """The method that a call names, and the token that it shows."""
+        head = request[0]
+        return head.path, head.shown
 
     def path(self, request: GrpcRequest) -> bytes | None:
         """The method that a call names."""

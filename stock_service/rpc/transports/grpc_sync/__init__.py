@@ -8,6 +8,7 @@ import argparse
 from collections.abc import Callable
 
 from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
 from stock_service.rpc.wire.codec import Codec
@@ -18,6 +19,7 @@ from stock_service.rpc.wire.grpc_null import null_answers as answers
 LABEL = "gRPC"
 DEFAULT_PORT = 50051
 DEFAULT_EXECUTOR = "thread-pool"
+TLS_PROTOCOLS = ()  # gRPC core knows its own
 SHARES_PORT = True
 
 
@@ -36,7 +38,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     return GrpcServer(service, executor, options)
 
 
-def __getattr__(name: str) -> Callable[[Address, float], Connection]:
+def __getattr__(name: str) -> Callable[..., Connection]:
     """``connect``, of ``rpc/grpcio``. Asking for it loads grpcio, so that no connection's time has that in it."""
     if name != "connect":
         raise AttributeError(name)
@@ -47,7 +49,7 @@ def __getattr__(name: str) -> Callable[[Address, float], Connection]:
 
 def codec(address: Address, timeout_s: float) -> Codec:
     """What a new connection of the lean client speaks."""
-    return GrpcCodec(f"{address[0]}:{address[1]}", timeout_s)
+    return GrpcCodec(shown_address(address), timeout_s)
 
 
 def null_answers(reply: bytes) -> Callable[[], GrpcNull]:

@@ -10,7 +10,7 @@ A call that finds no room in the executor is RESOURCE_EXHAUSTED; ``requests_max`
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -21,6 +21,7 @@ from stock_service.rpc.concurrency.static_pool import Task
 from stock_service.rpc.descriptors import Descriptors
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.grpcio.draining import LAST_S, drain
+from stock_service.rpc.grpcio.securing import REFLECTION, Checks, add_port, checks_of
 from stock_service.rpc.grpcio.serving import (
     CANCEL_S,
     FAILED,
@@ -37,6 +38,8 @@ from stock_service.rpc.transports.grpc_sync.arriving import Arriving
 from stock_service.rpc.transports.grpc_sync.reflections import Reflections
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class GrpcServer:
@@ -58,10 +61,16 @@ class GrpcServer:
             options.shares_port,
         )
         self._server = grpc.server(self._arriving, options=limits)
+        checks = checks_of(options.access, service)
+
+        def behaviour_of(path: str, method: Method[Any, Any]) -> Behaviour:
+            behaviour = _behaviour(method)
+            if checks is not None:
+                behaviour = _checked(behaviour, checks, path.encode())
+            return behaviour if timeline is None else _stamped(behaviour, timeline, path)
+
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-            path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(
-                _behaviour(method) if timeline is None else _stamped(_behaviour(method), timeline, path)
-            )
+            path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(behaviour_of(path, method))
             for path, method in service.methods.items()
         }
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, handlers),))
@@ -72,13 +81,11 @@ class GrpcServer:
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflecting = reflection.ReflectionServicer(reflected, pool=Descriptors())
+        if checks is not None:
+            reflecting.ServerReflectionInfo = _checked(reflecting.ServerReflectionInfo, checks, REFLECTION)
         reflecting.ServerReflectionInfo = self._reflections.own(reflecting.ServerReflectionInfo)
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflecting, self._server)
-        try:
-            port = self._server.add_insecure_port(f"{options.host}:{options.port}")
-        except RuntimeError as error:  # which does not say why
-            check_free(options.host, options.port, options.shares_port)
-            raise OSError(f"cannot listen on {options.host}:{options.port}") from error
+        port = add_port(self._server, (options.host, options.port), options.tls, options.shares_port)
         self.address: Address = (options.host, port)
         self._server.start()
 
@@ -140,6 +147,19 @@ def _answer(answer: Answer, payload: bytes, context: grpc.ServicerContext) -> by
     except BaseException:  # SystemExit too: every request gets its reply
         _log.exception("a handler raised")
         context.abort(grpc.StatusCode.INTERNAL, FAILED)
+
+
+def _checked(behaviour: Callable[..., T], checks: Checks, path: bytes) -> Callable[..., T]:
+    """The same, for those alone who may ask for it."""
+
+    def checked(request: Any, context: grpc.ServicerContext) -> T:
+        try:
+            checks.check(path, context)  # type: ignore[arg-type]  # what it knows are lists of bytes
+        except Fault as fault:
+            context.abort(STATUS[fault.code], fault.detail)
+        return behaviour(request, context)
+
+    return checked
 
 
 def _stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:

@@ -6,8 +6,8 @@ pipelined requests one at a time is under way. A client says how long it waits i
 
 Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
 ``read_s`` for a request to be whole (408), ``idle_s``. After each of these the connection is closed. What its client
-still sends is read and dropped for a while, so that no reset destroys the status. Left out: TLS, compression, ranges,
-and any request that is not a call of a method.
+still sends is read and dropped for a while, so that no reset destroys the status. A client shows a token in
+``Authorization: Bearer TOKEN``. Left out: compression, ranges, and any request that is not a call of a method.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,11 @@ from dataclasses import replace
 from stock_service.rpc import codec_connection
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.server_core.answering import methods_of
+from stock_service.rpc.server_core.guarding import guarded
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
 from stock_service.rpc.server_core.request_server import RequestServer
 from stock_service.rpc.service import Service
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
 from stock_service.rpc.transports.http1.codec import HttpCodec, HttpNull
 from stock_service.rpc.transports.http1.requests import Http
@@ -30,6 +32,7 @@ __all__ = [
     "DEFAULT_PORT",
     "LABEL",
     "SHARES_PORT",
+    "TLS_PROTOCOLS",
     "add_options",
     "codec",
     "connect",
@@ -41,6 +44,7 @@ __all__ = [
 LABEL = "HTTP/1.1"
 DEFAULT_PORT = 50080
 DEFAULT_EXECUTOR = "static-pool"
+TLS_PROTOCOLS = ("http/1.1",)
 SHARES_PORT = True
 
 add_options = add_read_options
@@ -53,15 +57,21 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
     methods = methods_of(service)
     in_order = replace(options, pipeline_max=1)
-    return RequestServer(methods, Http(service, methods, options.frame_bytes_max), executor, in_order, own)
+    protocol = guarded(Http(service, methods, options.frame_bytes_max), options.access, service)
+    return RequestServer(methods, protocol, executor, in_order, own)
 
 
-def connect(address: Address, timeout_s: float) -> Connection:
+def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
     """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
 
-    Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
+    Raises Unavailable, or DeadlineExceeded where the server's host does not answer; UsageError for credentials.
     """
-    return codec_connection.connect(address, timeout_s, lambda call_timeout_s: HttpCodec(address, call_timeout_s))
+    context, token = credentials.context(TLS_PROTOCOLS), credentials.token
+
+    def new_codec(call_timeout_s: float) -> HttpCodec:
+        return HttpCodec(address, call_timeout_s, token)
+
+    return codec_connection.connect(address, timeout_s, new_codec, context)
 
 
 def codec(address: Address, timeout_s: float) -> Codec:

@@ -7,6 +7,7 @@ What is called is a method by its path, with a message in protobuf; or a route a
 """
 
 from stock_service.rpc.errors import Fault, InvalidRequest, Unavailable
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.wire.codec import Prepared, Reply
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.http1 import HttpMessage, RequestHead, ResponseHead, request_decoder, response_decoder
@@ -19,12 +20,23 @@ REPLY_BYTES_MAX = 1 << 30
 class HttpCodec:
     """See ``codec.Codec``."""
 
-    __slots__ = ("_authority", "_call", "_decoder", "_open", "_timeout_ms", "_usable", "hello", "preceded")
+    __slots__ = (
+        "_authority",
+        "_authorization",
+        "_call",
+        "_decoder",
+        "_open",
+        "_timeout_ms",
+        "_usable",
+        "hello",
+        "preceded",
+    )
 
-    def __init__(self, address: tuple[str, int], timeout_s: float) -> None:
+    def __init__(self, address: tuple[str, int], timeout_s: float, token: str = "") -> None:
         self.hello = b""
         self.preceded = False
-        self._authority = f"{address[0]}:{address[1]}".encode()
+        self._authority = shown_address(address).encode()
+        self._authorization = f"Authorization: Bearer {token}\r\n".encode() if token else b""
         self._timeout_ms = max(1, round(timeout_s * 1000))
         self._call = 0
         self._open = 0  # the call under way; 0: none is
@@ -36,9 +48,10 @@ class HttpCodec:
         verb, routed, target = path.rpartition(" ")
         if not path.isascii() or not path.isprintable() or verb.isalpha() != bool(routed):
             raise InvalidRequest(f"a method's name that is no path of HTTP: {path!r}")
+        authority, timeout_ms, extra = self._authority, self._timeout_ms, self._authorization
         if routed:
-            return (encode_route_request(self._authority, verb.encode(), target.encode(), self._timeout_ms, payload),)
-        return (encode_request(self._authority, target.encode(), self._timeout_ms, payload),)
+            return (encode_route_request(authority, verb.encode(), target.encode(), timeout_ms, payload, extra),)
+        return (encode_request(authority, target.encode(), timeout_ms, payload, extra),)
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
         """See ``codec.Codec``."""

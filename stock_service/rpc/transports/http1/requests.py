@@ -9,6 +9,7 @@ from urllib.parse import unquote_to_bytes
 
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.message_json import from_json, to_json
+from stock_service.rpc.security import Shown
 from stock_service.rpc.server_core.answering import OK, Methods, failure
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.service import Method, Route, Service
@@ -78,6 +79,11 @@ class Http:
         except BaseException as error:
             code, reply = failure(target.path, error)
         return self._response(head, code, reply, JSON)
+
+    def asked(self, request: HttpMessage[RequestHead]) -> tuple[bytes | None, Shown]:
+        """The method that a request is resolved to, by its path or its route, and the token that it shows."""
+        target = self._find(request.head)
+        return target.path if isinstance(target, _Target) else None, request.head.shown
 
     def path(self, request: HttpMessage[RequestHead]) -> bytes:
         """The method that a request names."""
@@ -169,7 +175,8 @@ def _text(value: bytes) -> str:
 
 
 def _fault(code: FaultCode) -> bytes:
-    return b"Fault: %s\r\n" % code.name.encode()
+    asks = b"WWW-Authenticate: Bearer\r\n" if code is FaultCode.UNAUTHENTICATED else b""
+    return b"Fault: %s\r\n%s" % (code.name.encode(), asks)
 
 
 def _not_allowed(head: RequestHead, verbs: bytes) -> _Refusal:

@@ -28,6 +28,7 @@ __all__ = [
     "DEFAULT_PORT",
     "LABEL",
     "SHARES_PORT",
+    "TLS_PROTOCOLS",
     "add_options",
     "codec",
     "connect",
@@ -39,6 +40,7 @@ __all__ = [
 LABEL = "JSON-RPC"
 DEFAULT_PORT = 50081
 DEFAULT_EXECUTOR = "static-pool"
+TLS_PROTOCOLS = None
 SHARES_PORT = True
 
 add_options = add_read_options

@@ -15,6 +15,7 @@ import pynng
 
 from stock_service.rpc.errors import DeadlineExceeded, Fault, InternalFault, Unavailable
 from stock_service.rpc.messaging.calling import following, outcome, reply_frame, request_message
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports import Address
 
 LOOK_S = 0.05
@@ -30,7 +31,7 @@ class NngConnection:
     """See ``transports.Connection``. Made by ``connect``."""
 
     def __init__(self, address: Address) -> None:
-        self._server = f"{address[0]}:{address[1]}"
+        self._server = shown_address(address)
         self._req: pynng.Req0 | None = None
         self._lost: list[pynng.Pipe] = []  # appended to by a thread of NNG
         self._readable = select.poll()

@@ -27,6 +27,7 @@ from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.messaging.answering import DROPPED_TIMES, Messages, check_kept
+from stock_service.rpc.option_types import family_of, shown_address
 from stock_service.rpc.server_core.answering import Answering, methods_of, stamping
 from stock_service.rpc.server_core.options import NOBODY
 from stock_service.rpc.service import Service
@@ -60,14 +61,16 @@ class NngServer:
             self._answer = stamping(options.timeline, methods, self._messages)
         self._connections_max = options.connections_max
         self._peers: dict[pynng.Pipe, Address] = {}  # changed by NNG's threads, one at a time
-        with socket.create_server((options.host, options.port)) as probe:  # which says what is wrong with an address
+        with socket.create_server(
+            (options.host, options.port), family=family_of(options.host)
+        ) as probe:  # which says what is wrong with an address
             self.address: Address = probe.getsockname()[:2]
         self._stopping = self._closed = False
         self._rep = pynng.Rep0(recv_max_size=DROPPED_TIMES * options.frame_bytes_max)
         self._rep.add_pre_pipe_connect_cb(self._admit)
         self._rep.add_post_pipe_remove_cb(self._forget)
         try:
-            self._rep.listen("tcp://{}:{}".format(*self.address))
+            self._rep.listen(f"tcp://{shown_address(self.address)}")
         except pynng.NNGException as error:
             self._rep.close()
             raise OSError(str(error)) from error
@@ -115,7 +118,7 @@ class NngServer:
             pipe.close()
             return
         host, _, port = str(pipe.remote_address).rpartition(":")
-        self._peers[pipe] = host, int(port)
+        self._peers[pipe] = host.strip("[]"), int(port)
 
     def _forget(self, pipe: pynng.Pipe) -> None:
         self._peers.pop(pipe, None)

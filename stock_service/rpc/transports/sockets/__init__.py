@@ -10,7 +10,10 @@ Limits, besides the executor's: ``connections_max`` (one more is told RESOURCE_E
 from typing import assert_never
 
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.server_core.answering import methods_of
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.server_core.answering import Methods, methods_of
+from stock_service.rpc.server_core.guarding import guarded
+from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.request_server import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, ServeOptions, Server
@@ -18,6 +21,8 @@ from stock_service.rpc.transports.sockets.client import connect
 from stock_service.rpc.transports.sockets.codec import SocketCodec
 from stock_service.rpc.transports.sockets.connection_server import ConnectionServer
 from stock_service.rpc.transports.sockets.frames import Frames
+from stock_service.rpc.transports.sockets.greeting import RIGHTS as GREETING_RIGHTS
+from stock_service.rpc.transports.sockets.greeting import GreetedFrames
 from stock_service.rpc.transports.sockets.null import null_answers
 from stock_service.rpc.transports.sockets.options import SocketOptions, add_options, own_options
 from stock_service.rpc.wire.codec import Codec
@@ -27,6 +32,7 @@ __all__ = [
     "DEFAULT_PORT",
     "LABEL",
     "SHARES_PORT",
+    "TLS_PROTOCOLS",
     "SocketOptions",
     "add_options",
     "codec",
@@ -40,18 +46,33 @@ LABEL = "sockets"
 DEFAULT_PORT = 50052
 DEFAULT_EXECUTOR = "static-pool"
 SHARES_PORT = True
+TLS_PROTOCOLS = ()
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """A server that listens when this returns. Raises OSError where it cannot."""
+    """A server that listens when this returns. Raises OSError where it cannot, UsageError for TLS by connection."""
     own = options.own or SocketOptions()
     assert isinstance(own, SocketOptions), f"the options of another transport: {own}"
     methods = methods_of(service)
+    frames = Frames(methods, options.frame_bytes_max)
+    if options.access is None:
+        return _serve(methods, frames, executor, options, own)
+    return _serve(
+        methods, guarded(GreetedFrames(frames), options.access, service, GREETING_RIGHTS), executor, options, own
+    )
+
+
+def _serve(
+    methods: Methods, protocol: WireProtocol[Request], executor: Executor, options: ServeOptions, own: SocketOptions
+) -> Server:
+    """The server of the dispatch that is asked for."""
     match own.dispatch:
         case "request":
-            return RequestServer(methods, Frames(methods, options.frame_bytes_max), executor, options, own.reading)
+            return RequestServer(methods, protocol, executor, options, own.reading)
+        case "connection" if options.tls is not None:
+            raise UsageError("--dispatch", own.dispatch, "request with --tls-cert: a connection's thread speaks no TLS")
         case "connection":
-            return ConnectionServer(methods, executor, options, own.read_s)
+            return ConnectionServer(methods, protocol, executor, options, own.read_s)
         case unknown:
             assert_never(unknown)
 

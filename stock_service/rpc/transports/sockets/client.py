@@ -6,9 +6,13 @@ Timeouts are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO): Python's own would add a p
 import socket
 import time
 
+from stock_service.rpc.dialing import TlsSocket, dial
 from stock_service.rpc.errors import DeadlineExceeded, Fault, InvalidRequest, Unavailable, coded
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.server_core.listening import READ_BYTES
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address
+from stock_service.rpc.transports.sockets.frames import HELLO
 from stock_service.rpc.wire.framing import (
     CALL_MAX,
     METHOD_BYTES_MAX,
@@ -23,27 +27,33 @@ from stock_service.rpc.wire.timeval import timeval
 class SocketConnection:
     """See ``transports.Connection``. Made by ``connect``."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, credentials: ClientCredentials = NO_CREDENTIALS) -> None:
+        """Raises UsageError for credentials that cannot be used."""
         self._address = address
-        self._socket: socket.socket | None = None
+        self._context = credentials.context()
+        self._token = credentials.token.encode()
+        self._socket: socket.socket | TlsSocket | None = None
         self._decoder = reply_decoder()
         self._timeout_s = 0.0
         self._call = 0
 
     def open(self, timeout_s: float) -> None:
-        """Connects. Raises Unavailable, DeadlineExceeded."""
+        """Connects, and says who it is. Raises Unavailable, DeadlineExceeded, Unauthenticated."""
         self.close()
         try:
-            connected = socket.create_connection(self._address, timeout_s)
+            self._socket = dial(self._address, timeout_s, self._context)
         except TimeoutError as error:
-            raise DeadlineExceeded(f"no connection to {_name(self._address)} within {timeout_s:g} s") from error
+            raise DeadlineExceeded(f"no connection to {shown_address(self._address)} within {timeout_s:g} s") from error
         except OSError as error:
-            raise Unavailable(f"no connection to {_name(self._address)}: {error.strerror or error}") from error
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connected.settimeout(None)
-        self._socket = connected
+            raise Unavailable(f"no connection to {shown_address(self._address)}: {error.strerror or error}") from error
         self._decoder = reply_decoder()
         self._set_timeout(timeout_s)
+        if self._token:
+            try:
+                self._answered(HELLO, self._token, timeout_s)
+            except Fault:
+                self.close()
+                raise
 
     def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
         method = path.encode()
@@ -53,6 +63,10 @@ class SocketConnection:
             self.open(timeout_s)
         elif timeout_s != self._timeout_s:
             self._set_timeout(timeout_s)
+        return self._answered(method, payload, timeout_s)
+
+    def _answered(self, method: bytes, payload: bytes, timeout_s: float) -> bytes:
+        """What a request is answered on a connection that is open."""
         self._call = number = self._call % CALL_MAX + 1
         reply = self._exchange(encode_request(number, max(1, round(timeout_s * 1000)), method, payload), timeout_s)
         if reply.code == 0:
@@ -89,7 +103,7 @@ class SocketConnection:
             self._timeout_s = 0.0
             if not sent:  # half a request may be on its way, and no other can follow it
                 self.close()
-            raise DeadlineExceeded(f"no reply from {_name(self._address)} within {timeout_s:g} s") from error
+            raise DeadlineExceeded(f"no reply from {shown_address(self._address)} within {timeout_s:g} s") from error
         except FramingError as error:
             raise self._lost(f"the server sent what is no reply: {error}") from error
         except OSError as error:
@@ -105,7 +119,7 @@ class SocketConnection:
 
     def _lost(self, why: str) -> Fault:
         self.close()
-        return Unavailable(f"connection to {_name(self._address)} lost: {why}")
+        return Unavailable(f"connection to {shown_address(self._address)} lost: {why}")
 
     def _set_timeout(self, timeout_s: float) -> None:
         """Bounds every send and receive from now on."""
@@ -116,15 +130,11 @@ class SocketConnection:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)
 
 
-def connect(address: Address, timeout_s: float) -> SocketConnection:
-    """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> SocketConnection:
+    """A connection that is made when this returns. Blocks for ``timeout_s`` at most, and once more to say who it is.
 
-    Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
+    Raises Unavailable, DeadlineExceeded where the server's host does not answer, Unauthenticated.
     """
-    connection = SocketConnection(address)
+    connection = SocketConnection(address, credentials)
     connection.open(timeout_s)
     return connection
-
-
-def _name(address: Address) -> str:
-    return f"{address[0]}:{address[1]}"

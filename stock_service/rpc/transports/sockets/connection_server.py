@@ -6,8 +6,8 @@ surplus waits in the executor's queue, connected and unanswered, until someone l
 the reason to measure it.
 
 A request's ``timeout_ms`` counts from when its thread last found nothing to read. Of a connection that had to wait for
-a thread, it counts from when its last bytes came. So no handler begins with what waited longer. That is all: there is no
-delay target here, and no turns. One that waits for a thread is told nothing until then. What is over the queue is
+a thread, it counts from when its last bytes came. So no handler begins with what waited longer. That is all: there is
+no delay target here, and no turns. One that waits for a thread is told nothing until then. What is over the queue is
 refused at once.
 
 Waiting costs no CPU: reads block in the kernel, under its own timeouts (SO_RCVTIMEO, SO_SNDTIMEO).
@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Condition, Event, Thread
+from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
@@ -29,10 +30,11 @@ from stock_service.rpc.server_core.answering import Answering, Methods, stamping
 from stock_service.rpc.server_core.byte_stream import DROP_BYTES, arrived_bytes, last_arrival_ns, unacknowledged_bytes
 from stock_service.rpc.server_core.leaving import LINGER_S, LOOK_S, Leaving
 from stock_service.rpc.server_core.listening import READ_BYTES, listen, refuse_connection
+from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
-from stock_service.rpc.transports.sockets.frames import Frames
-from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame
+from stock_service.rpc.wire.framing import FramingError
+from stock_service.rpc.wire.served_stream import RequestDecoder
 from stock_service.rpc.wire.timeval import timeval
 
 _log = logging.getLogger(__name__)
@@ -47,15 +49,22 @@ _ACCEPT_PAUSE_S = 0.1
 """How long accepting rests where the process has no descriptor left."""
 
 
-class ConnectionServer:
+class ConnectionServer(Generic[Request]):
     """A server that is listening; see the module, and ``transports.Server``."""
 
-    def __init__(self, methods: Methods, executor: Executor, options: ServeOptions, read_s: float) -> None:
-        self._frames = Frames(methods, options.frame_bytes_max)
+    def __init__(
+        self,
+        methods: Methods,
+        protocol: WireProtocol[Request],
+        executor: Executor,
+        options: ServeOptions,
+        read_s: float,
+    ) -> None:
+        self._frames = protocol
         self._timeline = options.timeline
-        self._answer: Answering[RequestFrame] = self._frames.answer
+        self._answer: Answering[Request] = protocol.answer
         if self._timeline is not None:
-            self._answer = stamping(self._timeline, methods, self._frames)
+            self._answer = stamping(self._timeline, methods, protocol)
         self._executor = executor
         self._options = options
         self._read_s = read_s
@@ -124,7 +133,7 @@ class ConnectionServer:
                     _log.warning("a connection could not be accepted: %s", error.strerror)
                 return
             accepted.setblocking(True)
-            self._admit(accepted, peer)
+            self._admit(accepted, peer[:2])
 
     def _admit(self, accepted: socket.socket, peer: Address) -> None:
         """Gives a connection to the executor, or turns it away."""
@@ -161,7 +170,7 @@ class ConnectionServer:
                 self._changed.notify_all()
 
     def _answer_all(
-        self, connection: socket.socket, peer: Address, decoder: FrameDecoder[RequestFrame], unread: "_Unread"
+        self, connection: socket.socket, peer: Address, decoder: RequestDecoder[Request], unread: "_Unread"
     ) -> bool:
         """Reads, answers and replies until the client leaves, errs or is out of time. Raises OSError.
 
@@ -187,7 +196,7 @@ class ConnectionServer:
             arrived_ns = unread.read(len(data) < READ_BYTES)
             fault = ""
             try:
-                frames: Sequence[RequestFrame] = decoder.feed(data)
+                frames: Sequence[Request] = decoder.feed(data)
             except FramingError as error:
                 frames, fault = error.frames, str(error)
             for frame in frames:

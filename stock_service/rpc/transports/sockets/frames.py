@@ -1,16 +1,21 @@
 """The sockets transport's frames as the server core speaks them; see ``server_core.protocol``."""
 
+from dataclasses import replace
+
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.server_core.answering import Methods
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame, encode_reply, request_decoder
+
+HELLO = b"hello/1"
+"""The method by which a client says who it is; see ``greeting.py``."""
 
 
 class Frames:
     """See ``server_core.protocol.WireProtocol``."""
 
     def __init__(self, methods: Methods, frame_bytes_max: int) -> None:
-        self._answered = methods.answered
+        self._answered = replace(methods, plain={**methods.plain, HELLO: _welcome}).answered
         self._frame_bytes_max = frame_bytes_max
 
     def decoder(self) -> FrameDecoder[RequestFrame]:
@@ -23,9 +28,9 @@ class Frames:
         code, reply = self._answered(name, payload, timeout_ms, arrived_ns, peer)
         return encode_reply(call, code, reply)
 
-    def path(self, request: RequestFrame) -> bytes:
-        """The method that a request names."""
-        return request.method
+    def path(self, request: RequestFrame) -> bytes | None:
+        """The method that a request names; None for a hello."""
+        return None if request.method == HELLO else request.method
 
     def refusal(self, request: RequestFrame, code: FaultCode, detail: str) -> bytes:
         """The frame of a fault."""
@@ -42,3 +47,8 @@ class Frames:
     def objection(self, error: FramingError) -> bytes:
         """The same for bytes that are no frame."""
         return self.farewell(FaultCode.INVALID_ARGUMENT, str(error))
+
+
+def _welcome(_token: bytes) -> bytes:
+    """The reply to a hello: what it shows was found good, or nobody asks for it."""
+    return b""

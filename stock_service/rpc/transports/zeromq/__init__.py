@@ -29,6 +29,7 @@ from stock_service.rpc.transports import Address, Connection, ServeOptions, Serv
 LABEL = "ZeroMQ"
 DEFAULT_PORT = 50054
 DEFAULT_EXECUTOR = "static-pool"
+TLS_PROTOCOLS = None
 SHARES_PORT = False
 
 

@@ -14,6 +14,7 @@ from zmq.utils.monitor import recv_monitor_message
 
 from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
 from stock_service.rpc.messaging.calling import following, outcome, reply_frame, request_message
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports import Address
 
 LOOK_S = 0.05
@@ -49,7 +50,7 @@ class ZeroConnection:
     """See ``transports.Connection``. Made by ``connect``."""
 
     def __init__(self, address: Address) -> None:
-        self._server = f"{address[0]}:{address[1]}"
+        self._server = shown_address(address)
         self._socket: zmq.Socket[bytes] | None = None
         self._monitor: zmq.Socket[bytes] | None = None
         self._wait_ms = _LOOK_MS
@@ -66,6 +67,7 @@ class ZeroConnection:
         self._monitor = dealer.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | _LOST)
         deadline_s = time.monotonic() + timeout_s
         try:
+            dealer.setsockopt(zmq.IPV6, 1)
             dealer.connect(f"tcp://{self._server}")
         except zmq.ZMQError as error:
             self.close()

@@ -21,6 +21,7 @@ import zmq
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.messaging.answering import DROPPED_TIMES, Messages, check_kept
+from stock_service.rpc.option_types import family_of
 from stock_service.rpc.server_core.answering import Answering, methods_of, stamping
 from stock_service.rpc.server_core.options import NOBODY
 from stock_service.rpc.service import Service
@@ -54,7 +55,9 @@ class ZeroServer:
         self._stopping = self._draining = self._abandon = False
         self._deadline_s = 0.0
         self._wake_lock = Lock()  # guards _wake_fd
-        with socket.create_server((options.host, options.port)) as probe:  # which says what is wrong with an address
+        with socket.create_server(
+            (options.host, options.port), family=family_of(options.host)
+        ) as probe:  # which says what is wrong with an address
             host = probe.getsockname()[0]
         self._context = zmq.Context()
         try:
@@ -194,5 +197,6 @@ def _router(context: "zmq.Context[zmq.Socket[bytes]]", host: str, options: Serve
         (zmq.HEARTBEAT_TIMEOUT, half_idle_ms),
     ):
         router.setsockopt(option, value)
-    router.bind(f"tcp://{host}:{options.port or '*'}")
+    router.setsockopt(zmq.IPV6, 1)
+    router.bind(f"tcp://[{host}]:{options.port or '*'}" if ":" in host else f"tcp://{host}:{options.port or '*'}")
     return router

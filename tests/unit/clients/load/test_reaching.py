@@ -51,7 +51,10 @@ def test_a_server_of_another_protocol_is_one_line(
     assert said.out == ""
     last = said.err.splitlines()[-1]
     assert last.startswith("python -m clients.load: UNAVAILABLE: ")
-    assert "check --address and --transport (what listens there may speak another protocol)" in last
+    assert (
+        "check --address and --transport (what listens there may speak another protocol, or TLS, which needs --tls-ca)"
+        in last
+    )
     if client == "lean":
         assert f"nothing that speaks grpc answered at {server}" in last
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.command_line import Parser, address, integer, refuse, seconds
 
 
@@ -83,11 +84,21 @@ def test_a_host_that_can_be_no_name_is_refused(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "given"), [("h:1", ("h", 1)), ("127.0.0.1:65535", ("127.0.0.1", 65535)), ("::1:80", ("::1", 80))]
+    ("text", "given"), [("h:1", ("h", 1)), ("127.0.0.1:65535", ("127.0.0.1", 65535)), ("[::1]:80", ("::1", 80))]
 )
 def test_an_address_is_split_at_its_last_colon(text: str, given: tuple[str, int]) -> None:
-    """So that a host may have colons."""
+    """So that a host may have colons, in brackets."""
     assert address(text) == given
+    assert shown_address(given) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["::1:80", "::1", "[::1]", "[::1]80", "[h]:80", "[]:80", "[[::1]]:80", "[::1:80", "[::1]:0"]
+)
+def test_an_address_of_ipv6_is_in_brackets(text: str) -> None:
+    """Or nobody could tell its last number from a port."""
+    with pytest.raises(argparse.ArgumentTypeError, match=r"\[::1\]:50051"):
+        address(text)
 
 
 @pytest.mark.parametrize(("parse", "ends"), [(integer(2, 4), ("2", "4")), (seconds(0.5, 1.5), ("0.5", "1.5"))])

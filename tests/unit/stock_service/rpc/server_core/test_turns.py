@@ -9,6 +9,7 @@ from stock_service.rpc.server_core import turns as module
 from stock_service.rpc.server_core.admission import Admission
 from stock_service.rpc.server_core.answering import Methods
 from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
+from stock_service.rpc.server_core.options import NOBODY, Address
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.server_core.turns import MANY, Turns
 from stock_service.rpc.transports.sockets.frames import Frames
@@ -22,8 +23,11 @@ NOW = 1_000 * MS
 class Nothing:
     """A stream on which nothing comes, and that keeps what is sent."""
 
+    opening = unsent = False
+
     def __init__(self) -> None:
         self.sent = bytearray()
+        self.peer: Address = NOBODY
         self.receive: Callable[[int], bytes] = lambda _: b""
         self.send: Callable[[bytes | bytearray], int] = self._send
 
@@ -59,7 +63,7 @@ def connection(requests: int, arrived_ns: int = NOW, timeout_ms: int = 0) -> Ser
     taken = stream.take(frames, NOW, arrived_ns)
     if taken is not None:
         stream.put_back(taken, arrived_ns)
-    return ServedConnection(Nothing(), ("", 0), stream)
+    return ServedConnection(Nothing(), stream)
 
 
 def refused(of: ServedConnection[RequestFrame]) -> list[int]:

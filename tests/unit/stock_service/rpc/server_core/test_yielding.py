@@ -21,7 +21,7 @@ def connections() -> Iterator[Connections]:
     pairs = [socket.socketpair() for _ in range(4)]
     yield [
         ServedConnection(
-            PlainStream(ours), ("", 0), ServedStream(request_decoder(), lambda _: b"", 64, (number + 1) * S)
+            PlainStream(ours, ("", 0)), ServedStream(request_decoder(), lambda _: b"", 64, (number + 1) * S)
         )
         for number, (ours, _) in enumerate(pairs)
     ]

@@ -9,6 +9,8 @@ from stock_service.rpc.errors import (
     InvalidRequest,
     NotFound,
     Overloaded,
+    PermissionDenied,
+    Unauthenticated,
     Unavailable,
     UnknownMethod,
 )
@@ -34,7 +36,8 @@ STATUSES: list[tuple[Fields, type[Fault], str]] = [
     (status(b"14"), Unavailable, "connection to host:1: why"),
     (status(b"1"), Unavailable, "call to host:1 cancelled by the server, which is stopping"),
     (status(b"2"), InternalFault, "UNKNOWN: why"),
-    (status(b"16"), InternalFault, "UNAUTHENTICATED: why"),
+    (status(b"7"), PermissionDenied, "why"),
+    (status(b"16"), Unauthenticated, "why"),
     (status(b"17"), InternalFault, "status 17: why"),
     (status(b"x"), InternalFault, "UNKNOWN: why"),
     (status(b"3", b"100%25 %C3%9F%E2%82%AC %zz %FF%"), InvalidRequest, "100% ß€ %zz \ufffd%"),

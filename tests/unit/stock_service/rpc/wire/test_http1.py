@@ -90,7 +90,7 @@ def test_requests_come_out_as_they_went_in(payloads: list[bytes]) -> None:
     requests, status = read([b"".join(encode_request(b"a:1", b"/a.B/C", 7, each) for each in payloads)], of)
     assert (status, of.pending_bytes, of.ended) == (0, 0, False)
     assert [payload for _, payload in requests] == payloads
-    assert {head[3:] for head, _ in requests} <= {(b"POST", b"/a.B/C", PROTOBUF, 7)}
+    assert {head[3:] for head, _ in requests} <= {(b"POST", b"/a.B/C", PROTOBUF, 7, None)}
 
 
 HOST = b"Host: a\r\n"

@@ -1,0 +1,95 @@
+"""A blocking client's connection: TCP, or TLS over it, with the few methods of a socket that clients here use.
+
+Python's own TLS socket cannot keep the kernel's timeouts (SO_RCVTIMEO, SO_SNDTIMEO): where one ends a read, it reads
+again, for ever. So OpenSSL reads and writes memory here (``ssl.MemoryBIO``), and the socket is ours.
+"""
+
+import socket
+import ssl
+import time
+
+_READ_BYTES = 65_536
+
+
+class TlsSocket:
+    """See the module. One thread at a time. Errors are those of a socket; ``ssl.SSLError`` is one of them."""
+
+    def __init__(self, connected: socket.socket, context: ssl.SSLContext, host: str) -> None:
+        """``host``: whose certificate the server must have. The socket is closed by ``close``."""
+        self._socket = connected
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self.setsockopt = connected.setsockopt
+        self.settimeout = connected.settimeout
+
+    def handshake(self, deadline_s: float) -> None:
+        """Agrees with the server on how to speak. Raises TimeoutError, by ``time.monotonic``, and OSError."""
+        while True:
+            try:
+                self._tls.do_handshake()
+                self._flush()
+                return
+            except ssl.SSLWantReadError:
+                self._flush()
+            except ssl.SSLError:
+                self._flush()  # the alert that says why
+                raise
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError
+            self._socket.settimeout(left_s)
+            self._take()
+
+    def recv(self, _size: int) -> bytes:
+        """What comes next, decrypted; nothing where the server has ended. Raises as a socket's."""
+        while True:
+            try:
+                return self._tls.read(_READ_BYTES)
+            except ssl.SSLWantReadError:
+                self._flush()  # what TLS itself has to answer
+            except ssl.SSLZeroReturnError:
+                return b""
+            except ssl.SSLEOFError:
+                return b""  # it ended without a word of TLS: frames and messages say themselves whether they are whole
+            self._take()
+
+    def sendall(self, data: bytes) -> None:
+        """Sends all of some bytes. Raises as a socket's."""
+        self._tls.write(data)
+        self._flush()
+
+    def close(self) -> None:
+        """Frees the connection. May be repeated."""
+        self._socket.close()
+
+    def _take(self) -> None:
+        data = self._socket.recv(_READ_BYTES)
+        if data:
+            self._incoming.write(data)
+        else:
+            self._incoming.write_eof()
+
+    def _flush(self) -> None:
+        data = self._outgoing.read()
+        if data:
+            self._socket.sendall(data)
+
+
+def dial(address: tuple[str, int], timeout_s: float, context: ssl.SSLContext | None) -> socket.socket | TlsSocket:
+    """A connection without delays (TCP_NODELAY), which blocks for ever until it is told otherwise.
+
+    Blocks for about ``timeout_s`` at most. Raises TimeoutError and OSError.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    connected = socket.create_connection(address, timeout_s)
+    dialled: socket.socket | TlsSocket = connected
+    try:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            dialled = over_tls = TlsSocket(connected, context, address[0])
+            over_tls.handshake(deadline_s)
+        connected.settimeout(None)
+    except BaseException:
+        connected.close()
+        raise
+    return dialled

@@ -1,0 +1,150 @@
+"""Makes credentials for trying a closed server: an authority, certificates that it signed, tokens, and who may do what.
+
+    python -m stock_service credentials FOLDER
+
+For development: the authority's key lies beside what it signed, unencrypted. It needs the extra ``tls`` (cryptography);
+to serve with certificates needs nothing. Keys and tokens are readable by their owner alone, as is the folder.
+"""
+
+import datetime
+import ipaddress
+import os
+import secrets
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from stock_service.rpc.errors import UsageError
+
+try:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+except ModuleNotFoundError as missing:
+    if missing.name != "cryptography":
+        raise
+    raise UsageError("credentials", None, "with cryptography, of the extra tls: make install") from missing
+
+LOCAL = ("localhost", "127.0.0.1", "::1")
+"""What a server's certificate is always for."""
+
+CALLERS = ("admin", "trader")
+"""Who gets a certificate and a token; each has the right of its name, and others a trader's."""
+
+DAYS = 30
+"""For how long certificates are good unless told otherwise."""
+
+_TOKEN_BYTES = 32
+"""Random bytes of a token: nobody guesses 256 bits."""
+
+_CLOCK_SKEW = datetime.timedelta(minutes=5)
+"""By so much certificates are good before they were made: other machines' clocks differ."""
+
+
+def make(folder: Path, hosts: Sequence[str] = (), days: int = DAYS, callers: Sequence[str] = CALLERS) -> None:
+    """Writes all files into a folder, which must be new or empty. ``hosts``: names and addresses besides ``LOCAL``.
+
+    Raises UsageError.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError("credentials", str(folder), "a folder that is new or empty: no file is overwritten")
+        _fill(folder, (*LOCAL, *hosts), days, callers)
+    except OSError as error:
+        raise UsageError("credentials", str(folder), f"a folder that can be written ({error.strerror})") from error
+
+
+def _fill(folder: Path, hosts: Sequence[str], days: int, callers: Sequence[str]) -> None:
+    authority = _Authority(days)
+    _write(folder / "ca.pem", authority.pem, 0o644)
+    _write(folder / "ca-key.pem", _key_pem(authority.key), 0o600)
+    names = x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys(hosts)])
+    authority.sign_into(folder, "server", ExtendedKeyUsageOID.SERVER_AUTH, names)
+    tables = []
+    for caller in callers:
+        authority.sign_into(folder, caller, ExtendedKeyUsageOID.CLIENT_AUTH, None)
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        _write(folder / f"{caller}.token", f"{token}\n".encode(), 0o600)
+        digest = sha256(token.encode()).hexdigest()
+        right = "admin" if caller == "admin" else "trader"
+        keys = f'name = "{caller}"\nright = "{right}"\ntoken_sha256 = "{digest}"\ncertificate = "{caller}"\n'
+        tables.append(f"[[callers]]\n{keys}")
+    _write(folder / "access.toml", "\n".join(tables).encode(), 0o644)
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    """A host as a certificate names it. Raises UsageError."""
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(host)
+    except ValueError as error:
+        raise UsageError("--hosts", host, "names and addresses, in ASCII") from error
+
+
+class _Authority:
+    """Signs certificates; its own is signed by itself."""
+
+    def __init__(self, days: int) -> None:
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _name("stock_service development")
+        now = datetime.datetime.now(datetime.UTC)
+        self._from = now - _CLOCK_SKEW
+        self._until = self._from + datetime.timedelta(days=days)
+        self._id = x509.SubjectKeyIdentifier.from_public_key(self.key.public_key())
+        built = self._begun(self._name, self.key).add_extension(x509.BasicConstraints(True, 0), critical=True)
+        built = built.add_extension(_usage(signs_certificates=True), critical=True)
+        self.pem = built.sign(self.key, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+    def sign_into(
+        self, folder: Path, name: str, use: x509.ObjectIdentifier, hosts: x509.SubjectAlternativeName | None
+    ) -> None:
+        """Makes a key and a certificate for a name, and writes both."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        built = self._begun(_name(name), key).add_extension(x509.BasicConstraints(False, None), critical=True)
+        built = built.add_extension(_usage(signs_certificates=False), critical=True)
+        built = built.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        if hosts is not None:
+            built = built.add_extension(hosts, critical=False)
+        _write(folder / f"{name}.pem", built.sign(self.key, hashes.SHA256()).public_bytes(Encoding.PEM), 0o644)
+        _write(folder / f"{name}-key.pem", _key_pem(key), 0o600)
+
+    def _begun(self, name: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+        builder = x509.CertificateBuilder().subject_name(name).issuer_name(self._name).public_key(key.public_key())
+        builder = builder.serial_number(x509.random_serial_number())
+        builder = builder.not_valid_before(self._from).not_valid_after(self._until)
+        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        signer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(self._id)
+        return builder.add_extension(signer, critical=False)
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _usage(signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _write(file: Path, content: bytes, mode: int) -> None:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as opened:
+        opened.write(content)

@@ -1,0 +1,161 @@
+"""A server's options of TLS and of callers, where it may listen with them, and files that are read anew as they change.
+
+Each file is looked at twice a second. When one has changed, all are read anew. New connections get the new certificate,
+and requests the new callers; what is open goes on. Files that cannot be used leave everything as it was, which the log
+says once. So a certificate is renewed by writing its files, in any order, and a token withdrawn by changing one line.
+"""
+
+import argparse
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from stock_service.rpc.call import Call
+from stock_service.rpc.errors import PermissionDenied, UsageError
+from stock_service.rpc.security import Access, Right
+from stock_service.rpc.server_core.options import is_loopback
+from stock_service.rpc.service import Method, Service
+from stock_service.rpc.tls import ServerTls, TlsFiles
+from stock_service.rpc.transports import load
+
+_log = logging.getLogger(__name__)
+
+LOOK_S = 0.5
+"""Seconds between two looks at the files."""
+
+
+def add_security_options(parser: argparse.ArgumentParser) -> None:
+    """``--insecure``, ``--tls-cert``, ``--tls-key``, ``--tls-client-ca`` and ``--access``."""
+    add = parser.add_argument
+    help_text = "let others reach the server without TLS or without --access: read by anyone, or open to anyone"
+    add("--insecure", action="store_true", help=help_text)
+    add("--tls-cert", type=Path, metavar="FILE", help="the server's certificate and its chain, in PEM: speak TLS")
+    add("--tls-key", type=Path, metavar="FILE", help="the certificate's private key, in PEM, unencrypted")
+    help_text = "certificates in PEM, of which one must have signed each client's"
+    add("--tls-client-ca", type=Path, metavar="FILE", help=help_text)
+    help_text = "who may call what, in TOML: callers with rights, by token or client certificate"
+    add("--access", type=Path, metavar="FILE", help=help_text)
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """What the options ask for."""
+
+    tls: ServerTls | None
+    access: Access | None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files that it was made from."""
+        files: list[Path | None] = [None if self.access is None else self.access.file]
+        if self.tls is not None:
+            files += [self.tls.files.certificate, self.tls.files.key, self.tls.files.client_authority]
+        return tuple(file for file in files if file is not None)
+
+    def reload(self) -> None:
+        """Reads all of them anew. Raises UsageError; what was read before that is new."""
+        if self.tls is not None:
+            self.tls.reload()
+        if self.access is not None:
+            self.access.reload()
+
+
+def security_of(transport: str, options: argparse.Namespace) -> Security:
+    """What the options ask for on a transport. Raises UsageError."""
+    check_host(options)
+    protocols = load(transport).TLS_PROTOCOLS
+    files: dict[str, Path | None] = {
+        "--tls-cert": options.tls_cert,
+        "--tls-key": options.tls_key,
+        "--tls-client-ca": options.tls_client_ca,
+    }
+    for option, file in files.items():
+        if file is not None and protocols is None:
+            raise UsageError(option, str(file), f"none on {transport}, which serves this machine alone")
+        if file is not None and options.tls_cert is None:
+            raise UsageError(option, str(file), "beside --tls-cert FILE")
+    if options.tls_cert is not None and options.tls_key is None:
+        raise UsageError("--tls-key", None, "beside --tls-cert, the file of its private key")
+    if options.tls_client_ca is not None and options.access is None:
+        raise UsageError("--tls-client-ca", str(options.tls_client_ca), "beside --access FILE: it says who may do what")
+    tls = None
+    if options.tls_cert is not None:
+        tls = ServerTls(TlsFiles(options.tls_cert, options.tls_key, options.tls_client_ca), protocols or ())
+    return Security(tls, None if options.access is None else Access(options.access))
+
+
+def check_host(options: argparse.Namespace) -> None:
+    """Refuses an address that others can reach, unless they need TLS and a credential, or it is said to be meant.
+
+    Raises UsageError.
+    """
+    closed = options.tls_cert is not None and options.access is not None
+    if not is_loopback(options.host) and not options.insecure and not closed:
+        allowed = (
+            "a loopback address (127.0.0.1, ::1, localhost); with --tls-cert, --tls-key and --access, any; or any with "
+            "--insecure, where anyone may read along or use it"
+        )
+        raise UsageError("--host", options.host, allowed)
+
+
+def closed_to_admins(service: Service, transport: str) -> Service:
+    """The service as a transport has it that cannot tell who calls, on a server that knows callers: without what only
+    an admin may do.
+    """
+
+    def refuse(_request: object, _call: Call) -> object:
+        raise PermissionDenied(f"{transport} does not carry who calls: use another transport")
+
+    def closed(method: Method) -> Method:  # type: ignore[type-arg]  # whatever its messages
+        return method if method.right < Right.ADMIN else replace(method, function=refuse, wants_call=True, on_loop=None)
+
+    return replace(service, methods={path: closed(method) for path, method in service.methods.items()})
+
+
+class Watch:
+    """Has files read anew when they change, on a thread of its own; for ``with``. Without files there is no thread."""
+
+    def __init__(self, files: Sequence[Path], reload: Callable[[], None], look_s: float = LOOK_S) -> None:
+        """``reload`` may raise UsageError, which is logged."""
+        self._files = files
+        self._reload = reload
+        self._look_s = look_s
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="credentials-watch")
+
+    def __enter__(self) -> Self:
+        if self._files:
+            self._seen = self._look()
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stopping.set()
+        if self._files:
+            self._thread.join()
+
+    def _look(self) -> list[tuple[int, ...]]:
+        """What tells one version of the files from another."""
+        found: list[tuple[int, ...]] = []
+        for file in self._files:
+            try:
+                status = file.stat()
+                found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+            except OSError:
+                found.append(())  # it is being replaced, or gone
+        return found
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._look_s):
+            looked = self._look()
+            if looked == self._seen:
+                continue
+            self._seen = looked
+            try:
+                self._reload()
+            except UsageError as error:
+                _log.error("files changed and cannot be used; what was read before stays: %s", error)

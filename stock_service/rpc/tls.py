@@ -1,0 +1,149 @@
+"""TLS by the standard library: a server's certificate, which may be replaced as it serves, and a client's credentials.
+
+TLS 1.2 and 1.3. With an authority for clients, every client must have a certificate that it signed (mTLS). Private keys
+are not encrypted: nobody is there to be asked for a passphrase when a server starts. Nothing here says a file's content
+in an error, nor shows it in a ``repr``.
+"""
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.security import TOKEN, TOKEN_BYTES_MAX
+
+_NO_PASSPHRASE = ""
+"""For a key that is encrypted all the same: OpenSSL would else ask for one on the terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pems:
+    """A side's files, for a library that wants their content; empty where there is none."""
+
+    certificate: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+    authority: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """A server's: its certificate with its chain, the certificate's private key, and the authority of its clients."""
+
+    certificate: Path
+    key: Path
+    client_authority: Path | None = None
+    """None: clients need no certificate."""
+
+
+class ServerTls:
+    """What a server speaks TLS with. Any thread may ask; ``reload`` is for one at a time."""
+
+    def __init__(self, files: TlsFiles, protocols: Sequence[str] = ()) -> None:
+        """``protocols``: what the server answers to in ALPN. Raises UsageError for files that cannot be used."""
+        self.files = files
+        self._protocols = list(protocols)
+        self.reload()
+
+    def reload(self) -> None:
+        """Reads the files anew: connections from now on use them, those that are open go on. Raises UsageError, and
+        changes nothing then.
+        """
+        files = self.files
+        pems = Pems(
+            _read("--tls-cert", files.certificate),
+            _read("--tls-key", files.key),
+            b"" if files.client_authority is None else _read("--tls-client-ca", files.client_authority),
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+        if self._protocols:
+            context.set_alpn_protocols(self._protocols)
+        _load_pair(context, files.certificate, files.key)
+        if files.client_authority is not None:
+            _load_authority("--tls-client-ca", context, files.client_authority)
+            context.verify_mode = ssl.CERT_REQUIRED
+        self.context, self.pems = context, pems
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCredentials:
+    """What a client trusts, and what it shows: its certificate, its token, both or neither."""
+
+    authority: Path | None = None
+    """Who must have signed the server's certificate; None: there is no TLS."""
+    certificate: Path | None = None
+    key: Path | None = None
+    token: str = field(default="", repr=False)
+
+    def context(self, protocols: Sequence[str] = ()) -> ssl.SSLContext | None:
+        """What a connection is made with; None: it is plain. Raises UsageError for files that cannot be used."""
+        if self.authority is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if protocols:
+            context.set_alpn_protocols(list(protocols))
+        _load_authority("--tls-ca", context, self.authority)
+        if self.certificate is not None and self.key is not None:
+            _load_pair(context, self.certificate, self.key)
+        return context
+
+    def pems(self) -> Pems:
+        """The files' content. Raises UsageError."""
+        self.context()  # which says what is wrong with them
+        own = self.certificate is not None and self.key is not None
+        return Pems(
+            _read("--tls-cert", self.certificate) if own and self.certificate else b"",
+            _read("--tls-key", self.key) if own and self.key else b"",
+            b"" if self.authority is None else _read("--tls-ca", self.authority),
+        )
+
+
+NO_CREDENTIALS = ClientCredentials()
+"""A plain connection, of somebody unknown."""
+
+
+def read_token(file: Path) -> str:
+    """The token in a file, which may end in a line's end. Raises UsageError, which does not say it."""
+    raw = _read("--token-file", file)
+    token = raw.decode("ascii", "replace").strip()
+    if len(raw) > TOKEN_BYTES_MAX + 2 or not TOKEN.fullmatch(token):
+        raise UsageError("--token-file", str(file), "a file with a token, 16 to 256 characters of A-Za-z0-9._~+/-=")
+    return token
+
+
+def _read(option: str, file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise UsageError(option, str(file), f"a readable file ({error.strerror})") from error
+
+
+def _load_pair(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+    try:
+        context.load_cert_chain(certificate, key, _NO_PASSPHRASE)
+    except ssl.SSLError as error:
+        why = error.reason or "not PEM"
+        allowed = f"a certificate and its own private key, unencrypted, in PEM ({why})"
+        raise UsageError("--tls-cert, --tls-key", f"{certificate}, {key}", allowed) from error
+    except OSError as error:
+        raise UsageError("--tls-cert, --tls-key", f"{certificate}, {key}", f"readable ({error.strerror})") from error
+
+
+def _load_authority(option: str, context: ssl.SSLContext, file: Path) -> None:
+    try:
+        context.load_verify_locations(file)
+    except ssl.SSLError as error:
+        raise UsageError(option, str(file), f"certificates in PEM ({error.reason or 'it has none'})") from error
+    except OSError as error:
+        raise UsageError(option, str(file), f"a readable file ({error.strerror})") from error
+
+
+def named_in(certificate: object) -> str:
+    """The common name in a certificate as ``ssl`` gives it; empty where there is none, or more than one."""
+    if not isinstance(certificate, dict):
+        return ""
+    names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    return str(names[0]) if len(names) == 1 else ""

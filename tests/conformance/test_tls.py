@@ -1,0 +1,207 @@
+"""The server core over TLS: records that split and stall, handshakes that never end, ends, and new certificates."""
+
+import logging
+import random
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from stock_service.rpc.concurrency.static_pool import StaticPool
+from stock_service.rpc.dialing import TlsSocket, dial
+from stock_service.rpc.errors import Unavailable
+from stock_service.rpc.server_core.answering import methods_of
+from stock_service.rpc.server_core.byte_stream import unacknowledged_bytes
+from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
+from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.tls_stream import FailedHandshakes, TlsStream
+from stock_service.rpc.transports.sockets.client import SocketConnection
+from stock_service.rpc.transports.sockets.frames import Frames
+from stock_service.rpc.wire.framing import ReplyFrame, RequestFrame
+from tests.conformance.raw_socket import RawSocket, frame
+from tests.conformance.running import ECHO, WAIT_S, Probe, until
+from tests.tls import credentials, server_tls, trusting
+
+
+class SplitSocket(socket.socket):
+    """An accepted socket of which each call moves up to ``most`` bytes, and every fourth send none."""
+
+    rng = random.Random(0)
+    most = 1 << 20
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """A few bytes."""
+        return super().recv(min(size, self.rng.randint(1, self.most)), flags)
+
+    def send(self, data: object, flags: int = 0) -> int:
+        """The first few."""
+        if self.rng.random() < 0.25:
+            raise BlockingIOError
+        assert isinstance(data, bytes | bytearray)
+        return super().send(data[: self.rng.randint(1, self.most)], flags)
+
+
+@contextmanager
+def tls_server(
+    options: ServeOptions, read_s: float = 10.0, split: tuple[random.Random, int] | None = None
+) -> Iterator[RequestServer[RequestFrame]]:
+    """One that echoes, with two workers; ``split``: over sockets that move so many bytes at most."""
+    methods, pool = methods_of(Probe().service), StaticPool(2, 1000)
+    protocol, tls = Frames(methods, options.frame_bytes_max), options.tls
+    assert tls is not None
+
+    def carrier(accepted: socket.socket, peer: Address) -> TlsStream:
+        assert split is not None
+        torn = SplitSocket(fileno=accepted.detach())
+        torn.setblocking(False)
+        torn.rng, torn.most = split
+        return TlsStream(torn, peer, tls, FailedHandshakes())
+
+    own = ReadOptions(read_s=read_s, delay_target_ms=0)
+    server = RequestServer(methods, protocol, pool, options, own, None if split is None else carrier)
+    try:
+        yield server
+    finally:
+        stopped = server.stop(WAIT_S)
+        assert pool.stop(WAIT_S)
+        assert stopped
+
+
+def secured(**limits: int | float) -> ServeOptions:
+    """With TLS that asks for no certificate."""
+    return ServeOptions(requests_max=1002, tls=server_tls(credentials()), **limits)  # type: ignore[arg-type]
+
+
+class RawTls(RawSocket):
+    """The same client over TLS."""
+
+    def __init__(self, address: Address) -> None:
+        dialled = dial(address, WAIT_S, trusting(credentials()).context())
+        assert isinstance(dialled, TlsSocket)
+        dialled.settimeout(WAIT_S)
+        super().__init__(address)
+        self.socket.close()
+        self.socket = dialled  # type: ignore[assignment]  # as far as this client goes
+
+
+@pytest.mark.parametrize("most", [7, 400, 20_000])
+def test_every_request_gets_its_reply(rng: random.Random, most: int) -> None:
+    """However the bytes of handshake and records come and leave, of one byte and of several records."""
+    payloads = [bytes([call]) * rng.randint(0, most * 5) for call in range(1, 31)]
+    with tls_server(secured(), split=(rng, most)) as server, RawTls(server.address) as client:
+        client.send(b"".join(frame(call, payload=payload) for call, payload in enumerate(payloads, start=1)))
+        replies = [client.reply() for _ in payloads]
+        expected = [ReplyFrame(call, 0, payload) for call, payload in enumerate(payloads, start=1)]
+        assert sorted(filter(None, replies)) == expected
+        assert client.echo()
+
+
+def test_a_reply_that_nobody_takes_is_kept_and_then_sent(rng: random.Random) -> None:
+    """A megabyte, to a client that reads when it has sent all."""
+    payload = rng.randbytes(1_000_000)
+    with tls_server(secured()) as server, RawTls(server.address) as client:
+        for call in range(1, 5):
+            client.send(frame(call, payload=payload))
+        assert sorted(filter(None, [client.reply() for _ in range(4)])) == [
+            ReplyFrame(call, 0, payload) for call in range(1, 5)
+        ]
+
+
+@pytest.mark.parametrize("most", [50, 1 << 20])
+def test_a_stop_answers_what_had_arrived(rng: random.Random, most: int) -> None:
+    """All that the server's kernel had, though it is still to be decrypted, and reads give half a record."""
+    with tls_server(secured(pipeline_max=8), split=(rng, most)) as server, RawTls(server.address) as client:
+        client.send(b"".join(frame(call) for call in range(1, 101)))
+        raw = client.socket._socket  # type: ignore[attr-defined]
+        until(lambda: not unacknowledged_bytes(raw), "the server's kernel has it")
+        assert server.stop(WAIT_S)
+        assert sorted(reply.call for reply in client.rest()) == list(range(1, 101))
+
+
+def test_half_a_record_holds_up_no_stop() -> None:
+    """What would follow it has not arrived, so that nobody waits for it."""
+    with tls_server(secured()) as server, RawTls(server.address) as client:
+        assert client.echo()
+        tls = client.socket
+        tls._tls.write(frame(1))  # type: ignore[attr-defined]
+        tls._socket.sendall(tls._outgoing.read()[:-3])  # type: ignore[attr-defined]
+        until(lambda: not unacknowledged_bytes(tls._socket), "the server's kernel has it")  # type: ignore[attr-defined]
+        assert server.stop(WAIT_S)
+        assert client.rest() == []
+
+
+@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00", b"\x16"], ids=["nothing", "half a hello", "a byte"])
+def test_a_handshake_has_its_time(said: bytes) -> None:
+    """Who does not end it within ``read_s`` is closed, and others are served meanwhile."""
+    with tls_server(secured(), read_s=0.1) as server, RawSocket(server.address) as slow:
+        slow.send(said)
+        with RawTls(server.address) as other:
+            assert other.echo()
+        assert slow.socket.recv(100) == b""
+
+
+@pytest.mark.parametrize("said", [frame(1), b"GET / HTTP/1.1\r\n\r\n", bytes(100)], ids=["a frame", "http", "zeros"])
+def test_who_speaks_no_tls_is_closed_at_once(said: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """With one line in the log, however many there are; none of it says what was sent."""
+    with caplog.at_level(logging.WARNING), tls_server(secured()) as server:
+        for _ in range(20):
+            with RawSocket(server.address) as client:
+                client.send(said)
+                assert not any(reply.code == 0 for reply in _replies_to_no_tls(client))
+        with RawTls(server.address) as other:
+            assert other.echo()
+    lines = [record.getMessage() for record in caplog.records]
+    assert 1 <= len(lines) <= 2
+    assert lines[0].startswith("no TLS with 127.0.0.1:")
+    assert "GET" not in lines[0]
+
+
+def _replies_to_no_tls(client: RawSocket) -> list[ReplyFrame]:
+    """What a closed client was told: at most an alert of TLS, which is no frame."""
+    try:
+        while client.socket.recv(100):
+            pass
+    except ConnectionResetError:
+        pass
+    return []
+
+
+def test_a_new_certificate_is_for_new_connections(tmp_path: Path) -> None:
+    """Those that are open go on; a client that trusts the old authority alone is closed out, and one of the new in."""
+    tls = server_tls(credentials())
+    other = tmp_path / "other"
+    from stock_service.rpc.process.credentials import make
+
+    make(other)
+    with tls_server(ServeOptions(requests_max=1002, tls=tls)) as server:
+        old = SocketConnection(server.address, trusting(credentials()))
+        with closing(old):
+            old.open(WAIT_S)
+            tls.files = server_tls(other).files
+            tls.reload()
+            for _ in range(3):
+                assert old.call(ECHO, b"x", WAIT_S) == b"x"
+            new = SocketConnection(server.address, trusting(other))
+            with closing(new):
+                assert new.call(ECHO, b"y", WAIT_S) == b"y"
+            with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+                SocketConnection(server.address, trusting(credentials())).open(WAIT_S)
+
+
+def test_who_has_ended_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    """In the middle of a handshake or behind it, by an end or a reset, and nothing is logged of a port's probe."""
+    with caplog.at_level(logging.WARNING), tls_server(secured()) as server:
+        leave: tuple[Callable[[RawSocket], None], ...] = (RawSocket.reset, lambda client: client.socket.close())
+        for end in leave:
+            client = RawSocket(server.address)
+            end(client)
+            client = RawSocket(server.address)
+            client.send(b"\x16\x03\x01\x02\x00")
+            end(client)
+        client = RawTls(server.address)
+        assert client.echo()
+        client.socket.close()
+        until(lambda: not server._connections, "the server has forgotten them")
+    assert not caplog.records

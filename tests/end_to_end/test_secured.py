@@ -1,0 +1,169 @@
+"""Closed servers as processes: made by one command, tried by the clients, renewed while they serve, and discreet."""
+
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from stock_service.rpc.errors import Fault, Unauthenticated
+from stock_service.rpc.option_types import address
+from stock_service.rpc.process.credentials import make
+from stock_service.rpc.tls import ClientCredentials, read_token
+from stock_service.rpc.transports import TRANSPORTS, load
+from stock_service.rpc.wire.framing import encode_request
+from stock_service.trading.service import LOOKUP
+from stock_service.v1 import stock_pb2
+from tests.conformance.running import until
+from tests.end_to_end.process import Server, run
+from tests.tls import credentials
+
+pytestmark = pytest.mark.slow
+
+SECURED = [name for name in TRANSPORTS if load(name).TLS_PROTOCOLS is not None]
+
+LOOKUP_FISHCO = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
+
+
+def options_of(folder: Path) -> tuple[str, ...]:
+    """TLS and callers by a folder's files."""
+    return (
+        *("--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server-key.pem")),
+        *("--access", str(folder / "access.toml")),
+    )
+
+
+@contextmanager
+def secured(transport: str, folder: Path, *options: str) -> Iterator[Server]:
+    """A server with them, without a store unless it has further options."""
+    start = ("stock_service", "serve", "--transport", transport, *(options or ("--store", "memory")))
+    with Server(start, *options_of(folder)) as server:
+        yield server
+
+
+def looked_up(transport: str, at: tuple[str, int], shown: ClientCredentials) -> bool:
+    """Whether a new connection gets an answer; raises a Fault otherwise."""
+    with closing(load(transport).connect(at, 10.0, shown)) as connection:
+        return bool(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
+
+
+@pytest.mark.parametrize("transport", SECURED)
+def test_a_closed_server_on_ipv6_is_used_by_the_clients(transport: str, tmp_path: Path) -> None:
+    """Its address is in brackets; a trader may trade, whose trade is stored, and an admin alone may set a price."""
+    folder, store = credentials(), f"sqlite:{tmp_path}/store.sqlite3"
+    with secured(transport, folder, "--host", "::1", "--store", store) as server:
+        at = server.ready.removeprefix("ready ")
+        assert at.startswith("[::1]:")
+        asked = ("clients.trader", "--transport", transport, "--address", at, "--tls-ca", str(folder / "ca.pem"))
+        by_trader = (*asked, "--token-file", str(folder / "trader.token"))
+        assert run(*by_trader, "trade", "FishCo", "3", "buy").stdout == "OK (1) FishCo volume 3 sequence 1\n"
+        refused = run(*by_trader, "update", "FishCo", "5")
+        assert (refused.code, "PERMISSION_DENIED" in refused.error) == (3, True)
+        assert not looked_up_plainly(transport, address(at))
+        ended = server.stopped()
+        assert (ended.code, ended.stdout) == (0, "")
+
+
+def looked_up_plainly(transport: str, at: tuple[str, int]) -> bool:
+    """Whether a client without TLS is answered."""
+    try:
+        return looked_up(transport, at, ClientCredentials())
+    except Fault:
+        return False
+
+
+@pytest.mark.parametrize("transport", ["sockets", "grpc"])
+def test_credentials_are_renewed_as_it_serves(transport: str, tmp_path: Path) -> None:
+    """By writing the files: an open connection goes on with its token, until that one is withdrawn too."""
+    folder, new = tmp_path / "own", tmp_path / "new"
+    make(folder)
+    make(new)
+    kept = ClientCredentials(folder / "ca.pem", token=read_token(folder / "trader.token"))
+    later = ClientCredentials(new / "ca.pem", token=kept.token)
+    with secured(transport, folder) as server:
+        with closing(load(transport).connect(server.address, 10.0, kept)) as connection:
+            for name in ("server.pem", "server-key.pem"):
+                (folder / name).write_bytes((new / name).read_bytes())
+
+            def renewed() -> bool:
+                assert connection.call(LOOKUP, LOOKUP_FISHCO, 10.0)
+                try:
+                    return looked_up(transport, server.address, later)
+                except Fault:
+                    return False
+
+            until(renewed, "the new certificate is shown")
+            access = folder / "access.toml"
+            access.write_text(access.read_text().split("\n\n")[0])  # the admin is left
+
+            def withdrawn() -> bool:
+                try:
+                    return not connection.call(LOOKUP, LOOKUP_FISHCO, 10.0)
+                except Unauthenticated:
+                    return True
+
+            until(withdrawn, "the token is not known any more")
+        assert server.stopped().code == 0
+
+
+@pytest.mark.parametrize("transport", SECURED)
+def test_no_secret_is_said(transport: str, tmp_path: Path) -> None:
+    """Not in logs, replies, a timeline, the command line or the environment; whatever a client does with its token."""
+    folder, timeline = credentials(), tmp_path / "timeline.npy"
+    tokens = [read_token(folder / f"{name}.token") for name in ("admin", "trader")]
+    wrong = "wrong-" + "w" * 40
+    replies: list[bytes] = []
+    plain = (*options_of(folder)[4:], "--timeline", str(timeline))
+    start = ("stock_service", "serve", "--transport", transport, "--store", "memory")
+    with Server(start, *plain) as server:
+        for token in (*tokens, wrong):
+            try:
+                looked_up(transport, server.address, ClientCredentials(token=token))
+            except Fault as fault:
+                replies.append(str(fault).encode())
+            for said in said_with(token):
+                with socket.create_connection(server.address, 5.0) as client:
+                    client.sendall(said)
+                    client.shutdown(socket.SHUT_WR)
+                    replies += iter(lambda: client.recv(65536), b"")  # at once
+        process = Path("/proc") / str(server.pid)
+        seen = [(process / name).read_bytes() for name in ("cmdline", "environ")]
+        ended = server.stopped(signal.SIGINT)
+    assert ended.code == 0
+    everything = b"".join((*seen, *replies, ended.stdout.encode(), ended.stderr.encode(), timeline.read_bytes()))
+    for secret in (*tokens, wrong, *(file.read_text().split("\n")[1] for file in folder.glob("*-key.pem"))):
+        assert secret.encode() not in everything
+
+
+def test_a_load_shows_a_token_and_says_none(tmp_path: Path) -> None:
+    """Nor in its results; the lean client, which shows none, is refused by name."""
+    folder, result = credentials(), tmp_path / "result.json"
+    shown = ("--tls-ca", str(folder / "ca.pem"), "--token-file", str(folder / "trader.token"))
+    with secured("sockets", folder) as server:
+        load_of = ("clients.load", "--transport", "sockets", "--address", server.at, "--no-floor", *shown)
+        short = ("--clients", "1", "--warm-up-s", "0", "--duration-s", "1", "--json", str(result))
+        done = run(*load_of, *short, "--client", "library")
+        assert done.code == 0
+        assert '"OK": ' in result.read_text()
+        assert read_token(folder / "trader.token") not in done.stdout + done.stderr + result.read_text()
+        refused = run(*load_of, *short)
+        assert (refused.code, "--client: got 'lean', allowed: library" in refused.error) == (2, True)
+
+
+def said_with(token: str) -> tuple[bytes, ...]:
+    """A token where it does not belong."""
+    word = token.encode()
+    head = b"POST " + LOOKUP.encode() + b" HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n"
+    return (
+        word,
+        encode_request(1, 0, b"hello/1", word),
+        encode_request(1, 0, b"hello/2", word),
+        encode_request(1, 0, word, word),
+        encode_request(1, 0, LOOKUP.encode(), word),
+        head + b"Authorization: " + word + b"\r\n\r\n",
+        head + b"Authorization: Bearer " + word + b"\r\nAuthorization: Bearer " + word + b"\r\n\r\n",
+        head + b"Authorization Bearer " + word + b"\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + word,
+    )

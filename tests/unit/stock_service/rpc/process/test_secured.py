@@ -1,0 +1,117 @@
+"""A server's options of TLS and callers: which go together, where they let it listen, and files that change."""
+
+import argparse
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from stock_service.rpc.call import Call
+from stock_service.rpc.errors import PermissionDenied, UsageError
+from stock_service.rpc.process.command_line import Parser
+from stock_service.rpc.process.secured import Watch, closed_to_admins, security_of
+from stock_service.rpc.process.serving import add_server_options
+from stock_service.trading.service import LOOKUP, TRADE, UPDATE, stock_service
+from tests.conformance.running import WAIT_S, until
+from tests.conformance.transports import fresh_exchange
+from tests.tls import credentials
+
+PAIR = ("--tls-cert", "server.pem", "--tls-key", "server-key.pem")
+
+
+def given(transport: str, *words: str) -> argparse.Namespace:
+    """Options, with the names of credentials as their paths."""
+    parser = Parser("prog", "")
+    add_server_options(parser, transport)
+    folder = credentials()
+    return parser.parse_args([str(folder / word) if (folder / word).is_file() else word for word in words])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--tls-cert", "server.pem"), "--tls-key: missing"),
+        (("--tls-key", "server-key.pem"), "--tls-key: got .*allowed: beside --tls-cert"),
+        (("--tls-client-ca", "ca.pem"), "--tls-client-ca: got .*allowed: beside --tls-cert"),
+        ((*PAIR, "--tls-client-ca", "ca.pem"), "--tls-client-ca: got .*allowed: beside --access"),
+        (("--host", "0.0.0.0"), "--host: "),
+        (("--host", "::"), "--host: "),
+        (("--host", "stocks.example"), "--host: "),
+        (("--host", "0.0.0.0", *PAIR), "--host: "),
+        (("--host", "0.0.0.0", "--access", "access.toml"), "--host: "),
+        (("--host", "0.0.0.0", "--insecure", "--access", "admin.token"), "--access: "),
+    ],
+)
+def test_options_that_do_not_go_together(words: tuple[str, ...], said: str) -> None:
+    """Are refused by name; so is a host beyond this machine without both TLS and callers."""
+    with pytest.raises(UsageError, match=said):
+        security_of("sockets", given("sockets", *words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--host", "::1"),
+        ("--host", "0.0.0.0", "--insecure"),
+        ("--host", "0.0.0.0", *PAIR, "--access", "access.toml"),
+        ("--host", "::", *PAIR, "--access", "access.toml", "--tls-client-ca", "ca.pem"),
+        ("--access", "access.toml"),
+        PAIR,
+    ],
+)
+def test_options_that_go_together(words: tuple[str, ...]) -> None:
+    """Give what was asked for."""
+    security = security_of("sockets", given("sockets", *words))
+    assert (security.tls is not None) == ("--tls-cert" in words)
+    assert (security.access is not None) == ("--access" in words)
+    assert len(security.files) == sum(word.endswith((".pem", ".toml")) for word in words)
+
+
+@pytest.mark.parametrize("transport", ["zeromq", "nng", "jsonrpc"])
+def test_what_serves_experiments_has_no_tls(transport: str) -> None:
+    """It refuses its options by name."""
+    with pytest.raises(UsageError, match=f"--tls-cert: .*none on {transport}"):
+        security_of(transport, given(transport, *PAIR))
+
+
+def test_where_nobody_can_be_told_nobody_is_an_admin() -> None:
+    """The others' methods go on as they were."""
+    service = closed_to_admins(stock_service(fresh_exchange()), "nng")
+    with pytest.raises(PermissionDenied):
+        service.methods[UPDATE].answer_call()(Call(b""))
+    for path in (LOOKUP, TRADE):
+        assert service.methods[path].answer()(b"")
+
+
+def test_files_that_change_are_read_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Once for each change; what then cannot be used is said in a line, and the watch goes on."""
+    file, reads = tmp_path / "file", threading.Semaphore(0)
+    file.write_text("a")
+    bad = threading.Event()
+
+    def reload() -> None:
+        reads.release()
+        if bad.is_set():
+            raise UsageError("--access", "file", "better")
+
+    with caplog.at_level(logging.ERROR), Watch([file], reload, look_s=0.005):
+        for number in range(3):
+            file.write_text("ab" * (number + 1))
+            assert reads.acquire(timeout=WAIT_S)
+        bad.set()
+        file.unlink()
+        assert reads.acquire(timeout=WAIT_S)
+        until(lambda: bool(caplog.records), "it is said")
+        bad.clear()
+        file.write_text("a")
+        assert reads.acquire(timeout=WAIT_S)
+    assert "cannot be used; what was read before stays: --access" in caplog.text
+
+
+def test_without_files_nothing_is_watched() -> None:
+    """No thread is started for it."""
+    before = threading.active_count()
+    with Watch([], lambda: None):
+        assert threading.active_count() == before

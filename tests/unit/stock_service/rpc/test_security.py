@@ -1,0 +1,137 @@
+"""Callers and their rights: the file, and the check of one request."""
+
+from pathlib import Path
+
+import pytest
+
+from stock_service.rpc.errors import PermissionDenied, Unauthenticated, UnknownMethod, UsageError
+from stock_service.rpc.security import UNREADABLE, Access, Guard, Right, digest, shown_in
+
+TOKEN = b"trader-token-of-43-characters"
+OTHER = b"another-token"
+
+FILE = f"""
+[[callers]]
+name = "desk"
+right = "trader"
+token_sha256 = "{digest(TOKEN).hex()}"
+
+[[callers]]
+name = "boss"
+right = "admin"
+certificate = "boss"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A trader by token, and an admin by certificate."""
+    made = tmp_path / "access.toml"
+    made.write_text(FILE)
+    return made
+
+
+def test_a_token_and_a_certificate_each_give_a_right(file: Path) -> None:
+    """The greater of both counts."""
+    access = Access(file)
+    access.check(Right.TRADER, digest(TOKEN), "")
+    access.check(Right.ADMIN, None, "boss")
+    access.check(Right.ADMIN, digest(TOKEN), "boss")
+    with pytest.raises(PermissionDenied):
+        access.check(Right.ADMIN, digest(TOKEN), "")
+
+
+@pytest.mark.parametrize("right", [Right.TRADER, Right.ADMIN])
+def test_who_shows_nothing_valid_is_nobody(file: Path, right: Right) -> None:
+    """Also where a token is wrong beside a good certificate; a certificate that is not listed has no right."""
+    access = Access(file)
+    wrong = digest(TOKEN)[:8] + digest(OTHER)[8:]
+    for shown, certificate in ((None, ""), (digest(OTHER), ""), (UNREADABLE, ""), (wrong, "boss"), (b"\0" * 32, "")):
+        with pytest.raises(Unauthenticated):
+            access.check(right, shown, certificate)
+    with pytest.raises(PermissionDenied):
+        access.check(right, None, "stranger")
+
+
+def test_what_anyone_may_do_asks_for_nothing(file: Path) -> None:
+    """Not even for a token that is right."""
+    Access(file).check(Right.ANYONE, digest(OTHER), "")
+
+
+def test_a_method_without_an_entry_is_nobodys(file: Path) -> None:
+    """Not an admin's either, and whatever its path looks like."""
+    guard = Guard(Access(file), {b"/a.B/C": Right.ADMIN})
+    guard.check(b"/a.B/C", None, "boss")
+    for path in (b"", b"/a.B/D", b"/a.B/C/", b"//a.B/C", b"/A.B/C", b"/a.B/C?x"):
+        with pytest.raises(UnknownMethod):
+            guard.check(path, None, "boss")
+
+
+def test_a_file_is_read_anew_or_not_at_all(file: Path) -> None:
+    """A caller that is gone has no right any more; a file that is bad changes nothing."""
+    access = Access(file)
+    file.write_text("[[callers]]\nname = 1")
+    with pytest.raises(UsageError):
+        access.reload()
+    access.check(Right.TRADER, digest(TOKEN), "")
+    file.write_text(FILE.replace(digest(TOKEN).hex(), digest(OTHER).hex()))
+    access.reload()
+    access.check(Right.TRADER, digest(OTHER), "")
+    with pytest.raises(Unauthenticated):
+        access.check(Right.TRADER, digest(TOKEN), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("", "callers: "),
+        ("callers = []", "callers: "),
+        ("callers = 1", "callers: "),
+        ("callers = [1]", "callers[1]: "),
+        ("[other]\n" + FILE, "callers: "),
+        ("=", "--access: "),
+        (FILE.replace('"trader"', '"king"'), "callers[1].right: "),
+        (FILE.replace('"desk"', '""'), "callers[1].name: "),
+        (FILE.replace('"desk"', '"boss"'), "callers[2].name: "),
+        (FILE.replace(digest(TOKEN).hex(), "ab"), "callers[1].token_sha256: "),
+        (FILE.replace(digest(TOKEN).hex(), ""), "callers[1]: "),
+        (FILE.replace("certificate", "certificates"), "callers[2].certificates: "),
+        (FILE.replace('certificate = "boss"', f'token_sha256 = "{digest(TOKEN).hex()}"'), "callers[2].token_sha256: "),
+        (FILE.replace('token_sha256 = "', 'token_sha256 = "x'), "callers[1].token_sha256: "),
+    ],
+)
+def test_a_bad_file_is_refused_by_its_place(file: Path, text: str, place: str) -> None:
+    """With the file and the key, and without what a token's line says: it may be the token itself."""
+    file.write_text(text)
+    with pytest.raises(UsageError) as refused:
+        Access(file)
+    said = str(refused.value)
+    assert place in said
+    assert digest(TOKEN).hex() not in said
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """By its name and the reason."""
+    with pytest.raises(UsageError, match=r"--access: got .*No such file"):
+        Access(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([], None),
+        (["Bearer abc"], digest(b"abc")),
+        (["bearer   abc"], digest(b"abc")),
+        (["Bearer "], UNREADABLE),
+        (["Bearer"], UNREADABLE),
+        (["Basic abc"], UNREADABLE),
+        (["Bearer abc def"], UNREADABLE),
+        (["Bearer abc", "Bearer abc"], UNREADABLE),
+        (["Bearer " + "a" * 257], UNREADABLE),
+        (["Bearer ä"], UNREADABLE),
+        ([""], UNREADABLE),
+    ],
+)
+def test_a_field_shows_one_token_or_none_that_is_valid(values: list[str], shown: bytes | None) -> None:
+    """What is no ``Bearer TOKEN`` is not taken for nothing shown."""
+    assert shown_in(values) == shown

@@ -1,0 +1,88 @@
+"""Files of TLS and tokens: what is refused, in which words, and that no word is a secret."""
+
+from pathlib import Path
+
+import pytest
+
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.credentials import make
+from stock_service.rpc.tls import ClientCredentials, ServerTls, TlsFiles, named_in, read_token
+from tests.tls import credentials, server_tls
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("none.pem", "server-key.pem", None), "--tls-cert: .*No such file"),
+        (("server.pem", "none.pem", None), "--tls-key: .*No such file"),
+        (("server.pem", "admin-key.pem", None), "--tls-cert, --tls-key: .*KEY_VALUES_MISMATCH"),
+        (("access.toml", "server-key.pem", None), "--tls-cert, --tls-key: "),
+        (("server.pem", "server-key.pem", "access.toml"), "--tls-client-ca: .*certificates in PEM"),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused_by_option(names: tuple[str, str, str | None], said: str) -> None:
+    """Before a server listens."""
+    certificate, key, authority = names
+    folder = credentials()
+    files = TlsFiles(folder / certificate, folder / key, None if authority is None else folder / authority)
+    with pytest.raises(UsageError, match=said):
+        ServerTls(files)
+
+
+def test_a_bad_pair_leaves_the_one_before(tmp_path: Path) -> None:
+    """As where a certificate has been replaced and its key has not, yet."""
+    make(tmp_path / "own")
+    tls = server_tls(tmp_path / "own")
+    before = tls.context, tls.pems
+    (tmp_path / "own" / "server.pem").write_bytes((credentials() / "server.pem").read_bytes())
+    with pytest.raises(UsageError):
+        tls.reload()
+    assert (tls.context, tls.pems) == before
+
+
+@pytest.mark.parametrize("text", ["", "short", "a" * 257, "has a space in it", "line\nline-of-a-token", "ß" * 20])
+def test_a_file_without_a_token_is_refused(tmp_path: Path, text: str) -> None:
+    """By its name, and without what it has."""
+    file = tmp_path / "token"
+    file.write_text(text)
+    with pytest.raises(UsageError) as refused:
+        read_token(file)
+    assert not text or text not in str(refused.value)
+
+
+def test_no_secret_is_shown_by_a_name_of_it() -> None:
+    """In a traceback or a log, of whoever prints one."""
+    folder = credentials()
+    token = read_token(folder / "admin.token")
+    shown = ClientCredentials(folder / "ca.pem", folder / "admin.pem", folder / "admin-key.pem", token)
+    said = f"{shown!r} {shown.pems()!r} {server_tls(folder).pems!r}"
+    assert token not in said
+    assert "PRIVATE" not in said
+
+
+def test_a_name_is_one_or_none() -> None:
+    """Of a certificate with two, nobody could say whose it is."""
+    one, two = (("commonName", "a"),), (("commonName", "b"),)
+    assert named_in({"subject": (one,)}) == "a"
+    assert named_in({"subject": ((("organizationName", "o"),), one)}) == "a"
+    assert named_in({"subject": (one, two)}) == ""
+    assert named_in({"subject": ()}) == ""
+    assert named_in(None) == ""
+
+
+def test_credentials_are_the_owners_alone(tmp_path: Path) -> None:
+    """Keys and tokens; and nothing that is there is overwritten."""
+    folder = tmp_path / "new"
+    make(folder, hosts=["stocks.example"])
+    secret = sorted(file.name for file in folder.iterdir() if file.stat().st_mode & 0o077 == 0)
+    expected = ["admin-key.pem", "admin.token", "ca-key.pem", "server-key.pem", "trader-key.pem", "trader.token"]
+    assert secret == expected
+    assert folder.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(UsageError, match="new or empty"):
+        make(folder)
+
+
+def test_a_host_that_no_certificate_can_name_is_refused(tmp_path: Path) -> None:
+    """By name."""
+    with pytest.raises(UsageError, match="--hosts"):
+        make(tmp_path / "new", hosts=["stöcks"])
