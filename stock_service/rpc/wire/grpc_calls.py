@@ -8,7 +8,7 @@ from collections.abc import Container
 
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire.grpc_heads import Head, Kind
-from stock_service.rpc.wire.grpc_replies import PREFIX
+from stock_service.rpc.wire.grpc_replies import PREFIX, window_bytes
 
 PLAIN, GZIPPED, END, LATER = 0, 1, 2, 4
 """What a request carries, as flags: its message is compressed; it is the end of a kept call, which has none; replies to
@@ -28,7 +28,18 @@ Wrong = tuple[FaultCode, str]
 class IncomingCall:
     """A call of which not all has come, or that is kept."""
 
-    __slots__ = ("begun", "body", "busy", "content_bytes", "credit", "ended", "first", "head", "waiting")
+    __slots__ = (
+        "begun",
+        "body",
+        "busy",
+        "content_bytes",
+        "credit",
+        "ended",
+        "first",
+        "head",
+        "waiting",
+        "waiting_bytes",
+    )
 
     def __init__(self, head: Head) -> None:
         self.head = head
@@ -42,6 +53,8 @@ class IncomingCall:
         """Whether the client has ended it."""
         self.waiting: deque[tuple[bytes, int]] = deque()
         """Of a kept call: messages, and its end, with their flags."""
+        self.waiting_bytes = 0
+        """Bytes of these, with their prefixes: the client's window is that much narrower."""
         self.first = b""
         """Of a kept call: its first message."""
         self.begun = False
@@ -56,30 +69,32 @@ class IncomingCall:
             return None
         return bytes(memoryview(body)[PREFIX.size :])
 
-    def add(self, piece: bytes, message_bytes_max: int) -> tuple[int, Wrong | None]:
-        """Takes more of its messages: how many bytes of them are whole and wait, of a kept call; and what is wrong."""
-        body, cut = self.body, 0
+    def add(self, piece: bytes, message_bytes_max: int) -> Wrong | None:
+        """Takes more of its messages; says what is wrong with them."""
+        body = self.body
         body += piece
         while len(body) >= PREFIX.size:
             compressed, size = PREFIX.unpack_from(body)
             stop = PREFIX.size + size
             if size > message_bytes_max:
                 detail = f"a message of {size} bytes, allowed: {message_bytes_max}"
-                return cut, (FaultCode.RESOURCE_EXHAUSTED, detail)
+                return FaultCode.RESOURCE_EXHAUSTED, detail
             if compressed > 1 or (compressed and not self.head.gzipped):
-                return cut, (FaultCode.INTERNAL, "a message that is compressed, and no grpc-encoding that says how")
+                return FaultCode.INTERNAL, "a message that is compressed, and no grpc-encoding that says how"
             if self.head.kind is Kind.UNARY:
-                return 0, (FaultCode.INTERNAL, "more than one message") if len(body) > stop else None
+                return (FaultCode.INTERNAL, "more than one message") if len(body) > stop else None
             if len(body) < stop:
                 break
             if len(self.waiting) >= WAITING_MAX:
-                return cut, (FaultCode.RESOURCE_EXHAUSTED, f"over {WAITING_MAX} messages of one call wait")
+                return FaultCode.RESOURCE_EXHAUSTED, f"over {WAITING_MAX} messages of one call wait"
             message = bytes(body[PREFIX.size : stop])
             self.waiting.append((message, compressed))
+            self.waiting_bytes += stop
             self.first = self.first or message
             del body[:stop]
-            cut += stop
-        return cut, None
+        if self.waiting_bytes + len(body) > window_bytes(message_bytes_max):
+            return FaultCode.RESOURCE_EXHAUSTED, "more of a call's messages than the window allows"
+        return None
 
     def end_kept(self) -> bool:
         """The client has ended a kept call; whether it had sent what it must."""
@@ -108,6 +123,7 @@ class KeptCalls:
                 call.busy = False
             if call.waiting and not call.busy:
                 message, flags = call.waiting.popleft()
+                call.waiting_bytes = max(0, call.waiting_bytes - PREFIX.size - len(message))
                 requests.append((call.head, stream, message, flags | LATER if call.begun else flags, self.open))
                 self.open[stream] = call.credit
                 call.busy = call.begun = True

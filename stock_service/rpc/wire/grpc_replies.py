@@ -44,13 +44,17 @@ MESSAGE_BYTES_MAX = http2.FRAME_BYTES_MAX - PREFIX.size
 """Bytes of a message that one frame has room for."""
 
 
+def window_bytes(message_bytes_max: int) -> int:
+    """The window of each stream of a server's: the longest message fits."""
+    return max(http2.WINDOW_DEFAULT, message_bytes_max + PREFIX.size)
+
+
 def hello(message_bytes_max: int, streams_max: int) -> bytes:
     """What a server says first."""
-    window_bytes = max(http2.WINDOW_DEFAULT, message_bytes_max + PREFIX.size)
     return http2.settings(
         (http2.HEADER_TABLE_SIZE, 0),  # so that a header block means the same whenever it comes
         (http2.MAX_CONCURRENT_STREAMS, streams_max),
-        (http2.INITIAL_WINDOW_SIZE, window_bytes),  # no stream's is renewed but a kept call's: a message fits
+        (http2.INITIAL_WINDOW_SIZE, window_bytes(message_bytes_max)),  # none is renewed but a kept call's
         (http2.MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES_MAX),
     ) + http2.window_update(0, http2.WINDOW_MAX - http2.WINDOW_DEFAULT)
 
@@ -70,6 +74,16 @@ def parted(reply: bytes) -> tuple[bytes, bytes, bytes]:
             before += reply[at:stop]
         at = stop
     return before, b"".join(body), after
+
+
+def ends(frames: bytes) -> bool:
+    """Whether any of these frames, of which there may be none, ends its stream."""
+    at = ending = 0
+    while at < len(frames):
+        head, flags, _ = http2.HEADER.unpack_from(frames, at)
+        ending |= flags & http2.END_STREAM
+        at += http2.HEADER.size + (head >> 8)
+    return bool(ending)
 
 
 def usual_reply(stream: int, message: bytes) -> bytes:

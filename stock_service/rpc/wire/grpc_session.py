@@ -45,9 +45,12 @@ from stock_service.rpc.wire.http2_endpoint import Endpoint, Event
 from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
-_EARLY_MAX = 1000  # calls remembered that ended before their client did
+_DATA_FEW = 64
+"""Bytes of DATA that are few: a message in such pieces costs more to take than to send."""
 
-_DRAINING = "the server is stopping"
+_NEW_BLOCK, _FIELDS_FREE, _BLOCK_FREE = 4, 32, 1024
+"""Credits that a header block costs which did not come before; with more fields than that, each two cost another, and
+so do each 64 bytes more."""
 
 
 class SessionError(FramingError):
@@ -111,8 +114,8 @@ class GrpcSession:
 
     @property
     def held_bytes(self) -> int:
-        """See ``served_stream.Session``."""
-        return self._endpoint.held_bytes
+        """See ``served_stream.Session``; messages of kept calls that wait are among them."""
+        return self._endpoint.held_bytes + self._calls.waiting_bytes
 
     @property
     def occupied(self) -> bool:
@@ -171,10 +174,12 @@ class GrpcSession:
                 following, event = endpoint.take(data, at)
                 if following == at:
                     break
-                if event is None or event[0] > http2.HEADERS or not event[3]:
-                    self._spend(event)
                 if event is not None:
                     self._on(event, requests)
+                toil = endpoint.toil + (event is None or event[0] > http2.HEADERS or _dribbles(event))
+                if toil:
+                    endpoint.toil = 0
+                    self._spend(toil)
                 at = following
             endpoint.grant()
             requests += self._calls.settle_kept()
@@ -182,7 +187,7 @@ class GrpcSession:
             self.lose()
             raise SessionError(error, self._calls.last, requests) from error
         self._pending = data[at:]
-        self.pending_bytes = len(self._pending) + self._calls.half_bytes
+        self.pending_bytes = len(self._pending) + endpoint.block_bytes + self._calls.half_bytes
         self._calls.count()
 
     def _cut_usual(self, data: bytes, at: int, requests: list[GrpcRequest]) -> int:
@@ -220,11 +225,9 @@ class GrpcSession:
         self._unread = unread[len(data) :]
         return min(len(data), len(unread))
 
-    def _spend(self, event: Event | None) -> None:
-        """Counts a frame that carries nothing. Raises Http2Error where there are too many."""
-        if event is not None and event[0] == http2.DATA and event[2]:
-            return  # the end of a stream, as many clients send it
-        if not self._patience.spend(self._calls.answered, self._calls.sent_bytes):
+    def _spend(self, cost: int) -> None:
+        """Counts what is no work. Raises Http2Error where there is too much."""
+        if not self._patience.spend(self._calls.answered, self._calls.sent_bytes, cost):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
 
     # ---- what concerns a call
@@ -268,7 +271,6 @@ class GrpcSession:
         if head.malformed:
             self._calls.reset(stream, ErrorCode.PROTOCOL_ERROR, ends)
         elif len(self._calls.open) >= self._calls.room:
-            self._spend(None)
             self._calls.reset(stream, ErrorCode.REFUSED_STREAM, ends)
         else:
             incoming = IncomingCall(head)
@@ -280,6 +282,8 @@ class GrpcSession:
     def _read(self, block: bytes) -> Head:
         """What a header block means; a usual one is remembered. Raises BlockError."""
         head = self._blocks.read(block)
+        if fields := self._blocks.unfolded:
+            self._endpoint.toil += _NEW_BLOCK + max(0, fields - _FIELDS_FREE, (len(block) - _BLOCK_FREE) // 32) // 2
         if self._blocks.changes != self._changes or len(self._usual) >= KNOWN_MAX:
             self._changes = self._blocks.changes
             self._usual.clear()
@@ -298,12 +302,10 @@ class GrpcSession:
             return
         incoming.content_bytes += len(payload)
         if incoming.head.refusal is None:
-            cut, wrong = incoming.add(payload, self._message_bytes_max)
+            wrong = incoming.add(payload, self._message_bytes_max)
             if wrong is not None:
                 self._calls.refuse(stream, ends, *wrong)
                 return
-            if cut and not ends:
-                self._endpoint.outgoing += http2.window_update(stream, cut)
         if ends:
             self._on_end(stream, incoming, requests)
 
@@ -342,3 +344,8 @@ class GrpcSession:
         self._calls.lose()
         self._pending = b""
         self.pending_bytes = 0
+
+
+def _dribbles(event: Event) -> bool:
+    """Whether a frame carries next to nothing, and does not end its stream."""
+    return event[0] == http2.DATA and not event[2] and len(event[3]) < _DATA_FEW

@@ -96,6 +96,7 @@ class Endpoint:
         "send_window",
         "stream_window",
         "streams_max",
+        "toil",
     )
 
     def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
@@ -123,6 +124,9 @@ class Endpoint:
         """The window of a new stream."""
         self.streams_max = STREAMS_UNTOLD
         """Streams at a time that the peer allows."""
+        self.toil = 0
+        """What frames have cost that are no work, beyond a credit each; see ``patience.py``. Whoever asks sets it back.
+        """
 
     def take(self, data: bytes, at: int) -> tuple[int, Event | None]:
         """Takes the frame that begins at an offset: where the next begins, and what its stream's owner must see.
@@ -176,6 +180,11 @@ class Endpoint:
         return frames
 
     @property
+    def block_bytes(self) -> int:
+        """Bytes of a header block that is unfinished; 1 at least, 0: there is none."""
+        return len(self._block) + 1 if self.block_stream else 0
+
+    @property
     def held_bytes(self) -> int:
         """Bytes of them that have not left."""
         return sum(len(held.body) - held.at for held in self.held.values()) if self.held else 0
@@ -204,11 +213,17 @@ class Endpoint:
         return b"".join(frames)
 
     def _send_held(self) -> None:
-        """After a window grew: sends what it now allows, oldest first."""
+        """After a window of all of them grew: sends what it now allows, oldest first."""
         for stream, held in list(self.held.items()):
-            self.outgoing += self._allowed(stream, held)
-            if held.at == len(held.body):
-                del self.held[stream]
+            if self.send_window <= 0:
+                break
+            self._send_on(stream, held)
+
+    def _send_on(self, stream: int, held: _Held) -> None:
+        """Sends what the windows allow of a body."""
+        self.outgoing += self._allowed(stream, held)
+        if held.at == len(held.body):
+            del self.held[stream]
 
     def _widen(self, count: int) -> None:
         """Counts a WINDOW_UPDATE of the connection."""
@@ -217,8 +232,8 @@ class Endpoint:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a WINDOW_UPDATE of 0, or before SETTINGS")
         if window > WINDOW_MAX:
             raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {window} bytes, allowed: {WINDOW_MAX}")
-        self.send_window = window
-        if self.held:
+        was_shut, self.send_window = self.send_window <= 0, window
+        if was_shut and self.held:
             self._send_held()
 
     # ---- taking frames, one kind each
@@ -286,8 +301,10 @@ class Endpoint:
             self.streams_max = STREAM_MAX  # unless they say otherwise
         for setting, value in _SETTING.iter_unpack(payload):
             self._apply(setting, value)
+        self.toil += len(payload) // 48
         self._answer(frame(SETTINGS, ACK, 0))
         if self.held:
+            self.toil += len(self.held) // 2
             self._send_held()
 
     def _apply(self, setting: int, value: int) -> None:
@@ -326,7 +343,7 @@ class Endpoint:
             if self.stream_window + held.credit + count - held.at > WINDOW_MAX:
                 raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a WINDOW_UPDATE of {count} bytes on stream {stream}")
             held.credit += count
-            self._send_held()
+            self._send_on(stream, held)
         return WINDOW_UPDATE, stream, False, payload
 
     def _take_rst_stream(self, flags: int, stream: int, payload: bytes) -> Event:

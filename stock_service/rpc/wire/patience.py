@@ -1,14 +1,18 @@
 """How much a peer may ask for that is no work: the bound of every flood of frames. No I/O; the clock is given.
 
 A frame that carries no message costs a server time and its sender nearly nothing: PING, SETTINGS, RST_STREAM, PRIORITY,
-WINDOW_UPDATE, an empty DATA. Each costs one of a connection's credits. They come back with time, with each answered
-call, and with bytes sent, as a client that takes much has to widen its windows. Who has none left floods.
+WINDOW_UPDATE, a DATA of a few bytes, HEADERS that come to nothing. Each costs one or more of a connection's credits, a
+credit being some 5 to 10 µs. They come back with time, with each answered call, and with bytes sent, as a client that
+takes much has to widen its windows. Who has none left floods.
 """
 
 from collections.abc import Callable
 
 CREDITS_MAX = 1000
 """Credits at a time, and a second: some 5 ms of a server's time."""
+
+CREDITS_FIRST = 400
+"""Credits of a new connection: who is cut off may come again at once."""
 
 CREDITS_PER_ANSWER = 16
 """An honest client sends four such frames a call at most; but of its calls most may be late, and be cancelled."""
@@ -24,14 +28,14 @@ class Patience:
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
-        self._credits = CREDITS_MAX
+        self._credits = CREDITS_FIRST
         self._since_ns = now_ns()
         self._answered = 0
         self._sent_bytes = 0
 
-    def spend(self, answered: int, sent_bytes: int) -> bool:
-        """Takes a credit; whether there was one. Given are the calls answered, and the bytes sent, in all."""
-        self._credits -= 1
+    def spend(self, answered: int, sent_bytes: int, cost: int = 1) -> bool:
+        """Takes credits; whether there were so many. Given are the calls answered, and the bytes sent, in all."""
+        self._credits -= cost
         if self._credits < 0:
             self._count(answered, sent_bytes)
         return self._credits >= 0
@@ -42,4 +46,4 @@ class Patience:
         earned = (now_ns - self._since_ns) * CREDITS_MAX // 10**9
         earned += (answered - self._answered) * CREDITS_PER_ANSWER + (sent_bytes - self._sent_bytes) // BYTES_PER_CREDIT
         self._since_ns, self._answered, self._sent_bytes = now_ns, answered, sent_bytes
-        self._credits = min(CREDITS_MAX, earned) - 1
+        self._credits = min(CREDITS_MAX, self._credits + earned)

@@ -199,8 +199,12 @@ class ServedStream(Generic[Request]):
 
     @property
     def idle_since_ns(self) -> int:
-        """Since when nothing came, of a connection on which no request is under way; 0: of any other."""
-        return self._active_ns if self.idle else 0
+        """Since when nothing came, of a connection on which no request is under way; 0: of any other.
+
+        Calls may be open on it that nothing is under way for: who only watches yields to who has something to ask.
+        """
+        settled = self.state is READING and self.received == self.answered and not self.unsent
+        return self._active_ns if settled and not (self._session and self._session.held) else 0
 
     @property
     def done(self) -> bool:

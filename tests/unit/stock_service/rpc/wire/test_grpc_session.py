@@ -312,6 +312,31 @@ def test_a_known_call_is_looked_at_all_the_same() -> None:
     assert talk.status(talk.said())[0] == FaultCode.INTERNAL
 
 
+def test_a_kept_call_takes_one_place() -> None:
+    """With a worker, held or idle, it is one call; so the last that a client may open is taken."""
+    talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=3)
+    (first,) = talk.send(head(1, TALKED), data(1, message(b"1"), ends=False))
+    assert len(talk.send(call(3), call(5))) == 2
+    talk.send(http2.rst_stream(3, ErrorCode.CANCEL), http2.rst_stream(5, ErrorCode.CANCEL))
+    talk.session.admit(first, grpc_replies.begun(1) + grpc_replies.messages(1, b"held"))
+    assert len(talk.send(call(7), call(9))) == 2
+    talk.send(http2.rst_stream(7, ErrorCode.CANCEL), http2.rst_stream(9, ErrorCode.CANCEL))
+    talk.send(http2.window_update(1, 100))
+    assert len(talk.send(call(11), call(13), call(15))) == 2
+
+
+def test_a_kept_calls_message_may_have_no_answer() -> None:
+    """The next is asked for all the same, and the call goes on until its end is answered."""
+    talk = Talk()
+    (first,) = talk.send(head(1, TALKED), data(1, message(b"1") + message(b"2"), ends=False))
+    assert talk.session.admit(first, grpc_replies.begun(1)) == grpc_replies.begun(1)
+    (second,) = talk.session.take_ready()
+    assert talk.session.admit(second, b"") == b""
+    assert talk.session.occupied
+    (end,) = talk.send(data(1, b""))
+    assert end[3] == END | LATER
+
+
 def test_every_call_that_is_allowed_is_taken() -> None:
     """However the frames of the most calls that may be open are mixed, in one read, none is refused."""
     talk = Talk(streams_max=6)
