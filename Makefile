@@ -21,6 +21,8 @@ GO_TOOLS := \
 	google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1 \
 	github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
 
+GRPC_GO_INTEROP := google.golang.org/grpc/interop/client@v1.80.0
+
 GO_PROTO := experiments/v1/sort.proto
 GO_FOLDER := experiments/peers/go/sortpb
 GO_PACKAGES := --go_opt=M$(GO_PROTO)=$(GO_FOLDER) --go-grpc_opt=M$(GO_PROTO)=$(GO_FOLDER)
@@ -74,6 +76,7 @@ go-tools: ## Builds what the interoperability tests use, and fetches their Go mo
 	@mkdir -p $(TOOLS)/bin
 	@for tool in $(GO_TOOLS); do echo "$$tool"; \
 		GOBIN="$(CURDIR)/$(TOOLS)/bin" go install "$$tool" 2>$(TOOLS)/go.log || { cat $(TOOLS)/go.log; exit 1; }; done
+	@GOBIN="$(CURDIR)/$(TOOLS)/bin" go install $(GRPC_GO_INTEROP) && mv $(TOOLS)/bin/client $(TOOLS)/bin/grpc-go-interop
 	@cd tests/interop/go && go build google.golang.org/grpc google.golang.org/protobuf/proto
 
 clean: ## Removes all that was installed or built; measured results stay

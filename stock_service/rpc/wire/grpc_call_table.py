@@ -5,8 +5,8 @@ Whoever uses this has the connection's lock.
 
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire import grpc_replies, http2
-from stock_service.rpc.wire.grpc_calls import END, GrpcRequest, IncomingCall, KeptCalls
-from stock_service.rpc.wire.grpc_replies import PREFIX, USUAL_BYTES, USUAL_START, ends, parted
+from stock_service.rpc.wire.grpc_calls import END, MORE, GrpcRequest, IncomingCall, KeptCalls
+from stock_service.rpc.wire.grpc_replies import PREFIX, USUAL_BYTES, ends, is_usual, parted
 from stock_service.rpc.wire.http2 import ErrorCode
 from stock_service.rpc.wire.http2_endpoint import Endpoint
 
@@ -87,8 +87,8 @@ class CallTable:
         if not self.kept.calls:
             return []
         requests = self.kept.settle(self._endpoint.held)
-        for _, stream, message, flags, _ in requests:
-            if not (flags & END or self.kept.calls[stream].ended):
+        for _, stream, message, flags, *_ in requests:
+            if not (flags & (END | MORE) or self.kept.calls[stream].ended):
                 self._endpoint.outgoing += http2.window_update(stream, PREFIX.size + len(message))
         self.count()
         return requests
@@ -157,7 +157,7 @@ class CallTable:
         endpoint = self._endpoint
         size = len(reply) - USUAL_BYTES
         allowed_bytes = min(endpoint.send_window, endpoint.stream_window + credit, http2.FRAME_BYTES_MAX)
-        if size <= allowed_bytes and reply[:5] == USUAL_START and stream not in self.kept.calls:
+        if size <= allowed_bytes and is_usual(reply) and stream not in self.kept.calls:
             endpoint.send_window -= size
             return reply
         allowed = self._allowed(stream, credit, reply)
@@ -184,6 +184,8 @@ class CallTable:
         before, body, after = parted(reply)
         if not ends(after or before):
             incoming.credit = credit - len(body)
+            if incoming.progress is not None and incoming.progress.replies is not None:
+                incoming.waiting.appendleft((b"", MORE))
             self.ready += self.settle_kept()
             return
         del self.kept.calls[stream]

@@ -4,25 +4,40 @@ Whoever uses these has the connection's lock.
 """
 
 from collections import deque
-from collections.abc import Container
+from collections.abc import Container, Iterator
 
+from stock_service.rpc.call import ReplyMetadata
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire.grpc_heads import Head, Kind
 from stock_service.rpc.wire.grpc_replies import PREFIX, window_bytes
 
-PLAIN, GZIPPED, END, LATER = 0, 1, 2, 4
+PLAIN, GZIPPED, END, LATER, MORE = 0, 1, 2, 4, 8
 """What a request carries, as flags: its message is compressed; it is the end of a kept call, which has none; replies to
-its call have gone before."""
+its call have gone before; it asks for the next reply to the last message."""
 
-GrpcRequest = tuple[Head, int, bytes, int, dict[int, int]]
-"""Head, stream, message, flags as above, and the open calls: a stream that is no key there has been given up.
-A plain tuple, because one is made for every request."""
+GrpcRequest = tuple[Head, int, bytes, int, dict[int, int], "Progress | None"]
+"""Head, stream, message, flags as above, the open calls (a stream that is no key there has been given up), and how far
+a kept call is. A plain tuple, because one is made for every request."""
 
 WAITING_MAX = 64
 """Messages of one kept call that wait for another's answer, at most."""
 
 Wrong = tuple[FaultCode, str]
 """What a call ends with whose messages are wrong."""
+
+
+class Progress:
+    """How far the answer to a kept call is: whoever answers one of its messages has it to itself."""
+
+    __slots__ = ("began_ns", "replies", "said")
+
+    def __init__(self) -> None:
+        self.began_ns = 0
+        """When its first message was answered; 0: none was."""
+        self.replies: Iterator[bytes] | None = None
+        """Replies to the last message that have not been asked for; None: there are no more."""
+        self.said: ReplyMetadata | None = None
+        """What is said besides."""
 
 
 class IncomingCall:
@@ -37,6 +52,7 @@ class IncomingCall:
         "ended",
         "first",
         "head",
+        "progress",
         "waiting",
         "waiting_bytes",
     )
@@ -61,6 +77,8 @@ class IncomingCall:
         """Of a kept call: whether one of them was given to be answered."""
         self.busy = False
         """Of a kept call: whether that one's answer has not left yet."""
+        self.progress = Progress() if head.kind else None
+        """Of a kept call: how far its answer is."""
 
     def whole(self) -> bytes | None:
         """The message of a unary call; None: there is none, or half of one."""
@@ -85,6 +103,8 @@ class IncomingCall:
                 return (FaultCode.INTERNAL, "more than one message") if len(body) > stop else None
             if len(body) < stop:
                 break
+            if self.head.kind is Kind.REPLIES and (self.waiting or self.begun):
+                return FaultCode.INTERNAL, "more than one message"
             if len(self.waiting) >= WAITING_MAX:
                 return FaultCode.RESOURCE_EXHAUSTED, f"over {WAITING_MAX} messages of one call wait"
             message = bytes(body[PREFIX.size : stop])
@@ -98,7 +118,7 @@ class IncomingCall:
 
     def end_kept(self) -> bool:
         """The client has ended a kept call; whether it had sent what it must."""
-        if self.body or (self.head.kind is Kind.STREAMED_REPLY and not (self.waiting or self.begun)):
+        if self.body or (self.head.kind is not Kind.STREAMED and not (self.waiting or self.begun)):
             return False
         if self.head.kind is Kind.STREAMED:
             self.waiting.append((b"", END))
@@ -124,13 +144,14 @@ class KeptCalls:
             if call.waiting and not call.busy:
                 message, flags = call.waiting.popleft()
                 call.waiting_bytes = max(0, call.waiting_bytes - PREFIX.size - len(message))
-                requests.append((call.head, stream, message, flags | LATER if call.begun else flags, self.open))
+                flags |= LATER if call.begun else 0
+                requests.append((call.head, stream, message, flags, self.open, call.progress))
                 self.open[stream] = call.credit
                 call.busy = call.begun = True
         return requests
 
     def end_all(self) -> None:
-        """The server stops: every call comes to its end, after what waits."""
+        """The server stops: every call that would not by itself comes to its end, after what waits."""
         for call in self.calls.values():
-            if call.head.kind is Kind.STREAMED_REPLY or not call.ended:
+            if call.head.kind is Kind.STREAMED_REPLY or (call.head.kind is Kind.STREAMED and not call.ended):
                 call.waiting.append((call.first, END))

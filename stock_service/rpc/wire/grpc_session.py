@@ -212,7 +212,7 @@ class GrpcSession:
             last = stream
             calls[stream] = 0
             endpoint.received += size + 5
-            requests.append((meaning, stream, data[start + 14 : stop], PLAIN, calls))
+            requests.append((meaning, stream, data[start + 14 : stop], PLAIN, calls, None))
             at = stop
         table.last = last
         return at
@@ -326,7 +326,7 @@ class GrpcSession:
             del self._calls.half[stream]
             self._calls.count()
             self._calls.open[stream] = incoming.credit
-            requests.append((head, stream, message, incoming.body[0], self._calls.open))
+            requests.append((head, stream, message, incoming.body[0], self._calls.open, None))
 
     # ---- the end
 

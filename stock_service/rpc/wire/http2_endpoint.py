@@ -6,8 +6,8 @@ What is to be sent gathers in ``outgoing``. A body that the peer's windows do no
 they do.
 
 Rules: every fault of a peer is an ``Http2Error`` and ends the connection. The RFC allows that for a stream's fault too
-(5.4.1). Memory is bounded, whatever a peer sends: frames (16,384 bytes), header blocks and the answers that are due
-have limits. Unknown frames, flags and settings are ignored.
+(5.4.1). Memory is bounded, whatever a peer sends: frames (16,384 bytes), header blocks and answers have limits. Unknown
+frames, flags and settings are ignored.
 
 Left out: priorities and push. What the peer announces of header lists is ignored; so is what it announces of header
 tables, since blocks that are sent use none (``header_blocks.py``). Whether the peer keeps within its windows is not
@@ -117,7 +117,7 @@ class Endpoint:
         self.outgoing = bytearray()
         """What is to be sent; ``take_outgoing`` empties it."""
         self.received = 0
-        """Bytes of DATA for which the peer was given no new window yet. Whoever adds calls ``grant`` now and then."""
+        """Bytes of DATA that no new window was given for yet. Whoever adds calls ``grant`` now and then."""
         self.send_window = WINDOW_DEFAULT
         """Bytes of DATA that the connection may send. Whoever sends without ``send_body`` takes them off."""
         self.stream_window = WINDOW_DEFAULT
@@ -125,8 +125,7 @@ class Endpoint:
         self.streams_max = STREAMS_UNTOLD
         """Streams at a time that the peer allows."""
         self.toil = 0
-        """What frames have cost that are no work, beyond a credit each; see ``patience.py``. Whoever asks sets it back.
-        """
+        """What frames cost that are no work, beyond a credit each (``patience.py``). Whoever asks sets it back."""
 
     def take(self, data: bytes, at: int) -> tuple[int, Event | None]:
         """Takes the frame that begins at an offset: where the next begins, and what its stream's owner must see.
@@ -208,9 +207,7 @@ class Endpoint:
             ends = held.end_stream and at + len(piece) == total
             frames.append(frame(DATA, END_STREAM if ends else 0, stream, piece))
         held.at = stop
-        if stop == total:
-            frames.append(held.after)
-        return b"".join(frames)
+        return b"".join((*frames, held.after) if stop == total else frames)
 
     def _send_held(self) -> None:
         """After a window of all of them grew: sends what it now allows, oldest first."""
@@ -233,7 +230,7 @@ class Endpoint:
         if window > WINDOW_MAX:
             raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {window} bytes, allowed: {WINDOW_MAX}")
         was_shut, self.send_window = self.send_window <= 0, window
-        if was_shut and self.held:
+        if was_shut:
             self._send_held()
 
     # ---- taking frames, one kind each
@@ -303,9 +300,8 @@ class Endpoint:
             self._apply(setting, value)
         self.toil += len(payload) // 48
         self._answer(frame(SETTINGS, ACK, 0))
-        if self.held:
-            self.toil += len(self.held) // 2
-            self._send_held()
+        self.toil += len(self.held) // 2
+        self._send_held()
 
     def _apply(self, setting: int, value: int) -> None:
         if setting == INITIAL_WINDOW_SIZE:

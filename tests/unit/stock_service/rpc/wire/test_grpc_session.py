@@ -48,7 +48,8 @@ def test_a_usual_call() -> None:
     """Its request has its method, stream and message; its reply is three frames; the second takes the short way."""
     talk = Talk()
     for stream in (1, 3):
-        ((its_head, its_stream, payload, carries, open_calls),) = talk.send(call(stream, b"hello", grpc_timeout="5S"))
+        (request,) = talk.send(call(stream, b"hello", grpc_timeout="5S"))
+        its_head, its_stream, payload, carries, open_calls, _ = request
         assert (its_head.path, its_head.timeout_ms, its_stream, payload, carries) == (
             PATH,
             5000,
@@ -56,7 +57,7 @@ def test_a_usual_call() -> None:
             b"hello",
             PLAIN,
         )
-        begin, body, end = talk.reply((its_head, its_stream, payload, carries, open_calls), b"world")
+        begin, body, end = talk.reply(request, b"world")
         assert talk.fields(begin) == {b":status": b"200", b"content-type": b"application/grpc"}
         assert body == Frame(http2.DATA, 0, stream, message(b"world"))
         assert (end.flags, talk.status([end])) == (http2.END_HEADERS | http2.END_STREAM, (0, ""))

@@ -323,9 +323,9 @@ def test_who_only_watches_yields_to_who_asks() -> None:
     It is not idle, all the same: a server that stops has something to say to it.
     """
     session = Talk().session
-    stream = ServedStream(session, lambda error: b"", 64, 1, session)
+    stream = ServedStream(session, lambda _: b"", 64, 1, session)
     assert stream.take(call(1, path=WATCHED), 5, 5) is not None
     assert stream.idle_since_ns == 0
-    session.admit((Head(kind=Kind.STREAMED_REPLY), 1, b"", 0, {}), grpc_replies.begun(1))
+    session.admit((Head(kind=Kind.STREAMED_REPLY), 1, b"", 0, {}, None), grpc_replies.begun(1))
     stream.replied(False)
     assert (stream.idle, stream.idle_since_ns) == (False, 5)
