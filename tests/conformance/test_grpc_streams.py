@@ -29,7 +29,7 @@ METADATA = (("text", "a text"), ("bytes-bin", b"\x00\xff"), ("text", "again"))
 
 
 class Streams:
-    """``Count`` replies with as many messages as its request has bytes. All say back the metadata that they are told."""
+    """``Count`` replies with as many messages as its request has bytes. All say back the metadata of the call."""
 
     def __init__(self) -> None:
         self.begun = 0
