@@ -180,6 +180,8 @@ class GrpcSession:
                 if toil:
                     endpoint.toil = 0
                     self._spend(toil)
+                    if endpoint.pings:
+                        self._on_ping()
                 at = following
             endpoint.grant()
             requests += self._calls.settle_kept()
@@ -229,6 +231,12 @@ class GrpcSession:
         """Counts what is no work. Raises Http2Error where there is too much."""
         if not self._patience.spend(self._calls.answered, self._calls.sent_bytes, cost):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
+
+    def _on_ping(self) -> None:
+        """A client that only keeps its connection alive may not do so too often. Raises Http2Error."""
+        self._endpoint.pings = 0
+        if not (self.held or self._patience.ping(self._calls.answered, self._calls.sent_bytes)):
+            raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")  # the words that gRPC's clients know
 
     # ---- what concerns a call
 

@@ -49,8 +49,7 @@ from stock_service.rpc.wire.http2 import (
 )
 
 STREAMS_UNTOLD = 1
-"""Streams at a time until the peer's SETTINGS have come. The peer may refuse more; it allows at least one, or it is of
-no use."""
+"""Streams at a time until the peer's SETTINGS have come: it allows one at least, or it is of no use."""
 
 ANSWERS_MAX = 1000
 """PING and SETTINGS answered before ``take_outgoing`` is called again, at most: as many as no honest peer sends."""
@@ -92,6 +91,7 @@ class Endpoint:
         "block_stream",
         "held",
         "outgoing",
+        "pings",
         "received",
         "send_window",
         "stream_window",
@@ -100,10 +100,7 @@ class Endpoint:
     )
 
     def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
-        """``window_bytes`` is the connection's window that the owner announces, renewed each time half of it is used.
-
-        The owner answers for the streams' windows.
-        """
+        """``window_bytes``: the connection's; the owner announces it; renewed as half is used; streams' are its own."""
         self._grant_bytes = max(1, window_bytes // 2)
         self._block_bytes_max = block_bytes_max
         self._greeted = False
@@ -115,7 +112,7 @@ class Endpoint:
         self.held: dict[int, _Held] = {}
         """By their streams, the bodies of which not all was allowed to be sent; others only look."""
         self.outgoing = bytearray()
-        """What is to be sent; ``take_outgoing`` empties it."""
+        """What is to be sent, until ``take_outgoing``."""
         self.received = 0
         """Bytes of DATA that no new window was given for yet. Whoever adds calls ``grant`` now and then."""
         self.send_window = WINDOW_DEFAULT
@@ -124,6 +121,8 @@ class Endpoint:
         """The window of a new stream."""
         self.streams_max = STREAMS_UNTOLD
         """Streams at a time that the peer allows."""
+        self.pings = 0
+        """PINGs that were answered, until whoever asks sets it back."""
         self.toil = 0
         """What frames cost that are no work, beyond a credit each (``patience.py``). Whoever asks sets it back."""
 
@@ -318,6 +317,7 @@ class Endpoint:
     def _take_ping(self, flags: int, stream: int, payload: bytes) -> None:
         _check(stream, payload, PING, of_connection=True)
         if not flags & ACK:
+            self.pings += 1
             self._answer(frame(PING, ACK, 0, payload))
 
     def _answer(self, answer: bytes) -> None:

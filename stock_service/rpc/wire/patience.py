@@ -20,11 +20,15 @@ CREDITS_PER_ANSWER = 16
 BYTES_PER_CREDIT = 1024
 """Bytes sent for a credit: clients widen a window for 8 KiB and more, their stream's and their connection's."""
 
+PINGS_MAX, PING_NS = 16, 10**9
+"""PINGs while no call is answered, at most; in each so many nanoseconds, one is forgotten. Who keeps a connection alive
+needs one in ten seconds. gRPC's own servers allow two, and one in five minutes."""
+
 
 class Patience:
     """One connection's credits. One thread's at a time."""
 
-    __slots__ = ("_answered", "_credits", "_now_ns", "_sent_bytes", "_since_ns")
+    __slots__ = ("_answered", "_credits", "_now_ns", "_pinged", "_pinged_ns", "_pings", "_sent_bytes", "_since_ns")
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
@@ -32,6 +36,9 @@ class Patience:
         self._since_ns = now_ns()
         self._answered = 0
         self._sent_bytes = 0
+        self._pings = 0
+        self._pinged = (0, 0)  # calls answered and bytes sent at the last of them
+        self._pinged_ns = self._since_ns
 
     def spend(self, answered: int, sent_bytes: int, cost: int = 1) -> bool:
         """Takes credits; whether there were so many. Given are the calls answered, and the bytes sent, in all."""
@@ -39,6 +46,16 @@ class Patience:
         if self._credits < 0:
             self._count(answered, sent_bytes)
         return self._credits >= 0
+
+    def ping(self, answered: int, sent_bytes: int) -> bool:
+        """Counts a PING; whether it was not one too many. Given is the same as to ``spend``."""
+        now_ns, done = self._now_ns(), (answered, sent_bytes)
+        if done != self._pinged:
+            self._pings, self._pinged, self._pinged_ns = 0, done, now_ns
+        forgotten = (now_ns - self._pinged_ns) // PING_NS
+        self._pings = max(0, self._pings - forgotten) + 1
+        self._pinged_ns += forgotten * PING_NS
+        return self._pings <= PINGS_MAX
 
     def _count(self, answered: int, sent_bytes: int) -> None:
         """Gives what has been earned since this was last called."""

@@ -248,7 +248,10 @@ def test_what_is_remembered_of_header_blocks_is_bounded() -> None:
 
 
 def test_frames_that_come_with_work_or_time_are_no_flood() -> None:
-    """A client that sends four with every call, and one that sends 900 a second, are served for ever."""
+    """A client that sends four with every call, and one that sends 900 a second, are served for ever.
+
+    Of PINGs it is one a second, without a call.
+    """
     talk = Talk()
     ping = http2.frame(http2.PING, 0, 0, bytes(8))
     for stream in range(1, 6001, 2):
@@ -256,11 +259,22 @@ def test_frames_that_come_with_work_or_time_are_no_flood() -> None:
         assert talk.reply(request, b"")
         talk.said()
     idle = Talk()
-    for _ in range(9000):
+    for number in range(9000):
         idle.now_ns += 10**9 // 900
-        idle.send(ping)
+        idle.send(http2.frame(77, 0, 0) if number % 900 else ping)
         idle.said()
     assert talk.broken_by is idle.broken_by is None
+
+
+def test_keeping_alive_too_often_ends_a_connection() -> None:
+    """Four PINGs a second without a call are too many after some seconds, in words that gRPC's clients know."""
+    talk = Talk()
+    for number in range(40):
+        assert talk.broken_by is None or number > 16
+        talk.now_ns += 10**9 // 4
+        talk.send(http2.frame(http2.PING, 0, 0, bytes(8)))
+    assert talk.broken_by is ErrorCode.ENHANCE_YOUR_CALM
+    assert b"too_many_pings" in talk.goaway
 
 
 def test_a_continuation_flood_is_bounded() -> None:
