@@ -75,14 +75,15 @@ def test_cpp(server: str, cpp_client: Path, tmp_path: Path) -> None:
     assert run(str(cpp_client), server, cwd=tmp_path).splitlines() == EXPECTED
 
 
-def test_h2load(server: str) -> None:
+def test_h2load(server: str, tmp_path: Path) -> None:
     """nghttp2's load client: 2,000 calls on four connections, 16 streams each, are all answered with HTTP's 200."""
     h2load = shutil.which("h2load")
     if h2load is None:
         absent("h2load", "apt-get install nghttp2-client")
     assert h2load is not None
-    lookup = HERE / "lookup.bin"  # FishCo, as gRPC frames it
+    lookup = tmp_path / "lookup"
+    lookup.write_bytes(b"\0\0\0\0\x08\x0a\x06FishCo")  # as gRPC frames it
     headers = [f"-H{header}" for header in ("content-type: application/grpc", "te: trailers")]
     url = f"http://{server}/stock_service.v1.StockService/Lookup"
-    said = run(h2load, "-n2000", "-c4", "-m16", f"-d{lookup}", *headers, url, cwd=HERE)
+    said = run(h2load, "-n2000", "-c4", "-m16", f"-d{lookup}", *headers, url, cwd=tmp_path)
     assert "2000 succeeded, 0 failed" in said, said
