@@ -48,9 +48,9 @@ _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
 _DATA_FEW = 64
 """Bytes of DATA that are few: a message in such pieces costs more to take than to send."""
 
-_NEW_BLOCK, _FIELDS_FREE, _BLOCK_FREE = 4, 32, 1024
+_NEW_BLOCK, _FIELDS_FREE, _BLOCK_FREE = 4, 32, 2048
 """Credits that a header block costs which did not come before; with more fields than that, each two cost another, and
-so do each 64 bytes more."""
+so do each 32 bytes more."""
 
 
 class SessionError(FramingError):
@@ -82,6 +82,7 @@ class GrpcSession:
         "outgoing",
         "pending_bytes",
         "ready",
+        "toils",
     )
 
     ended = False
@@ -105,6 +106,8 @@ class GrpcSession:
         """See ``served_stream.Session``."""
         self.admit = self._calls.admit
         """The same."""
+        self.toils = True
+        """See ``served_stream.Session``."""
         self._draining = False
         self._lost = False
         self.pending_bytes = 0
@@ -158,6 +161,7 @@ class GrpcSession:
             at = self._cut_usual(data, 0, requests)
             if at == len(data):
                 self._endpoint.grant()
+                self.toils = False
                 return requests
         self._feed_on(data, at, requests)
         return requests
@@ -165,6 +169,7 @@ class GrpcSession:
     def _feed_on(self, data: bytes, at: int, requests: list[GrpcRequest]) -> None:
         """Takes what is not usual, and all that follows. Raises SessionError."""
         endpoint, end = self._endpoint, len(data)
+        self.toils = False
         try:
             if self._unread:
                 at = self._greet(data)
@@ -179,6 +184,7 @@ class GrpcSession:
                 toil = endpoint.toil + (event is None or event[0] > http2.HEADERS or _dribbles(event))
                 if toil:
                     endpoint.toil = 0
+                    self.toils = True
                     self._spend(toil)
                     if endpoint.pings:
                         self._on_ping()
@@ -291,7 +297,7 @@ class GrpcSession:
         """What a header block means; a usual one is remembered. Raises BlockError."""
         head = self._blocks.read(block)
         if fields := self._blocks.unfolded:
-            self._endpoint.toil += _NEW_BLOCK + max(0, fields - _FIELDS_FREE, (len(block) - _BLOCK_FREE) // 32) // 2
+            self._endpoint.toil += _NEW_BLOCK + max(0, fields - _FIELDS_FREE, (len(block) - _BLOCK_FREE) // 16) // 2
         if self._blocks.changes != self._changes or len(self._usual) >= KNOWN_MAX:
             self._changes = self._blocks.changes
             self._usual.clear()
@@ -311,6 +317,7 @@ class GrpcSession:
         incoming.content_bytes += len(payload)
         if incoming.head.refusal is None:
             wrong = incoming.add(payload, self._message_bytes_max)
+            self._endpoint.toil += len(incoming.waiting)
             if wrong is not None:
                 self._calls.refuse(stream, ends, *wrong)
                 return

@@ -92,6 +92,10 @@ class Session(RequestDecoder[Request], Protocol[Request]):
     def reads_on(self) -> bool:
         """Whether it must be fed though no request is taken any more, or replies would never leave."""
 
+    @property
+    def toils(self) -> bool:
+        """Whether it is to be read in small pieces: what came last took more of the reading thread than work would."""
+
     def take_outgoing(self) -> bytes:
         """What is to be sent now."""
 

@@ -153,7 +153,7 @@ def test_a_flood_is_told_to_calm_down(kind: str) -> None:
     assert number <= SOON.get(kind, 400)
 
 
-SOON = {"380 fields": 2, "Huffman's code": 4, "2,730 settings": 7, "unknown methods": 70, "no calls": 200}
+SOON = {"380 fields": 2, "Huffman's code": 2, "2,730 settings": 7, "unknown methods": 70, "no calls": 200}
 """After how many, of floods that cost the server more than others."""
 
 
