@@ -28,7 +28,7 @@ Row = tuple[str, str, str, bool]
 def check(minutes: bool) -> list[Row]:
     """Blocks for some two seconds an attack; with ``minutes`` for fifteen."""
     duration_s, rows = 15.0 if minutes else 2.0, []
-    with Server(("stock_service", "serve", "--transport", "grpc_static")) as server:
+    with Server(("stock_service", "serve", "--transport", "grpc_static", "--store", "memory")) as server:
         before = _threads_and_descriptors(server.pid)
         rows += [_row(server, name, duration_s) for name in ATTACKS]
         with RawHttp2(server.address) as client:
