@@ -104,10 +104,10 @@ class _Attacker:
     def push(self) -> bool:
         """Sends and reads what it can; whether the connection goes on."""
         try:
-            while not self.done:
-                if not self._unsent:
-                    self._unsent = next(self._pieces, b"")
-                    self.done = not self._unsent
+            if not self._unsent:
+                self._unsent = next(self._pieces, b"")
+                self.done = not self._unsent
+            if not self.done:
                 self._unsent = self._unsent[self.socket.send(self._unsent) :]
         except BlockingIOError:
             pass  # the server reads no more of it now
