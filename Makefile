@@ -21,6 +21,8 @@ GO_TOOLS := \
 	google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1 \
 	github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
 
+GRPC_GO_INTEROP := google.golang.org/grpc/interop/client@v1.80.0
+
 GO_PROTO := experiments/v1/sort.proto
 GO_FOLDER := experiments/peers/go/sortpb
 GO_PACKAGES := --go_opt=M$(GO_PROTO)=$(GO_FOLDER) --go-grpc_opt=M$(GO_PROTO)=$(GO_FOLDER)
@@ -33,7 +35,7 @@ export BUF_CACHE_DIR := $(CURDIR)/.cache/buf
 # Some machines tell Python to keep nothing that it compiled. Then each process compiles all anew: 0.1 to 1 s each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install bench test check notebook generate generate-go peers go-tools clean
+.PHONY: help install bench test check notebook generate generate-go peers go-tools node-client tonic-client clean
 
 help: ## Lists the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -74,7 +76,17 @@ go-tools: ## Builds what the interoperability tests use, and fetches their Go mo
 	@mkdir -p $(TOOLS)/bin
 	@for tool in $(GO_TOOLS); do echo "$$tool"; \
 		GOBIN="$(CURDIR)/$(TOOLS)/bin" go install "$$tool" 2>$(TOOLS)/go.log || { cat $(TOOLS)/go.log; exit 1; }; done
+	@GOBIN="$(CURDIR)/$(TOOLS)/bin" go install $(GRPC_GO_INTEROP) && mv $(TOOLS)/bin/client $(TOOLS)/bin/grpc-go-interop
 	@cd tests/interop/go && go build google.golang.org/grpc google.golang.org/protobuf/proto
+
+node-client: ## Fetches what the interoperability test in Node uses; needs npm
+	@mkdir -p $(TOOLS)/node && cp tests/interop/node_client/package.json $(TOOLS)/node
+	@npm install --prefix $(TOOLS)/node --silent --no-audit --no-fund --no-package-lock --ignore-scripts
+
+tonic-client: ## Builds the interoperability test's client on tonic, in minutes; needs cargo
+	@mkdir -p $(TOOLS)/bin
+	@cargo build --quiet --release --locked --manifest-path tests/interop/tonic_client/Cargo.toml --target-dir $(TOOLS)/tonic
+	@cp $(TOOLS)/tonic/release/stock-client $(TOOLS)/bin/tonic-client
 
 clean: ## Removes all that was installed or built; measured results stay
 	@rm -rf $(VENV) $(TOOLS) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

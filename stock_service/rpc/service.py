@@ -6,8 +6,8 @@ whatever the transport; one that speaks JSON turns it into those (``message_json
 that undecodable bytes are INVALID_ARGUMENT everywhere.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from google.protobuf.message import DecodeError, Message
@@ -25,6 +25,9 @@ Answer = Callable[[bytes], bytes]
 
 CallAnswer = Callable[[Call], bytes]
 """The same for a call."""
+
+StreamAnswer = Callable[[Call], Iterator[bytes]]
+"""A method of several replies in bytes; what it gives raises a Fault as it is asked for the next."""
 
 AwaitedAnswer = Callable[[Call], Awaitable[bytes]]
 """The same on an event loop."""
@@ -114,9 +117,39 @@ class Method(Generic[Request, Response]):
 
 
 @dataclass(frozen=True, slots=True)
+class StreamMethod(Generic[Request, Response]):
+    """A method that answers a request with several messages, one by one as the client takes them.
+
+    ``function`` may be a generator. Where the client goes, it is closed by whichever thread sees that, so what it does
+    then must be short. ``talks``: a client may send several requests in one call; each is answered in its turn.
+    """
+
+    request_type: type[Request]
+    response_type: type[Response]
+    function: Callable[[Request, Call], Iterator[Response]]
+    talks: bool = False
+
+    def answer_stream(self) -> StreamAnswer:
+        """The method in bytes; to be asked once, before serving. For bytes that do not decode: InvalidRequest."""
+        decode: Callable[[bytes], Request] = decoder(self.request_type)
+
+        def answer(call: Call) -> Iterator[bytes]:
+            try:
+                request = decode(call.payload)
+            except DecodeError as error:
+                raise _undecodable(call.payload, self.request_type) from error
+            for reply in self.function(request, call):
+                yield reply.SerializeToString()
+
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """``name`` is the protobuf service's full name; ``methods`` maps ``/name/Method`` to the method.
 
+    ``streams`` are those of several replies, which the transport ``grpc_static`` alone serves: to the others there are
+    no such methods.
     ``settle``: of a service whose requests may wait without a thread (``waiting.py``). Who lets them calls it, on any
     thread, when it has begun those that it had; it may block. None: none of them waits so.
     """
@@ -124,6 +157,7 @@ class Service:
     name: str
     methods: Mapping[str, Method[Any, Any]]
     settle: Callable[[], object] | None = None
+    streams: Mapping[str, StreamMethod[Any, Any]] = field(default_factory=dict)
 
 
 def _undecodable(payload: bytes, request_type: type[Message]) -> InvalidRequest:

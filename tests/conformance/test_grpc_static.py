@@ -57,6 +57,10 @@ class RawHttp2:
             pass
         return self.frames
 
+    def more(self) -> None:
+        """Waits until more has come."""
+        assert self._read(), f"closed; there were {self.frames}"
+
     def _read(self) -> bool:
         try:
             data = self.socket.recv(65_536)

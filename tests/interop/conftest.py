@@ -21,9 +21,9 @@ READY_S = 20.0
 """How long a server may take to start, on a busy machine."""
 
 
-def absent(what: str) -> None:
+def absent(what: str, remedy: str = "make go-tools") -> None:
     """Ends the test: skipped, or failed where nothing may be skipped."""
-    message = f"{what} is absent: run make go-tools"
+    message = f"{what} is absent: run {remedy}"
     if os.environ.get("INTEROP_REQUIRED"):
         pytest.fail(message)
     pytest.skip(message)

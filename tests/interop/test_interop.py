@@ -104,7 +104,11 @@ def test_a_client_generated_in_go(server: str, tool: Tool, go: Callable[..., str
     assert lines == [
         "lookup STATUS_OK 10120 0 0",
         "trade STATUS_OK 12 1",
-        "lookup STATUS_OK 10120 12 1",
+        "trade STATUS_OK 12 1",
+        "fault InvalidArgument",
+        "update STATUS_OK 2",
+        "lookup STATUS_OK 9999 12 2",
         "lookup STATUS_UNKNOWN_STOCK 0 0 0",
+        "fault Unimplemented",
     ]
-    assert lines[2] == now
+    assert lines[5] == now

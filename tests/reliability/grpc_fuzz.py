@@ -127,7 +127,7 @@ class _Session:
         rng = self._rng
         while self._requests and rng.random() < 0.7:
             request = self._requests.pop(rng.randrange(len(self._requests)))
-            head, stream, _, carries, calls = request
+            head, stream, _, carries, calls, _ = request
             open_still = stream in calls
             payload = bytes(rng.choice((0, 1, 100, 20_000, MESSAGE_BYTES_MAX)))
             if rng.random() < 0.1:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from stock_service.rpc.call import NO_METADATA, Call, Metadata
+from stock_service.rpc.call import NO_METADATA, Call, Metadata, ReplyMetadata
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.server_core.options import NOBODY, Address
@@ -44,11 +44,13 @@ class Methods:
         arrived_ns: int,
         peer: Address,
         metadata: Metadata = NO_METADATA,
+        said: ReplyMetadata | None = None,
     ) -> tuple[int, bytes]:
         """A request's ``OK`` and response message, or a fault's code and its detail; never raises.
 
         ``arrived_ns`` is when the request was read, on ``time.monotonic_ns``: a handler does not start once the client
         has given up, ``timeout_ms`` later (0: never). ``peer`` is whom it was read from, or ``NOBODY``.
+        ``said`` is for what the method says besides.
         """
         try:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
@@ -60,10 +62,14 @@ class Methods:
             if calling is None:
                 return FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}".encode()
             deadline_ns = arrived_ns + timeout_ms * 1_000_000 if timeout_ms else None
-            said = "" if peer == NOBODY else shown_address(peer)
-            return OK, calling(Call(payload, said, deadline_ns, metadata))
+            return OK, calling(Call(payload, said_of(peer), deadline_ns, metadata, said))
         except BaseException as error:  # SystemExit too: every request gets its reply
             return failure(name, error)
+
+
+def said_of(peer: Address) -> str:
+    """A peer as a call has it."""
+    return "" if peer == NOBODY else shown_address(peer)
 
 
 def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:

@@ -21,6 +21,9 @@ DROP_BYTES = 65536
 _TCP_INFO_LAST_DATA_RECV = 52
 """Where TCP_INFO says how many milliseconds ago the last bytes came (tcp(7), ``tcpi_last_data_recv``)."""
 
+_TICK_MS = 10
+"""It is counted in the kernel's ticks, which last so long at most."""
+
 
 class ByteStream(Protocol):
     """One connection. Only ``send`` may be called from any thread, one at a time; the rest is the reading thread's."""
@@ -130,9 +133,10 @@ def unacknowledged_bytes(connection: socket.socket) -> int:
 
 
 def last_arrival_ns(connection: socket.socket) -> int:
-    """When the client's last bytes came, on ``time.monotonic_ns``, to within a few milliseconds."""
+    """When the client's last bytes had come for certain, on ``time.monotonic_ns``: up to 20 ms after they came."""
     told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LAST_DATA_RECV + 4)
-    return time.monotonic_ns() - int(struct.unpack_from("=I", told, _TCP_INFO_LAST_DATA_RECV)[0]) * 1_000_000
+    ago_ms = int(struct.unpack_from("=I", told, _TCP_INFO_LAST_DATA_RECV)[0])
+    return time.monotonic_ns() - max(0, ago_ms - _TICK_MS) * 1_000_000
 
 
 def _asked(connection: socket.socket, what: int) -> int:

@@ -27,7 +27,7 @@ from stock_service.rpc.server_core.byte_stream import ByteStream, PlainStream
 from stock_service.rpc.server_core.handing_over import HandingOver
 from stock_service.rpc.server_core.held_bytes import HeldBytes
 from stock_service.rpc.server_core.leaving import LOOK_S, Departures
-from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, Listening, refuse_connection
+from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
@@ -195,7 +195,7 @@ class RequestServer(Generic[Request]):
             connection.first_ns = connection.first_ns or now_ns
             self._look_after(connection, now_ns)
             return False
-        read_bytes = self._turns.read_bytes
+        read_bytes = FEW_BYTES if connection.few else self._turns.read_bytes
         try:
             data = connection.bytes.receive(read_bytes)
         except BlockingIOError:

@@ -26,6 +26,7 @@ class ServedConnection(Generic[Request]):
         "counted",
         "events",
         "fd",
+        "few",
         "first_ns",
         "holds",
         "muted",
@@ -52,6 +53,7 @@ class ServedConnection(Generic[Request]):
         self.events = 0  # what epoll watches for; -1: nothing, it was taken out
         self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
         self.refused_ns = 0  # when requests of it were last refused by the reading thread; 0: never
+        self.few = session is not None  # whether it is to be read in small pieces, so that others' turns come soon
         self.muted = False  # whether it is not to be read, since refusing its requests takes too much
         self.holds = False  # whether it was found to hold bytes when it was last looked at
         self.counted = 0  # its requests that wait for its turn
@@ -118,6 +120,7 @@ class ServedConnection(Generic[Request]):
             request = self.stream.take(data, now_ns, arrived_ns)
             if session.outgoing:
                 self._say(session)
+        self.few = session.toils
         return request
 
     def _say(self, session: Session[Request]) -> None:

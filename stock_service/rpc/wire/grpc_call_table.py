@@ -5,8 +5,8 @@ Whoever uses this has the connection's lock.
 
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire import grpc_replies, http2
-from stock_service.rpc.wire.grpc_calls import GrpcRequest, IncomingCall, KeptCalls
-from stock_service.rpc.wire.grpc_replies import USUAL_BYTES, USUAL_START, parted
+from stock_service.rpc.wire.grpc_calls import END, MORE, GrpcRequest, IncomingCall, KeptCalls
+from stock_service.rpc.wire.grpc_replies import PREFIX, USUAL_BYTES, ends, is_usual, parted
 from stock_service.rpc.wire.http2 import ErrorCode
 from stock_service.rpc.wire.http2_endpoint import Endpoint
 
@@ -14,6 +14,9 @@ _EARLY_MAX = 1000
 """Calls remembered, at most, that ended before their client did."""
 
 _DRAINING = "the server is stopping"
+
+_TOIL = 2
+"""Credits that a call costs which is refused or reset; see ``patience.py``."""
 
 
 class CallTable:
@@ -49,7 +52,7 @@ class CallTable:
         """Messages of kept calls that waited for another's answer, and need to no more."""
         self._lost = False
         self.room = streams_max
-        """How many may be open beside those that are not whole, kept or held."""
+        """How many may be ``open``: all but those that are not whole, held, or kept and not with a worker."""
         self.last = 0
         """The last stream's number."""
         self.answered = 0
@@ -63,7 +66,9 @@ class CallTable:
 
     def count(self) -> None:
         """Finds out the room there is now; whoever changes what is half, kept or held does so after it."""
-        self.room = self._streams_max - len(self.half) - len(self.kept.calls) - len(self._endpoint.held)
+        held, kept = self._endpoint.held, self.kept.calls
+        twice = sum((stream in held) + (stream in self.open) for stream in kept) if kept else 0
+        self.room = self._streams_max - len(self.half) - len(kept) - len(held) + twice
 
     @property
     def half_bytes(self) -> int:
@@ -72,9 +77,21 @@ class CallTable:
             len(call.body) for call in self.kept.calls.values()
         )
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of whole messages of kept calls that wait for another's answer."""
+        return sum(call.waiting_bytes for call in self.kept.calls.values()) if self.kept.calls else 0
+
     def settle_kept(self) -> list[GrpcRequest]:
-        """The next message of each kept call whose last answer has left."""
-        return self.kept.settle(self._endpoint.held)
+        """The next message of each kept call whose last answer has left; its client may then send as much again."""
+        if not self.kept.calls:
+            return []
+        requests = self.kept.settle(self._endpoint.held)
+        for _, stream, message, flags, *_ in requests:
+            if not (flags & (END | MORE) or self.kept.calls[stream].ended):
+                self._endpoint.outgoing += http2.window_update(stream, PREFIX.size + len(message))
+        self.count()
+        return requests
 
     def widen(self, stream: int, count: int) -> None:
         """A wider window for a reply that has not begun."""
@@ -94,6 +111,7 @@ class CallTable:
     def refuse(self, stream: int, ended: bool, code: FaultCode, detail: str, http_status: int = 200) -> None:
         """Ends a call with a fault; ``ended``: the client has sent all of it."""
         incoming = self.incoming(stream)
+        self._endpoint.toil += _TOIL
         begun, credit = (incoming.begun, incoming.credit) if incoming is not None else (False, 0)
         self.forget(stream)
         outgoing = self._endpoint.outgoing
@@ -108,6 +126,7 @@ class CallTable:
     def reset(self, stream: int, code: ErrorCode, ends: bool = False) -> None:
         """Ends a call without a reply; ``ends``: the client has, too."""
         self.forget(stream)
+        self._endpoint.toil += _TOIL
         if not ends:
             self._ended_early(stream)
         self._endpoint.outgoing += http2.rst_stream(stream, code)
@@ -132,13 +151,13 @@ class CallTable:
         """What of a request's reply leaves now; the rest is held."""
         stream = request[1]
         credit = self.open.pop(stream, None)
-        if credit is None or not reply:
+        if credit is None:
             return b""
         self.answered += 1
         endpoint = self._endpoint
         size = len(reply) - USUAL_BYTES
         allowed_bytes = min(endpoint.send_window, endpoint.stream_window + credit, http2.FRAME_BYTES_MAX)
-        if size <= allowed_bytes and reply[:5] == USUAL_START and stream not in self.kept.calls:
+        if size <= allowed_bytes and is_usual(reply) and stream not in self.kept.calls:
             endpoint.send_window -= size
             return reply
         allowed = self._allowed(stream, credit, reply)
@@ -152,8 +171,8 @@ class CallTable:
         self.sent_bytes += len(body)
         if not body:
             return before + after
-        ends = not after and bool(reply[len(before) + 4] & http2.END_STREAM)
-        frames = self._endpoint.send_body(stream, body, ends, after, credit)
+        last = not after and bool(reply[len(before) + 4] & http2.END_STREAM)
+        frames = self._endpoint.send_body(stream, body, last, after, credit)
         if self._lost:
             self._endpoint.drop(stream)  # nobody will allow more of it
         self.count()
@@ -162,9 +181,11 @@ class CallTable:
     def _after_reply(self, stream: int, reply: bytes, credit: int) -> None:
         """A kept call had a message answered, or its end."""
         incoming = self.kept.calls[stream]
-        _, body, after = parted(reply)
-        if not after and body:
+        before, body, after = parted(reply)
+        if not ends(after or before):
             incoming.credit = credit - len(body)
+            if incoming.progress is not None and incoming.progress.replies is not None:
+                incoming.waiting.appendleft((b"", MORE))
             self.ready += self.settle_kept()
             return
         del self.kept.calls[stream]

@@ -4,19 +4,20 @@ Whoever uses these has the connection's lock.
 """
 
 from collections import deque
-from collections.abc import Container
+from collections.abc import Container, Iterator
 
+from stock_service.rpc.call import ReplyMetadata
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire.grpc_heads import Head, Kind
-from stock_service.rpc.wire.grpc_replies import PREFIX
+from stock_service.rpc.wire.grpc_replies import PREFIX, window_bytes
 
-PLAIN, GZIPPED, END, LATER = 0, 1, 2, 4
+PLAIN, GZIPPED, END, LATER, MORE = 0, 1, 2, 4, 8
 """What a request carries, as flags: its message is compressed; it is the end of a kept call, which has none; replies to
-its call have gone before."""
+its call have gone before; it asks for the next reply to the last message."""
 
-GrpcRequest = tuple[Head, int, bytes, int, dict[int, int]]
-"""Head, stream, message, flags as above, and the open calls: a stream that is no key there has been given up.
-A plain tuple, because one is made for every request."""
+GrpcRequest = tuple[Head, int, bytes, int, dict[int, int], "Progress | None"]
+"""Head, stream, message, flags as above, the open calls (a stream that is no key there has been given up), and how far
+a kept call is. A plain tuple, because one is made for every request."""
 
 WAITING_MAX = 64
 """Messages of one kept call that wait for another's answer, at most."""
@@ -25,10 +26,36 @@ Wrong = tuple[FaultCode, str]
 """What a call ends with whose messages are wrong."""
 
 
+class Progress:
+    """How far the answer to a kept call is: whoever answers one of its messages has it to itself."""
+
+    __slots__ = ("began_ns", "replies", "said")
+
+    def __init__(self) -> None:
+        self.began_ns = 0
+        """When its first message was answered; 0: none was."""
+        self.replies: Iterator[bytes] | None = None
+        """Replies to the last message that have not been asked for; None: there are no more."""
+        self.said: ReplyMetadata | None = None
+        """What is said besides."""
+
+
 class IncomingCall:
     """A call of which not all has come, or that is kept."""
 
-    __slots__ = ("begun", "body", "busy", "content_bytes", "credit", "ended", "first", "head", "waiting")
+    __slots__ = (
+        "begun",
+        "body",
+        "busy",
+        "content_bytes",
+        "credit",
+        "ended",
+        "first",
+        "head",
+        "progress",
+        "waiting",
+        "waiting_bytes",
+    )
 
     def __init__(self, head: Head) -> None:
         self.head = head
@@ -42,12 +69,16 @@ class IncomingCall:
         """Whether the client has ended it."""
         self.waiting: deque[tuple[bytes, int]] = deque()
         """Of a kept call: messages, and its end, with their flags."""
+        self.waiting_bytes = 0
+        """Bytes of these, with their prefixes: the client's window is that much narrower."""
         self.first = b""
         """Of a kept call: its first message."""
         self.begun = False
         """Of a kept call: whether one of them was given to be answered."""
         self.busy = False
         """Of a kept call: whether that one's answer has not left yet."""
+        self.progress = Progress() if head.kind else None
+        """Of a kept call: how far its answer is."""
 
     def whole(self) -> bytes | None:
         """The message of a unary call; None: there is none, or half of one."""
@@ -56,34 +87,38 @@ class IncomingCall:
             return None
         return bytes(memoryview(body)[PREFIX.size :])
 
-    def add(self, piece: bytes, message_bytes_max: int) -> tuple[int, Wrong | None]:
-        """Takes more of its messages: how many bytes of them are whole and wait, of a kept call; and what is wrong."""
-        body, cut = self.body, 0
+    def add(self, piece: bytes, message_bytes_max: int) -> Wrong | None:
+        """Takes more of its messages; says what is wrong with them."""
+        body = self.body
         body += piece
         while len(body) >= PREFIX.size:
             compressed, size = PREFIX.unpack_from(body)
             stop = PREFIX.size + size
             if size > message_bytes_max:
                 detail = f"a message of {size} bytes, allowed: {message_bytes_max}"
-                return cut, (FaultCode.RESOURCE_EXHAUSTED, detail)
+                return FaultCode.RESOURCE_EXHAUSTED, detail
             if compressed > 1 or (compressed and not self.head.gzipped):
-                return cut, (FaultCode.INTERNAL, "a message that is compressed, and no grpc-encoding that says how")
+                return FaultCode.INTERNAL, "a message that is compressed, and no grpc-encoding that says how"
             if self.head.kind is Kind.UNARY:
-                return 0, (FaultCode.INTERNAL, "more than one message") if len(body) > stop else None
+                return (FaultCode.INTERNAL, "more than one message") if len(body) > stop else None
             if len(body) < stop:
                 break
+            if self.head.kind is Kind.REPLIES and (self.waiting or self.begun):
+                return FaultCode.INTERNAL, "more than one message"
             if len(self.waiting) >= WAITING_MAX:
-                return cut, (FaultCode.RESOURCE_EXHAUSTED, f"over {WAITING_MAX} messages of one call wait")
+                return FaultCode.RESOURCE_EXHAUSTED, f"over {WAITING_MAX} messages of one call wait"
             message = bytes(body[PREFIX.size : stop])
             self.waiting.append((message, compressed))
+            self.waiting_bytes += stop
             self.first = self.first or message
             del body[:stop]
-            cut += stop
-        return cut, None
+        if self.waiting_bytes + len(body) > window_bytes(message_bytes_max):
+            return FaultCode.RESOURCE_EXHAUSTED, "more of a call's messages than the window allows"
+        return None
 
     def end_kept(self) -> bool:
         """The client has ended a kept call; whether it had sent what it must."""
-        if self.body or (self.head.kind is Kind.STREAMED_REPLY and not (self.waiting or self.begun)):
+        if self.body or (self.head.kind is not Kind.STREAMED and not (self.waiting or self.begun)):
             return False
         if self.head.kind is Kind.STREAMED:
             self.waiting.append((b"", END))
@@ -108,13 +143,15 @@ class KeptCalls:
                 call.busy = False
             if call.waiting and not call.busy:
                 message, flags = call.waiting.popleft()
-                requests.append((call.head, stream, message, flags | LATER if call.begun else flags, self.open))
+                call.waiting_bytes = max(0, call.waiting_bytes - PREFIX.size - len(message))
+                flags |= LATER if call.begun else 0
+                requests.append((call.head, stream, message, flags, self.open, call.progress))
                 self.open[stream] = call.credit
                 call.busy = call.begun = True
         return requests
 
     def end_all(self) -> None:
-        """The server stops: every call comes to its end, after what waits."""
+        """The server stops: every call that would not by itself comes to its end, after what waits."""
         for call in self.calls.values():
-            if call.head.kind is Kind.STREAMED_REPLY or not call.ended:
+            if call.head.kind is Kind.STREAMED_REPLY or (call.head.kind is Kind.STREAMED and not call.ended):
                 call.waiting.append((call.first, END))

@@ -55,7 +55,9 @@ class Kind(IntEnum):
     STREAMED_REPLY = 1
     """One message, whose reply goes on until the server stops."""
     STREAMED = 2
-    """Messages, each with a reply, until the client ends."""
+    """Messages, each with replies, until the client ends."""
+    REPLIES = 3
+    """One message, whose replies come to an end."""
 
 
 class Refusal(NamedTuple):

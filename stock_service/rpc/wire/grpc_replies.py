@@ -4,12 +4,15 @@ A header block that is sent uses no table, so it is encoded once. A usual reply 
 and costs two packings and two concatenations.
 """
 
+import binascii
+import re
+from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
 from urllib.parse import quote
 
 from stock_service.rpc.wire import http2
-from stock_service.rpc.wire.header_blocks import encode_block
+from stock_service.rpc.wire.header_blocks import Field, encode_block
 
 HEADER_LIST_BYTES_MAX = 16_384
 """Bytes of a header block, and of what it unfolds to, at most, of a client's."""
@@ -19,6 +22,11 @@ DETAIL_BYTES_MAX = 4000
 
 PREFIX = Struct("!BI")
 """Before a message: whether it is compressed, and its bytes."""
+
+DETAILS = "grpc-status-details-bin"
+"""Trailing metadata that holds a status' details: a google.rpc.Status, encoded."""
+
+_METADATA_NAME, _METADATA_TEXT = re.compile(r"[0-9a-z_.\-]+"), re.compile(r"(?! )[ -~]*(?<! )")
 
 _TEXT = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
 """What a status' text may have as it is."""
@@ -34,9 +42,6 @@ _HEAD = Struct(f"!5sI{len(_BEGIN)}sIBIBI")  # HEADERS, the header of DATA, and t
 _TAIL = Struct(f"!5sI{len(_END)}s")
 _pack_head, _pack_tail = _HEAD.pack, _TAIL.pack
 
-USUAL_START = _HEADERS_START
-"""What a usual reply begins with."""
-
 USUAL_BYTES = _HEAD.size - PREFIX.size + _TAIL.size
 """Bytes of a usual reply that flow control does not count."""
 
@@ -44,13 +49,17 @@ MESSAGE_BYTES_MAX = http2.FRAME_BYTES_MAX - PREFIX.size
 """Bytes of a message that one frame has room for."""
 
 
+def window_bytes(message_bytes_max: int) -> int:
+    """The window of each stream of a server's: the longest message fits."""
+    return max(http2.WINDOW_DEFAULT, message_bytes_max + PREFIX.size)
+
+
 def hello(message_bytes_max: int, streams_max: int) -> bytes:
     """What a server says first."""
-    window_bytes = max(http2.WINDOW_DEFAULT, message_bytes_max + PREFIX.size)
     return http2.settings(
         (http2.HEADER_TABLE_SIZE, 0),  # so that a header block means the same whenever it comes
         (http2.MAX_CONCURRENT_STREAMS, streams_max),
-        (http2.INITIAL_WINDOW_SIZE, window_bytes),  # no stream's is renewed but a kept call's: a message fits
+        (http2.INITIAL_WINDOW_SIZE, window_bytes(message_bytes_max)),  # none is renewed but a kept call's
         (http2.MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES_MAX),
     ) + http2.window_update(0, http2.WINDOW_MAX - http2.WINDOW_DEFAULT)
 
@@ -72,6 +81,16 @@ def parted(reply: bytes) -> tuple[bytes, bytes, bytes]:
     return before, b"".join(body), after
 
 
+def ends(frames: bytes) -> bool:
+    """Whether any of these frames, of which there may be none, ends its stream."""
+    at = ending = 0
+    while at < len(frames):
+        head, flags, _ = http2.HEADER.unpack_from(frames, at)
+        ending |= flags & http2.END_STREAM
+        at += http2.HEADER.size + (head >> 8)
+    return bool(ending)
+
+
 def usual_reply(stream: int, message: bytes) -> bytes:
     """The reply that is an answer."""
     size = len(message)
@@ -84,9 +103,14 @@ def usual_reply(stream: int, message: bytes) -> bytes:
     )
 
 
-def begun(stream: int, gzipped: bool = False) -> bytes:
+def is_usual(reply: bytes) -> bool:
+    """Whether a reply is HEADERS, one message and trailers, the first and the last without metadata."""
+    return reply.startswith(_HEADERS_START) and reply.startswith(_TRAILERS_START, len(reply) - _TAIL.size)
+
+
+def begun(stream: int, gzipped: bool = False, metadata: Sequence[Field] = ()) -> bytes:
     """What comes before the first message."""
-    return http2.headers(stream, _BEGIN_GZIP if gzipped else _BEGIN, False)
+    return http2.headers(stream, (_BEGIN_GZIP if gzipped else _BEGIN) + encode_block(metadata), False)
 
 
 def messages(stream: int, message: bytes, gzipped: bool = False) -> bytes:
@@ -98,19 +122,36 @@ def messages(stream: int, message: bytes, gzipped: bool = False) -> bytes:
     return b"".join(http2.frame(http2.DATA, 0, stream, body[at : at + http2.FRAME_BYTES_MAX]) for at in starts)
 
 
-def ended(stream: int) -> bytes:
+def ended(stream: int, metadata: Sequence[Field] = ()) -> bytes:
     """What comes after the last message of a call that went well."""
-    return http2.headers(stream, _END, True)
+    return http2.headers(stream, _END + encode_block(metadata), True)
 
 
-def fault_reply(stream: int, code: int, detail: str) -> bytes:
+def fault_reply(stream: int, code: int, detail: str, metadata: Sequence[Field] = ()) -> bytes:
     """The reply that is a fault: trailers alone."""
-    return http2.headers(stream, _fault_block(code, detail), True)
+    return http2.headers(stream, _fault_block(code, detail) + encode_block(metadata), True)
 
 
-def broken_off(stream: int, code: int, detail: str) -> bytes:
-    """The end of a call, some of whose messages were sent, with a fault."""
-    return http2.headers(stream, encode_block(_status(code, detail)), True)
+def broken_off(stream: int, code: int, detail: str, metadata: Sequence[Field] = ()) -> bytes:
+    """The end of a call with a fault, whose first HEADERS, and perhaps some messages, were sent."""
+    return http2.headers(stream, encode_block([*_status(code, detail), *metadata]), True)
+
+
+def metadata_fields(metadata: Sequence[tuple[str, str | bytes]]) -> list[Field]:
+    """Metadata as it is sent. Raises ValueError for what none may be."""
+    return [(name.encode(), _value(name, value)) for name, value in metadata]
+
+
+def _value(name: str, value: str | bytes) -> bytes:
+    own = name.startswith("grpc-") and name != DETAILS
+    if own or not _METADATA_NAME.fullmatch(name):
+        raise ValueError(f"metadata: a name {name!r}, allowed: a-z, 0-9, -, _ and ., and not grpc- at its beginning")
+    if name.endswith("-bin"):
+        if isinstance(value, bytes):
+            return binascii.b2a_base64(value, newline=False).rstrip(b"=")
+    elif isinstance(value, str) and _METADATA_TEXT.fullmatch(value):
+        return value.encode()
+    raise ValueError(f"metadata: the value of {name}, allowed: bytes where it ends in -bin, else a text in ASCII")
 
 
 def http_reply(stream: int, status: int, detail: str) -> bytes:

@@ -45,9 +45,12 @@ from stock_service.rpc.wire.http2_endpoint import Endpoint, Event
 from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
-_EARLY_MAX = 1000  # calls remembered that ended before their client did
+_DATA_FEW = 64
+"""Bytes of DATA that are few: a message in such pieces costs more to take than to send."""
 
-_DRAINING = "the server is stopping"
+_NEW_BLOCK, _FIELDS_FREE, _BLOCK_FREE = 4, 32, 2048
+"""Credits that a header block costs which did not come before; with more fields than that, each two cost another, and
+so do each 32 bytes more."""
 
 
 class SessionError(FramingError):
@@ -79,6 +82,7 @@ class GrpcSession:
         "outgoing",
         "pending_bytes",
         "ready",
+        "toils",
     )
 
     ended = False
@@ -102,6 +106,8 @@ class GrpcSession:
         """See ``served_stream.Session``."""
         self.admit = self._calls.admit
         """The same."""
+        self.toils = True
+        """See ``served_stream.Session``."""
         self._draining = False
         self._lost = False
         self.pending_bytes = 0
@@ -111,8 +117,8 @@ class GrpcSession:
 
     @property
     def held_bytes(self) -> int:
-        """See ``served_stream.Session``."""
-        return self._endpoint.held_bytes
+        """See ``served_stream.Session``; messages of kept calls that wait are among them."""
+        return self._endpoint.held_bytes + self._calls.waiting_bytes
 
     @property
     def occupied(self) -> bool:
@@ -155,6 +161,7 @@ class GrpcSession:
             at = self._cut_usual(data, 0, requests)
             if at == len(data):
                 self._endpoint.grant()
+                self.toils = False
                 return requests
         self._feed_on(data, at, requests)
         return requests
@@ -162,6 +169,7 @@ class GrpcSession:
     def _feed_on(self, data: bytes, at: int, requests: list[GrpcRequest]) -> None:
         """Takes what is not usual, and all that follows. Raises SessionError."""
         endpoint, end = self._endpoint, len(data)
+        self.toils = False
         try:
             if self._unread:
                 at = self._greet(data)
@@ -171,10 +179,15 @@ class GrpcSession:
                 following, event = endpoint.take(data, at)
                 if following == at:
                     break
-                if event is None or event[0] > http2.HEADERS or not event[3]:
-                    self._spend(event)
                 if event is not None:
                     self._on(event, requests)
+                toil = endpoint.toil + (event is None or event[0] > http2.HEADERS or _dribbles(event))
+                if toil:
+                    endpoint.toil = 0
+                    self.toils = True
+                    self._spend(toil)
+                    if endpoint.pings:
+                        self._on_ping()
                 at = following
             endpoint.grant()
             requests += self._calls.settle_kept()
@@ -182,7 +195,7 @@ class GrpcSession:
             self.lose()
             raise SessionError(error, self._calls.last, requests) from error
         self._pending = data[at:]
-        self.pending_bytes = len(self._pending) + self._calls.half_bytes
+        self.pending_bytes = len(self._pending) + endpoint.block_bytes + self._calls.half_bytes
         self._calls.count()
 
     def _cut_usual(self, data: bytes, at: int, requests: list[GrpcRequest]) -> int:
@@ -207,7 +220,7 @@ class GrpcSession:
             last = stream
             calls[stream] = 0
             endpoint.received += size + 5
-            requests.append((meaning, stream, data[start + 14 : stop], PLAIN, calls))
+            requests.append((meaning, stream, data[start + 14 : stop], PLAIN, calls, None))
             at = stop
         table.last = last
         return at
@@ -220,12 +233,16 @@ class GrpcSession:
         self._unread = unread[len(data) :]
         return min(len(data), len(unread))
 
-    def _spend(self, event: Event | None) -> None:
-        """Counts a frame that carries nothing. Raises Http2Error where there are too many."""
-        if event is not None and event[0] == http2.DATA and event[2]:
-            return  # the end of a stream, as many clients send it
-        if not self._patience.spend(self._calls.answered, self._calls.sent_bytes):
+    def _spend(self, cost: int) -> None:
+        """Counts what is no work. Raises Http2Error where there is too much."""
+        if not self._patience.spend(self._calls.answered, self._calls.sent_bytes, cost):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
+
+    def _on_ping(self) -> None:
+        """A client that only keeps its connection alive may not do so too often. Raises Http2Error."""
+        self._endpoint.pings = 0
+        if not (self.held or self._patience.ping(self._calls.answered, self._calls.sent_bytes)):
+            raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")  # the words that gRPC's clients know
 
     # ---- what concerns a call
 
@@ -268,7 +285,6 @@ class GrpcSession:
         if head.malformed:
             self._calls.reset(stream, ErrorCode.PROTOCOL_ERROR, ends)
         elif len(self._calls.open) >= self._calls.room:
-            self._spend(None)
             self._calls.reset(stream, ErrorCode.REFUSED_STREAM, ends)
         else:
             incoming = IncomingCall(head)
@@ -280,6 +296,8 @@ class GrpcSession:
     def _read(self, block: bytes) -> Head:
         """What a header block means; a usual one is remembered. Raises BlockError."""
         head = self._blocks.read(block)
+        if fields := self._blocks.unfolded:
+            self._endpoint.toil += _NEW_BLOCK + max(0, fields - _FIELDS_FREE, (len(block) - _BLOCK_FREE) // 16) // 2
         if self._blocks.changes != self._changes or len(self._usual) >= KNOWN_MAX:
             self._changes = self._blocks.changes
             self._usual.clear()
@@ -298,12 +316,11 @@ class GrpcSession:
             return
         incoming.content_bytes += len(payload)
         if incoming.head.refusal is None:
-            cut, wrong = incoming.add(payload, self._message_bytes_max)
+            wrong = incoming.add(payload, self._message_bytes_max)
+            self._endpoint.toil += len(incoming.waiting)
             if wrong is not None:
                 self._calls.refuse(stream, ends, *wrong)
                 return
-            if cut and not ends:
-                self._endpoint.outgoing += http2.window_update(stream, cut)
         if ends:
             self._on_end(stream, incoming, requests)
 
@@ -324,7 +341,7 @@ class GrpcSession:
             del self._calls.half[stream]
             self._calls.count()
             self._calls.open[stream] = incoming.credit
-            requests.append((head, stream, message, incoming.body[0], self._calls.open))
+            requests.append((head, stream, message, incoming.body[0], self._calls.open, None))
 
     # ---- the end
 
@@ -342,3 +359,8 @@ class GrpcSession:
         self._calls.lose()
         self._pending = b""
         self.pending_bytes = 0
+
+
+def _dribbles(event: Event) -> bool:
+    """Whether a frame carries next to nothing, and does not end its stream."""
+    return event[0] == http2.DATA and not event[2] and len(event[3]) < _DATA_FEW

@@ -19,11 +19,11 @@ from hpack import Decoder, HPACKError
 from hpack.hpack import encode_integer
 from hpack.table import HeaderTable
 
-KNOWN_MAX = 64
+KNOWN_MAX = 16
 """Blocks remembered on one connection, at most: a server has two or three that come again and again."""
 
-KNOWN_BYTES_MAX = 1024
-"""Bytes of a block that is remembered, at most."""
+KNOWN_BYTES_MAX, KNOWN_FIELDS_MAX = 512, 32
+"""Bytes and fields of a block that is remembered, at most: a peer can have 100 KiB remembered, and not a megabyte."""
 
 Field = tuple[bytes, bytes]
 """A header field's name and value."""
@@ -42,7 +42,7 @@ class BlockReader(Generic[Meaning]):
     ``list_bytes_max`` bounds what a block may unfold to, counted as RFC 9113, 10.5.1, does.
     """
 
-    __slots__ = ("_decoder", "_known", "_parse", "changes")
+    __slots__ = ("_decoder", "_known", "_parse", "changes", "unfolded")
 
     def __init__(self, parse: Callable[[Sequence[Field]], Meaning], list_bytes_max: int) -> None:
         self._parse: Callable[[Sequence[Field]], Meaning] = parse
@@ -50,6 +50,8 @@ class BlockReader(Generic[Meaning]):
         self._known: dict[bytes, Meaning] = {}
         self.changes = 0
         """How often it changed what blocks mean: what was known of a block before says nothing of it after."""
+        self.unfolded = 0
+        """Fields of the last block, if it was new; else 0."""
 
     def knows(self, block: bytes) -> bool:
         """Whether this block's meaning is remembered, and stays so until ``changes`` does."""
@@ -57,6 +59,7 @@ class BlockReader(Generic[Meaning]):
 
     def read(self, block: bytes) -> Meaning:
         """What a block means; to be asked for every block of the connection, in order. Raises BlockError."""
+        self.unfolded = 0
         meaning = self._known.get(block)  # of which nothing is left once the table has an entry
         return self._decode(block) if meaning is None else meaning
 
@@ -67,11 +70,12 @@ class BlockReader(Generic[Meaning]):
             fields = [(bytes(name), bytes(value)) for name, value in self._decoder.decode(block, raw=True)]
         except HPACKError as error:
             raise BlockError(str(error) or type(error).__name__) from error
+        self.unfolded = len(fields)
         meaning = self._parse(fields)
         if before != (len(table.dynamic_entries), table.maxsize) or table.dynamic_entries:
             self._known.clear()
             self.changes += 1
-        elif len(block) <= KNOWN_BYTES_MAX:
+        elif len(block) <= KNOWN_BYTES_MAX and len(fields) <= KNOWN_FIELDS_MAX:
             if len(self._known) >= KNOWN_MAX:  # of blocks that hold a time or the like: make room for those that do not
                 self._known.clear()
             self._known[block] = meaning

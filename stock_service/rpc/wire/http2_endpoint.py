@@ -6,8 +6,8 @@ What is to be sent gathers in ``outgoing``. A body that the peer's windows do no
 they do.
 
 Rules: every fault of a peer is an ``Http2Error`` and ends the connection. The RFC allows that for a stream's fault too
-(5.4.1). Memory is bounded, whatever a peer sends: frames (16,384 bytes), header blocks and the answers that are due
-have limits. Unknown frames, flags and settings are ignored.
+(5.4.1). Memory is bounded, whatever a peer sends: frames (16,384 bytes), header blocks and answers have limits. Unknown
+frames, flags and settings are ignored.
 
 Left out: priorities and push. What the peer announces of header lists is ignored; so is what it announces of header
 tables, since blocks that are sent use none (``header_blocks.py``). Whether the peer keeps within its windows is not
@@ -49,8 +49,7 @@ from stock_service.rpc.wire.http2 import (
 )
 
 STREAMS_UNTOLD = 1
-"""Streams at a time until the peer's SETTINGS have come. The peer may refuse more; it allows at least one, or it is of
-no use."""
+"""Streams at a time until the peer's SETTINGS have come: it allows one at least, or it is of no use."""
 
 ANSWERS_MAX = 1000
 """PING and SETTINGS answered before ``take_outgoing`` is called again, at most: as many as no honest peer sends."""
@@ -92,17 +91,16 @@ class Endpoint:
         "block_stream",
         "held",
         "outgoing",
+        "pings",
         "received",
         "send_window",
         "stream_window",
         "streams_max",
+        "toil",
     )
 
     def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
-        """``window_bytes`` is the connection's window that the owner announces, renewed each time half of it is used.
-
-        The owner answers for the streams' windows.
-        """
+        """``window_bytes``: the connection's; the owner announces it; renewed as half is used; streams' are its own."""
         self._grant_bytes = max(1, window_bytes // 2)
         self._block_bytes_max = block_bytes_max
         self._greeted = False
@@ -114,15 +112,19 @@ class Endpoint:
         self.held: dict[int, _Held] = {}
         """By their streams, the bodies of which not all was allowed to be sent; others only look."""
         self.outgoing = bytearray()
-        """What is to be sent; ``take_outgoing`` empties it."""
+        """What is to be sent, until ``take_outgoing``."""
         self.received = 0
-        """Bytes of DATA for which the peer was given no new window yet. Whoever adds calls ``grant`` now and then."""
+        """Bytes of DATA that no new window was given for yet. Whoever adds calls ``grant`` now and then."""
         self.send_window = WINDOW_DEFAULT
         """Bytes of DATA that the connection may send. Whoever sends without ``send_body`` takes them off."""
         self.stream_window = WINDOW_DEFAULT
         """The window of a new stream."""
         self.streams_max = STREAMS_UNTOLD
         """Streams at a time that the peer allows."""
+        self.pings = 0
+        """PINGs that were answered, until whoever asks sets it back."""
+        self.toil = 0
+        """What frames cost that are no work, beyond a credit each (``patience.py``). Whoever asks sets it back."""
 
     def take(self, data: bytes, at: int) -> tuple[int, Event | None]:
         """Takes the frame that begins at an offset: where the next begins, and what its stream's owner must see.
@@ -176,6 +178,11 @@ class Endpoint:
         return frames
 
     @property
+    def block_bytes(self) -> int:
+        """Bytes of a header block that is unfinished; 1 at least, 0: there is none."""
+        return len(self._block) + 1 if self.block_stream else 0
+
+    @property
     def held_bytes(self) -> int:
         """Bytes of them that have not left."""
         return sum(len(held.body) - held.at for held in self.held.values()) if self.held else 0
@@ -199,16 +206,20 @@ class Endpoint:
             ends = held.end_stream and at + len(piece) == total
             frames.append(frame(DATA, END_STREAM if ends else 0, stream, piece))
         held.at = stop
-        if stop == total:
-            frames.append(held.after)
-        return b"".join(frames)
+        return b"".join((*frames, held.after) if stop == total else frames)
 
     def _send_held(self) -> None:
-        """After a window grew: sends what it now allows, oldest first."""
+        """After a window of all of them grew: sends what it now allows, oldest first."""
         for stream, held in list(self.held.items()):
-            self.outgoing += self._allowed(stream, held)
-            if held.at == len(held.body):
-                del self.held[stream]
+            if self.send_window <= 0:
+                break
+            self._send_on(stream, held)
+
+    def _send_on(self, stream: int, held: _Held) -> None:
+        """Sends what the windows allow of a body."""
+        self.outgoing += self._allowed(stream, held)
+        if held.at == len(held.body):
+            del self.held[stream]
 
     def _widen(self, count: int) -> None:
         """Counts a WINDOW_UPDATE of the connection."""
@@ -217,8 +228,8 @@ class Endpoint:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a WINDOW_UPDATE of 0, or before SETTINGS")
         if window > WINDOW_MAX:
             raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {window} bytes, allowed: {WINDOW_MAX}")
-        self.send_window = window
-        if self.held:
+        was_shut, self.send_window = self.send_window <= 0, window
+        if was_shut:
             self._send_held()
 
     # ---- taking frames, one kind each
@@ -262,6 +273,7 @@ class Endpoint:
         if not payload and not flags & END_HEADERS:  # costs the sender little, and would have no end
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "a CONTINUATION without a byte")
         self._block += payload
+        self.toil += 15  # a block that must have a continuation has two at most
         self._check_block(self._block)
         if not flags & END_HEADERS:
             return None
@@ -286,9 +298,10 @@ class Endpoint:
             self.streams_max = STREAM_MAX  # unless they say otherwise
         for setting, value in _SETTING.iter_unpack(payload):
             self._apply(setting, value)
+        self.toil += len(payload) // 48
         self._answer(frame(SETTINGS, ACK, 0))
-        if self.held:
-            self._send_held()
+        self.toil += len(self.held) // 2
+        self._send_held()
 
     def _apply(self, setting: int, value: int) -> None:
         if setting == INITIAL_WINDOW_SIZE:
@@ -305,6 +318,7 @@ class Endpoint:
     def _take_ping(self, flags: int, stream: int, payload: bytes) -> None:
         _check(stream, payload, PING, of_connection=True)
         if not flags & ACK:
+            self.pings += 1
             self._answer(frame(PING, ACK, 0, payload))
 
     def _answer(self, answer: bytes) -> None:
@@ -326,7 +340,7 @@ class Endpoint:
             if self.stream_window + held.credit + count - held.at > WINDOW_MAX:
                 raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a WINDOW_UPDATE of {count} bytes on stream {stream}")
             held.credit += count
-            self._send_held()
+            self._send_on(stream, held)
         return WINDOW_UPDATE, stream, False, payload
 
     def _take_rst_stream(self, flags: int, stream: int, payload: bytes) -> Event:

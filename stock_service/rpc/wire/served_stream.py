@@ -92,6 +92,10 @@ class Session(RequestDecoder[Request], Protocol[Request]):
     def reads_on(self) -> bool:
         """Whether it must be fed though no request is taken any more, or replies would never leave."""
 
+    @property
+    def toils(self) -> bool:
+        """Whether it is to be read in small pieces: what came last took more of the reading thread than work would."""
+
     def take_outgoing(self) -> bytes:
         """What is to be sent now."""
 
@@ -199,8 +203,12 @@ class ServedStream(Generic[Request]):
 
     @property
     def idle_since_ns(self) -> int:
-        """Since when nothing came, of a connection on which no request is under way; 0: of any other."""
-        return self._active_ns if self.idle else 0
+        """Since when nothing came, of a connection on which no request is under way; 0: of any other.
+
+        Calls may be open on it that nothing is under way for: who only watches yields to who has something to ask.
+        """
+        settled = self.state is READING and self.received == self.answered and not self.unsent
+        return self._active_ns if settled and not (self._session and self._session.held) else 0
 
     @property
     def done(self) -> bool:

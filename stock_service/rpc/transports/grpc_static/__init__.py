@@ -7,7 +7,10 @@ and the null server are those of every transport that speaks gRPC.
 Limits, besides the executor's: ``connections_max``, ``frame_bytes_max`` (of a message; one more is RESOURCE_EXHAUSTED),
 ``idle_s``, ``pipeline_max`` (calls of one connection at a time) and of its own ``read_s``.
 
-Left out: calls of a method that streams, since a ``Method`` has one request and one response.
+It alone carries a service's ``streams`` and what a method says beside its reply (``call.ReplyMetadata``). A call whose
+reply is several messages holds no worker between two of them, and is asked for the next once the last has left.
+
+Left out: a call of several messages whose replies do not follow from one of them each.
 """
 
 from collections.abc import Callable
@@ -46,7 +49,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     own = options.own or ReadOptions()
     assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
     methods = methods_of(service)
-    protocol = GrpcRequests(service.name, methods, options.frame_bytes_max, options.pipeline_max)
+    protocol = GrpcRequests(service, methods, options.frame_bytes_max, options.pipeline_max)
     unpaused = replace(options, pipeline_max=_RESETS * options.pipeline_max)
     closed = guarded(protocol, options.access, service, RIGHTS)
     return RequestServer(methods, closed, executor, unpaused, own, sessions=protocol.decoder)

@@ -2,20 +2,33 @@
 
 import time
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 
-from stock_service.rpc.errors import FaultCode, InternalFault, Overloaded
+from stock_service.rpc.call import Call, ReplyMetadata
+from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode, InternalFault, Overloaded
 from stock_service.rpc.security import Right, Shown
-from stock_service.rpc.server_core.answering import OK, Methods, failure
+from stock_service.rpc.server_core.answering import OK, Methods, failure, said_of
 from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.service import Service, StreamAnswer
 from stock_service.rpc.transports.grpc_static.health import CHECK, WATCH, Health
 from stock_service.rpc.transports.grpc_static.reflection import REFLECTION, Reflection
+from stock_service.rpc.waiting import here
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.framing import FramingError
-from stock_service.rpc.wire.grpc_calls import END, GZIPPED, LATER, GrpcRequest
+from stock_service.rpc.wire.grpc_calls import END, GZIPPED, LATER, MORE, GrpcRequest
 from stock_service.rpc.wire.grpc_heads import Kind
-from stock_service.rpc.wire.grpc_replies import begun, broken_off, ended, fault_reply, messages, usual_reply
+from stock_service.rpc.wire.grpc_replies import (
+    begun,
+    broken_off,
+    ended,
+    fault_reply,
+    messages,
+    metadata_fields,
+    usual_reply,
+)
 from stock_service.rpc.wire.grpc_session import GrpcSession, SessionError
+from stock_service.rpc.wire.header_blocks import Field
 
 _GZIP_BITS = 31
 """zlib's word for gzip with the largest window."""
@@ -28,13 +41,16 @@ RIGHTS = {CHECK: Right.ANYONE, WATCH: Right.ANYONE, **dict.fromkeys(REFLECTION, 
 class GrpcRequests:
     """See ``server_core.protocol.WireProtocol``. Its sessions speak by themselves."""
 
-    def __init__(self, service_name: str, methods: Methods, message_bytes_max: int, streams_max: int) -> None:
-        health, reflection = Health(service_name), Reflection(service_name)
+    def __init__(self, service: Service, methods: Methods, message_bytes_max: int, streams_max: int) -> None:
+        health, reflection = Health(service.name), Reflection(service.name)
         answering = replace(methods, plain={**methods.plain, CHECK: health.check})
-        self._answered = answering.answered
+        self._answered, self._plain = answering.answered, answering.plain
+        self._streams = {path.encode(): method.answer_stream() for path, method in service.streams.items()}
         self._kept = {WATCH: health.watch, **dict.fromkeys(REFLECTION, reflection.answer)}
         self._kinds = dict.fromkeys((*answering.plain, *answering.calling), Kind.UNARY)
         self._kinds |= {WATCH: Kind.STREAMED_REPLY, **dict.fromkeys(REFLECTION, Kind.STREAMED)}
+        for path, method in service.streams.items():
+            self._kinds[path.encode()] = Kind.STREAMED if method.talks else Kind.REPLIES
         self._message_bytes_max = message_bytes_max
         self._streams_max = streams_max
 
@@ -44,10 +60,10 @@ class GrpcRequests:
 
     def answer(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
         """The reply's frames to a call's message; none to a call that was given up."""
-        head, stream, message, carries, calls = request
+        head, stream, message, carries, calls, _ = request
         if stream not in calls:
             return b""
-        if carries or head.kind:
+        if carries or head.kind or head.path not in self._plain:
             return self._answer_unusual(request, arrived_ns, peer)
         code, reply = self._answered(head.path, message, head.timeout_ms, arrived_ns, peer, head.metadata)
         if code == OK:
@@ -62,7 +78,7 @@ class GrpcRequests:
     def path(self, request: GrpcRequest) -> bytes | None:
         """The method that a call names."""
         path = request[0].path
-        return None if path == CHECK or path in self._kept else path
+        return None if path == CHECK or request[0].kind else path
 
     def timeout_ms(self, request: GrpcRequest) -> int:
         """What it says its client waits."""
@@ -70,7 +86,7 @@ class GrpcRequests:
 
     def refusal(self, request: GrpcRequest, code: FaultCode, detail: str) -> bytes:
         """The reply that is a fault."""
-        _, stream, _, carries, _ = request
+        _, stream, _, carries, *_ = request
         return broken_off(stream, code, detail) if carries & LATER else fault_reply(stream, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
@@ -87,32 +103,72 @@ class GrpcRequests:
         return error.goaway
 
     def _answer_unusual(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
-        """The reply to a message that is compressed, or one of a call that is kept."""
-        head, stream, message, carries, _ = request
+        """The reply to a message that is compressed, or one of a call that is kept, or one that has metadata."""
+        head, stream, message, carries, _, progress = request
+        said = ReplyMetadata()
+        initial: list[Field] = []
+        trailing: list[Field] = []
         try:
             if carries & GZIPPED:
                 message = self._unzipped(message)
-            if head.kind:
-                return self._answer_kept(request, message)
+            if progress is not None:
+                said = progress.said = progress.said or said
+                return self._answer_kept(request, message, arrived_ns, peer)
+            code, reply = self._answered(head.path, message, head.timeout_ms, arrived_ns, peer, head.metadata, said)
+            initial, trailing = metadata_fields(said.initial), metadata_fields(said.trailing)
         except BaseException as error:
             code, reply = failure(head.path, error)
-            detail = reply.decode(errors="replace")
-            return broken_off(stream, code, detail) if carries & LATER else fault_reply(stream, code, detail)
-        code, reply = self._answered(head.path, message, head.timeout_ms, arrived_ns, peer, head.metadata)
+            if isinstance(error, Fault):
+                initial, trailing = _fields_or_none(said.initial), _fields_or_none(said.trailing)
         if code != OK:
-            return fault_reply(stream, code, reply.decode(errors="replace"))
-        if not head.takes_gzip:
+            detail = reply.decode(errors="replace")
+            if carries & LATER:
+                return broken_off(stream, code, detail, trailing)
+            if initial:
+                return begun(stream, False, initial) + broken_off(stream, code, detail, trailing)
+            return fault_reply(stream, code, detail, trailing)
+        gzipped = bool(carries & GZIPPED) and head.takes_gzip
+        if not (gzipped or initial or trailing):
             return usual_reply(stream, reply)
-        return begun(stream, True) + messages(stream, zlib.compress(reply, wbits=_GZIP_BITS), True) + ended(stream)
+        if gzipped:
+            reply = zlib.compress(reply, wbits=_GZIP_BITS)
+        return begun(stream, gzipped, initial) + messages(stream, reply, gzipped) + ended(stream, trailing)
 
-    def _answer_kept(self, request: GrpcRequest, message: bytes) -> bytes:
-        """The frames that answer one message of a kept call, or its end."""
-        head, stream, _, carries, _ = request
-        replies = self._kept[head.path](message, bool(carries & END))
-        frames = b"" if carries & LATER else begun(stream)
+    def _answer_kept(self, request: GrpcRequest, message: bytes, arrived_ns: int, peer: Address) -> bytes:
+        """The frames that answer one message of a kept call, or its end. Raises a Fault."""
+        head, stream, _, carries, _, progress = request
+        assert progress is not None
+        assert progress.said is not None
+        progress.began_ns = progress.began_ns or arrived_ns
+        method = self._streams.get(head.path)
+        if method is None:
+            replies = self._kept[head.path](message, bool(carries & END))
+        elif carries & END:
+            replies = []
+        else:
+            replies = self._next_reply(request, message, method, peer)
+        frames = b"" if carries & LATER else begun(stream, False, metadata_fields(progress.said.initial))
         for reply in replies:
             frames += messages(stream, reply)
-        return frames + ended(stream) if carries & END else frames
+        last = carries & END or (head.kind is Kind.REPLIES and progress.replies is None)
+        return frames + ended(stream, metadata_fields(progress.said.trailing)) if last else frames
+
+    def _next_reply(self, request: GrpcRequest, message: bytes, method: StreamAnswer, peer: Address) -> Sequence[bytes]:
+        """The next reply of a method of several; none once there are no more. Raises a Fault."""
+        head, _, _, carries, _, progress = request
+        assert progress is not None
+        deadline_ns = progress.began_ns + head.timeout_ms * 1_000_000 if head.timeout_ms else None
+        if deadline_ns is not None and time.monotonic_ns() > deadline_ns:
+            raise DeadlineExceeded(f"not ended within {head.timeout_ms} ms")
+        if not carries & MORE:
+            progress.replies = method(Call(message, said_of(peer), deadline_ns, head.metadata, progress.said))
+        assert progress.replies is not None
+        here.wait = None  # what has left a generator could not go on in it: it blocks instead
+        reply = next(progress.replies, None)
+        if reply is not None:
+            return [reply]
+        progress.replies = None
+        return []
 
     def _unzipped(self, message: bytes) -> bytes:
         """What a message was before it was compressed. Raises a Fault."""
@@ -126,3 +182,11 @@ class GrpcRequests:
         if not unzip.eof:
             raise InternalFault("a message that is half of gzip")
         return plain
+
+
+def _fields_or_none(metadata: Sequence[tuple[str, str | bytes]]) -> list[Field]:
+    """What is said beside a fault; nothing where it cannot be sent."""
+    try:
+        return metadata_fields(metadata)
+    except ValueError:
+        return []

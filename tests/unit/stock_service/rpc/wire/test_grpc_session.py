@@ -48,7 +48,8 @@ def test_a_usual_call() -> None:
     """Its request has its method, stream and message; its reply is three frames; the second takes the short way."""
     talk = Talk()
     for stream in (1, 3):
-        ((its_head, its_stream, payload, carries, open_calls),) = talk.send(call(stream, b"hello", grpc_timeout="5S"))
+        (request,) = talk.send(call(stream, b"hello", grpc_timeout="5S"))
+        its_head, its_stream, payload, carries, open_calls, _ = request
         assert (its_head.path, its_head.timeout_ms, its_stream, payload, carries) == (
             PATH,
             5000,
@@ -56,7 +57,7 @@ def test_a_usual_call() -> None:
             b"hello",
             PLAIN,
         )
-        begin, body, end = talk.reply((its_head, its_stream, payload, carries, open_calls), b"world")
+        begin, body, end = talk.reply(request, b"world")
         assert talk.fields(begin) == {b":status": b"200", b"content-type": b"application/grpc"}
         assert body == Frame(http2.DATA, 0, stream, message(b"world"))
         assert (end.flags, talk.status([end])) == (http2.END_HEADERS | http2.END_STREAM, (0, ""))
@@ -310,6 +311,31 @@ def test_a_known_call_is_looked_at_all_the_same() -> None:
     assert len(talk.send(call(1))) == 1
     assert not talk.send(head(3) + data(3, message(b"1", 1)))
     assert talk.status(talk.said())[0] == FaultCode.INTERNAL
+
+
+def test_a_kept_call_takes_one_place() -> None:
+    """With a worker, held or idle, it is one call; so the last that a client may open is taken."""
+    talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=3)
+    (first,) = talk.send(head(1, TALKED), data(1, message(b"1"), ends=False))
+    assert len(talk.send(call(3), call(5))) == 2
+    talk.send(http2.rst_stream(3, ErrorCode.CANCEL), http2.rst_stream(5, ErrorCode.CANCEL))
+    talk.session.admit(first, grpc_replies.begun(1) + grpc_replies.messages(1, b"held"))
+    assert len(talk.send(call(7), call(9))) == 2
+    talk.send(http2.rst_stream(7, ErrorCode.CANCEL), http2.rst_stream(9, ErrorCode.CANCEL))
+    talk.send(http2.window_update(1, 100))
+    assert len(talk.send(call(11), call(13), call(15))) == 2
+
+
+def test_a_kept_calls_message_may_have_no_answer() -> None:
+    """The next is asked for all the same, and the call goes on until its end is answered."""
+    talk = Talk()
+    (first,) = talk.send(head(1, TALKED), data(1, message(b"1") + message(b"2"), ends=False))
+    assert talk.session.admit(first, grpc_replies.begun(1)) == grpc_replies.begun(1)
+    (second,) = talk.session.take_ready()
+    assert talk.session.admit(second, b"") == b""
+    assert talk.session.occupied
+    (end,) = talk.send(data(1, b""))
+    assert end[3] == END | LATER
 
 
 def test_every_call_that_is_allowed_is_taken() -> None:

@@ -1,19 +1,21 @@
 """What a gRPC server's connection does about clients that err or mean harm: all of it is bounded, and said."""
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.wire import http2
-from stock_service.rpc.wire.header_blocks import encode_block
+from stock_service.rpc.wire import grpc_replies, http2
+from stock_service.rpc.wire.grpc_heads import Head, Kind
+from stock_service.rpc.wire.header_blocks import KNOWN_BYTES_MAX, KNOWN_MAX, BlockReader, encode_block
 from stock_service.rpc.wire.http2 import ErrorCode
+from stock_service.rpc.wire.served_stream import ServedStream
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
     HELLO,
     MIXED,
     STREAMS_MAX,
+    TALKED,
+    WATCHED,
     Talk,
     call,
     data,
@@ -22,6 +24,7 @@ from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
     head,
     message,
 )
+from tests.unit.stock_service.rpc.wire.http2_floods import floods
 from tests.unit.stock_service.rpc.wire.streams import cut
 
 WRONG = {
@@ -134,33 +137,86 @@ def test_what_breaks_a_connection(kind: str) -> None:
         assert talk.reply(request, b"reply")
 
 
-FLOODS: dict[str, Callable[[int], bytes]] = {
-    "ping": lambda _: http2.frame(http2.PING, 0, 0, bytes(8)),
-    "settings": lambda _: http2.settings(),
-    "priority": lambda _: http2.frame(http2.PRIORITY, 0, 1, bytes(5)),
-    "window updates": lambda _: http2.window_update(0, 1),
-    "rapid reset": lambda number: call(2 * number + 1) + http2.rst_stream(2 * number + 1, ErrorCode.CANCEL),
-    "reset of headers": lambda number: head(2 * number + 1) + http2.rst_stream(2 * number + 1, ErrorCode.CANCEL),
-    "refused calls": lambda number: head(2 * number + 1),
-    "empty DATA": lambda number: (head(1) if number == 0 else b"") + data(1, b"", ends=False),
-    "unknown frames": lambda _: http2.frame(77, 0, 0, b""),
-}
+FLOODS = floods()
 
 
 @pytest.mark.parametrize("kind", FLOODS)
 def test_a_flood_is_told_to_calm_down(kind: str) -> None:
-    """Within 2,500 frames that carry nothing in no time, whatever they are."""
+    """Within 500 of what carries nothing, in no time, whatever it is; what costs more, sooner."""
     talk = Talk()
-    for number in range(2500):
+    for number in range(500):
         talk.send(FLOODS[kind](number))
         talk.said()
         if talk.broken_by is not None:
             break
     assert talk.broken_by is ErrorCode.ENHANCE_YOUR_CALM
+    assert number <= SOON.get(kind, 400)
+
+
+SOON = {"380 fields": 2, "Huffman's code": 2, "2,730 settings": 7, "unknown methods": 70, "no calls": 200}
+"""After how many, of floods that cost the server more than others."""
+
+
+@pytest.mark.parametrize("window", [0, 1])
+def test_windows_that_widen_by_a_byte_are_a_flood(window: int) -> None:
+    """Of each stream by SETTINGS, with 64 replies held: 13 bytes sent for 64 frames; or of the connection."""
+    talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=64)
+    for request in talk.send(*(call(stream) for stream in range(1, 129, 2))):
+        talk.reply(request, bytes(90_000))
+    if window:
+        talk.send(http2.settings((http2.INITIAL_WINDOW_SIZE, 100_000)))
+    said = 0
+    for number in range(1500):  # the 64 calls have earned it a thousand credits
+        talk.send(http2.window_update(0, 1) if window else http2.settings((http2.INITIAL_WINDOW_SIZE, number)))
+        said += len(talk.said())
+        if talk.broken_by is not None:
+            break
+    assert talk.broken_by is ErrorCode.ENHANCE_YOUR_CALM
+    assert said < 3000
+
+
+def test_a_header_block_that_does_not_end_is_counted() -> None:
+    """Its bytes are held, and what has not come of it is waited for as for any half request."""
+    talk = Talk()
+    talk.send(http2.frame(http2.HEADERS, 0, 1, bytes(100)))
+    assert talk.session.pending_bytes == 101
+    talk.send(http2.frame(http2.CONTINUATION, 0, 1, bytes(50)))
+    assert talk.session.pending_bytes == 151
+
+
+def test_messages_of_a_kept_call_that_wait_are_counted_and_bounded() -> None:
+    """The window of a call whose answers do not leave is not renewed, and no more than it has is held."""
+    talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)))
+    body = message(bytes(45_000))
+    pieces = [data(1, body[at : at + 15_000], ends=False) for at in range(0, len(body), 15_000)]
+    (first,) = talk.send(head(1, TALKED), *pieces)
+    assert talk.said() == frames(http2.window_update(1, len(body)))
+    talk.session.admit(first, grpc_replies.begun(1) + grpc_replies.messages(1, b"not allowed to leave"))
+    talk.send(*pieces, *pieces)
+    assert talk.session.held_bytes >= 2 * len(body)
+    assert talk.said() == []
+    talk.send(*pieces)
+    assert talk.said()[-1] == frames(http2.rst_stream(1, ErrorCode.INTERNAL_ERROR))[0]
+    assert talk.session.held_bytes == 0
+
+
+def test_what_is_remembered_of_header_blocks_is_bounded() -> None:
+    """Long ones, and those of many fields, are not remembered; of the others there are a few."""
+    reader = BlockReader(len, 16_384)
+    known = [encode_block(fields(number=str(number))) for number in range(100)]
+    for block in (*known, *(encode_block([(b"a", b"")] * 33 + [(b"b", b"%d" % number)]) for number in range(10))):
+        reader.read(block)
+        assert reader.knows(block) == (block in known)
+    assert sum(reader.knows(block) for block in known) <= KNOWN_MAX
+    reader.read(long := encode_block([(b"a", bytes(KNOWN_BYTES_MAX))]))
+    assert not reader.knows(long)
 
 
 def test_frames_that_come_with_work_or_time_are_no_flood() -> None:
-    """A client that sends four with every call, and one that sends 900 a second, are served for ever."""
+    """A client that sends four with every call, and one that sends 900 a second, are served for ever.
+
+    Of PINGs it is one a second, without a call.
+    """
     talk = Talk()
     ping = http2.frame(http2.PING, 0, 0, bytes(8))
     for stream in range(1, 6001, 2):
@@ -168,11 +224,22 @@ def test_frames_that_come_with_work_or_time_are_no_flood() -> None:
         assert talk.reply(request, b"")
         talk.said()
     idle = Talk()
-    for _ in range(9000):
+    for number in range(9000):
         idle.now_ns += 10**9 // 900
-        idle.send(ping)
+        idle.send(http2.frame(77, 0, 0) if number % 900 else ping)
         idle.said()
     assert talk.broken_by is idle.broken_by is None
+
+
+def test_keeping_alive_too_often_ends_a_connection() -> None:
+    """Four PINGs a second without a call are too many after some seconds, in words that gRPC's clients know."""
+    talk = Talk()
+    for number in range(40):
+        assert talk.broken_by is None or number > 16
+        talk.now_ns += 10**9 // 4
+        talk.send(http2.frame(http2.PING, 0, 0, bytes(8)))
+    assert talk.broken_by is ErrorCode.ENHANCE_YOUR_CALM
+    assert b"too_many_pings" in talk.goaway
 
 
 def test_a_continuation_flood_is_bounded() -> None:
@@ -227,3 +294,17 @@ def test_refusals_that_are_held_count_as_calls() -> None:
     block = encode_block({**dict(fields()), b":method": b"GET"}.items())
     assert not talk.send(b"".join(http2.headers(stream, block, True) for stream in (1, 3, 5, 7)))
     assert frames(http2.rst_stream(7, ErrorCode.REFUSED_STREAM))[0] in talk.said()
+
+
+def test_who_only_watches_yields_to_who_asks() -> None:
+    """A connection whose calls wait for nothing counts as one on which nothing happens, so that none keeps others out.
+
+    It is not idle, all the same: a server that stops has something to say to it.
+    """
+    session = Talk().session
+    stream = ServedStream(session, lambda _: b"", 64, 1, session)
+    assert stream.take(call(1, path=WATCHED), 5, 5) is not None
+    assert stream.idle_since_ns == 0
+    session.admit((Head(kind=Kind.STREAMED_REPLY), 1, b"", 0, {}, None), grpc_replies.begun(1))
+    stream.replied(False)
+    assert (stream.idle, stream.idle_since_ns) == (False, 5)

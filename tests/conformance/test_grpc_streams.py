@@ -1,0 +1,161 @@
+"""What our own gRPC server alone carries: methods of several replies, and what a method says beside its reply."""
+
+import gc
+import threading
+import time
+from collections.abc import Iterator
+from typing import cast
+
+import grpc
+import pytest
+from google.protobuf.wrappers_pb2 import BytesValue
+
+from stock_service.rpc.call import Call
+from stock_service.rpc.errors import InvalidRequest, Overloaded
+from stock_service.rpc.service import Method, Service, StreamMethod
+from stock_service.rpc.wire import http2
+from tests.conformance.running import WAIT_S, Kind, Limits, maker
+from tests.conformance.test_grpc_static import RawHttp2, channel, echo
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import data, head, message
+
+MAKE = maker(Kind("grpc_static", "static-pool"))
+
+COUNT, TALK, SAY = (f"/tests.v1.Streams/{name}" for name in ("Count", "Talk", "Say"))
+
+LATE = 9
+"""A request's byte for which the method waits until the client's time is up."""
+
+METADATA = (("text", "a text"), ("bytes-bin", b"\x00\xff"), ("text", "again"))
+
+
+class Streams:
+    """``Count`` replies with as many messages as its request has bytes. All say back the metadata of the call."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.closed = threading.Event()
+        streams = {
+            COUNT: StreamMethod(BytesValue, BytesValue, self._count),
+            TALK: StreamMethod(BytesValue, BytesValue, self._count, talks=True),
+        }
+        self.service = Service(
+            "tests.v1.Streams", {SAY: Method(BytesValue, BytesValue, self._say, True)}, streams=streams
+        )
+
+    def _count(self, request: BytesValue, call: Call) -> Iterator[BytesValue]:
+        self._beside(call)
+        try:
+            for number, byte in enumerate(request.value):
+                if byte == 0:
+                    raise Overloaded("no more")
+                if byte == LATE and call.deadline_ns is not None:
+                    threading.Event().wait((call.deadline_ns - time.monotonic_ns()) / 1e9 + 0.001)
+                self.begun += 1
+                yield BytesValue(value=b"%d" % number * byte)
+        finally:
+            self.closed.set()
+
+    def _say(self, request: BytesValue, call: Call) -> BytesValue:
+        self._beside(call)
+        if request.value == b"fault":
+            raise InvalidRequest("as told")
+        return request
+
+    def _beside(self, call: Call) -> None:
+        assert call.reply is not None
+        call.reply.initial += [pair for pair in call.metadata if pair[0] != "user-agent"]
+        call.reply.trailing.append(("grpc-status-details-bin", b"\x08\x03"))
+        if ("wrong", "") in call.metadata:
+            call.reply.trailing.append(("grpc-status", "0"))
+
+
+def said(metadata: object) -> list[tuple[str, str | bytes]]:
+    """What grpcio's client was told."""
+    return [(name, value) for name, value in metadata or ()]  # type: ignore[attr-defined]
+
+
+def encoded(value: bytes) -> bytes:
+    """A message."""
+    data: bytes = BytesValue(value=value).SerializeToString()
+    return data
+
+
+def test_metadata_both_ways() -> None:
+    """A method says back what it was told, before its reply and after; of a fault too, with the status' details."""
+    with MAKE(Streams().service) as running, channel(running) as opened:
+        say: grpc.UnaryUnaryMultiCallable[bytes, bytes] = opened.unary_unary(SAY)
+        reply, call = say.with_call(encoded(b"reply"), WAIT_S, metadata=METADATA)
+        assert reply == encoded(b"reply")
+        assert said(call.initial_metadata()) == list(METADATA)
+        assert said(call.trailing_metadata()) == [("grpc-status-details-bin", b"\x08\x03")]
+        with pytest.raises(grpc.RpcError) as caught:
+            say(encoded(b"fault"), WAIT_S, metadata=METADATA)
+        assert (caught.value.code(), caught.value.details()) == (grpc.StatusCode.INVALID_ARGUMENT, "as told")
+        assert said(cast(grpc.Call, caught.value).initial_metadata()) == list(METADATA)
+        assert said(caught.value.trailing_metadata()) == [("grpc-status-details-bin", b"\x08\x03")]
+
+
+def test_metadata_that_cannot_be_sent_is_a_fault(caplog: pytest.LogCaptureFixture) -> None:
+    """A method that would say a status of its own has failed, and the log says why."""
+    with MAKE(Streams().service) as running, channel(running) as opened:
+        say: grpc.UnaryUnaryMultiCallable[bytes, bytes] = opened.unary_unary(SAY)
+        with pytest.raises(grpc.RpcError) as caught:
+            say(encoded(b"reply"), WAIT_S, metadata=(("wrong", ""),))
+    assert caught.value.code() is grpc.StatusCode.INTERNAL
+    assert "grpc-status" in caplog.text
+    caplog.clear()
+
+
+def test_several_replies() -> None:
+    """They come in order, with metadata, then the end; a fault on the way ends them, and so does a time limit."""
+    with MAKE(Streams().service) as running, channel(running) as opened:
+        count: grpc.UnaryStreamMultiCallable[bytes, bytes] = opened.unary_stream(COUNT)
+        replies = count(encoded(b"\x01\x02\x03"), WAIT_S, metadata=METADATA)
+        assert [BytesValue.FromString(reply).value for reply in replies] == [b"0", b"11", b"222"]
+        assert said(replies.initial_metadata()) == list(METADATA)
+        assert said(replies.trailing_metadata()) == [("grpc-status-details-bin", b"\x08\x03")]
+        assert not list(count(encoded(b""), WAIT_S))
+        broken = count(encoded(b"\x01\x00\x01"), WAIT_S)
+        assert next(broken) == encoded(b"0")
+        with pytest.raises(grpc.RpcError) as caught:
+            next(broken)
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        with pytest.raises(grpc.RpcError) as caught:
+            list(count(b"\xff", WAIT_S))
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_each_of_several_requests_is_answered_in_turn() -> None:
+    """One call, three requests, one of them without a reply."""
+    with MAKE(Streams().service) as running, channel(running) as opened:
+        talk: grpc.StreamStreamMultiCallable[bytes, bytes] = opened.stream_stream(TALK)
+        replies = talk(iter([encoded(b"\x01"), encoded(b""), encoded(b"\x01\x01")]), WAIT_S)
+        assert [BytesValue.FromString(reply).value for reply in replies] == [b"0", b"0", b"1"]
+
+
+def test_replies_that_the_client_does_not_take_are_not_made() -> None:
+    """With its window shut, two are begun, no worker is held, and another client is served; cancelled, it is closed."""
+    streams = Streams()
+    with MAKE(streams.service, Limits(workers=1)) as running, RawHttp2(running, window_bytes=10) as client:
+        client.send(echo(1, encoded(b"\x01" * 200), COUNT))
+        assert client.until(http2.DATA, 1).payload
+        assert running.connect().call(SAY, encoded(b"served"), WAIT_S) == encoded(b"served")
+        assert streams.begun == 2
+        client.send(http2.rst_stream(1, http2.ErrorCode.CANCEL) + http2.frame(http2.PING, 0, 0, bytes(8)))
+        client.until(http2.PING)
+        gc.collect()
+        assert streams.closed.wait(WAIT_S)
+        client.send(echo(3, encoded(b"\x01"), COUNT) + http2.window_update(3, 100))
+        assert client.until(http2.DATA, 3).payload
+
+
+def test_replies_end_with_their_time() -> None:
+    """What would be made after the client's time limit is not: DEADLINE_EXCEEDED."""
+    streams = Streams()
+    with MAKE(streams.service) as running, RawHttp2(running) as client:
+        sent = encoded(bytes([1, LATE, 1, 1]))
+        client.send(head(1, COUNT.encode(), grpc_timeout="50m") + data(1, message(sent)))
+        while not (client.frames and client.frames[-1].flags & http2.END_STREAM and client.frames[-1].stream):
+            client.more()
+    assert b"not ended within 50 ms" in client.frames[-1].payload
+    assert streams.begun == 2

@@ -1,0 +1,89 @@
+"""Clients on other implementations of gRPC, against grpcio's server and our own: every method, and what goes wrong.
+
+Each looks MenhirCo up, buys 12 of it with the request_id "once", again, and then 13 with the same, sets its price to
+9999 cents, looks it up, looks up a stock that does not exist, and calls a method that does not. It prints a line each:
+``lookup STATUS PRICE VOLUME SEQUENCE``, ``trade STATUS VOLUME SEQUENCE``, ``update STATUS SEQUENCE`` or ``fault CODE``.
+The client on grpc-go is in ``test_interop.py``. What is not built is skipped; nothing here reaches for the network.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.interop.conftest import ROOT, TOOLS, absent
+from tests.interop.test_lean_grpc import CPP_PACKAGES
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+
+HERE = Path(__file__).resolve().parent
+
+EXPECTED = [
+    "lookup 1 10120 0 0",
+    "trade 1 12 1",
+    "trade 1 12 1",
+    "fault 3",
+    "update 1 2",
+    "lookup 1 9999 12 2",
+    "lookup 3 0 0 0",
+    "fault 12",
+]
+
+
+def run(*command: str, cwd: Path) -> str:
+    """What a command prints; fails the test, with what the command said, where it failed."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_node(server: str, tmp_path: Path) -> None:
+    """@grpc/grpc-js, in Node."""
+    node, modules = shutil.which("node"), TOOLS.parent / "node" / "node_modules"
+    if node is None or not modules.exists():
+        pytest.skip("the client in Node is absent: run make node-client")
+    lines = run(node, str(HERE / "node_client" / "main.js"), str(modules), str(ROOT / "protos"), server, cwd=tmp_path)
+    assert lines.splitlines() == EXPECTED
+
+
+def test_tonic(server: str, tmp_path: Path) -> None:
+    """tonic, in Rust."""
+    if not (TOOLS / "tonic-client").exists():
+        pytest.skip("the client on tonic is absent: run make tonic-client, which takes minutes")
+    assert run(str(TOOLS / "tonic-client"), server, cwd=tmp_path).splitlines() == EXPECTED
+
+
+@pytest.fixture(scope="module")
+def cpp_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The client on gRPC's C++, built from ``cpp_client``."""
+    folder = tmp_path_factory.mktemp("cpp_client")
+    for tool in ("protoc", "grpc_cpp_plugin", "g++", "pkg-config"):
+        if shutil.which(tool) is None:
+            absent(tool, f"apt-get install {CPP_PACKAGES}")
+    plugin = f"--plugin=protoc-gen-grpc={shutil.which('grpc_cpp_plugin')}"
+    proto = "stock_service/v1/stock.proto"
+    run("protoc", f"-I{ROOT / 'protos'}", "--cpp_out=.", "--grpc_out=.", plugin, proto, cwd=folder)
+    flags = run("pkg-config", "--cflags", "--libs", "grpc++", "protobuf", cwd=folder).split()
+    sources = [str(HERE / "cpp_client" / "client.cpp"), *map(str, folder.glob("stock_service/v1/*.cc"))]
+    run("g++", "-std=c++17", "-O0", "-I.", *sources, *flags, "-o", "client", cwd=folder)
+    return folder / "client"
+
+
+def test_cpp(server: str, cpp_client: Path, tmp_path: Path) -> None:
+    """gRPC's C++."""
+    assert run(str(cpp_client), server, cwd=tmp_path).splitlines() == EXPECTED
+
+
+def test_h2load(server: str, tmp_path: Path) -> None:
+    """nghttp2's load client: 2,000 calls on four connections, 16 streams each, are all answered with HTTP's 200."""
+    h2load = shutil.which("h2load")
+    if h2load is None:
+        absent("h2load", "apt-get install nghttp2-client")
+    assert h2load is not None
+    lookup = tmp_path / "lookup"
+    lookup.write_bytes(b"\0\0\0\0\x08\x0a\x06FishCo")  # as gRPC frames it
+    headers = [f"-H{header}" for header in ("content-type: application/grpc", "te: trailers")]
+    url = f"http://{server}/stock_service.v1.StockService/Lookup"
+    said = run(h2load, "-n2000", "-c4", "-m16", f"-d{lookup}", *headers, url, cwd=tmp_path)
+    assert "2000 succeeded, 0 failed" in said, said

@@ -1,0 +1,149 @@
+"""A hostile client of a gRPC server, as a process: one attack on several connections, and again as each is cut off.
+
+``python -m tests.reliability.http2_attacker HOST PORT ATTACK SECONDS``; prints how many connections it took.
+"""
+
+import select
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+
+from stock_service.rpc.transports import Address
+from stock_service.rpc.wire import http2
+from stock_service.trading.service import LOOKUP
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call, data, head, message
+from tests.unit.stock_service.rpc.wire.http2_floods import floods
+
+CONNECTIONS = 4
+"""At a time; of the attacks in ``MANY``, as many as that says."""
+
+PIECE = 65_536
+"""Bytes made at a time, or more."""
+
+PATH = LOOKUP.encode()
+REFLECTION = b"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+SHUT = http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0))
+
+Attack = Callable[[], Iterator[bytes]]
+"""What one connection sends; once it has nothing more, it stays."""
+
+
+def _flood(frames: Callable[[int], bytes]) -> Attack:
+    def attack() -> Iterator[bytes]:
+        yield HELLO
+        numbers, piece = count(), b""
+        while True:
+            piece += frames(next(numbers))
+            if len(piece) >= PIECE:
+                yield piece
+                piece = b""
+
+    return attack
+
+
+def _nothing() -> Iterator[bytes]:
+    yield HELLO
+
+
+def _continuation() -> Iterator[bytes]:
+    yield HELLO + http2.frame(http2.HEADERS, 0, 1, b"")
+    while True:
+        yield http2.frame(http2.CONTINUATION, 0, 1, b"\0\1a\1b") * (PIECE // 14)
+
+
+def _heads() -> Iterator[bytes]:
+    yield HELLO + b"".join(head(stream, PATH) for stream in range(1, 129, 2))
+
+
+def _half_messages() -> Iterator[bytes]:
+    frames = b"".join(data(1, bytes(16_000), ends=False) for _ in range(65))
+    yield HELLO + head(1, PATH) + data(1, message(bytes(1 << 20))[:5], ends=False) + frames
+
+
+def _held_replies() -> Iterator[bytes]:
+    yield SHUT + b"".join(call(stream, b"", PATH) for stream in range(1, 129, 2))
+
+
+def _talks() -> Iterator[bytes]:
+    question = message(b"\x3a\x00")
+    streams = range(1, 129, 2)
+    yield SHUT + b"".join(head(stream, REFLECTION) + data(stream, question * 60, ends=False) for stream in streams)
+
+
+def _garbage() -> Iterator[bytes]:
+    while True:
+        yield b"GET / HTTP/1.1\r\n\r\n" * 10
+
+
+MANY = {"HEADERS alone": 64, "half messages": 128, "held replies": 64, "talks that are not read": 64}
+
+ATTACKS: dict[str, Attack] = {
+    "no attack": _nothing,
+    **{name: _flood(frames) for name, frames in floods(PATH).items()},
+    "continuation": _continuation,
+    "HEADERS alone": _heads,
+    "half messages": _half_messages,
+    "held replies": _held_replies,
+    "talks that are not read": _talks,
+    "another protocol": _garbage,
+}
+
+
+class _Attacker:
+    """One connection."""
+
+    def __init__(self, address: Address, attack: Attack) -> None:
+        self.socket = socket.create_connection(address)
+        self.socket.setblocking(False)
+        self._pieces = attack()
+        self._unsent = b""
+        self.done = False
+
+    def push(self) -> bool:
+        """Sends and reads what it can; whether the connection goes on."""
+        try:
+            if not self._unsent:
+                self._unsent = next(self._pieces, b"")
+                self.done = not self._unsent
+            if not self.done:
+                self._unsent = self._unsent[self.socket.send(self._unsent) :]
+        except BlockingIOError:
+            pass  # the server reads no more of it now
+        except OSError:
+            return False
+        try:
+            return bool(self.socket.recv(PIECE))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+
+def attack(address: Address, name: str, duration_s: float) -> int:
+    """Attacks for so long; how many connections that took."""
+    until_s = time.monotonic() + duration_s
+    poll, attackers, opened = select.poll(), dict[int, _Attacker](), 0
+    while time.monotonic() < until_s:
+        while len(attackers) < MANY.get(name, CONNECTIONS):
+            attacker = _Attacker(address, ATTACKS[name])
+            attackers[attacker.socket.fileno()] = attacker
+            poll.register(attacker.socket, select.POLLIN | select.POLLOUT)
+            opened += 1
+        for descriptor, _ in poll.poll(100):
+            attacker = attackers[descriptor]
+            goes_on = attacker.push()
+            if not goes_on:
+                poll.unregister(descriptor)
+                attackers.pop(descriptor).socket.close()
+            elif attacker.done:
+                poll.modify(descriptor, select.POLLIN)
+    for attacker in attackers.values():
+        attacker.socket.close()
+    return opened
+
+
+if __name__ == "__main__":
+    host, port, its_name, seconds = sys.argv[1:]
+    print(attack((host, int(port)), its_name, float(seconds)))
