@@ -8,7 +8,7 @@ all threads.
 
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +16,10 @@ from threading import Barrier
 from time import perf_counter_ns
 from typing import assert_never
 
+from clients.load.history.operations import Lookup, Operation, Reply, Request, Trade, Untold, Update
+from stock_service.rpc.errors import InvalidRequest
 from stock_service.trading.exchange import Exchange
-from stock_service.trading.model import LookupReply, Side, Stock, TradeReply, UpdateReply
+from stock_service.trading.model import Side, Stock
 
 WAIT_S = 20.0
 """A bound for what must not take long; only reached when something hangs."""
@@ -33,45 +35,6 @@ RETRY_LIMIT = 1000
 
 SHARED_STOCK = "Shared"
 """The stock of every round; no plan reaches its limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """Asks what a stock stands at."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Trade:
-    """Asks for a trade."""
-
-    name: str
-    quantity: int
-    side: int = Side.BUY
-    request_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Asks for a new price."""
-
-    name: str
-    price_cents: int
-
-
-Request = Lookup | Trade | Update
-Reply = LookupReply | TradeReply | UpdateReply
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """A request, its reply, and between which moments it took effect."""
-
-    request: Request
-    reply: Reply
-    called_ns: int
-    returned_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +125,10 @@ def record(exchange: Exchange, asked: Plan, meet: Callable[[], None] | None = No
 
 def _timed(exchange: Exchange, request: Request) -> Operation:
     called_ns = perf_counter_ns()
-    reply = answer(exchange, request)
+    try:
+        reply: Reply | Untold = answer(exchange, request)
+    except InvalidRequest:
+        reply = Untold.REFUSED
     return Operation(request, reply, called_ns, perf_counter_ns())
 
 
@@ -188,30 +154,3 @@ def often_switched() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before_s)
-
-
-def contended(operations: Sequence[Operation]) -> float:
-    """The share of operations that overlap another on the same stock, one of the two a commit.
-
-    A history where this is low says little: its operations followed one another.
-    """
-    by_stock: dict[str, list[Operation]] = {}
-    for operation in sorted(operations, key=lambda operation: operation.called_ns):
-        by_stock.setdefault(operation.request.name, []).append(operation)
-    count = 0
-    for history in by_stock.values():
-        overlapping: set[int] = set()
-        for first, one in enumerate(history):
-            for second in range(first + 1, len(history)):
-                other = history[second]
-                if other.called_ns > one.returned_ns:
-                    break
-                if is_commit(one) or is_commit(other):
-                    overlapping |= {first, second}
-        count += len(overlapping)
-    return count / len(operations)
-
-
-def is_commit(operation: Operation) -> bool:
-    """Whether an operation changed its stock."""
-    return not isinstance(operation.request, Lookup) and operation.reply.sequence > 0

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from clients.load.history.by_sequence import violations
+from clients.load.history.operations import contended
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import LOCKINGS
-from tests.races.check import violations
-from tests.races.history import contended, plan, record
+from tests.races.history import plan, record
 from tests.races.interleaving import FieldCatalog, Handoff, OneLock, PlantedCatalog, Stepping
 from tests.races.planted import PLANTED, LeakyReadWriteLock
 from tests.stores import unsynced
