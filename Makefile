@@ -75,6 +75,7 @@ go-tools: ## Builds what the interoperability tests use, and fetches their Go mo
 	@for tool in $(GO_TOOLS); do echo "$$tool"; \
 		GOBIN="$(CURDIR)/$(TOOLS)/bin" go install "$$tool" 2>$(TOOLS)/go.log || { cat $(TOOLS)/go.log; exit 1; }; done
 	@cd tests/interop/go && go build google.golang.org/grpc google.golang.org/protobuf/proto
+	@cd tests/interop/porcupine && go build -o "$(CURDIR)/$(TOOLS)/bin/porcupine" .
 
 clean: ## Removes all that was installed or built; measured results stay
 	@rm -rf $(VENV) $(TOOLS) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

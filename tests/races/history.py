@@ -14,12 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Barrier
 from time import perf_counter_ns
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from clients.load.history.operations import Lookup, Operation, Reply, Request, Trade, Untold, Update
-from stock_service.rpc.errors import InvalidRequest
-from stock_service.trading.exchange import Exchange
-from stock_service.trading.model import Side, Stock
+from stock_service.rpc.errors import InvalidRequest, Overloaded
+from stock_service.trading.model import LookupReply, Side, Stock, TradeReply, UpdateReply
 
 WAIT_S = 20.0
 """A bound for what must not take long; only reached when something hangs."""
@@ -45,13 +44,29 @@ class Plan:
     rounds: tuple[tuple[tuple[Request, ...], ...], ...]
 
 
-def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7) -> Plan:
-    """Random requests, about ``requests`` of each thread in each round."""
+class Answering(Protocol):
+    """An exchange, or what passes for one."""
+
+    def lookup(self, name: str) -> LookupReply: ...
+
+    def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply: ...
+
+    def update(self, name: str, price_cents: int) -> UpdateReply: ...
+
+
+def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7, conflicts: bool = False) -> Plan:
+    """Random requests, about ``requests`` of each thread in each round.
+
+    With ``conflicts`` the last thread's first request with an id is for another trade than that of the others.
+    """
     shared = Stock(SHARED_STOCK, 1000, 10**12)
     own = [Stock(f"Round{number}", 100, RETRY_LIMIT if number % 4 == 1 else ROUND_LIMIT) for number in range(rounds)]
     sent = [
         tuple(
-            (*_first(number, thread), *(_later(rng, number, position) for position in range(1, requests)))
+            (
+                *_first(number, thread, conflicts and thread == threads - 1),
+                *(_later(rng, number, position) for position in range(1, requests)),
+            )
             for thread in range(threads)
         )
         for number in range(rounds)
@@ -59,8 +74,11 @@ def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7) -> Pl
     return Plan((shared, *own), tuple(sent))
 
 
-def _first(number: int, thread: int) -> tuple[Request, ...]:
+def _first(number: int, thread: int, conflict: bool) -> tuple[Request, ...]:
     """What a thread sends first, when all have just met: about a stock in demand, a retry, or two trades too many."""
+    if conflict and number % 4 == 1:
+        own = f"Round{number}"
+        return (Trade(own, 3, Side.SELL, f"fits-{number}"), Lookup(own), Lookup(own))
     match number % 4, thread % 4:
         case 1, _:
             return (Trade(f"Round{number}", 2, Side.SELL, f"fits-{number}"),)
@@ -98,7 +116,7 @@ def _later(rng: random.Random, number: int, position: int) -> Request:
             return Lookup(SHARED_STOCK)
 
 
-def record(exchange: Exchange, asked: Plan, meet: Callable[[], None] | None = None) -> list[Operation]:
+def record(exchange: Answering, asked: Plan, meet: Callable[[], None] | None = None) -> list[Operation]:
     """Carries a plan out on as many threads as it has, then looks every stock up. Blocks until all ended.
 
     ``meet`` is called before each round, by one thread while the others wait.
@@ -106,8 +124,8 @@ def record(exchange: Exchange, asked: Plan, meet: Callable[[], None] | None = No
     threads = len(asked.rounds[0])
     barrier = Barrier(threads, meet)
 
-    def run(thread: int) -> list[Operation]:
-        done: list[Operation] = []
+    def run(thread: int) -> list[Operation | None]:
+        done: list[Operation | None] = []
         try:
             for number in asked.rounds:
                 barrier.wait(WAIT_S)
@@ -120,19 +138,22 @@ def record(exchange: Exchange, asked: Plan, meet: Callable[[], None] | None = No
     with ThreadPoolExecutor(threads) as pool, often_switched():
         histories = [future.result() for future in [pool.submit(run, thread) for thread in range(threads)]]
     last = [_timed(exchange, Lookup(stock.name)) for stock in asked.stocks]
-    return [operation for history in histories for operation in history] + last
+    return [operation for history in [*histories, last] for operation in history if operation is not None]
 
 
-def _timed(exchange: Exchange, request: Request) -> Operation:
+def _timed(exchange: Answering, request: Request) -> Operation | None:
+    """Sends a request; None where it was refused with the promise that it had no effect."""
     called_ns = perf_counter_ns()
     try:
         reply: Reply | Untold = answer(exchange, request)
     except InvalidRequest:
         reply = Untold.REFUSED
+    except Overloaded:
+        return None
     return Operation(request, reply, called_ns, perf_counter_ns())
 
 
-def answer(exchange: Exchange, request: Request) -> Reply:
+def answer(exchange: Answering, request: Request) -> Reply:
     """What the exchange says."""
     match request:
         case Lookup(name):
