@@ -126,7 +126,7 @@ def test_a_history_over_all_processes_is_linearizable(transport: str, rng: objec
         connections_to_each(server, transport) as more,
         connections_to_each(server, transport) as last,
     ):
-        history = record(OfEachThread([*connections, *more, last[0]]), asked)  # type: ignore[arg-type]
+        history = record(OfEachThread([*connections, *more, last[0]]), asked)
     assert violations(asked.stocks, history) == []
 
 
