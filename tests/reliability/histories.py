@@ -31,6 +31,7 @@ from stock_service.trading.locking import LOCKINGS
 from stock_service.trading.model import Stock
 from stock_service.trading.service import stock_service
 from tests.conformance.running import Kind, Limits, Running
+from tests.races.every_order import STOCK, drawn, explained
 from tests.races.history import Answering, often_switched, plan, record
 from tests.races.interleaving import Handoff
 from tests.races.planted import PLANTED
@@ -51,6 +52,8 @@ CLIENTS, CONNECTIONS = 2, 4
 
 REQUESTS, HISTORIES = 1_000_000, 300
 """What the promise asks for."""
+
+AGREEMENTS = 100_000
 
 PLANTED_TIMES = 3
 
@@ -157,7 +160,7 @@ def check(minutes: bool, seed: int = 1) -> list[Row]:
     rows.append(Row("requests of unknown outcome", "0", f"{unknown:,}", not unknown))
     porcupine = str(disagreements) if PORCUPINE.exists() else "Porcupine is not here: install Go, run make go-tools"
     rows.append(Row("disagreements with Porcupine", "0", porcupine, PORCUPINE.exists() and not disagreements))
-    return [*rows, *planted(seed)]
+    return [*rows, *planted(seed), agreement(seed, AGREEMENTS if minutes else 1000)]
 
 
 def _some(seed: int) -> Iterator[tuple[str, str, bool]]:
@@ -192,6 +195,16 @@ def planted(seed: int) -> list[Row]:
         print(f"{name:42} {sequence:8}  {search:6}  {porcupine:9}", flush=True)
         caught += sequence == PLANTED_TIMES
     return [Row("planted bugs caught every time", f"all of {len(makes)}", str(caught), caught == len(makes))]
+
+
+def agreement(seed: int, count: int) -> Row:
+    """Whether the search says of small histories what trying every order says."""
+    rng, agreed = random.Random(seed), 0
+    for _ in range(count):
+        history = drawn(rng)
+        agreed += (not unexplained([STOCK], history)) == explained(history)
+    goal = f"{count:,} of {count:,}"
+    return Row("small histories judged as by trying every order", goal, f"{agreed:,}", agreed == count)
 
 
 if __name__ == "__main__":
