@@ -12,7 +12,7 @@ import random
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +25,7 @@ from clients.load.history.verdict import Verdict, judged
 from clients.load.plan.load_plan import Check, ClientKind, LoadPlan
 from clients.load.run import checking, fleet
 from stock_service.rpc.transports import TRANSPORTS, load
+from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.trading.catalog import Catalog, MemoryCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import LOCKINGS
@@ -57,7 +58,8 @@ AGREEMENTS = 100_000
 
 PLANTED_TIMES = 3
 
-MakeCatalog = Callable[[Sequence[Stock], Path], Catalog]
+MakeCatalog = Callable[[Sequence[Stock], Path], AbstractContextManager[Catalog]]
+"""From the stocks and a folder for files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +75,21 @@ def catalogs() -> dict[str, MakeCatalog]:
     """Every catalog that a server may have, by name."""
 
     def in_memory(locking: str) -> MakeCatalog:
-        return lambda stocks, _: MemoryCatalog(stocks, LOCKINGS[locking])
+        return lambda stocks, _: nullcontext(MemoryCatalog(stocks, LOCKINGS[locking]))
 
-    return {locking: in_memory(locking) for locking in LOCKINGS}
+    def in_a_file(stocks: Sequence[Stock], folder: Path) -> AbstractContextManager[Catalog]:
+        return closing(SqliteCatalog(folder / "stocks.sqlite3", stocks))
+
+    return {**{locking: in_memory(locking) for locking in LOCKINGS}, "sqlite": in_a_file}
 
 
 def run(transport: str, catalog: str, duration_s: float, seed: int, often: bool) -> Recorded:
     """One history of a server that is new. Blocks for the duration and a second or so."""
     client: ClientKind = "lean" if load(transport).codec(("127.0.0.1", 1), 1.0) is not None else "library"
-    with TemporaryDirectory() as folder, often_switched() if often else nullcontext():
-        made = catalogs()[catalog](STOCKS, Path(folder))
-        with Running(Kind(transport, "static-pool"), stock_service(Exchange(made)), Limits()) as running:
+    switching = often_switched() if often else nullcontext()
+    with TemporaryDirectory() as folder, switching, catalogs()[catalog](STOCKS, Path(folder)) as made:
+        settle = made.settle if isinstance(made, SqliteCatalog) else None
+        with Running(Kind(transport, "static-pool"), stock_service(Exchange(made), settle), Limits()) as running:
             asked = LoadPlan(
                 transport,
                 running.address,
