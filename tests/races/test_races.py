@@ -88,8 +88,9 @@ def test_histories_of_a_store_are_linearizable(interrupted: bool, rng: random.Ra
 @pytest.mark.slow
 @pytest.mark.parametrize("locking", LOCKINGS)
 def test_histories_are_linearizable_where_writers_are_interrupted(locking: str, rng: random.Random) -> None:
-    """Likewise where every change hands over to other threads between its decision and its commit."""
-    asked = plan(rng, threads=4, rounds=20)
+    """Likewise where every change hands over to other threads between its decision and its commit, and where an id is
+    used for two trades: who is refused for it may not see the old volume."""
+    asked = plan(rng, threads=4, rounds=20, conflicts=True)
     catalog = Stepping(MemoryCatalog(asked.stocks, LOCKINGS[locking]), Handoff(0.0005))
     history = record(Exchange(catalog), asked)
     assert violations(asked.stocks, history) == []
