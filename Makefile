@@ -78,6 +78,7 @@ go-tools: ## Builds what the interoperability tests use, and fetches their Go mo
 		GOBIN="$(CURDIR)/$(TOOLS)/bin" go install "$$tool" 2>$(TOOLS)/go.log || { cat $(TOOLS)/go.log; exit 1; }; done
 	@GOBIN="$(CURDIR)/$(TOOLS)/bin" go install $(GRPC_GO_INTEROP) && mv $(TOOLS)/bin/client $(TOOLS)/bin/grpc-go-interop
 	@cd tests/interop/go && go build google.golang.org/grpc google.golang.org/protobuf/proto
+	@cd tests/interop/porcupine && go build -o "$(CURDIR)/$(TOOLS)/bin/porcupine" .
 
 node-client: ## Fetches what the interoperability test in Node uses; needs npm
 	@mkdir -p $(TOOLS)/node && cp tests/interop/node_client/package.json $(TOOLS)/node

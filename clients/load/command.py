@@ -17,16 +17,19 @@ from rich.console import Console
 
 from clients.connecting import FAULT_EXIT, explained
 from clients.load import output
+from clients.load.history.as_json import to_json
+from clients.load.history.operations import History
+from clients.load.history.verdict import judged
 from clients.load.live import live
 from clients.load.options import BROKEN_EXIT, ERROR_EXIT, INTERRUPTED_EXIT, check, parser, plan, request_types
 from clients.load.output import Measured
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import ALL, LoadResult
-from clients.load.run import fleet
+from clients.load.run import checking, fleet
 from clients.load.run.floor import Floor, floor
 from clients.load.run.search import HALVINGS_MAX, TRIALS_MAX, Found, Trial, find_rate
 from clients.load.send import lean
-from clients.load.summary import off_schedule, show, span, told
+from clients.load.summary import off_schedule, show, show_verdict, span, told
 from clients.load.thresholds import Condition, broken, parse, replies_needed
 from stock_service.rpc.errors import Fault, Unavailable, UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, refuse
@@ -151,6 +154,8 @@ class _Session:
         self.options = options
         self.interrupts = _Interrupts()
         self.runs: list[Measured] = []
+        self.history: History | None = None
+        """Of the last run, where it was to be checked."""
 
     def run(self, asked: LoadPlan, floor_said: Floor | None) -> Measured:
         """One run, watched, and kept. Ctrl-C ends it early. To be called while interrupts are held.
@@ -158,6 +163,7 @@ class _Session:
         Blocks for as long as the run does. Raises a Fault where nothing answered in it.
         """
         started_at = output.now()
+        beginning = None if asked.check is None else checking.begin(asked)
         with live(Console(stderr=True), asked) as watch:
             result = fleet.run(asked, watch)
         self.runs.append(Measured(asked, result, floor_said, started_at))
@@ -165,6 +171,8 @@ class _Session:
             first, (host, port) = len(self.runs) == 1, asked.address
             was = f"nothing that speaks {asked.transport} answered" if first else "nothing answers any more"
             raise Unavailable(f"{was} at {host}:{port}")
+        if beginning is not None:
+            self.history = checking.ended(asked, beginning, result)
         return self.runs[-1]
 
 
@@ -194,11 +202,26 @@ def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
             for line in unkept(options.fail_if or (), run.result):
                 print(f"{PROGRAM}: {line}", file=sys.stderr)
                 code = BROKEN_EXIT
+            if session.history is not None and not _checked(session.history, options.history):
+                code = BROKEN_EXIT
             code = code or (ERROR_EXIT if run.result.errors else 0)
             _write(options, session.runs, streams=False)
         if run.result.interrupted:
             return INTERRUPTED_EXIT
     return code
+
+
+def _checked(history: History, path: Path | None) -> bool:
+    """Says what is to be said of a history, and writes it where asked; whether it is written, and linearizable."""
+    found = judged(history)
+    show_verdict(found, Console())
+    if path is not None:
+        try:
+            path.write_bytes(to_json(history))
+        except OSError as error:
+            print(f"{PROGRAM}: --history: {str(path)!r} cannot be written: {error.strerror}", file=sys.stderr)
+            return False
+    return found.finding == "linearizable"
 
 
 def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import secrets
 from pathlib import Path
 
 from clients.connecting import FAULT_EXIT, add_options, credentials, server_address
@@ -22,6 +23,7 @@ from clients.load.plan.load_plan import (
     WEIGHT_MIN,
     ZIPF_S_MAX,
     ZIPF_S_MIN,
+    Check,
     LoadPlan,
     RequestType,
 )
@@ -56,7 +58,7 @@ EXITS = {
     USAGE_EXIT: "a bad option, or a file that cannot be written",
     FAULT_EXIT: "no client could connect, or in some run nothing replied that speaks the transport",
     BROKEN_EXIT: "a --fail-if holds, or requests were sent off their schedule, which shows no limit to be kept, or "
-    "--find-rate found no rate",
+    "--find-rate found no rate, or a --check did not find its run linearizable",
     INTERRUPTED_EXIT: "Ctrl-C or SIGTERM; what was measured until then is shown and written",
 }
 """What each exit code is for."""
@@ -144,6 +146,12 @@ def _add_measuring(made: Parser) -> None:
 def _add_results(made: Parser) -> None:
     """What becomes of it."""
     add = made.add_argument_group("the results").add_argument
+    checked = (
+        "keep what was asked and told, and say whether one request after the other could have said so; nobody else may "
+        "change the stocks meanwhile"
+    )
+    add("--check", action="store_true", help=checked)
+    add("--history", type=output_file, metavar="FILE", help="where --check writes what was asked and told, as JSON")
     add("--json", type=output_file, metavar="FILE", help="where to write everything measured")
     add("--csv", type=output_file, metavar="FILE", help="where to write a line for each run and request type")
     add("--hlog", type=output_file, metavar="FILE", help="where to write the histograms, as HdrHistogram logs them")
@@ -164,18 +172,30 @@ def check(options: argparse.Namespace) -> None:
     if options.zipf_s is not None and options.choice != "zipf":
         raise UsageError("--zipf-s", options.zipf_s, f"beside --choice zipf: {options.choice} has no exponent")
     _check_call(options)
+    _check_history(options)
     names = asked_mix(options)
     for limit in options.fail_if or ():
         if limit.request != ALL and limit.request not in names:
             raise UsageError("--fail-if", limit.text, f"requests that are sent: {', '.join(names)}")
     taken: dict[Path, str] = {}
-    for option in ("json", "csv", "hlog"):
+    for option in ("json", "csv", "hlog", "history"):
         path: Path | None = getattr(options, option)
         if path is None or is_stream(path):
             continue
         other = taken.setdefault(path.resolve(), option)
         if other != option:
             raise UsageError(f"--{option}", str(path), f"another file than that of --{other}")
+
+
+def _check_history(options: argparse.Namespace) -> None:
+    """Raises UsageError where ``--check`` and ``--history`` do not go with the rest."""
+    if options.check:
+        for option in ("rate_hz", "find_rate", "call"):
+            if getattr(options, option):
+                allowed = f"without --{option.replace('_', '-')}: in a closed loop of the stock service's requests"
+                raise UsageError("--check", None, allowed)
+    if options.history is not None and not (options.check and len(options.clients) == 1):
+        raise UsageError("--history", str(options.history), "beside --check, with one number of --clients")
 
 
 def _check_call(options: argparse.Namespace) -> None:
@@ -233,6 +253,7 @@ def plan(options: argparse.Namespace, clients: int, own: tuple[RequestType, ...]
         arrivals=options.arrivals or POISSON,
         choice=options.choice,
         zipf_s=options.zipf_s or ZIPF_S,
+        check=Check(secrets.token_hex(6)) if options.check else None,
     )
 
 

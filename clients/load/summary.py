@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from clients.connecting import NO_STOCK
+from clients.load.history.verdict import Verdict
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import ALL, CLIENT_CPU_LIMIT, LoadResult, RequestResult
 from clients.load.record.times import Distribution
@@ -99,6 +100,23 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
         outcomes = result.requests[name].outcomes
         if outcomes.keys() - {Status.OK.name}:
             yield f"outcomes of {name}: " + ", ".join(f"{outcome} {count:,}" for outcome, count in outcomes.items())
+
+
+def show_verdict(found: Verdict, console: Console) -> None:
+    """Prints what ``--check`` found."""
+    _print(console, verdict(found), None if found.finding == "linearizable" else "bold red")
+    console.print()
+
+
+def verdict(found: Verdict) -> str:
+    """What ``--check`` found, in a line, and what to try where it shows nothing."""
+    said = f"checked: {found.requests:,} requests, {found.contended:.0%} of them beside a conflicting one"
+    if found.unknown:
+        said += f", {found.unknown:,} of unknown outcome"
+    more = f" ({len(found.faults) - 1:,} more)" if len(found.faults) > 1 else ""
+    why = f": {found.faults[0]}{more}" if found.faults else ""
+    tried = "; try more --clients, fewer --stocks or more trades in --mix" if found.finding == "vacuous" else ""
+    return f"{said}: {found.finding}{why}{tried}"
 
 
 def warnings(result: LoadResult) -> Iterator[str]:

@@ -11,6 +11,8 @@ from threading import Semaphore
 
 import pytest
 
+from clients.load.history.by_sequence import violations
+from clients.load.history.operations import contended
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.service import Service
 from stock_service.storage.sqlite import SqliteCatalog
@@ -20,8 +22,7 @@ from stock_service.trading.model import Side, Status, Stock
 from stock_service.trading.service import stock_service
 from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, maker, until
 from tests.end_to_end.test_processes import OfEachThread
-from tests.races.check import violations
-from tests.races.history import contended, plan, record
+from tests.races.history import plan, record
 from tests.stores import STOCKS, hooked, unsynced
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_leaks")]
@@ -59,7 +60,7 @@ def test_histories_over_every_server_are_linearizable(kind: Kind, rng: random.Ra
         maker(kind)(service, Limits(workers=THREADS + 1)) as running,
     ):
         connections = [running.connect() for _ in range(THREADS + 1)]  # one looks at the end
-        history = record(OfEachThread(connections), asked)  # type: ignore[arg-type]
+        history = record(OfEachThread(connections), asked)
     assert violations(asked.stocks, history) == []
     assert contended(history) >= CONTENDED_MIN
 

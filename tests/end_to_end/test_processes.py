@@ -13,6 +13,7 @@ from threading import Event, Semaphore, local
 import psutil
 import pytest
 
+from clients.load.history.by_sequence import violations
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.errors import InvalidRequest, Unavailable
 from stock_service.rpc.transports import TRANSPORTS, Connection, load
@@ -23,7 +24,6 @@ from tests.conformance.running import refuses, until
 from tests.end_to_end.blocking_server import HANG, HANGING
 from tests.end_to_end.process import STARTS, WAIT_S, Running, Server, run
 from tests.end_to_end.test_stopping import LOOKUP_ONE, trade_on
-from tests.races.check import violations
 from tests.races.history import plan, record
 from tests.unit.clients.load.run.fleet_bench import half
 
@@ -126,7 +126,7 @@ def test_a_history_over_all_processes_is_linearizable(transport: str, rng: objec
         connections_to_each(server, transport) as more,
         connections_to_each(server, transport) as last,
     ):
-        history = record(OfEachThread([*connections, *more, last[0]]), asked)  # type: ignore[arg-type]
+        history = record(OfEachThread([*connections, *more, last[0]]), asked)
     assert violations(asked.stocks, history) == []
 
 

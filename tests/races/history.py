@@ -8,15 +8,16 @@ all threads.
 
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Barrier
 from time import perf_counter_ns
-from typing import assert_never
+from typing import Protocol, assert_never
 
-from stock_service.trading.exchange import Exchange
+from clients.load.history.operations import Lookup, Operation, Reply, Request, Trade, Untold, Update
+from stock_service.rpc.errors import InvalidRequest, Overloaded
 from stock_service.trading.model import LookupReply, Side, Stock, TradeReply, UpdateReply
 
 WAIT_S = 20.0
@@ -36,45 +37,6 @@ SHARED_STOCK = "Shared"
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
-    """Asks what a stock stands at."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Trade:
-    """Asks for a trade."""
-
-    name: str
-    quantity: int
-    side: int = Side.BUY
-    request_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Asks for a new price."""
-
-    name: str
-    price_cents: int
-
-
-Request = Lookup | Trade | Update
-Reply = LookupReply | TradeReply | UpdateReply
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """A request, its reply, and between which moments it took effect."""
-
-    request: Request
-    reply: Reply
-    called_ns: int
-    returned_ns: int
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What stocks there are, and what each thread sends in each round: ``rounds[round][thread]``."""
 
@@ -82,13 +44,29 @@ class Plan:
     rounds: tuple[tuple[tuple[Request, ...], ...], ...]
 
 
-def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7) -> Plan:
-    """Random requests, about ``requests`` of each thread in each round."""
+class Answering(Protocol):
+    """An exchange, or what passes for one."""
+
+    def lookup(self, name: str) -> LookupReply: ...
+
+    def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply: ...
+
+    def update(self, name: str, price_cents: int) -> UpdateReply: ...
+
+
+def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7, conflicts: bool = False) -> Plan:
+    """Random requests, about ``requests`` of each thread in each round.
+
+    With ``conflicts`` the last thread's first request with an id is for another trade than that of the others.
+    """
     shared = Stock(SHARED_STOCK, 1000, 10**12)
     own = [Stock(f"Round{number}", 100, RETRY_LIMIT if number % 4 == 1 else ROUND_LIMIT) for number in range(rounds)]
     sent = [
         tuple(
-            (*_first(number, thread), *(_later(rng, number, position) for position in range(1, requests)))
+            (
+                *_first(number, thread, conflicts and thread == threads - 1),
+                *(_later(rng, number, position) for position in range(1, requests)),
+            )
             for thread in range(threads)
         )
         for number in range(rounds)
@@ -96,8 +74,11 @@ def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7) -> Pl
     return Plan((shared, *own), tuple(sent))
 
 
-def _first(number: int, thread: int) -> tuple[Request, ...]:
+def _first(number: int, thread: int, conflict: bool) -> tuple[Request, ...]:
     """What a thread sends first, when all have just met: about a stock in demand, a retry, or two trades too many."""
+    if conflict and number % 4 == 1:
+        own = f"Round{number}"
+        return (Trade(own, 3, Side.SELL, f"fits-{number}"), Lookup(own), Lookup(own))
     match number % 4, thread % 4:
         case 1, _:
             return (Trade(f"Round{number}", 2, Side.SELL, f"fits-{number}"),)
@@ -135,7 +116,7 @@ def _later(rng: random.Random, number: int, position: int) -> Request:
             return Lookup(SHARED_STOCK)
 
 
-def record(exchange: Exchange, asked: Plan, meet: Callable[[], None] | None = None) -> list[Operation]:
+def record(exchange: Answering, asked: Plan, meet: Callable[[], None] | None = None) -> list[Operation]:
     """Carries a plan out on as many threads as it has, then looks every stock up. Blocks until all ended.
 
     ``meet`` is called before each round, by one thread while the others wait.
@@ -143,8 +124,8 @@ def record(exchange: Exchange, asked: Plan, meet: Callable[[], None] | None = No
     threads = len(asked.rounds[0])
     barrier = Barrier(threads, meet)
 
-    def run(thread: int) -> list[Operation]:
-        done: list[Operation] = []
+    def run(thread: int) -> list[Operation | None]:
+        done: list[Operation | None] = []
         try:
             for number in asked.rounds:
                 barrier.wait(WAIT_S)
@@ -157,16 +138,22 @@ def record(exchange: Exchange, asked: Plan, meet: Callable[[], None] | None = No
     with ThreadPoolExecutor(threads) as pool, often_switched():
         histories = [future.result() for future in [pool.submit(run, thread) for thread in range(threads)]]
     last = [_timed(exchange, Lookup(stock.name)) for stock in asked.stocks]
-    return [operation for history in histories for operation in history] + last
+    return [operation for history in [*histories, last] for operation in history if operation is not None]
 
 
-def _timed(exchange: Exchange, request: Request) -> Operation:
+def _timed(exchange: Answering, request: Request) -> Operation | None:
+    """Sends a request; None where it was refused with the promise that it had no effect."""
     called_ns = perf_counter_ns()
-    reply = answer(exchange, request)
+    try:
+        reply: Reply | Untold = answer(exchange, request)
+    except InvalidRequest:
+        reply = Untold.REFUSED
+    except Overloaded:
+        return None
     return Operation(request, reply, called_ns, perf_counter_ns())
 
 
-def answer(exchange: Exchange, request: Request) -> Reply:
+def answer(exchange: Answering, request: Request) -> Reply:
     """What the exchange says."""
     match request:
         case Lookup(name):
@@ -188,30 +175,3 @@ def often_switched() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before_s)
-
-
-def contended(operations: Sequence[Operation]) -> float:
-    """The share of operations that overlap another on the same stock, one of the two a commit.
-
-    A history where this is low says little: its operations followed one another.
-    """
-    by_stock: dict[str, list[Operation]] = {}
-    for operation in sorted(operations, key=lambda operation: operation.called_ns):
-        by_stock.setdefault(operation.request.name, []).append(operation)
-    count = 0
-    for history in by_stock.values():
-        overlapping: set[int] = set()
-        for first, one in enumerate(history):
-            for second in range(first + 1, len(history)):
-                other = history[second]
-                if other.called_ns > one.returned_ns:
-                    break
-                if is_commit(one) or is_commit(other):
-                    overlapping |= {first, second}
-        count += len(overlapping)
-    return count / len(operations)
-
-
-def is_commit(operation: Operation) -> bool:
-    """Whether an operation changed its stock."""
-    return not isinstance(operation.request, Lookup) and operation.reply.sequence > 0

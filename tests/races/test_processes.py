@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from clients.load.history.by_sequence import violations
+from clients.load.history.operations import Operation, contended
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import Side, Status, Stock, TradeReply
 from tests.conformance.running import WAIT_S
 from tests.conformance.shared import Shared, check_window
-from tests.races.check import violations
-from tests.races.history import Operation, Plan, contended, plan
+from tests.races.history import Plan, plan
 from tests.races.process_member import KINDS
 
 pytestmark = pytest.mark.slow

@@ -83,6 +83,16 @@ class RequestType:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """That the history of a run is kept, to be checked."""
+
+    prefix: str
+    """What every request_id begins with; no other run on that server has it."""
+    conflicts: float = 0.0
+    """The share of trades with an id that ask for another trade than it was used for, which the server must refuse."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoadPlan:
     """A closed loop: every connection sends a request, waits for the reply, and sends the next. With a rate, an open
     loop: requests are due on a schedule and sent then, whether or not earlier ones were answered.
@@ -127,6 +137,8 @@ class LoadPlan:
     """What the clients trust and show; the library client's alone."""
     real_time: bool = False
     """Whether the client processes run at real-time priority, which takes a right to it; see ``run/priority.py``."""
+    check: Check | None = None
+    """Of the stock service in a closed loop alone: requests are drawn and kept as ``checked_workload.py`` says."""
 
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:
@@ -155,6 +167,8 @@ class LoadPlan:
         if self.choice not in CHOICES:
             raise UsageError("--choice", self.choice, " or ".join(CHOICES))
         _within("--zipf-s", self.zipf_s, ZIPF_S_MIN, ZIPF_S_MAX)
+        if self.check is not None and (self.rate_hz is not None or self.request_types):
+            raise UsageError("--check", "an open loop or --call", "a closed loop of the stock service's requests")
         self._check_mix()
 
     def _check_mix(self) -> None:

@@ -17,6 +17,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
+from clients.load.history.operations import Operation
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.outcomes import ERROR_KINDS, FAULT_FIRST, NEVER_SENT, OUTCOMES, STATUS_NAMES, TYPE_STEP, by_name
 from clients.load.record.dependence import GAPS_MIN, ArrivalCheck, arrival_check
@@ -124,6 +125,8 @@ class ClientReport:
     interrupted: bool = False
     unanswered: int = 0
     """Requests that were under way, or due and not sent, when it was interrupted. No other count has them."""
+    history: tuple[Operation, ...] = ()
+    """Where the plan asked for it: what was sent, and how it ended."""
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
+from clients.load.history.operations import Kept
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.dependence import ArrivalCheck
 from clients.load.record.recorder import ClientReport, RawRecords, RequestReport, Span, joined, merged
@@ -108,6 +109,8 @@ class LoadResult:
     would have waited longest."""
     raw: RawRecords | None = None
     """Every request, where the plan asked for it; not kept in JSON."""
+    kept: Kept | None = None
+    """What was asked and told in the whole run, where the plan asked for it; not kept in JSON."""
 
     @property
     def loop(self) -> Literal["closed", "open"]:
@@ -279,14 +282,15 @@ def combine(
         cores=cores,
         unanswered=sum(report.unanswered for report in reports),
         raw=joined([each.raw for each in recorded if each.raw is not None]) if plan.keep_records else None,
+        kept=None if plan.check is None else Kept([each for report in reports for each in report.history]),
     )
 
 
 def to_json(result: LoadResult) -> dict[str, object]:
     """All that was counted and timed, but for raw times, in values that ``json`` writes; histograms in HdrHistogram's
     own V2 form."""
-    document: dict[str, object] = msgspec.to_builtins(replace(result, raw=None), enc_hook=_encoded)
-    del document["raw"]
+    document: dict[str, object] = msgspec.to_builtins(replace(result, raw=None, kept=None), enc_hook=_encoded)
+    del document["raw"], document["kept"]
     return document
 
 

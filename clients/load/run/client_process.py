@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection as Pipe
 from typing import Protocol
 
+from clients.load.plan.checked_workload import CheckedWorkload
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.schedule import Schedule
 from clients.load.plan.workload import Workload
@@ -119,7 +120,8 @@ class Client:
         self._plan = plan
         self._client = client
         self._stopping = Stopping(Deadline(2**62))
-        self._load = _load(plan, client, self._stopping, progress)
+        self._checked = None if plan.check is None else CheckedWorkload(plan)
+        self._load = _load(plan, client, self._stopping, progress, self._checked)
 
     def measure(self, window: Window) -> ClientReport:
         """Runs through the window. Blocks until its end, and until the replies under way have come."""
@@ -150,7 +152,8 @@ class Client:
         unanswered = self._load.end(interrupted)
         signal.signal(signal.SIGTERM, before)
         cpu_s = (ended_ns - began_ns) / 1e9 if began_ns else 0.0
-        return ClientReport(self._client, recorder.recorded(), cpu_s, None, interrupted, unanswered)
+        history = () if self._checked is None else tuple(self._checked.operations())
+        return ClientReport(self._client, recorder.recorded(), cpu_s, None, interrupted, unanswered, history)
 
 
 def settle(plan: LoadPlan) -> None:
@@ -171,8 +174,14 @@ _SPIN_NS = 150_000
 """Before a request is due a client's only thread that sends waits awake: a sleep may end 0.1 ms late."""
 
 
-def _load(plan: LoadPlan, client: int, stopping: Stopping, progress: MutableSequence[int]) -> Load:
-    """The connections that the plan gives a client."""
+def _load(
+    plan: LoadPlan,
+    client: int,
+    stopping: Stopping,
+    progress: MutableSequence[int],
+    checked: CheckedWorkload | None = None,
+) -> Load:
+    """The connections that the plan gives a client; they send what is ``checked``, where there is such."""
     deadline = stopping.deadline
     workload, numbers = Workload(plan), range(plan.connections_per_client)
     if plan.client == "lean" and plan.connection == "kept-alive":
@@ -180,12 +189,17 @@ def _load(plan: LoadPlan, client: int, stopping: Stopping, progress: MutableSequ
         drawn = [workload.drawn(client, number) for number in numbers]
         due_ns = _due_ns(plan, client, plan.clients)
         codec = lean_codec(plan.transport, plan.address, plan.timeout_s)
-        return _Multiplexed(Lanes(plan.address, codec, workload, drawn, around, due_ns), stopping)
+        lanes = Lanes(plan.address, codec, workload, drawn, around, due_ns)
+        if checked is not None:
+            for number, lane in enumerate(lanes.lanes):
+                lane.requests = lanes.ready(checked.requests(client, number))
+        return _Multiplexed(lanes, stopping)
     connect, per_request = connecting(plan), plan.connection == "per-request"
     drivers = []
     for number in numbers:
         around = _around(plan, client, number, deadline, progress)
-        drivers.append(Driver(workload.requests(client, number), connect, around, per_request))
+        requests = (checked or workload).requests(client, number)
+        drivers.append(Driver(requests, connect, around, per_request))
     return _Threads(drivers)
 
 

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, MutableSequence
 from dataclasses import dataclass
 from itertools import islice
 
+from clients.load.plan.checked_workload import Asked
 from clients.load.plan.outcomes import NEVER_SENT, fault_outcome
 from clients.load.plan.workload import Request
 from clients.load.record.records import Deadline, Records
@@ -66,6 +67,13 @@ class Surroundings:
 def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
     """Whether a first call ended because the run did: the server never took it up."""
     return isinstance(fault, DeadlineExceeded) and now_ns >= end_ns - STARVED_NS
+
+
+def _not_sent(request: Request) -> bool:
+    """Says so to whoever keeps a history; False."""
+    if isinstance(request.check, Asked):
+        request.check.not_sent()
+    return False
 
 
 class Pace:
@@ -150,7 +158,7 @@ class Driver:
             call = self._call()
             sent_ns = clock_ns()
             if call is None or sent_ns >= min(end_ns, self._around.deadline.ns):
-                return False
+                return _not_sent(request)
             try:
                 reply = call(request.path, request.payload, (end_ns - sent_ns) / 1e9)
             except Fault as fault:
@@ -183,7 +191,7 @@ class Driver:
                     return False
                 sent_ns = clock_ns()
                 if pace is None and sent_ns >= deadline.ns:
-                    return False
+                    return _not_sent(request)
                 records.started += 1
                 try:
                     reply = call(path, payload, timeout_s)
@@ -230,6 +238,8 @@ class Driver:
 
     def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault, first: bool = False) -> None:
         """Records a fault, leaves its connection, and the server alone for a moment."""
+        if isinstance(request.check, Asked):
+            request.check.failed(fault)
         self._note(sent_ns, self._around.clock_ns(), request.first + fault_outcome(fault), due_ns)
         if first:
             self.records.note_first()

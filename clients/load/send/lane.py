@@ -16,6 +16,7 @@ import select
 import socket
 from collections.abc import Callable, Iterator
 
+from clients.load.plan.checked_workload import Asked
 from clients.load.plan.outcomes import fault_outcome
 from clients.load.record.records import Records
 from clients.load.send.lean_connection import READ_BYTES, dial
@@ -163,6 +164,8 @@ class Lane:
                     records.note_first()
             else:
                 records.outcomes.append(first + fault_outcome(reply))
+                if isinstance(check, Asked):
+                    check.failed(reply)
                 self.resting = True
                 if call == self.first_call:
                     self.first_call = _NEXT

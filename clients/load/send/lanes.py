@@ -157,6 +157,11 @@ class Lanes:
         ready = [_ready(prepare, request) for request in workload.population]
         return [cycle([ready[place] for place in places]) for places in drawn]
 
+    def ready(self, requests: Iterator[Request]) -> Iterator[Ready]:
+        """What a lane may send that is not known before, to be its ``requests``: each is encoded when it is sent."""
+        prepare = self._codec().prepare
+        return (_ready(prepare, request) for request in requests)
+
     def oldest_sent_ns(self) -> int:
         """When the oldest request was sent that is not answered yet; far in the future where there is none."""
         sent = [next(iter(lane.waiting.values()))[1] for lane in self.lanes if lane.waiting]

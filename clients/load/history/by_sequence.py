@@ -8,19 +8,30 @@ their number, so that nothing is searched for:
    which there was no room. So each of them may stand in an interval of places in the order.
 3. Real time: what ended before something began stands before it. One sweep over all calls and returns finds whether
    such places exist. At a call, its place must come after the earliest possible place of all that ended.
-4. All uses of a request id got one reply, and count as one operation, in effect before the first of them returned.
+4. All uses of a request id count as one operation (``retries.py``).
 
-Time is that of sorting; the sweep itself is linear. ``test_check`` compares with trying every order.
+Time is that of sorting; the sweep itself is linear. So a history may have any length. Left out: outcomes that are
+unknown, of which nobody knows the number; ``search.py`` takes those.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import assert_never
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from stock_service.trading import rules
-from stock_service.trading.model import LookupReply, Status, Stock, TradeReply, UpdateReply
-from tests.races.history import Lookup, Operation, Reply, Request, Trade, Update, is_commit
+from clients.load.history.operations import Lookup, Operation, Reply, Request, Untold, is_commit
+from clients.load.history.retries import one_for_each_id
+from clients.load.history.sequential import refusal_of, sequentially
+from stock_service.trading.model import Status, Stock, TradeReply
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """An operation whose reply is known."""
+
+    request: Request
+    reply: Reply
+    called_ns: int
+    returned_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +41,16 @@ class _Placed:
     A commit's own number is its ``low``.
     """
 
-    operation: Operation
+    operation: _Told
     low: int
     high: float
-    is_commit: bool
 
 
 class _Past:
-    """One stock's past: the stock after each of its commits, by number; 0 is the start."""
+    """One stock's past: the stock after each of its commits, by number; the first is what the history began with."""
 
-    def __init__(self, stock: Stock) -> None:
-        self.sequences = [0]
+    def __init__(self, stock: Stock, sequence: int) -> None:
+        self.sequences = [sequence]
         self.stocks = [stock]
         self.volumes = [stock.volume]
 
@@ -54,24 +64,32 @@ class _Past:
         return self.sequences[index] if index < len(self.sequences) else float("inf")
 
 
-def violations(stocks: Iterable[Stock], operations: Sequence[Operation]) -> list[str]:
-    """What is wrong with a history that began with these stocks; empty where it is legal."""
+def violations(
+    stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
+) -> list[str]:
+    """What is wrong with a history that began with these stocks; empty where it is legal.
+
+    ``before``: as in ``History``. ValueError where it is unknown how an operation ended.
+    """
     initial = {stock.name: stock for stock in stocks}
-    found: list[str] = []
-    asked = _one_for_each_id(operations, found)
+    one_each, found = one_for_each_id(operations)
+    asked = [_told(operation) for operation in one_each]
     commits = sorted((o for o in asked if is_commit(o)), key=lambda o: o.reply.sequence)
     numbers = [commit.reply.sequence for commit in commits]
-    if numbers != list(range(1, len(commits) + 1)):
-        strange = next((n for n, number in enumerate(numbers, start=1) if n != number), len(numbers))
+    last = max(before.values(), default=0) if before else 0
+    if before and numbers and numbers[0] > last:
+        last = numbers[0] - 1  # the catalog may have stocks that this history is not about
+    if numbers != list(range(last + 1, last + 1 + len(commits))):
+        strange = next((n for n, number in enumerate(numbers, start=last + 1) if n != number), last + len(numbers))
         return [*found, f"commit {strange} is missing or there twice"]
-    pasts = {name: _Past(stock) for name, stock in initial.items()}
+    pasts = {name: _Past(stock, (before or {}).get(name, 0)) for name, stock in initial.items()}
     placed: list[_Placed] = []
     for commit in commits:
         sequence = commit.reply.sequence
         problem = _replay(pasts, commit)
         if problem:
             return [*found, f"commit {sequence}: {problem}"]
-        placed.append(_Placed(commit, sequence, sequence, is_commit=True))
+        placed.append(_Placed(commit, sequence, sequence))
     for operation in asked:
         if not is_commit(operation):
             place = _place(pasts, operation)
@@ -82,71 +100,29 @@ def violations(stocks: Iterable[Stock], operations: Sequence[Operation]) -> list
     return found or _out_of_order(placed)
 
 
-def _one_for_each_id(operations: Sequence[Operation], found: list[str]) -> list[Operation]:
-    """All uses of a request id as one operation; notes ids that got several replies."""
-    first_uses: dict[str, Operation] = {}
-    others: list[Operation] = []
-    for operation in operations:
-        request = operation.request
-        if not isinstance(request, Trade) or not request.request_id:
-            others.append(operation)
-            continue
-        first = first_uses.setdefault(request.request_id, operation)
-        if operation.reply != first.reply:
-            found.append(f"{request.request_id}: both {first.reply} and {operation.reply}")
-        first_uses[request.request_id] = replace(
-            first,
-            called_ns=min(first.called_ns, operation.called_ns),
-            returned_ns=min(first.returned_ns, operation.returned_ns),
-        )
-    return [*others, *first_uses.values()]
+def _told(operation: Operation) -> _Told:
+    if isinstance(operation.reply, Untold):
+        raise ValueError(f"{operation.request}: it is unknown how it ended")
+    return _Told(operation.request, operation.reply, operation.called_ns, operation.returned_ns)
 
 
-def _replay(pasts: dict[str, _Past], commit: Operation) -> str:
+def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
     """Applies a commit to its stock; what is wrong with its reply, or nothing."""
     request, sequence = commit.request, commit.reply.sequence
     past = pasts.get(request.name)
-    refusal = _refusal(request)
+    refusal = refusal_of(request)
     if past is None or refusal is not None:
         return f"{request} can change nothing"
-    stock, expected = _sequentially(past.stocks[-1], request, sequence)
+    stock, expected = sequentially(past.stocks[-1], request, sequence)
     past.add(sequence, stock)
     return "" if commit.reply == expected else f"{request}: {commit.reply}, expected {expected}"
 
 
-def _sequentially(stock: Stock, request: Request, sequence: int) -> tuple[Stock, Reply]:
-    """A valid request on a stock by the pure rules, as the commit of this number."""
-    match request:
-        case Lookup():
-            return stock, LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)
-        case Trade():
-            after, status = rules.trade(stock, request.quantity)
-            return after, TradeReply(status, after.volume, sequence if status is Status.OK else 0)
-        case Update():
-            after, status = rules.update(stock, request.price_cents)
-            return after, UpdateReply(status, sequence)
-        case _:
-            assert_never(request)
-
-
-def _refusal(request: Request) -> Status | None:
-    """Why a request is refused whatever the stock, or None."""
-    match request:
-        case Lookup():
-            return None
-        case Trade():
-            return rules.trade_refusal(request.quantity, request.side)
-        case Update():
-            return rules.update_refusal(request.price_cents)
-        case _:
-            assert_never(request)
-
-
-def _place(pasts: dict[str, _Past], operation: Operation) -> _Placed | str | None:
+def _place(pasts: dict[str, _Past], operation: _Told) -> _Placed | str | None:
     """Where a request that committed nothing may stand; None for anywhere; in words where it can stand nowhere."""
     request, reply = operation.request, operation.reply
     past = pasts.get(request.name)
-    refusal = Status.UNKNOWN_STOCK if past is None else _refusal(request)
+    refusal = Status.UNKNOWN_STOCK if past is None else refusal_of(request)
     if past is None or refusal is not None:
         return None if reply == type(reply)(refusal or Status.OK) else f"{request}: {reply}, expected {refusal}"
     if isinstance(request, Lookup):
@@ -161,10 +137,10 @@ def _place(pasts: dict[str, _Past], operation: Operation) -> _Placed | str | Non
             return f"{request}: {reply}, a volume that never was"
     else:
         return f"{request}: {reply}, not committed"
-    _, expected = _sequentially(past.stocks[index], request, reply.sequence)
+    _, expected = sequentially(past.stocks[index], request, reply.sequence)
     if reply != expected:
         return f"{request}: {reply}, expected {expected}"
-    return _Placed(operation, past.sequences[index], past.until(after), is_commit=False)
+    return _Placed(operation, past.sequences[index], past.until(after))
 
 
 def _out_of_order(placed: Sequence[_Placed]) -> list[str]:

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clients.load.history.by_sequence import violations
+from clients.load.history.operations import Lookup, Operation, Reply, Request, Trade, Untold, Update, contended
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import Mutex
 from stock_service.trading.model import LookupReply, Side, Status, Stock, TradeReply, UpdateReply
-from tests.races.check import violations
-from tests.races.history import Lookup, Operation, Reply, Request, Trade, Update, answer, contended
+from tests.races.history import answer
 
 STOCKS = (Stock("A", 5, 3), Stock("B", 5, 100))
 OK = Status.OK
@@ -63,7 +64,9 @@ def histories(draw: st.DrawFn) -> list[Operation]:
         operations.append(Operation(request, answer(exchange, request), called_ns, returned_ns))
     if draw(st.booleans()):
         chosen = draw(st.integers(0, len(operations) - 1))
-        operations[chosen] = replace(operations[chosen], reply=draw(other_replies(operations[chosen].reply)))
+        reply = operations[chosen].reply
+        assert not isinstance(reply, Untold)
+        operations[chosen] = replace(operations[chosen], reply=draw(other_replies(reply)))
     return operations
 
 

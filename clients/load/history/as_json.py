@@ -1,0 +1,34 @@
+"""A history as JSON, for other people's checkers.
+
+One object: ``stocks``, what each stood at first and the number of its last commit, and ``operations``. Each of these
+has what was asked, ``called_ns`` and ``returned_ns`` (null: never), and ``end``: ``told`` with the reply's fields,
+``unknown``, or ``refused`` because the id was used for another trade. Statuses and sides are the numbers of the wire.
+"""
+
+from dataclasses import asdict
+
+import msgspec
+
+from clients.load.history.operations import NEVER_NS, History, Operation, Untold
+
+
+def to_json(history: History) -> bytes:
+    """The whole of it, UTF-8."""
+    before = history.before or {}
+    document = {
+        "stocks": [asdict(stock) | {"sequence": before.get(stock.name, 0)} for stock in history.stocks],
+        "operations": [_operation(operation) for operation in history.operations],
+    }
+    return msgspec.json.encode(document)
+
+
+def _operation(operation: Operation) -> dict[str, object]:
+    request, reply = operation.request, operation.reply
+    told = {"end": reply.value} if isinstance(reply, Untold) else {"end": "told", "reply": asdict(reply)}
+    return {
+        "kind": type(request).__name__.lower(),
+        "request": asdict(request),
+        "called_ns": operation.called_ns,
+        "returned_ns": None if operation.returned_ns == NEVER_NS else operation.returned_ns,
+        **told,
+    }

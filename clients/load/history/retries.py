@@ -1,0 +1,75 @@
+"""All uses of a request id as one operation, so that a checker of histories need know nothing of ids.
+
+The uses that ask for the same have one effect and one reply. Whoever has heard that reply knows that the effect has
+been. So has whoever was refused because the id was used for another trade: that other trade has had its effect. So one
+operation stands for all uses: it took effect after the first of them was sent, and before any of them was told so.
+
+Left out: an id that the catalog has forgotten. A history must use fewer ids than a catalog remembers. Where nothing was
+heard of several trades with one id, at most one of them had an effect; here each may have had one.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from clients.load.history.operations import NEVER_NS, Operation, Trade, Untold
+
+
+def one_for_each_id(operations: Iterable[Operation]) -> tuple[list[Operation], list[str]]:
+    """The operations without ids, one for each trade that was sent with one; and what is wrong with their replies.
+
+    An operation whose reply is ``Untold.UNKNOWN``, and that returned, is known to have had its effect.
+    """
+    by_id: dict[str, list[Operation]] = {}
+    asked: list[Operation] = []
+    found: list[str] = []
+    for operation in operations:
+        request = operation.request
+        if isinstance(request, Trade) and request.request_id:
+            by_id.setdefault(request.request_id, []).append(operation)
+        elif operation.reply is Untold.REFUSED:
+            found.append(f"{request}: refused for a request_id that it has not")
+        else:
+            asked.append(operation)
+    for uses in by_id.values():
+        asked += _one(uses, found)
+    return asked, found
+
+
+def _one(uses: Sequence[Operation], found: list[str]) -> list[Operation]:
+    """The uses of an id as what had an effect, or may have had one."""
+    trades: dict[Trade, list[Operation]] = {}
+    for use in uses:
+        assert isinstance(use.request, Trade)
+        trades.setdefault(use.request, []).append(use)
+    told = {trade: [use for use in its if not isinstance(use.reply, Untold)] for trade, its in trades.items()}
+    refused = [use for use in uses if use.reply is Untold.REFUSED]
+    done = [trade for trade in trades if told[trade]]
+    possible = done or [trade for trade in trades if all(use.reply is Untold.UNKNOWN for use in trades[trade])]
+    if len({use.reply for trade in done for use in told[trade]}) > 1 or len(done) > 1:
+        replies = " and ".join(str(use.reply) for trade in done for use in told[trade])
+        return _wrong(found, f"{uses[0].request}: one id, and both {replies}")
+    if any(use.request in done for use in refused) or (refused and not possible):
+        return _wrong(found, f"{refused[0].request}: refused for another use of its id, and there is none")
+    certain = refused if len(possible) == 1 else []  # that it had its effect before these were told so
+    ones = [_merged(trade, trades[trade], [*told[trade], *certain], found) for trade in possible]
+    return [one for one in ones if one is not None]
+
+
+def _merged(trade: Trade, uses: Sequence[Operation], told: Sequence[Operation], found: list[str]) -> Operation | None:
+    """The uses that ask for one trade; ``told`` are those, and others of its id, whose end shows its effect."""
+    replies = [use.reply for use in uses if not isinstance(use.reply, Untold)]
+    one = Operation(
+        replace(trade, request_id=""),
+        replies[0] if replies else Untold.UNKNOWN,
+        called_ns=min(use.called_ns for use in uses),
+        returned_ns=min((use.returned_ns for use in told), default=NEVER_NS),
+    )
+    if one.called_ns <= one.returned_ns:
+        return one
+    found.append(f"{trade}: its effect was told before it was sent")
+    return None
+
+
+def _wrong(found: list[str], what: str) -> list[Operation]:
+    found.append(what)
+    return []

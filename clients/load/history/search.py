@@ -1,0 +1,203 @@
+"""Whether a history is linearizable, by search: for each stock, an order that real time allows and the rules explain.
+
+The algorithm is Wing and Gong's, with Lowe's memory of what was tried ("Testing and Proving Linearizability", 1993 and
+2017). What may come next is any request that was sent before the first of all others returned. It is taken if the
+sequential specification gives the reply that it got. Where nothing can be taken, the last choice is undone. A state
+that was tried with the same requests behind it is not tried again.
+
+Three things make it fast:
+
+- A history is linearizable if that of each stock is (Herlihy and Wing 1990), so each is searched alone. The numbers of
+  commits are one for all stocks; here they must only rise. ``by_sequence.py`` sees to the rest.
+- What changes nothing is taken as soon as it may be: if any order exists, one exists that begins so.
+- Numbers only rise. So of those commits whose number is known, only the one with the lowest may come next.
+
+So a history whose outcomes are all known takes no choices, and time in proportion to its length. What is searched is
+when a request had its effect whose outcome is unknown, if at all.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from clients.load.history.operations import NEVER_NS, Lookup, Operation, Untold, is_commit
+from clients.load.history.retries import one_for_each_id
+from clients.load.history.sequential import refusal_of, sequentially
+from stock_service.trading.model import LookupReply, Status, Stock
+
+STATES_MAX = 2_000_000
+"""States that are remembered for one stock, at most: some 0.5 GB. A history that needs more is not decided."""
+
+
+class Undecided(Exception):
+    """The search took too many states."""
+
+
+class _State(NamedTuple):
+    """What a stock stands at, as far as replies have told."""
+
+    stock: Stock
+    sequence: int
+    """The number of its last commit, or the lowest that it can have."""
+    exact: bool
+
+
+def unexplained(
+    stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
+) -> list[str]:
+    """A line for each stock whose requests stand in no order; empty where the history is legal.
+
+    ``before``: as in ``History``. Raises Undecided.
+    """
+    started = {stock.name: stock for stock in stocks}
+    one_each, found = one_for_each_id(operations)
+    by_name: dict[str, list[Operation]] = {}
+    for operation in one_each:
+        by_name.setdefault(operation.request.name, []).append(operation)
+    for name, history in by_name.items():
+        stock = started.get(name)
+        stateless, rest = _told_without_state(stock, history)
+        found += stateless
+        if stock is not None and not stateless:
+            found += _Search(_State(stock, (before or {}).get(name, 0), True), rest).run()
+    return found
+
+
+def _told_without_state(stock: Stock | None, history: Sequence[Operation]) -> tuple[list[str], list[Operation]]:
+    """What is wrong with the replies to requests that are refused whatever the stock; and the requests to be placed."""
+    found, rest = [], []
+    for operation in history:
+        request, reply = operation.request, operation.reply
+        refusal = Status.UNKNOWN_STOCK if stock is None else refusal_of(request)
+        if isinstance(reply, Untold):
+            if refusal is None and not isinstance(request, Lookup):
+                rest.append(operation)
+        elif refusal is None:
+            rest.append(operation)
+        elif reply != type(reply)(refusal):
+            found.append(f"{request}: {reply}, expected {refusal.name}")
+    return found, rest
+
+
+@dataclass(slots=True)
+class _Level:
+    """A point of the search: how it was reached, and what is still to be tried from it."""
+
+    place: int
+    """The request that was taken to come here."""
+    state: _State
+    highest: int
+    """Of the requests taken so far, the one sent last."""
+    choices: Iterator[tuple[int, _State]]
+
+
+class _Search:
+    """One stock's history. A request's place is its number in the order in which they were sent."""
+
+    def __init__(self, start: _State, history: Sequence[Operation]) -> None:
+        self._asked = sorted(history, key=lambda operation: operation.called_ns)
+        count = len(self._asked)
+        # the requests not taken yet, as a list linked both ways; both ends of it are at the place ``count``
+        self._next = [*range(1, count + 1), 0]
+        self._previous = [count, *range(count)]
+        known = [place for place in range(count) if is_commit(self._asked[place])]
+        self._commits = sorted(known, key=self._number)
+        self._commits_taken = 0
+        self._left = sum(operation.returned_ns < NEVER_NS for operation in self._asked)
+        self._unsure = any(isinstance(operation.reply, Untold) for operation in self._asked)
+        self._tried: set[tuple[int, tuple[int, ...], _State]] = set()
+        self._stuck = (self._left + 1, "")
+        self._start = start
+
+    def run(self) -> list[str]:
+        """What stands in the way where there is no order, in a line; else nothing. Raises Undecided."""
+        levels = [_Level(-1, self._start, -1, iter(self._choices(self._start, -1)))]
+        while self._left:
+            level = levels[-1]
+            choice = next(level.choices, None)
+            if choice is not None:
+                place, state = choice
+                self._take(place)
+                highest = max(level.highest, place)
+                levels.append(_Level(place, state, highest, iter(self._choices(state, highest))))
+                continue
+            levels.pop()
+            if not levels:
+                left, told = self._stuck
+                return [f"{told}, which no order explains; {left:,} of {len(self._asked):,} requests were left then"]
+            self._put_back(level.place)
+        return []
+
+    def _choices(self, state: _State, highest: int) -> list[tuple[int, _State]]:
+        """What may come next, and the state behind it: known ends first."""
+        certain, unsure, passed = list[tuple[int, _State]](), list[tuple[int, _State]](), list[int]()
+        end, deadline_ns, first_to_return = len(self._asked), NEVER_NS, -1
+        place = self._next[end]
+        while place != end and self._asked[place].called_ns <= deadline_ns:
+            operation = self._asked[place]
+            after = self._after(state, place)
+            if after is state:
+                return [(place, state)]
+            if after is not None:
+                (unsure if isinstance(operation.reply, Untold) else certain).append((place, after))
+            if operation.returned_ns < deadline_ns:
+                deadline_ns, first_to_return = operation.returned_ns, place
+            if place < highest:
+                passed.append(place)
+            place = self._next[place]
+        if not (certain or unsure) and 0 < self._left < self._stuck[0]:
+            stuck = self._asked[first_to_return]
+            self._stuck = (self._left, f"{stuck.request}: {stuck.reply}")
+        return certain + unsure if self._is_new(highest, passed, state) else []
+
+    def _is_new(self, highest: int, passed: Sequence[int], state: _State) -> bool:
+        """Whether these requests were not taken before with this state behind them. All are new without a choice."""
+        if not self._unsure:
+            return True
+        point = (highest, tuple(passed), state)
+        if point in self._tried:
+            return False
+        if len(self._tried) == STATES_MAX:
+            raise Undecided(f"more than {STATES_MAX:,} states about {state.stock.name}")
+        self._tried.add(point)
+        return True
+
+    def _take(self, place: int) -> None:
+        operation = self._asked[place]
+        self._next[self._previous[place]] = self._next[place]
+        self._previous[self._next[place]] = self._previous[place]
+        self._left -= operation.returned_ns < NEVER_NS
+        self._commits_taken += is_commit(operation)
+
+    def _put_back(self, place: int) -> None:
+        operation = self._asked[place]
+        self._next[self._previous[place]] = place
+        self._previous[self._next[place]] = place
+        self._left += operation.returned_ns < NEVER_NS
+        self._commits_taken -= is_commit(operation)
+
+    def _number(self, place: int) -> int:
+        reply = self._asked[place].reply
+        return 0 if isinstance(reply, Untold) else reply.sequence
+
+    def _after(self, state: _State, place: int) -> _State | None:
+        """What stands behind a request, the very state where nothing is changed; None where it cannot come here."""
+        operation = self._asked[place]
+        request, reply = operation.request, operation.reply
+        stock, sequence, exact = state
+        if isinstance(reply, Untold):
+            after, _ = sequentially(stock, request, 0)
+            if after is not stock:
+                return _State(after, sequence + 1, exact=False)
+            return state if operation.returned_ns < NEVER_NS else None
+        after, expected = sequentially(stock, request, reply.sequence)
+        if reply != expected:
+            return None
+        if isinstance(reply, LookupReply):
+            if exact:
+                return state if reply.sequence == sequence else None
+            return _State(stock, reply.sequence, exact=True) if reply.sequence >= sequence else None
+        if after is stock:
+            return state
+        its_turn = self._commits_taken < len(self._commits) and self._commits[self._commits_taken] == place
+        return _State(after, reply.sequence, exact=True) if its_turn and reply.sequence > sequence else None

@@ -1,0 +1,35 @@
+"""The sequential specification: what a request does to a stock that nobody else uses, by the catalogs' own rules."""
+
+from typing import assert_never
+
+from clients.load.history.operations import Lookup, Reply, Request, Trade, Update
+from stock_service.trading import rules
+from stock_service.trading.model import LookupReply, Status, Stock, TradeReply, UpdateReply
+
+
+def sequentially(stock: Stock, request: Request, sequence: int) -> tuple[Stock, Reply]:
+    """A valid request on a stock by the pure rules, as the commit of this number."""
+    match request:
+        case Lookup():
+            return stock, LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)
+        case Trade():
+            after, status = rules.trade(stock, request.quantity)
+            return after, TradeReply(status, after.volume, sequence if status is Status.OK else 0)
+        case Update():
+            after, status = rules.update(stock, request.price_cents)
+            return after, UpdateReply(status, sequence)
+        case _:
+            assert_never(request)
+
+
+def refusal_of(request: Request) -> Status | None:
+    """Why a request is refused whatever the stock, or None."""
+    match request:
+        case Lookup():
+            return None
+        case Trade():
+            return rules.trade_refusal(request.quantity, request.side)
+        case Update():
+            return rules.update_refusal(request.price_cents)
+        case _:
+            assert_never(request)

@@ -1,0 +1,66 @@
+"""What is to be said of a history: whether one request after the other could have given these replies.
+
+``by_sequence.py`` and ``search.py`` judge it, each on its own. Where an outcome is unknown the search judges alone. A
+history where few requests overlapped a conflicting one shows nothing, and is refused as vacuous.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from clients.load.history.by_sequence import violations
+from clients.load.history.operations import History, Operation, Untold, contended
+from clients.load.history.search import Undecided, unexplained
+from stock_service.trading.model import INT64_MAX, LookupReply, Status, TradeReply
+
+CONTENDED_MIN = 0.3
+"""The share of requests that must overlap a conflicting one; a history with less shows nothing."""
+
+Finding = Literal["linearizable", "not linearizable", "vacuous", "not decided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found, and of how much."""
+
+    finding: Finding
+    requests: int
+    contended: float
+    """The share of requests that overlapped a conflicting one."""
+    unknown: int
+    """Requests of which nothing was heard."""
+    faults: tuple[str, ...]
+    """What is wrong with it, or why nothing can be said."""
+
+
+def judged(history: History) -> Verdict:
+    """The verdict on a history. Takes some 30 µs a request, and half a kilobyte."""
+    operations = history.operations
+    unknown = sum(operation.reply is Untold.UNKNOWN for operation in operations)
+    share = contended(operations)
+    finding: Finding = "linearizable"
+    faults: list[str] = []
+    try:
+        faults = unexplained(history.stocks, operations, history.before)
+        if not unknown:
+            faults += violations(history.stocks, operations, history.before)
+        if faults:
+            finding = "not linearizable"
+        elif share < CONTENDED_MIN:
+            finding, faults = "vacuous", [f"{share:.0%} overlapped a conflicting one, {CONTENDED_MIN:.0%} are needed"]
+    except Undecided as error:
+        finding, faults = "not decided", [str(error)]
+    return Verdict(finding, len(operations), share, unknown, tuple(faults))
+
+
+def limit_told(name: str, operations: Iterable[Operation]) -> int:
+    """The volume limit that a stock has by what was told; the largest that it may have, where that leaves a choice."""
+    limit = INT64_MAX
+    for operation in operations:
+        request, reply = operation.request, operation.reply
+        if request.name == name and not isinstance(reply, Untold) and reply.status is Status.SUSPENDED:
+            if isinstance(reply, LookupReply):
+                return reply.volume
+            assert isinstance(reply, TradeReply)
+            limit = min(limit, reply.volume + getattr(request, "quantity", 1) - 1)
+    return limit

@@ -1,0 +1,169 @@
+"""What is sent in a run whose history is checked, and what was told: each request is drawn, sent and kept once.
+
+Requests come in the proportions of the plan's mix. Trades differ in quantity and side. Half of them have a request_id,
+which ``SHARED_BY`` connections use, each for the same trade, at about the same time. Every reply is decoded. The times
+kept are a few microseconds wider than the call. A wider time makes no right history wrong.
+
+Bounded: of all connections together ``HISTORY_MAX`` requests are kept. Whoever has sent its share only looks up from
+then on. That changes nothing, and so need not be kept.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from zlib import crc32
+
+from clients import replies
+from clients.load.history.operations import NEVER_NS, Lookup, Operation, Reply, Request, Trade, Untold, Update
+from clients.load.plan import workload
+from clients.load.plan.load_plan import Check, LoadPlan
+from clients.load.plan.outcomes import INVALID_REPLY, TYPE_STEP
+from stock_service.rpc.errors import Fault, InternalFault, InvalidRequest, Overloaded
+from stock_service.trading.model import LookupReply, Side, Status, TradeReply, UpdateReply
+from stock_service.trading.service import LOOKUP, TRADE, UPDATE
+from stock_service.v1 import stock_pb2
+
+HISTORY_MAX = 2**18
+"""Requests of a run that are kept, at most: 100 MB. At most half as many have ids, and catalogs remember 100,000."""
+
+SHARED_BY = 3
+"""Connections that use one request_id."""
+
+_NONE_KNOWN: dict[bytes, int] = {}
+"""Never filled: every reply is looked at."""
+
+
+class Asked:
+    """One request on its way: in place of the check of its reply, which it keeps. One thread's."""
+
+    __slots__ = ("_called_ns", "_clock_ns", "_dropped", "_first", "_reply", "_request", "_returned_ns")
+
+    def __init__(self, request: Request, first: int, clock_ns: Callable[[], int]) -> None:
+        """``first``: the number of its type's outcome 0. It counts as sent from now on."""
+        self._request = request
+        self._first = first
+        self._clock_ns = clock_ns
+        self._reply: Reply | Untold = Untold.UNKNOWN
+        self._returned_ns = NEVER_NS
+        self._dropped = False
+        self._called_ns = clock_ns()
+
+    def __call__(self, payload: bytes) -> int:
+        """A reply's outcome. One that is not valid tells nothing."""
+        returned_ns = self._clock_ns()
+        try:
+            self._reply = decoded(self._request, payload)
+        except InternalFault:
+            return self._first + INVALID_REPLY
+        self._returned_ns = returned_ns
+        return self._first + self._reply.status
+
+    def failed(self, fault: Fault) -> None:
+        """It ended in a fault, which may say that it had no effect."""
+        if isinstance(fault, InvalidRequest):  # the only one that is sent so is a second use of an id
+            self._reply, self._returned_ns = Untold.REFUSED, self._clock_ns()
+        self._dropped = isinstance(fault, Overloaded)
+
+    def not_sent(self) -> None:
+        """It was never sent."""
+        self._dropped = True
+
+    def operation(self) -> Operation | None:
+        """What is known of it; None where it surely had no effect and has no reply."""
+        if self._dropped:
+            return None
+        return Operation(self._request, self._reply, self._called_ns, self._returned_ns)
+
+
+def decoded(request: Request, payload: bytes) -> Reply:
+    """A valid reply. Raises InternalFault."""
+    match request:
+        case Lookup():
+            looked_up = replies.lookup(payload)
+            return LookupReply(Status(looked_up.status), looked_up.price_cents, looked_up.volume, looked_up.sequence)
+        case Trade():
+            traded = replies.trade(payload)
+            return TradeReply(Status(traded.status), traded.volume, traded.sequence)
+        case Update():
+            updated = replies.update(payload)
+            return UpdateReply(Status(updated.status), updated.sequence)
+
+
+class CheckedWorkload:
+    """The requests of one client process, and their ends. Its iterators may be used by a thread each."""
+
+    def __init__(self, plan: LoadPlan, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+        assert plan.check is not None
+        self._plan = plan
+        self._check: Check = plan.check
+        self._clock_ns = clock_ns
+        self._share = HISTORY_MAX // plan.connections
+        self._asked: list[list[Asked]] = []
+
+    def requests(self, client: int, connection: int) -> Iterator[workload.Request]:
+        """The endless sequence of one connection; what it yields is taken for sent."""
+        plan, asked = self._plan, list[Asked]()
+        self._asked.append(asked)
+        rng = random.Random(f"{plan.seed}/{client}/{connection}")
+        exponent = plan.zipf_s if plan.choice == "zipf" else 0.0
+        popularity = list(accumulate((place + 1) ** -exponent for place in range(len(plan.stocks))))
+        kinds, weights = [*plan.mix], list(accumulate(plan.mix.values()))
+        group, uses = (client * plan.connections_per_client + connection) // SHARED_BY, 0
+        while len(asked) < self._share:
+            (kind,) = rng.choices(kinds, cum_weights=weights)
+            (stock,) = rng.choices(plan.stocks, cum_weights=popularity)
+            if kind == "trade" and rng.random() < 0.5:
+                uses += 1
+                request: Request = self._with_id(f"{self._check.prefix}-{group}-{uses}", rng)
+            else:
+                request = _drawn(kind, stock, plan, rng)
+            path, payload = encoded(request)
+            first = kinds.index(kind) * TYPE_STEP
+            asked.append(one := Asked(request, first, self._clock_ns))
+            yield workload.Request(path, payload, _NONE_KNOWN, one, first)
+        while True:  # counted as the mix's first type, where the mix has no lookups
+            lookup = Lookup(rng.choice(plan.stocks))
+            first = kinds.index("lookup") * TYPE_STEP if "lookup" in kinds else 0
+            yield workload.Request(*encoded(lookup), _NONE_KNOWN, Asked(lookup, first, self._clock_ns), first)
+
+    def operations(self) -> list[Operation]:
+        """What was sent so far, and how it ended."""
+        every = (one.operation() for asked in self._asked for one in asked)
+        return [operation for operation in every if operation is not None]
+
+    def _with_id(self, request_id: str, rng: random.Random) -> Trade:
+        """The trade that belongs to an id, or now and then another one with that id."""
+        drawn = crc32(request_id.encode())
+        stock, quantity = self._plan.stocks[drawn % len(self._plan.stocks)], 1 + (drawn >> 16) % 5
+        side = Side.BUY if drawn >> 31 else Side.SELL
+        if rng.random() < self._check.conflicts:
+            quantity += 5
+        return Trade(stock, self._plan.quantity * quantity, side, request_id)
+
+
+def _drawn(kind: str, stock: str, plan: LoadPlan, rng: random.Random) -> Request:
+    match kind:
+        case "lookup":
+            return Lookup(stock)
+        case "trade":
+            return Trade(stock, plan.quantity * rng.randint(1, 5), rng.choice((Side.BUY, Side.SELL)))
+        case _:
+            return Update(stock, rng.randint(1_00, 200_00))
+
+
+def encoded(request: Request) -> tuple[str, bytes]:
+    """A request's path and payload."""
+    match request:
+        case Lookup(name):
+            return LOOKUP, stock_pb2.LookupRequest(name=name).SerializeToString()
+        case Trade(name, quantity, side, request_id):
+            message = stock_pb2.TradeRequest(
+                name=name,
+                quantity=quantity,
+                side=side,  # type: ignore[arg-type]  # the numbers of Side are the wire's
+                request_id=request_id,
+            )
+            return TRADE, message.SerializeToString()
+        case Update(name, price_cents):
+            return UPDATE, stock_pb2.UpdateRequest(name=name, price_cents=price_cents).SerializeToString()

@@ -1,0 +1,76 @@
+"""A load run whose history is checked: what the stocks stand at before it and after it, and what is to be said of it.
+
+Nobody else may change those stocks during the run. Their limits are those of the replies, unless they are given: no
+reply says what a limit is, but each refusal says what it is not.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from time import perf_counter_ns
+
+from clients.load.history.operations import History, Lookup, Operation
+from clients.load.history.verdict import limit_told
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.result import LoadResult
+from clients.load.send.lean import connecting
+from clients.remote_exchange import RemoteExchange
+from stock_service.rpc.errors import Fault
+from stock_service.trading.model import INT64_MAX, LookupReply, Status, Stock
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What the stocks of a plan stood at before its run."""
+
+    stocks: tuple[Stock, ...]
+    """Those that the server has, with the largest limit there is."""
+    before: Mapping[str, int]
+    """The number of each stock's last commit."""
+
+
+def begin(plan: LoadPlan) -> Beginning:
+    """Looks every stock of the plan up. Blocks for a timeout each at most; raises a Fault."""
+    stocks, before = [], {}
+    for operation in _looked_up(plan):
+        reply, name = operation.reply, operation.request.name
+        assert isinstance(reply, LookupReply)
+        if reply.status is not Status.UNKNOWN_STOCK:
+            stocks.append(Stock(name, reply.price_cents, INT64_MAX, reply.volume))
+            before[name] = reply.sequence
+    return Beginning(tuple(stocks), before)
+
+
+def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapping[str, int] | None = None) -> History:
+    """The history of a run that has ended; looks every stock up once more. ``limits``: those known, by stock.
+
+    Blocks for a timeout each at most.
+    """
+    assert result.kept is not None
+    operations = [*result.kept.operations]
+    with suppress(Fault):  # a server that is gone leaves what was told until then
+        operations += _looked_up(plan)
+    known = limits or {}
+    stocks = [
+        Stock(
+            stock.name,
+            stock.price_cents,
+            known[stock.name] if stock.name in known else limit_told(stock.name, operations),
+            stock.volume,
+        )
+        for stock in beginning.stocks
+    ]
+    return History(tuple(stocks), beginning.before, operations)
+
+
+def _looked_up(plan: LoadPlan) -> list[Operation]:
+    """A Lookup of every stock, one after the other."""
+    with closing(connecting(plan)(plan.timeout_s)) as connection:
+        exchange = RemoteExchange(connection, plan.timeout_s)
+        return [_timed(exchange.lookup, name) for name in dict.fromkeys(plan.stocks)]
+
+
+def _timed(lookup: Callable[[str], LookupReply], name: str) -> Operation:
+    called_ns = perf_counter_ns()
+    reply = lookup(name)
+    return Operation(Lookup(name), reply, called_ns, perf_counter_ns())

@@ -1,0 +1,222 @@
+"""Promise: linearizable. Histories over real connections, of every transport and every catalog, are judged.
+
+``python -m tests.reliability.histories [--minutes] [--seed N]``. The server runs in this process, the clients in two of
+their own, with eight connections. One of three stocks is soon at its limit. In every second history all threads of the
+server are changed as often as the interpreter can. Each history is judged by sequence and by search, and by
+Porcupine where ``make go-tools`` built it. Then the judges are tried themselves, on planted bugs: a table says who
+finds which.
+"""
+
+import argparse
+import random
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from clients.load.history.as_json import to_json
+from clients.load.history.by_sequence import violations
+from clients.load.history.operations import History
+from clients.load.history.search import unexplained
+from clients.load.history.verdict import Verdict, judged
+from clients.load.plan.load_plan import Check, ClientKind, LoadPlan
+from clients.load.run import checking, fleet
+from stock_service.rpc.transports import TRANSPORTS, load
+from stock_service.storage.sqlite import SqliteCatalog
+from stock_service.trading.catalog import Catalog, MemoryCatalog
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import LOCKINGS
+from stock_service.trading.model import Stock
+from stock_service.trading.service import stock_service
+from tests.conformance.running import Kind, Limits, Running
+from tests.races.every_order import STOCK, drawn, explained
+from tests.races.history import Answering, often_switched, plan, record
+from tests.races.interleaving import Handoff
+from tests.races.planted import PLANTED
+from tests.races.planted_exchanges import PLANTED_EXCHANGES
+from tests.reliability.overload import Row
+
+PORCUPINE = Path(__file__).resolve().parents[2] / ".tools" / "bin" / "porcupine"
+"""What ``make go-tools`` builds of ``tests/interop/porcupine``."""
+
+STOCKS = (Stock("Large", 100, 10**12), Stock("Other", 200, 10**12), Stock("Small", 300, 3000))
+
+MIX = {"lookup": 0.35, "trade": 0.5, "update": 0.15}
+
+CONFLICTS = 0.002
+"""Of the trades with an id, so many ask for another trade. Each costs its connection a pause."""
+
+CLIENTS, CONNECTIONS = 2, 4
+
+REQUESTS, HISTORIES = 1_000_000, 300
+"""What the promise asks for."""
+
+AGREEMENTS = 100_000
+
+PLANTED_TIMES = 3
+
+MakeCatalog = Callable[[Sequence[Stock], Path], AbstractContextManager[Catalog]]
+"""From the stocks and a folder for files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A history, and what our own judges say of it."""
+
+    kind: str
+    history: History
+    verdict: Verdict
+
+
+def catalogs() -> dict[str, MakeCatalog]:
+    """Every catalog that a server may have, by name."""
+
+    def in_memory(locking: str) -> MakeCatalog:
+        return lambda stocks, _: nullcontext(MemoryCatalog(stocks, LOCKINGS[locking]))
+
+    def in_a_file(stocks: Sequence[Stock], folder: Path) -> AbstractContextManager[Catalog]:
+        return closing(SqliteCatalog(folder / "stocks.sqlite3", stocks))
+
+    return {**{locking: in_memory(locking) for locking in LOCKINGS}, "sqlite": in_a_file}
+
+
+def run(transport: str, catalog: str, duration_s: float, seed: int, often: bool) -> Recorded:
+    """One history of a server that is new. Blocks for the duration and a second or so."""
+    client: ClientKind = "lean" if load(transport).codec(("127.0.0.1", 1), 1.0) is not None else "library"
+    switching = often_switched() if often else nullcontext()
+    with TemporaryDirectory() as folder, switching, catalogs()[catalog](STOCKS, Path(folder)) as made:
+        settle = made.settle if isinstance(made, SqliteCatalog) else None
+        with Running(Kind(transport, "static-pool"), stock_service(Exchange(made), settle), Limits()) as running:
+            asked = LoadPlan(
+                transport,
+                running.address,
+                CLIENTS,
+                MIX,
+                tuple(stock.name for stock in STOCKS),
+                0.0,
+                duration_s,
+                connections_per_client=CONNECTIONS,
+                client=client,
+                seed=seed,
+                check=Check(f"{seed}", CONFLICTS),
+            )
+            beginning = checking.begin(asked)
+            limits = {stock.name: stock.volume_limit for stock in STOCKS}
+            history = checking.ended(asked, beginning, fleet.run(asked), limits)
+    kind = f"{transport} {catalog}{' often switched' if often else ''} seed {seed}"
+    return Recorded(kind, history, judged(history))
+
+
+def kinds() -> Iterator[tuple[str, str, bool]]:
+    """Transport, catalog, and whether threads change as often as they can; endless, each as often as any other."""
+    while True:
+        for often in (False, True):
+            for catalog in catalogs():
+                for transport in TRANSPORTS:
+                    yield transport, catalog, often
+
+
+# ---- Porcupine
+
+
+def by_porcupine(histories: Iterable[History]) -> list[str] | None:
+    """What Porcupine says of each; None where it is not built."""
+    if not PORCUPINE.exists():
+        return None
+    with TemporaryDirectory() as folder:
+        files = []
+        for number, history in enumerate(histories):
+            files.append(path := Path(folder) / f"{number}.json")
+            path.write_bytes(to_json(history))
+        said = subprocess.run([PORCUPINE, *files], capture_output=True, text=True, check=True).stdout
+    return [line.split("\t")[1] for line in said.splitlines()]
+
+
+# ---- the promise
+
+
+def check(minutes: bool, seed: int = 1) -> list[Row]:
+    """Blocks for half a minute; with ``minutes`` for about ten. Says each history that is not right."""
+    histories, duration_s = (HISTORIES, 0.6) if minutes else (2 * len(TRANSPORTS), 0.5)
+    found: Counter[str] = Counter()
+    requests = unknown = disagreements = 0
+    chosen = kinds() if minutes else _some(seed)
+    for number, (transport, catalog, often) in zip(range(histories), chosen, strict=False):
+        recorded = run(transport, catalog, duration_s, seed + number, often)
+        said = by_porcupine([recorded.history])
+        verdict = recorded.verdict
+        found[verdict.finding] += 1
+        requests += verdict.requests
+        unknown += verdict.unknown
+        if verdict.finding != "linearizable":
+            print(f"{recorded.kind}: {verdict.finding}: {'; '.join(verdict.faults[:2])}", flush=True)
+        if said is not None and (said == ["linearizable"]) != (verdict.finding in ("linearizable", "vacuous")):
+            disagreements += 1
+            print(f"{recorded.kind}: {verdict.finding}, and by Porcupine {said[0]}", flush=True)
+    goal, what = f"0 of {histories}", f"of {histories} histories with {requests:,} requests"
+    rows = [
+        Row(f"histories {fault}", goal, f"{found[fault]} {what}", not found[fault])
+        for fault in ("not linearizable", "vacuous", "not decided")
+    ]
+    if minutes:
+        rows.append(Row("requests in them", f"≥ {REQUESTS:,}", f"{requests:,}", requests >= REQUESTS))
+    rows.append(Row("requests of unknown outcome", "0", f"{unknown:,}", not unknown))
+    porcupine = str(disagreements) if PORCUPINE.exists() else "Porcupine is not here: install Go, run make go-tools"
+    rows.append(Row("disagreements with Porcupine", "0", porcupine, PORCUPINE.exists() and not disagreements))
+    return [*rows, *planted(seed), agreement(seed, AGREEMENTS if minutes else 1000)]
+
+
+def _some(seed: int) -> Iterator[tuple[str, str, bool]]:
+    """Every transport twice, often switched and not, with a catalog by chance."""
+    rng = random.Random(seed)
+    for transport in TRANSPORTS:
+        for often in (False, True):
+            yield transport, rng.choice(list(catalogs())), often
+
+
+# ---- the judges themselves
+
+
+def planted(seed: int) -> list[Row]:
+    """Whether every planted bug is caught, every time; prints which judge finds it."""
+    makes: dict[str, Callable[[Sequence[Stock], Handoff], Answering]] = {**PLANTED_EXCHANGES}
+    for name, make in PLANTED.items():
+        makes[name] = lambda stocks, handoff, make=make: Exchange(make(stocks, handoff))  # type: ignore[misc]
+    rng, caught = random.Random(seed), 0
+    print(f"{'planted bug':42} sequence  search  Porcupine   (of {PLANTED_TIMES} histories)")
+    for name, exchange in makes.items():
+        sequence = search = 0
+        histories = []
+        for _ in range(PLANTED_TIMES):
+            asked = plan(rng, threads=4, rounds=16, conflicts=name in PLANTED_EXCHANGES)
+            operations = record(exchange(asked.stocks, Handoff(0.004)), asked)
+            histories.append(History(asked.stocks, None, operations))
+            sequence += bool(violations(asked.stocks, operations))
+            search += bool(unexplained(asked.stocks, operations))
+        said = by_porcupine(histories)
+        porcupine = "–" if said is None else said.count("not linearizable")
+        print(f"{name:42} {sequence:8}  {search:6}  {porcupine:9}", flush=True)
+        caught += sequence == PLANTED_TIMES
+    return [Row("planted bugs caught every time", f"all of {len(makes)}", str(caught), caught == len(makes))]
+
+
+def agreement(seed: int, count: int) -> Row:
+    """Whether the search says of small histories what trying every order says."""
+    rng, agreed = random.Random(seed), 0
+    for _ in range(count):
+        history = drawn(rng)
+        agreed += (not unexplained([STOCK], history)) == explained(history)
+    goal = f"{count:,} of {count:,}"
+    return Row("small histories judged as by trying every order", goal, f"{agreed:,}", agreed == count)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Judges histories over real connections.")
+    parser.add_argument("--minutes", action="store_true", help="as many as the promise asks for")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    for row in check(options.minutes, options.seed):
+        print(f"{row.promise} | {row.goal} | {row.figure} | {'yes' if row.passed else 'no'}")

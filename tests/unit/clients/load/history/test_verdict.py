@@ -1,0 +1,74 @@
+"""What is said of a history, and what its JSON has."""
+
+import json
+from dataclasses import replace
+
+from clients.load.history.as_json import to_json
+from clients.load.history.operations import NEVER_NS, History, Lookup, Operation, Trade, Untold
+from clients.load.history.verdict import judged, limit_told
+from stock_service.trading.model import INT64_MAX, LookupReply, Side, Status, Stock, TradeReply
+
+OK = Status.OK
+STOCK = Stock("A", 5, 100, 3)
+
+TRADED = Operation(Trade("A", 2), TradeReply(OK, 5, 8), 0, 20)
+SEEN = Operation(Lookup("A"), LookupReply(OK, 5, 5, 8), 10, 30)
+HISTORY = History((STOCK,), {"A": 4}, (TRADED, SEEN))
+"""The catalog has other stocks, whose commits are 5 to 7."""
+
+
+def test_a_right_history_is_linearizable() -> None:
+    """Both judges agree."""
+    assert judged(HISTORY).finding == "linearizable"
+
+
+def test_a_wrong_one_is_not() -> None:
+    """A stale lookup, and one that only the numbers of several stocks show."""
+    stale = Operation(Lookup("A"), LookupReply(OK, 5, 3, 4), 25, 30)
+    assert judged(replace(HISTORY, operations=(TRADED, SEEN, stale))).finding == "not linearizable"
+    doubled = Operation(Trade("B", 1), TradeReply(OK, 1, 8), 0, 20)
+    of_two = History((STOCK, Stock("B", 5, 100)), {"A": 4}, (TRADED, SEEN, doubled))
+    assert judged(of_two).finding == "not linearizable"
+
+
+def test_one_without_overlap_is_vacuous() -> None:
+    """Nothing is said of requests that followed one another."""
+    later = replace(SEEN, called_ns=21)
+    found = judged(replace(HISTORY, operations=(TRADED, later)))
+    assert (found.finding, found.contended) == ("vacuous", 0.0)
+
+
+def test_an_unknown_outcome_leaves_it_to_the_search() -> None:
+    """A lost trade whose effect was seen, with a number that nobody was told."""
+    lost = replace(TRADED, reply=Untold.UNKNOWN, returned_ns=NEVER_NS)
+    beside = Operation(Trade("A", 7), TradeReply(OK, 12, 9), 0, 20)
+    during = Operation(Lookup("A"), LookupReply(OK, 5, 5, 8), 0, 20)
+    found = judged(replace(HISTORY, operations=(lost, during, beside)))
+    assert (found.finding, found.unknown) == ("linearizable", 1)
+
+
+def test_a_limit_is_what_the_refusals_leave() -> None:
+    """The volume at which a stock is suspended; else what no refused trade fits under."""
+    assert limit_told("A", [TRADED, SEEN]) == INT64_MAX
+    refused = Operation(Trade("A", 10), TradeReply(Status.SUSPENDED, 95), 0, 1)
+    assert limit_told("A", [TRADED, refused]) == 104
+    suspended = Operation(Lookup("A"), LookupReply(Status.SUSPENDED, 5, 99, 9), 0, 1)
+    assert limit_told("A", [refused, suspended]) == 99
+
+
+def test_json_has_all_of_it() -> None:
+    """What each stock began with, what was asked, and how it ended."""
+    lost = Operation(Trade("A", 2, Side.SELL, "x"), Untold.UNKNOWN, 7, NEVER_NS)
+    document = json.loads(to_json(replace(HISTORY, operations=(SEEN, lost))))
+    assert document["stocks"] == [{"name": "A", "price_cents": 5, "volume_limit": 100, "volume": 3, "sequence": 4}]
+    seen, unheard = document["operations"]
+    assert seen == {
+        "kind": "lookup",
+        "request": {"name": "A"},
+        "called_ns": 10,
+        "returned_ns": 30,
+        "end": "told",
+        "reply": {"status": 1, "price_cents": 5, "volume": 5, "sequence": 8},
+    }
+    assert unheard["request"] == {"name": "A", "quantity": 2, "side": 2, "request_id": "x"}
+    assert (unheard["end"], unheard["returned_ns"]) == ("unknown", None)

@@ -1,0 +1,80 @@
+"""``python -m clients.load --check`` on right servers and on those with a planted bug."""
+
+import json
+import re
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from clients.load import command
+from clients.remote_exchange import RemoteExchange
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import Stock
+from stock_service.trading.service import stock_service
+from tests.conformance.running import Kind, Limits, Running
+from tests.races.interleaving import Handoff
+from tests.races.planted_exchanges import LaggingReplica, RightExchange
+
+pytestmark = pytest.mark.slow
+
+STOCKS = (Stock("A", 100, 10**9), Stock("B", 100, 200))
+
+
+def load(running: Running, *more: str) -> int:
+    """The exit code of a third of a second of load."""
+    where = ["--transport", running.kind.transport, "--address", "{}:{}".format(*running.address)]
+    what = ["--mix", "lookup=0.4,trade=0.5,update=0.1", "--stocks", "A", "B"]
+    return command.main([*where, *what, "--warm-up-s", "0", "--duration-s", "0.3", "--no-floor", "--check", *more])
+
+
+def serving(exchange: type[RightExchange]) -> Running:
+    """A server of such an exchange, which passes for the real one."""
+    service = stock_service(cast(Exchange, exchange(STOCKS, Handoff(0.0))))
+    return Running(Kind("sockets", "static-pool"), service, Limits())
+
+
+@pytest.mark.parametrize("client", ["lean", "library"])
+def test_a_right_server_is_linearizable(client: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Both kinds of client say so, of a server that has done other trades before; and the history is written."""
+    path = tmp_path / "history.json"
+    with serving(RightExchange) as running:
+        RemoteExchange(running.connect(), 5.0).update("A", 7)
+        eight = ["--clients", "2", "--connections-per-client", "4", "--client", client]
+        assert load(running, *eight, "--history", str(path)) == 0
+    told = re.search(r"checked: ([\d,]+) requests, .*: linearizable", capsys.readouterr().out)
+    assert told is not None
+    document = json.loads(path.read_text())
+    assert len(document["operations"]) == int(told[1].replace(",", ""))
+    assert document["stocks"][0] == {
+        "name": "A",
+        "price_cents": 7,
+        "volume_limit": 2**63 - 1,
+        "volume": 0,
+        "sequence": 1,
+    }
+
+
+def test_a_planted_bug_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 4, and what was told in a line."""
+    with serving(LaggingReplica) as running:
+        assert load(running, "--clients", "2", "--connections-per-client", "4") == 4
+    assert ": not linearizable: Lookup(" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_history_without_overlap_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """One connection asks one thing after the other: exit code 4, and what to try."""
+    with serving(RightExchange) as running:
+        assert load(running) == 4
+    assert ": vacuous: 0% overlapped a conflicting one" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--rate-hz", "10"), ("--call", "a.B/C"), ("--clients", "1 2")], ids=lambda each: each
+)
+def test_what_does_not_go_together_is_refused(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An open loop, another service, and several histories for one file: exit code 2, one line."""
+    with pytest.raises(SystemExit) as exited:
+        command.main(["--transport", "grpc", "--check", "--history", "h.json", option, *value.split()])
+    assert exited.value.code == 2
+    assert re.search("--check|--history", capsys.readouterr().err)
