@@ -90,6 +90,7 @@ async fn main() -> ExitCode {
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let serving = tokio::spawn(
         Server::builder()
+            .accept_http1(true) // it looks at the first bytes then, and a stop waits for no connection without any
             .add_service(StockServiceServer::new(served))
             .serve_with_incoming_shutdown(incoming, async { drop(stopped.await) }),
     );
