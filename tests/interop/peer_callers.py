@@ -23,15 +23,12 @@ from experiments.peers import WITHOUT_GIL, client_command
 from experiments.v1.sort_pb2 import MergeSortRequest, QuickSortRequest
 from experiments.v1.sort_pb2_grpc import SortServiceStub
 from stock_service.rpc.errors import Unavailable
-from stock_service.rpc.transports import load, sockets
+from stock_service.rpc.transports import load
 from stock_service.trading.model import Status
-from stock_service.trading.service import LOOKUP
 from stock_service.v1.stock_pb2 import (
     SIDE_BUY,
     STATUS_OK,
-    STATUS_UNKNOWN_STOCK,
     LookupRequest,
-    LookupResponse,
     TradeRequest,
     UpdateRequest,
 )
@@ -171,27 +168,6 @@ def trading(channel: grpc.Channel) -> Callable[[], None]:
     return call
 
 
-class LookupCaller:
-    """Looks stocks up over the sockets protocol."""
-
-    def __init__(self, server: Server, _: int) -> None:
-        self._connection = sockets.connect(server.address, WAIT_S)
-
-    def call(self) -> None:
-        """See ``Caller``."""
-        for name, status, price_cents in (("FishCo", STATUS_OK, 4250), ("none", STATUS_UNKNOWN_STOCK, 0)):
-            payload = LookupRequest(name=name).SerializeToString()
-            try:
-                reply = LookupResponse.FromString(self._connection.call(LOOKUP, payload, WAIT_S))
-            except Unavailable as error:
-                raise Gone from error
-            assert (reply.status, reply.price_cents) == (status, price_cents)
-
-    def close(self) -> None:
-        """See ``Caller``."""
-        self._connection.close()
-
-
 CALLER: dict[str, Callable[[Server, int], Caller]] = {
     "go-sort-grpc": lambda server, _: GrpcCaller(server, sorting),
     "cpp-greeter": lambda server, _: GrpcCaller(
@@ -201,7 +177,7 @@ CALLER: dict[str, Callable[[Server, int], Caller]] = {
     ),
     "go-stock": lambda server, _: GrpcCaller(server, trading),
     "rust-stock": lambda server, _: GrpcCaller(server, trading),
-    "c-stock": LookupCaller,
+    "c-stock": StockCaller,
     "go-entity": EntityCaller,
     "rust-entity": EntityCaller,
     "rust-entity-debug": EntityCaller,

@@ -7,8 +7,9 @@
  * never sleeps then. Times are from just before the write to just after the whole reply was read, whatever was due
  * when. The server is told TIMEOUT_MS with every request; 0: none. One line of JSON comes out: requests in the measured
  * window, errors, throughput in 1/s, times in µs, and the replies in all, those of the warm-up too. TIMES_FILE gets
- * every time in the window, ascending, in ns, as 32-bit numbers of the machine. A lost connection, or bytes that are no reply, end it with exit code 1; there are no
- * retries. Without a reply in the window all numbers but the errors are 0. HOST is an IPv4 address.
+ * every time in the window, ascending, in ns, as 32-bit numbers of the machine. A lost connection, or bytes that are no
+ * reply, end it with exit code 1; there are no retries. Without a reply in the window all numbers of it but the errors
+ * are 0. HOST is an IPv4 address.
  *
  * Built by: cc -O2 -o load load.c
  */
