@@ -23,9 +23,11 @@ GO_TOOLS := \
 
 GRPC_GO_INTEROP := google.golang.org/grpc/interop/client@v1.80.0
 
-GO_PROTO := experiments/v1/sort.proto
-GO_FOLDER := experiments/peers/go/sortpb
-GO_PACKAGES := --go_opt=M$(GO_PROTO)=$(GO_FOLDER) --go-grpc_opt=M$(GO_PROTO)=$(GO_FOLDER)
+GO_CODE := \
+	experiments/v1/sort.proto=experiments/peers/go/sortpb \
+	stock_service/v1/stock.proto=experiments/peers/go/stockpb
+GO_PACKAGES := $(foreach made,$(GO_CODE),--go_opt=M$(made) --go-grpc_opt=M$(made))
+GO_PROTOS := $(foreach made,$(GO_CODE),$(firstword $(subst =, ,$(made))))
 
 export UV_PROJECT_ENVIRONMENT := $(VENV)
 export UV_PYTHON_DOWNLOADS := never
@@ -66,7 +68,7 @@ generate: $(VENV)/.synced ## Writes the Python code of protos/ anew; OUT=DIR put
 
 generate-go: $(VENV)/.synced ## Writes the Go code of protos/ anew, for experiments/peers/go; needs make go-tools; OUT=DIR
 	@$(VENV)/bin/python -m grpc_tools.protoc -Iprotos --plugin=$(TOOLS)/bin/protoc-gen-go \
-		--plugin=$(TOOLS)/bin/protoc-gen-go-grpc --go_out=$(OUT) --go-grpc_out=$(OUT) $(GO_PACKAGES) $(GO_PROTO)
+		--plugin=$(TOOLS)/bin/protoc-gen-go-grpc --go_out=$(OUT) --go-grpc_out=$(OUT) $(GO_PACKAGES) $(GO_PROTOS)
 
 peers: $(VENV)/.synced ## Builds the servers and clients in other languages that this machine can build
 	@$(VENV)/bin/python -m experiments.peers

@@ -86,7 +86,7 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
     levels = dict(server[0])
     service = str(levels["service"])
     if levels["language"] != PYTHON:
-        return _peer_command(service, levels)
+        return _peer_command(service, levels, catalog)
     if levels["build"] != RELEASE:  # ours, but on another Python than this one
         return [*peer_command(_peer(service, levels)), *_options(service, levels, catalog, timeline)]
     if service not in SERVICES and service != STOCK:
@@ -130,10 +130,11 @@ def _store_folder() -> Path:
     return folder
 
 
-def _peer_command(service: str, levels: Mapping[str, Level]) -> Sequence[str]:
+def _peer_command(service: str, levels: Mapping[str, Level], catalog: Path) -> Sequence[str]:
     """What starts a peer's server: with each factor that it takes, whether or not it stands at our default."""
     name = _peer(service, levels)
     command = [*peer_command(name), "--port", "0", *PEERS[name].measured]
+    command += [PEERS[name].catalog, str(catalog)] if PEERS[name].catalog else []
     for factor, level in levels.items():
         if factor in PEERS[name].takes:
             command += [PEERS[name].takes[factor], shown(level)]

@@ -164,7 +164,8 @@ class H2load:
             finished(command, ask.cpus, ask.timeout_s)
             table = np.array(log.read_text().split(), dtype=np.int64).reshape(-1, 3)
         # a line: moment in µs, HTTP status, µs until the end
-        return _reading(1000 * table[:, 0], 1000 * table[:, 2], table[:, 1] == 200, ask)
+        told = _reading(1000 * table[:, 0], 1000 * table[:, 2], table[:, 1] == 200, ask)
+        return replace(told, all_requests=len(table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,8 @@ class CClient:
         with tempfile.TemporaryDirectory() as scratch:
             file = Path(scratch) / "times"
             said = finished([*command, str(file)], ask.cpus, ask.timeout_s)
-            return _own_reading(command, said, np.fromfile(file, dtype=np.uint32).astype(np.int64))
+            told = _own_reading(command, said, np.fromfile(file, dtype=np.uint32).astype(np.int64))
+        return replace(told, all_requests=_json(command, said)["all_requests"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,8 @@ class Peer:
     """Its server's options, by the factor whose level each takes."""
     report: str = ""
     """Its server's option for how many messages it times: it then prints at its end what came. Empty: it has none."""
+    catalog: str = ""
+    """Its server's option for a file of stocks. Empty: it has none."""
     measured: tuple[str, ...] = ()
     """Further options of its server where it is an arm."""
     compiled: str = RELEASE
@@ -124,6 +126,14 @@ def _echo(api: str, *library: Need) -> Peer:
     takes = {"pattern": "--pattern"}
     return Peer("c", "echo", api, (_CC, _MAKE, *library), build, (f"c/{api}_server",), client, takes, "--report")
 
+
+_RUST_188 = "cargo --version | awk '{ split($2, version, \".\"); exit version[1] == 1 && version[2] < 88 }'"
+_TONIC = (
+    _CARGO,
+    Need("Rust 1.88, which tonic needs,", ("sh", "-c", _RUST_188), "see https://rustup.rs"),
+    Need("protoc", ("protoc", "--version"), "apt-get install protobuf-compiler"),
+)
+_TONIC_BUILD = (*_CARGO_BUILD, "--release", "--manifest-path", "stock_server/Cargo.toml")
 
 _WORKERS = MappingProxyType({"workers": "--workers"})
 
@@ -188,6 +198,19 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
         "c-zeromq": _echo("zeromq", _header("zmq.h", "libzmq3-dev")),
         "c-nanomsg": _echo("nanomsg", _header("nanomsg/nn.h", "libnanomsg-dev")),
         "c-nng": _echo("nng", _header("nng/nng.h", "libnng-dev")),
+        "go-stock": Peer("go", "stock", "grpc", (_GO,), _GO_BUILD, ("go/stock_server",), catalog="--catalog"),
+        "rust-stock": Peer(
+            "rust", "stock", "grpc", _TONIC, _TONIC_BUILD, ("rust/release/stock_server",), catalog="--catalog"
+        ),
+        "c-stock": Peer(
+            "c",
+            "stock",
+            "sockets",
+            (_CC, _MAKE),
+            ("make", "--silent", f"OUT={BUILT / 'c'}", "stock"),
+            ("c/stock_server",),
+            catalog="--catalog",
+        ),
     }
 )
 """Every peer by its name."""
@@ -275,7 +298,7 @@ def digest(folder: Path) -> str:
     """What tells a folder's sources from any others. What was built in it does not count."""
     made = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        if file.relative_to(folder).parts[0] in ("build", "target", "__pycache__"):
+        if {"build", "target", "__pycache__"} & set(file.relative_to(folder).parts):
             continue
         content = file.read_bytes()
         made.update(f"{file.relative_to(folder)} {len(content)}\n".encode())

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from experiments.peers import BUILT, PEERS, SOURCES, digest, missing, stamp
 from stock_service.rpc.process.command_line import Parser
 
-DESCRIPTION = "Builds the servers and clients in other languages that this machine can build; takes a minute or two."
+DESCRIPTION = "Builds the servers and clients in other languages that this machine can build; takes 1 to 4 minutes."
 
 BUILD_S = 600.0
 """How long a command may take; the first one on a machine fetches libraries, and compiles them."""

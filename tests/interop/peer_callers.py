@@ -25,6 +25,14 @@ from experiments.v1.sort_pb2_grpc import SortServiceStub
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import load
 from stock_service.trading.model import Status
+from stock_service.v1.stock_pb2 import (
+    SIDE_BUY,
+    STATUS_OK,
+    LookupRequest,
+    TradeRequest,
+    UpdateRequest,
+)
+from stock_service.v1.stock_pb2_grpc import StockServiceStub
 from tests.conformance.running import until
 from tests.end_to_end.process import WAIT_S, Server
 
@@ -144,6 +152,22 @@ def greeting(channel: grpc.Channel) -> Callable[[], None]:
     return call
 
 
+def trading(channel: grpc.Channel) -> Callable[[], None]:
+    """The three methods of the stock service; other callers change the same stock meanwhile."""
+    stub = StockServiceStub(channel)
+
+    def call() -> None:
+        traded = stub.Trade(TradeRequest(name="FishCo", quantity=1, side=SIDE_BUY), timeout=WAIT_S)
+        seen = stub.Lookup(LookupRequest(name="FishCo"), timeout=WAIT_S)
+        updated = stub.Update(UpdateRequest(name="FishCo", price_cents=4250), timeout=WAIT_S)
+        assert traded.status == seen.status == updated.status == STATUS_OK
+        assert seen.price_cents == 4250
+        assert seen.volume >= traded.volume > 0
+        assert updated.sequence > traded.sequence > 0
+
+    return call
+
+
 CALLER: dict[str, Callable[[Server, int], Caller]] = {
     "go-sort-grpc": lambda server, _: GrpcCaller(server, sorting),
     "cpp-greeter": lambda server, _: GrpcCaller(
@@ -151,6 +175,9 @@ CALLER: dict[str, Callable[[Server, int], Caller]] = {
         greeting,
         (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED),  # the latter to calls that no handler has yet
     ),
+    "go-stock": lambda server, _: GrpcCaller(server, trading),
+    "rust-stock": lambda server, _: GrpcCaller(server, trading),
+    "c-stock": StockCaller,
     "go-entity": EntityCaller,
     "rust-entity": EntityCaller,
     "rust-entity-debug": EntityCaller,

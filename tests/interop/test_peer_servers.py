@@ -180,9 +180,9 @@ def test_the_generated_go_code_is_up_to_date(tmp_path: Path) -> None:
         pytest.skip("protoc-gen-go-grpc is absent: run make go-tools")
     make = ["make", "-s", "-o", f"{sys.prefix}/.synced", "generate-go", f"VENV={sys.prefix}", f"OUT={tmp_path}"]
     subprocess.run(make, cwd=ROOT, check=True, capture_output=True)
-    folder = Path("experiments/peers/go/sortpb")
-    made = {file.name: file.read_bytes() for file in (tmp_path / folder).iterdir()}
-    assert made == {file.name: file.read_bytes() for file in (ROOT / folder).iterdir()}
+    for folder in ("experiments/peers/go/sortpb", "experiments/peers/go/stockpb"):
+        made = {file.name: file.read_bytes() for file in (tmp_path / folder).iterdir()}
+        assert made == {file.name: file.read_bytes() for file in (ROOT / folder).iterdir()}
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

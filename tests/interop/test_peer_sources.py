@@ -11,11 +11,13 @@ from experiments.peers import BUILT, PEERS, PYTHON, SOURCES, Absent, server_comm
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
+_CARGO_TEST = ("cargo", "test", "--release", "--locked", "--offline", "--target-dir", str(BUILT / "rust"))
+
 COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "go": (("go", "vet", "./..."), ("go", "test", "-race", "./...")),
     "c": (("./test.sh", str(BUILT / "c")),),
     "cpp": (("./test.sh", str(BUILT / "cpp")),),
-    "rust": (("cargo", "test", "--release", "--locked", "--offline", "--target-dir", str(BUILT / "rust")),),
+    "rust": (_CARGO_TEST, (*_CARGO_TEST, "--manifest-path", "stock_server/Cargo.toml")),
 }
 """By language. Each exits with 0 where all is well. None reaches for the network: ``make peers`` has fetched all.
 Rust's tests are built as the peer is, so that what both depend on is built once."""

@@ -6,9 +6,10 @@
  * loop. With a rate, requests are due at a constant one, and whichever connection is free sends what is due; the thread
  * never sleeps then. Times are from just before the write to just after the whole reply was read, whatever was due
  * when. The server is told TIMEOUT_MS with every request; 0: none. One line of JSON comes out: requests in the measured
- * window, errors, throughput in 1/s, and times in µs. TIMES_FILE gets every time in the window, ascending, in ns, as
- * 32-bit numbers of the machine. A lost connection, or bytes that are no reply, end it with exit code 1; there are no
- * retries. Without a reply in the window all numbers but the errors are 0. HOST is an IPv4 address.
+ * window, errors, throughput in 1/s, times in µs, and the replies in all, those of the warm-up too. TIMES_FILE gets
+ * every time in the window, ascending, in ns, as 32-bit numbers of the machine. A lost connection, or bytes that are no
+ * reply, end it with exit code 1; there are no retries. Without a reply in the window all numbers of it but the errors
+ * are 0. HOST is an IPv4 address.
  *
  * Built by: cc -O2 -o load load.c
  */
@@ -47,7 +48,7 @@ struct connection {
 static uint8_t frame[FRAME_MAX];
 static size_t frame_bytes;
 static uint32_t *times_ns; /* of every request in the window; 4.3 s is the longest it can say */
-static size_t times_count, times_room, errors;
+static size_t times_count, times_room, errors, all_requests;
 
 static void fail(const char *said, ...)
 {
@@ -148,6 +149,7 @@ static int receive(struct connection *c, int64_t from_ns, int64_t until_ns)
         return 0;
     int64_t done_ns = clock_ns();
     c->busy = 0;
+    all_requests++;
     if (c->sent_ns >= from_ns && c->sent_ns < until_ns) {
         if (c->reply[8] == 0)
             note(done_ns - c->sent_ns);
@@ -238,9 +240,9 @@ static void print_report(double duration_s)
     for (size_t place = 0; place < times_count; place++)
         sum_us += times_ns[place] / 1e3;
     printf("{\"requests\": %zu, \"errors\": %zu, \"throughput_hz\": %.3f, \"mean_us\": %.3f, \"p50_us\": %.3f, "
-           "\"p99_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f}\n",
+           "\"p99_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f, \"all_requests\": %zu}\n",
            times_count, errors, (double)times_count / duration_s, times_count ? sum_us / (double)times_count : 0, at_us(0.5),
-           at_us(0.99), at_us(0.999), at_us(1));
+           at_us(0.99), at_us(0.999), at_us(1), all_requests);
 }
 
 static void write_times(const char *file)

@@ -3,6 +3,7 @@ module peers
 go 1.25.0
 
 require (
+	github.com/BurntSushi/toml v1.5.0
 	google.golang.org/grpc v1.80.0
 	google.golang.org/protobuf v1.36.11
 )

@@ -1,0 +1,99 @@
+"""The stock service as anybody would write it with grpcio: a servicer on a ``ThreadPoolExecutor``, and nothing of ours.
+
+    python -m experiments.peers.python.stock_server --port 0
+
+What our own server on grpcio adds, and what it gains, is measured against this one. It has grpcio's defaults, ten
+threads as in grpcio's examples, and the default four stocks, whose volume has no limit here. It keeps no retries: a
+``request_id`` is ignored. It prints ``ready HOST:PORT``; SIGTERM and Ctrl-C end it after the calls that have begun.
+"""
+
+import argparse
+import signal
+import threading
+from concurrent import futures
+
+import grpc
+
+from stock_service.v1 import stock_pb2, stock_pb2_grpc
+
+GRACE_S = 5.0
+"""How long calls that have begun may take when it ends."""
+
+
+class StockService(stock_pb2_grpc.StockServiceServicer):
+    """Looks stocks up, trades them, sets their prices. One lock guards all."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._prices = {"GameStart": 1599, "FishCo": 4250, "BoarCo": 875, "MenhirCo": 10120}
+        self._volumes = dict.fromkeys(self._prices, 0)
+        self._sequences = dict.fromkeys(self._prices, 0)
+        self._commits = 0
+
+    def Lookup(  # noqa: N802
+        self, request: stock_pb2.LookupRequest, context: grpc.ServicerContext
+    ) -> stock_pb2.LookupResponse:
+        """What a stock stands at."""
+        with self._lock:
+            if request.name not in self._prices:
+                return stock_pb2.LookupResponse(status=stock_pb2.STATUS_UNKNOWN_STOCK)
+            return stock_pb2.LookupResponse(
+                status=stock_pb2.STATUS_OK,
+                price_cents=self._prices[request.name],
+                volume=self._volumes[request.name],
+                sequence=self._sequences[request.name],
+            )
+
+    def Trade(  # noqa: N802
+        self, request: stock_pb2.TradeRequest, context: grpc.ServicerContext
+    ) -> stock_pb2.TradeResponse:
+        """Adds to a stock's volume."""
+        with self._lock:
+            if request.name not in self._prices:
+                return stock_pb2.TradeResponse(status=stock_pb2.STATUS_UNKNOWN_STOCK)
+            if not 0 < request.quantity < 2**31:
+                return stock_pb2.TradeResponse(status=stock_pb2.STATUS_INVALID_QUANTITY)
+            if request.side not in (stock_pb2.SIDE_BUY, stock_pb2.SIDE_SELL):
+                return stock_pb2.TradeResponse(status=stock_pb2.STATUS_INVALID_SIDE)
+            self._volumes[request.name] += request.quantity
+            volume, sequence = self._volumes[request.name], self._committed(request.name)
+            return stock_pb2.TradeResponse(status=stock_pb2.STATUS_OK, volume=volume, sequence=sequence)
+
+    def Update(  # noqa: N802
+        self, request: stock_pb2.UpdateRequest, context: grpc.ServicerContext
+    ) -> stock_pb2.UpdateResponse:
+        """Sets a stock's price."""
+        with self._lock:
+            if request.name not in self._prices:
+                return stock_pb2.UpdateResponse(status=stock_pb2.STATUS_UNKNOWN_STOCK)
+            if request.price_cents < 0:
+                return stock_pb2.UpdateResponse(status=stock_pb2.STATUS_INVALID_PRICE)
+            self._prices[request.name] = request.price_cents
+            return stock_pb2.UpdateResponse(status=stock_pb2.STATUS_OK, sequence=self._committed(request.name))
+
+    def _committed(self, name: str) -> int:
+        self._commits += 1
+        self._sequences[name] = self._commits
+        return self._commits
+
+
+def main() -> None:
+    """Serves until it is ended."""
+    parser = argparse.ArgumentParser(description="The stock service on grpcio alone.")
+    parser.add_argument("--workers", type=int, default=10, help="threads of the pool (default: 10)")
+    parser.add_argument("--port", type=int, default=50051, help="where to listen, on 127.0.0.1; 0: a free port")
+    options = parser.parse_args()
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=options.workers))
+    stock_pb2_grpc.add_StockServiceServicer_to_server(StockService(), server)
+    port = server.add_insecure_port(f"127.0.0.1:{options.port}")
+    server.start()
+    print(f"ready 127.0.0.1:{port}", flush=True)
+    ended.wait()
+    server.stop(GRACE_S).wait()
+
+
+if __name__ == "__main__":
+    main()
