@@ -12,6 +12,7 @@ from tests.conformance.raw_socket import RawSocket, frame
 from tests.end_to_end.process import Server
 from tests.reliability.open_loop import Offered, offer
 from tests.reliability.rows import Row
+from tests.reliability.serving import memory_mib
 from tests.reliability.spinning_server import DEADLINE, LATE, SPIN
 
 DEADLINE_S = 0.1
@@ -29,21 +30,15 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
     duration_s, rows = 20.0 if minutes else 3.0, []
     with Server(start) as server:
         peak_hz = closed_loop(server.address, 1.5)
-        before_mib = peak_mib(server.pid)
+        before_mib = memory_mib(server.pid, "VmHWM")
         for times, goal in GOALS.items():
             offered = offer(server.address, SPIN.encode(), DEADLINE.pack, times * peak_hz, duration_s, DEADLINE_S)
             rows += rows_of(f"sockets at {times} times its capacity", offered, goal, peak_hz * duration_s)
             closed_loop(server.address, BACK_S)
             back = closed_loop(server.address, 1.0) / peak_hz
-            rows.append(
-                Row(
-                    f"sockets after {times} times: back within {BACK_S:g} s of it",
-                    "≥ 90 % of the peak",
-                    f"{back:.0%}",
-                    back >= 0.9,
-                )
-            )
-        grown_mib = peak_mib(server.pid) - before_mib
+            what = f"sockets after {times} times: back within {BACK_S:g} s"
+            rows.append(Row(what, "≥ 90 % of the peak", f"{back:.0%}", back >= 0.9))
+        grown_mib = memory_mib(server.pid, "VmHWM") - before_mib
         rows.append(Row("sockets: memory over all of it", "≤ 64 MiB more", f"{grown_mib:.0f} MiB", grown_mib <= 64))
         late = late_handlers(server.address)
         rows.append(Row("sockets: handlers that began after their deadline", "0", str(late), late == 0))
@@ -89,12 +84,6 @@ def late_handlers(address: Address) -> int:
         reply = client.reply()
         assert reply is not None
         return int(reply.payload)
-
-
-def peak_mib(pid: int) -> float:
-    """The most memory that a process has had."""
-    with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
 
 
 if __name__ == "__main__":
