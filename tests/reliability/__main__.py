@@ -7,50 +7,19 @@ a row falls short that is not known to (``promises.SHORT``). The seed that is pr
 import argparse
 import random
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from multiprocessing import get_context
 from pathlib import Path
 
 from experiments.results import environment
 from tests.reliability.promises import PROMISES, SHORT
 from tests.reliability.rows import Row, worst
+from tests.reliability.trying import Length, every
 
 PAGE = Path(__file__).resolve().parents[2] / "stock_service" / "RELIABILITY.md"
 
-AT_ONCE = 2
-"""Promises tried at the same time, where nothing asks how late something was."""
-
 ROUNDS = 10
 """How often ``--overnight`` tries each."""
-
-
-def tried(name: str, minutes: bool, seed: int) -> tuple[str, list[Row], float]:
-    """A promise's name, its rows, and the seconds that they took. What went wrong in a check is a row."""
-    began_s = time.monotonic()
-    rows: list[Row] = []
-    for check in PROMISES[name].checks:
-        try:
-            rows += check(minutes, seed)
-        except Exception as error:  # whatever it is, the other promises are tried, and the command fails
-            where = f"{check.__module__}: {type(error).__name__}: {error}"
-            rows.append(Row(f"{name} is tried", "to the end", " ".join(where.split())[:300], passed=False))
-    return name, rows, time.monotonic() - began_s
-
-
-def every(names: Sequence[str], minutes: bool, seed: int) -> Iterator[tuple[str, list[Row], float]]:
-    """Each promise once its rows are there: what needs no quiet machine first, two at a time."""
-    beside = [name for name in names if not PROMISES[name].timed]
-    if beside:
-        with ProcessPoolExecutor(AT_ONCE, get_context("spawn")) as processes:
-            begun = [processes.submit(tried, name, minutes, seed) for name in beside]
-            for done in as_completed(begun):
-                yield done.result()
-    for name in names:
-        if PROMISES[name].timed:
-            yield tried(name, minutes, seed)
 
 
 def verdict(row: Row) -> str:
@@ -103,8 +72,10 @@ def main(arguments: Sequence[str]) -> int:
     seed = random.randrange(2**32) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     rounds: dict[str, list[list[Row]]] = {name: [] for name in names}
+    length = Length.OVERNIGHT if options.overnight else Length.SECONDS if options.seconds else Length.MINUTES
     for number in range(ROUNDS if options.overnight else 1):
-        for name, rows, took_s in every(names, not options.seconds, seed + number):
+        due = [name for name in names if not number or PROMISES[name].overnight is None]
+        for name, rows, took_s in every(due, length, seed + number):
             rounds[name].append(rows)
             print(f"\n{name} ({took_s:.0f} s)", *rows, sep="\n  ", flush=True)
     found = {name: worst(rows) for name, rows in rounds.items()}

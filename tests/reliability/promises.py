@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tests.reliability import (
+    closed,
     fair,
     frames_fuzz,
     grpc_fuzz,
@@ -25,6 +26,8 @@ class Promise:
     checks: tuple[Check, ...]
     timed: bool = True
     """It asks how late something was, so nothing else runs meanwhile. Others run two at a time."""
+    overnight: Check | None = None
+    """Tried once overnight, in place of the ten rounds."""
 
 
 PROMISES: dict[str, Promise] = {
@@ -32,12 +35,13 @@ PROMISES: dict[str, Promise] = {
     "exactly-once": Promise((kills.check,), timed=False),
     "sick-disk": Promise((sick_disk.check,), timed=False),
     "fuzzed": Promise((frames_fuzz.check, grpc_fuzz.check), timed=False),
+    "closed": Promise((closed.check,), timed=False),
     "overload": Promise((overload.check,)),
     "hostile-sockets": Promise((hostile_sockets.check,)),
     "stops": Promise((stopping.check,)),
     "fair": Promise((fair.check,)),
     "memory": Promise((held.check,)),
-    "steady": Promise((steady.check,)),
+    "steady": Promise((steady.check,), overnight=steady.check_overnight),
 }
 
 SHORT: dict[str, str] = {
