@@ -37,10 +37,11 @@ export BUF_CACHE_DIR := $(CURDIR)/.cache/buf
 # Some machines tell Python to keep nothing that it compiled. Then each process compiles all anew: 0.1 to 1 s each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install bench test check notebook generate generate-go peers go-tools node-client tonic-client clean
+.PHONY: help install bench test check check-reliability check-reliability-overnight notebook generate generate-go \
+	peers go-tools node-client tonic-client clean
 
 help: ## Lists the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-27s %s\n", $$1, $$2 }' Makefile
 
 install: $(VENV)/.synced ## Installs all that the project needs, into this folder
 
@@ -56,6 +57,12 @@ check: $(VENV)/.synced ## Checks style, types, imports and protobuf without runn
 	@$(VENV)/bin/mypy --no-error-summary
 	@$(VENV)/bin/lint-imports --no-logo --cache-dir .cache/imports
 	@$(VENV)/bin/buf lint
+
+check-reliability: $(VENV)/.synced ## Tries all that the service promises; writes stock_service/RELIABILITY.md
+	@$(VENV)/bin/python -m tests.reliability $(ARGS)
+
+check-reliability-overnight: $(VENV)/.synced ## The same, ten times
+	@$(VENV)/bin/python -m tests.reliability --overnight $(ARGS)
 
 notebook: $(VENV)/.synced ## Opens Jupyter on the notebooks
 	@$(UV) sync --frozen --quiet --inexact --group notebooks

@@ -299,7 +299,7 @@ def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bo
             connection.execute(f"PRAGMA user_version = {len(upgrades)}")
             connection.execute("COMMIT")
         return connection
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:  # the latter where its words quote what is damaged
         connection.close()
         raise UsageError("store", str(path), f"a sound store; SQLite says: {error}") from error
     except BaseException:

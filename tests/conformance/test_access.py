@@ -80,7 +80,11 @@ TABLE = {"plain": TOKENS, "tls": TOKENS, "mtls": CERTIFICATES}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Credentials of one authority; and in ``foreign`` those of another."""
-    folder = tmp_path_factory.mktemp("access") / "own"
+    return made(tmp_path_factory.mktemp("access") / "own")
+
+
+def made(folder: Path) -> Path:
+    """The same, in a folder that is not there yet."""
     make(folder, callers=("admin", "trader", "unlisted"))
     make(folder / "foreign", callers=("admin", "trader"))
     file = folder / "access.toml"

@@ -190,6 +190,12 @@ def test_a_flipped_bit_or_a_cut_is_refused_or_changes_nothing(path: Path) -> Non
     assert refused > len(damaged) // 3
 
 
+def test_damage_that_sqlite_quotes_is_refused(path: Path) -> None:
+    """SQLite names the part of the schema that it does not understand; the name may be no text."""
+    path.write_bytes(path.read_bytes().replace(b"tablestatestate", b"table\xf3tatestate"))
+    assert "a sound store; SQLite says: " in refusal(path)
+
+
 def test_the_log_does_not_grow_for_ever(path: Path) -> None:
     """It is moved into the file every 2,000 rows, and begins anew."""
     with StoreFile.opened(path, unsynced) as file:

@@ -1,0 +1,93 @@
+"""Tries what the service promises and prints each row as it is there: ``python -m tests.reliability [NAME ...]``.
+
+Without names all promises are tried, and their table is written to ``stock_service/RELIABILITY.md``. Exit code 1 where
+a row falls short that is not known to (``promises.SHORT``). The seed that is printed repeats what was drawn.
+"""
+
+import argparse
+import random
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from experiments.results import environment
+from tests.reliability.promises import PROMISES, SHORT
+from tests.reliability.rows import Row, worst
+from tests.reliability.trying import Length, every
+
+PAGE = Path(__file__).resolve().parents[2] / "stock_service" / "RELIABILITY.md"
+
+ROUNDS = 10
+"""How often ``--overnight`` tries each."""
+
+
+def verdict(row: Row) -> str:
+    """How a row stands in the table."""
+    if row.passed:
+        return "yes"
+    return "no, see below" if row.promise in SHORT else "NO"
+
+
+def page(found: dict[str, list[Row]], how: str, seed: int) -> str:
+    """The table of all promises, in Markdown."""
+    here = environment.look()
+    rows = [row for rows in found.values() for row in rows]
+    kept, short = sum(row.passed for row in rows), [row for row in rows if row.promise in SHORT and not row.passed]
+    lines = [
+        "# What the service promises, and what was found",
+        "",
+        f"`{how}` wrote this page. {kept} of {len(rows)} rows are kept. Each figure is of one run on one machine.",
+        "",
+        "| when | commit | Python | machine | kernel | seed |",
+        "|---|---|---|---|---|---|",
+        f"| {datetime.now(UTC):%Y-%m-%d %H:%M} UTC | {here.commit[:12]}{' with changes' if here.dirty else ''} "
+        f"| {here.python} | {here.cpu_model}, {here.cores} cores | {here.kernel} | {seed} |",
+        "",
+        "| promise | what is tried | to reach | reached | kept |",
+        "|---|---|---|---|---|",
+    ]
+    for name in PROMISES:
+        for row in found[name]:
+            cells = (name, row.promise, row.goal, row.figure, verdict(row))
+            lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    if short:
+        lines += ["", "## What is known to fall short", ""]
+        lines += [f"- {row.promise}: {SHORT[row.promise]}." for row in short]
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Tries them; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.reliability", description="Tries what the service promises.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(PROMISES)}; all without one")
+    how_long = parser.add_mutually_exclusive_group()
+    how_long.add_argument("--seconds", action="store_true", help="a little of each, and no page is written")
+    how_long.add_argument("--overnight", action="store_true", help=f"{ROUNDS} rounds, each with a seed of its own")
+    parser.add_argument("--seed", type=int, help="what to draw from; printed where none is given")
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.names if name not in PROMISES]:
+        parser.error(f"no promise is named {', '.join(unknown)}; allowed: {', '.join(PROMISES)}")
+    names = [name for name in PROMISES if name in options.names or not options.names]
+    seed = random.randrange(2**32) if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    rounds: dict[str, list[list[Row]]] = {name: [] for name in names}
+    length = Length.OVERNIGHT if options.overnight else Length.SECONDS if options.seconds else Length.MINUTES
+    for number in range(ROUNDS if options.overnight else 1):
+        due = [name for name in names if not number or PROMISES[name].overnight is None]
+        for name, rows, took_s in every(due, length, seed + number):
+            rounds[name].append(rows)
+            print(f"\n{name} ({took_s:.0f} s)", *rows, sep="\n  ", flush=True)
+    found = {name: worst(rows) for name, rows in rounds.items()}
+    fallen = [row for rows in found.values() for row in rows if not row.passed and row.promise not in SHORT]
+    if not options.names and not options.seconds:
+        how = "make check-reliability-overnight" if options.overnight else "make check-reliability"
+        PAGE.write_text(page(found, how, seed), encoding="utf-8")
+        print(f"\nwritten: {PAGE}")
+    for row in fallen:
+        print(f"falls short: {row}")
+    return 1 if fallen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

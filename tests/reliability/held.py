@@ -1,0 +1,82 @@
+"""Promise: bounded memory. 1,000 peers each send all but the last byte of the longest frame, and then nothing.
+
+What a server holds of them counts against one budget (``--held-bytes-max``). An honest client is answered meanwhile.
+"""
+
+import select
+import socket
+import sys
+import time
+
+from stock_service.rpc.server_core.options import ReadOptions
+from stock_service.rpc.transports import Address
+from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
+from stock_service.trading.service import LOOKUP
+from tests.conformance.raw_socket import frame
+from tests.end_to_end.process import Running
+from tests.reliability.honest import SUCCESS, honest
+from tests.reliability.rows import Row
+from tests.reliability.serving import files_at_most, memory_mib, usual_server
+
+PEERS, SOME = 1_000, 100
+
+BUDGET_MIB = ReadOptions().held_bytes_max / 2**20
+MORE_MIB = 32.0
+
+
+def check(minutes: bool, _seed: int = 0) -> list[Row]:
+    """Blocks for some seconds; with ``minutes`` for a quarter of one."""
+    duration_s, peers = (10.0, PEERS) if minutes else (2.0, SOME)
+    with usual_server("sockets") as server:
+        honest(server.address, 0.2)
+        before_mib = memory_mib(server.pid)
+        with Running("tests.reliability.held", *map(str, (*server.address, peers, duration_s))) as attacking:
+            served = honest(server.address, duration_s)
+            opened, sent_mib = map(int, attacking.line().split())
+            attacking.ended()
+        grown_mib = memory_mib(server.pid, "VmHWM") - before_mib
+    limit_mib, what = BUDGET_MIB + MORE_MIB, f"{PEERS:,} frames but for a byte each"
+    figure = f"{grown_mib:.0f} MiB more at most, of {sent_mib:,} MiB sent on {opened:,} connections"
+    return [
+        Row(f"{what}: memory", f"≤ {limit_mib:g} MiB more", figure, grown_mib <= limit_mib),
+        Row(f"{what}: answers", f"≥ {SUCCESS:.1%}", str(served), served.success >= SUCCESS),
+    ]
+
+
+def attack(address: Address, peers: int, duration_s: float) -> tuple[int, int]:
+    """As many at a time, anew where one is cut off; how many connections that took, and MiB that the kernel took."""
+    whole = frame(1, LOOKUP, bytes(FRAME_BYTES_MAX - 9 - len(LOOKUP)))[:-1]
+    until_s, opened, sent = time.monotonic() + duration_s, 0, 0
+    waiting: dict[int, tuple[socket.socket, int]] = {}
+    with select.epoll() as epoll:
+        while time.monotonic() < until_s:
+            while len(waiting) < peers:
+                peer = socket.socket()
+                peer.setblocking(False)
+                peer.connect_ex(address)
+                waiting[peer.fileno()] = (peer, 0)
+                epoll.register(peer, select.EPOLLIN | select.EPOLLOUT)
+                opened += 1
+            for descriptor, events in epoll.poll(0.1):
+                peer, at = waiting[descriptor]
+                try:
+                    if events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+                        raise ConnectionResetError
+                    count = peer.send(whole[at : at + (1 << 18)])
+                    sent += count
+                    waiting[descriptor] = (peer, at + count)
+                    if at + count == len(whole):
+                        epoll.modify(descriptor, select.EPOLLIN)
+                except BlockingIOError:
+                    pass  # the server reads no more of it now
+                except OSError:
+                    waiting.pop(descriptor)[0].close()
+    for peer, _ in waiting.values():
+        peer.close()
+    return opened, sent >> 20
+
+
+if __name__ == "__main__":
+    host, port, count, seconds = sys.argv[1:]
+    files_at_most(20_000)
+    print(*attack((host, int(port)), int(count), float(seconds)), flush=True)

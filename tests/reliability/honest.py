@@ -1,0 +1,73 @@
+"""An honest client of the sockets transport: Lookups on a connection of its own, each due at its time.
+
+What a call took is counted from when it was due, whatever became of those before it.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from stock_service.rpc.transports import Address
+from stock_service.trading.service import LOOKUP
+from stock_service.v1 import stock_pb2
+from tests.conformance.raw_socket import RawSocket, frame
+
+RATE_HZ = 200.0
+SUCCESS, P99_S = 0.999, 0.02
+
+ASK = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
+
+
+@dataclass(slots=True)
+class Served:
+    """What became of an honest client's calls."""
+
+    took_s: list[float] = field(default_factory=list)
+    failed: int = 0
+
+    @property
+    def success(self) -> float:
+        """The share that was answered."""
+        return len(self.took_s) / max(1, len(self.took_s) + self.failed)
+
+    @property
+    def p99_s(self) -> float:
+        """Of what was answered; endless where nothing was."""
+        return sorted(self.took_s)[int(0.99 * len(self.took_s))] if self.took_s else float("inf")
+
+    @property
+    def well(self) -> bool:
+        """Whether that is what is promised."""
+        return self.success >= SUCCESS and self.p99_s <= P99_S
+
+    def __str__(self) -> str:
+        longest_s = max(self.took_s, default=float("inf"))
+        total = len(self.took_s) + self.failed
+        return f"{self.success:.2%} of {total:,}, p99 {self.p99_s * 1000:.1f} ms, longest {longest_s * 1000:.0f} ms"
+
+
+def honest(address: Address, duration_s: float, connected: Callable[[], object] = lambda: None) -> Served:
+    """Calls for so long, once ``connected`` was called. Blocks. A connection that ends is a failure, and made anew."""
+    served, client, number = Served(), RawSocket(address), 0
+    connected()
+    began_s = time.monotonic()
+    try:
+        while (due_s := began_s + number / RATE_HZ) < began_s + duration_s:
+            threading.Event().wait(max(0.0, due_s - time.monotonic()))
+            number += 1
+            try:
+                client.send(frame(number, LOOKUP, ASK))
+                reply = client.reply()
+            except OSError:
+                reply = None
+            if reply is not None and not reply.code:
+                served.took_s.append(time.monotonic() - due_s)
+                continue
+            served.failed += 1
+            if reply is None:
+                client.socket.close()
+                client = RawSocket(address)
+    finally:
+        client.socket.close()
+    return served

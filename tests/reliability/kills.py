@@ -1,0 +1,91 @@
+"""Promises: durable under kill -9, and exactly once. Servers with a store are killed under load and started again.
+
+A client that has lost its server does not know whether its last trade was done. It sends it three times to the next.
+"""
+
+import random
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from stock_service.rpc.transports import load
+from tests.end_to_end.process import WAIT_S, Server
+from tests.end_to_end.test_store import sent, stored, trade_until_killed, volume
+from tests.reliability.rows import Row
+
+KILLS, SOME = 100, 3
+CLIENTS = 12
+IN_DOUBT = 1_000
+AGAIN = 3
+
+TRADES_MAX = 200
+"""Of all clients before a kill: it comes after a number of them that is drawn."""
+
+LOOKED_AT = 100
+"""Of the trades that were acknowledged at any time, so many are sent again after each kill; at the end all are."""
+
+
+def check(minutes: bool, seed: int) -> list[Row]:
+    """Blocks for some seconds; with ``minutes`` for two minutes. Drawn: when the kills come."""
+    with TemporaryDirectory() as folder:
+        return _Run(stored(Path(folder) / "store"), random.Random(seed)).rows(KILLS if minutes else SOME)
+
+
+class _Run:
+    """What clients were told over all restarts, and what was found to be otherwise."""
+
+    def __init__(self, start: tuple[str, ...], rng: random.Random) -> None:
+        self._start, self._rng = start, rng
+        self._commits: dict[str, int] = {}  # by request id
+        self._doubtful: list[str] = []
+        self._retried = self._doubled = self._lost = 0
+
+    def rows(self, kills: int) -> list[Row]:
+        for kill in range(kills):
+            self._killed(kill)
+        with Server(self._start) as server:
+            self._look(server, list(self._commits))
+        many, doubt = len(self._commits), self._retried
+        lost, doubled = f"{self._lost} of {many:,} acknowledged in {kills} kills", f"{self._doubled} of {doubt:,}"
+        enough = doubt >= IN_DOUBT or kills < KILLS
+        return [
+            Row("kill -9 under load: trades lost", f"0 in {KILLS} kills", lost, not self._lost),
+            Row("trades in doubt that had two effects", f"0 of {IN_DOUBT:,}", doubled, not self._doubled and enough),
+        ]
+
+    def _killed(self, kill: int) -> None:
+        """One server's life."""
+        with Server(self._start) as server, ThreadPoolExecutor(CLIENTS) as threads:
+            self._look(server, self._rng.sample(list(self._commits), min(LOOKED_AT, len(self._commits))))
+            connections = [load("sockets").connect(server.address, WAIT_S) for _ in range(CLIENTS)]
+            traded = threading.Semaphore(0)
+            clients = [
+                threads.submit(trade_until_killed, connection, f"{kill}-{number}", traded)
+                for number, connection in enumerate(connections)
+            ]
+            for _ in range(self._rng.randrange(1, TRADES_MAX)):
+                assert traded.acquire(timeout=WAIT_S)
+            server.signal(signal.SIGKILL)
+            ended = [client.result(WAIT_S) for client in clients]
+            for connection in connections:
+                connection.close()
+        for told, _ in ended:
+            self._commits |= told
+        self._doubtful = [request_id for _, request_id in ended]
+
+    def _look(self, server: Server, again: list[str]) -> None:
+        """Sends what is in doubt, and some of what is not, and compares."""
+        connection = load("sockets").connect(server.address, WAIT_S)
+        for request_id in self._doubtful:
+            sequences = {sent(connection, request_id).sequence for _ in range(AGAIN)}
+            self._doubled += len(sequences) > 1
+            self._retried += 1
+            self._commits[request_id] = min(sequences)
+        self._doubtful = []
+        self._lost += sum(sent(connection, request_id).sequence != self._commits[request_id] for request_id in again)
+        self._lost += max(0, len(self._commits) - volume(connection))
+        self._doubled += max(0, volume(connection) - len(self._commits))
+        self._doubled += len(self._commits) - len(set(self._commits.values()))
+        connection.close()

@@ -1,0 +1,38 @@
+"""A line of the promises' table, and what each module here has that tries a promise: ``check(minutes, seed)``."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is promised, what was to be reached, what was, and whether that is enough."""
+
+    promise: str
+    goal: str
+    figure: str
+    passed: bool
+
+    def __str__(self) -> str:
+        return f"{self.promise} | {self.goal} | {self.figure} | {'yes' if self.passed else 'NO'}"
+
+
+Check = Callable[[bool, int], list[Row]]
+"""Tries a promise for minutes, or else for seconds, from a seed. Blocks. Leaves nothing running, and no file."""
+
+
+def worst(rounds: Sequence[Sequence[Row]]) -> list[Row]:
+    """Of each row that several rounds gave, the first that fell short, else the last; and in how many it was kept."""
+    if len(rounds) == 1:
+        return list(rounds[0])
+    by_promise: dict[str, list[Row]] = {}
+    for rows in rounds:
+        for row in rows:
+            by_promise.setdefault(row.promise, []).append(row)
+    found = []
+    for promise, rows in by_promise.items():
+        chosen = next((row for row in rows if not row.passed), rows[-1])
+        kept = sum(row.passed for row in rows)
+        figure = f"{chosen.figure} (kept in {kept} of {len(rounds)} rounds)"
+        found.append(Row(promise, chosen.goal, figure, kept == len(rounds)))
+    return found

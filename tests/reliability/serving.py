@@ -1,0 +1,51 @@
+"""Servers as their users get them: every default, a store on the disk too; and what is seen of them from outside."""
+
+import os
+import resource
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.end_to_end.process import Server
+
+BASELINE_S = 2.0
+"""Within so long after an attack a server has as many threads and descriptors as before."""
+
+
+@contextmanager
+def usual_server(transport: str) -> Iterator[Server]:
+    """A server with a store of its own, gone afterwards."""
+    with TemporaryDirectory() as folder:
+        store = f"sqlite:{Path(folder) / 'store'}"
+        with Server(("stock_service", "serve", "--transport", transport, "--store", store)) as server:
+            yield server
+
+
+def threads_and_descriptors(pid: int) -> tuple[int, int]:
+    """How many a process has."""
+    return len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def within(limit_s: float, condition: Callable[[], bool]) -> bool:
+    """Whether a condition comes true in so long."""
+    deadline_s, pause = time.monotonic() + limit_s, threading.Event()
+    while not condition():
+        if time.monotonic() > deadline_s:
+            return False
+        pause.wait(0.02)
+    return True
+
+
+def memory_mib(pid: int, line: str = "VmRSS") -> float:
+    """The memory that a process has; with ``VmHWM`` the most that it has had."""
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(words.split()[1]) / 1024 for words in status if words.startswith(line))
+
+
+def files_at_most(count: int) -> None:
+    """Lets this process open so many files, or as many as it may."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))

@@ -1,0 +1,87 @@
+"""Promise: honest on a sick disk. Bits of a store's file and its log are turned over, and both are cut short.
+
+What is then served is what was written, as far as the log's last whole commit; or the file is refused by name. Full
+and failed disks are in ``store.py``.
+"""
+
+import random
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from stock_service.rpc.errors import UsageError
+from stock_service.storage.sqlite import SqliteCatalog
+from stock_service.storage.sqlite_file import StoreFile
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import Side
+from tests.reliability.rows import Row
+from tests.stores import STOCKS, catalog_on, crashed, unsynced
+
+DAMAGES, SOME = 5_000, 40
+
+TRADES = 20
+
+
+def check(minutes: bool, seed: int) -> list[Row]:
+    """Blocks for a second; with ``minutes`` for one. Drawn: which bit, and how short."""
+    rng, tries = random.Random(seed), DAMAGES if minutes else SOME
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        contents = _written(folder)
+        refused = wrong = 0
+        for number in range(tries):
+            part = rng.choice(list(contents))
+            damaged = contents | {part: _damaged(contents[part], rng)}
+            found = _served(folder / str(number), damaged)
+            refused += found is None
+            wrong += found is not None and not _right(found, part)
+    what = f"{wrong} of {tries:,} were served wrongly, {refused:,} were refused by name"
+    return [Row("a bit turned over, or a file cut short", "0 served wrongly", what, not wrong)]
+
+
+def _written(folder: Path) -> dict[str, bytes]:
+    """The files of a store with trades, as a crash leaves them: some of it in the log alone."""
+    path = folder / "store"
+    catalog = catalog_on(path, unsynced)
+    try:
+        exchange = Exchange(catalog)
+        for number in range(TRADES):
+            exchange.trade("FishCo", 1, Side.BUY, str(number))
+        left = crashed(path, folder / "left")
+    finally:
+        catalog.close()
+    return {part.name: part.read_bytes() for part in left.parent.iterdir()}
+
+
+def _damaged(content: bytes, rng: random.Random) -> bytes:
+    if rng.random() < 0.2:
+        return content[: rng.randrange(len(content))]
+    place = rng.choice([at for at, byte in enumerate(content) if byte])
+    return content[:place] + bytes([content[place] ^ 1 << rng.randrange(8)]) + content[place + 1 :]
+
+
+def _served(folder: Path, contents: dict[str, bytes]) -> tuple[int, int, int, int] | None:
+    """What is served of each stock, volume and price; None where the file is refused."""
+    folder.mkdir()
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    try:
+        catalog = SqliteCatalog(folder / "store", STOCKS, open_file=partial(StoreFile.opened, connect=unsynced))
+    except UsageError:
+        return None
+    finally:
+        for name in contents:
+            (folder / name).unlink(missing_ok=True)
+    try:
+        exchange = Exchange(catalog)
+        first, second = (exchange.lookup(stock.name) for stock in STOCKS)
+        return first.volume, first.price_cents, second.volume, second.price_cents
+    finally:
+        catalog.close()
+
+
+def _right(found: tuple[int, int, int, int], part: str) -> bool:
+    """Whether that is what was written; where the log is damaged, what was written up to some trade."""
+    first, price, volume, second_price = found
+    prices = (first, price, second_price) == (0, STOCKS[0].price_cents, STOCKS[1].price_cents)
+    return prices and (volume == TRADES or (part.endswith("-wal") and 0 <= volume <= TRADES))

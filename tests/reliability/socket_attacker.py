@@ -1,0 +1,210 @@
+"""A hostile client of the sockets transport, as a process: one attack on several connections, again as each is cut off.
+
+``python -m tests.reliability.socket_attacker HOST PORT ATTACK SECONDS``; prints how many connections it took.
+"""
+
+import os
+import select
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from stock_service.rpc.transports import Address
+from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
+from stock_service.trading.service import LOOKUP, TRADE
+from stock_service.v1 import stock_pb2
+from tests.conformance.raw_socket import frame
+from tests.reliability.honest import ASK
+from tests.reliability.serving import files_at_most
+
+NICE = 5
+"""It yields the client's core to the honest client: what is tried is the server."""
+
+TURN_S = 0.02
+"""A connection that sends slowly sends a piece in each turn."""
+
+WHOLE = frame(1, LOOKUP, ASK)
+TLS_HELLO = bytes.fromhex("160301020001000001fc0303") + bytes(32)
+NAN = b"\x11" + struct.pack("<d", float("nan"))
+"""In place of a quantity: a field of eight bytes, where an integer belongs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """What each connection sends, and how it behaves."""
+
+    pieces: Callable[[], Iterator[bytes]]
+    connections: int = 8
+    slow: bool = False
+    """A piece a turn; else all that the kernel takes."""
+    reads: bool = True
+    half_closes: bool = False
+    ends: str = "stays"
+    """Once it has nothing more to send; or it ``closes``, or ``resets``, and the next one comes."""
+
+
+def once(*pieces: bytes) -> Callable[[], Iterator[bytes]]:
+    """These, and nothing more."""
+    return lambda: iter(pieces)
+
+
+def again(data: bytes) -> Callable[[], Iterator[bytes]]:
+    """The same, for ever."""
+    times = 1 + 65_536 // len(data)
+    return lambda: iter(lambda: data * times, b"")
+
+
+def bytewise(data: bytes) -> Callable[[], Iterator[bytes]]:
+    """A byte a piece, for ever."""
+    return lambda: (data[at % len(data)].to_bytes() for at in count())
+
+
+_cuts = count(1)
+
+
+def cut() -> Iterator[bytes]:
+    """A whole request and a part of one, which is one byte longer each time."""
+    yield WHOLE + WHOLE[: next(_cuts) % len(WHOLE)]
+
+
+def lengths(number: int) -> Attack:
+    """A frame's first four bytes, and some that follow."""
+    return Attack(once(number.to_bytes(4) + bytes(64)))
+
+
+def trade(name: str, quantity: int = 0) -> bytes:
+    """A Trade's frame."""
+    request = stock_pb2.TradeRequest(name=name, quantity=quantity, side=stock_pb2.SIDE_BUY)
+    return frame(1, TRADE, request.SerializeToString())
+
+
+ATTACKS: dict[str, Attack] = {
+    "a header that comes byte by byte": Attack(bytewise(WHOLE), connections=256, slow=True),
+    "a body that comes byte by byte": Attack(
+        lambda: (part for parts in (iter([FRAME_BYTES_MAX.to_bytes(4)]), bytewise(b"x")()) for part in parts),
+        connections=256,
+        slow=True,
+    ),
+    "half a header, and silence": Attack(once(WHOLE[:6]), connections=256),
+    "half a body, and silence": Attack(once(WHOLE[:-2]), connections=256),
+    "replies that nobody reads": Attack(again(WHOLE), reads=False),
+    "10,000 idle connections": Attack(once(), connections=10_000),
+    "10,000 connections of one request": Attack(once(WHOLE), connections=10_000),
+    "half-open, with nothing sent": Attack(once(), connections=256, half_closes=True),
+    "half-open, in a request": Attack(once(WHOLE[:-2]), connections=256, half_closes=True),
+    "half-open, and no reply read": Attack(once(WHOLE * 1000), reads=False, half_closes=True),
+    "reset in a request": Attack(once(WHOLE[:-2]), ends="resets"),
+    "reset in a reply": Attack(once(WHOLE * 500), reads=False, ends="resets"),
+    "closed at every byte": Attack(cut, ends="closes"),
+    "reset at every byte": Attack(cut, ends="resets"),
+    "connected and closed": Attack(once(), ends="closes"),
+    "connected and reset": Attack(once(), ends="resets"),
+    "length 0": lengths(0),
+    "length 1": lengths(1),
+    "the longest frame": Attack(again(frame(1, LOOKUP, bytes(FRAME_BYTES_MAX - 9 - len(LOOKUP)))), connections=2),
+    "the longest length and one": lengths(FRAME_BYTES_MAX + 1),
+    "length 2^31": lengths(2**31),
+    "length 2^32 - 1": lengths(2**32 - 1),
+    "a method longer than its frame": Attack(once((9).to_bytes(4) + bytes.fromhex("00000001 00000000 ff"))),
+    "bytes at random": Attack(lambda: iter(lambda: os.urandom(4096), b"")),
+    "HTTP": Attack(again(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")),
+    "HTTP/2": Attack(again(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")),
+    "TLS": Attack(again(TLS_HELLO)),
+    "a method that is no UTF-8": Attack(again(frame(1, "/x", b"").replace(b"/x", b"\xff\xfe"))),
+    "names of 64 KiB": Attack(again(trade("x" * 65_536))),
+    "a quantity that is NaN": Attack(again(frame(1, TRADE, b"\x0a\x06FishCo" + NAN))),
+    "requests without pause": Attack(again(WHOLE), connections=16),
+}
+"""With "no file to be had", which is done to the server, these are 32."""
+
+STORM = "connected and closed"
+GREEDY = "requests without pause"
+
+
+class _Attacker:
+    """One connection."""
+
+    def __init__(self, address: Address, attack: Attack) -> None:
+        self.socket = socket.socket()
+        self.socket.setblocking(False)
+        if not attack.reads:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.connect_ex(address)
+        self._attack = attack
+        self._pieces = attack.pieces()
+        self._unsent = b""
+        self.done = False
+
+    def push(self) -> bool:
+        """Sends a piece; whether the connection goes on."""
+        try:
+            if not self._unsent:
+                piece = next(self._pieces, None)
+                self.done = piece is None
+                self._unsent = piece or b""
+            self._unsent = self._unsent[self.socket.send(self._unsent) :] if self._unsent else b""
+            if self.done and self._attack.half_closes:
+                self.socket.shutdown(socket.SHUT_WR)
+        except BlockingIOError:
+            pass  # the server reads no more of it now
+        except OSError:
+            return False
+        return not self.done or self._attack.ends == "stays"
+
+    def take(self) -> bool:
+        """Reads what is there; whether the connection goes on."""
+        try:
+            return bool(self.socket.recv(1 << 16))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def leave(self) -> None:
+        """Closes it, in its way."""
+        if self._attack.ends == "resets":
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+
+
+def attack(address: Address, chosen: Attack, duration_s: float) -> int:
+    """Attacks for so long; how many connections that took."""
+    until_s = time.monotonic() + duration_s
+    poll, attackers, opened = select.epoll(), dict[int, _Attacker](), 0
+    reading = select.EPOLLIN if chosen.reads else 0
+    while (now_s := time.monotonic()) < until_s:
+        for _ in range(min(64, chosen.connections - len(attackers))):
+            attacker = _Attacker(address, chosen)
+            attackers[attacker.socket.fileno()] = attacker
+            poll.register(attacker.socket, reading | select.EPOLLOUT)
+            opened += 1
+        for descriptor, events in poll.poll(TURN_S, 1024):
+            attacker = attackers[descriptor]
+            goes_on = not events & select.EPOLLERR
+            if goes_on and events & (select.EPOLLIN | select.EPOLLHUP):
+                goes_on = bool(reading) and attacker.take()
+            if goes_on and events & select.EPOLLOUT:
+                goes_on = attacker.push()
+            if not goes_on:
+                poll.unregister(descriptor)
+                attackers.pop(descriptor).leave()
+            elif attacker.done:
+                poll.modify(descriptor, reading)
+        if chosen.slow:
+            time.sleep(max(0.0, now_s + TURN_S - time.monotonic()))
+    poll.close()
+    for attacker in attackers.values():
+        attacker.leave()
+    return opened
+
+
+if __name__ == "__main__":
+    host, port, name, seconds = sys.argv[1:]
+    os.nice(NICE)
+    files_at_most(20_000)
+    print(attack((host, int(port)), ATTACKS[name], float(seconds)))

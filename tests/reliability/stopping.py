@@ -1,0 +1,82 @@
+"""Promise: stops cleanly. SIGTERM under load and in a burst: what was accepted is answered, and the exit code is 0."""
+
+import signal
+from contextlib import ExitStack
+
+from stock_service.trading.service import TRADE
+from tests.conformance.raw_http2 import RESET, RawHttp2, headers, message
+from tests.conformance.raw_socket import RawSocket, frame
+from tests.end_to_end.process import STARTS, Server
+from tests.end_to_end.test_stopping import STATIC, TRADE_ONE, stop_under_load, unacknowledged
+from tests.reliability.rows import Row
+from tests.reliability.serving import within
+
+STOPS, SOME = 50, 2
+
+BURST, CONNECTIONS = 1_200, 24
+EACH = BURST // CONNECTIONS
+"""Under a connection's 64 streams: what is beyond them was never accepted."""
+
+WAIT_S = 10.0
+
+
+def check(minutes: bool, _seed: int = 0) -> list[Row]:
+    """Blocks for some seconds; with ``minutes`` for one and a half minutes."""
+    stops, rows = STOPS if minutes else SOME, []
+    for kind, name in (("request", "sockets"), ("grpc_static", "grpc_static")):
+        failed = [reason for reason in (_stopped(kind) for _ in range(stops)) if reason]
+        figure = f"{len(failed)} of {stops} lost one{': ' if failed else ''}{'; '.join(failed[:2])}"
+        rows.append(Row(f"{name}: SIGTERM under load", f"0 of {STOPS} lose a request", figure, not failed))
+    for name, burst in (("sockets", _burst_on_sockets), ("grpc_static", _burst_on_http2)):
+        answered, refused = burst()
+        figure = f"{BURST - answered - refused:,} lost, {refused:,} refused by name"
+        rows.append(
+            Row(f"{name}: a burst when SIGTERM comes", f"0 of {BURST:,} lost", figure, answered + refused == BURST)
+        )
+    return [*rows, Row("100 rolling restarts", "0 failures that a client sees", "not tried", passed=False)]
+
+
+def _stopped(kind: str) -> str:
+    """What a stop under load lost, in words; empty: nothing."""
+    try:
+        stop_under_load(kind, clients=4, trades=100, number=signal.SIGTERM)
+    except AssertionError as error:
+        return " ".join(str(error).split())[:80] or "an assertion"
+    return ""
+
+
+def _burst_on_sockets() -> tuple[int, int]:
+    """How many of the burst were answered by a trade, and how many refused by name."""
+    with Server(STARTS["serve_sockets"]) as server, ExitStack() as stack:
+        clients = [stack.enter_context(RawSocket(server.address)) for _ in range(CONNECTIONS)]
+        for client in clients:
+            client.send(frame(1, TRADE, TRADE_ONE))
+            assert client.reply()
+        server.signal(signal.SIGSTOP)
+        for client in clients:
+            client.send(b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, EACH + 1)))
+        assert within(WAIT_S, lambda: not any(map(unacknowledged, clients)))
+        server.signal(signal.SIGTERM)
+        server.signal(signal.SIGCONT)
+        codes = [reply.code for client in clients for reply in client.rest()]
+        assert server.ended().code == 0
+    return codes.count(0), len(codes) - codes.count(0)
+
+
+def _burst_on_http2() -> tuple[int, int]:
+    """The same on gRPC."""
+    with Server(STATIC) as server, ExitStack() as stack:
+        clients = [stack.enter_context(RawHttp2(server.address)) for _ in range(CONNECTIONS)]
+        for client in clients:
+            client.send(headers(1, TRADE), message(1, TRADE_ONE))
+            assert client.status(1) == 0
+        server.signal(signal.SIGSTOP)
+        for client in clients:
+            streams = range(3, 3 + 2 * EACH, 2)
+            client.send(*(part for stream in streams for part in (headers(stream, TRADE), message(stream, TRADE_ONE))))
+        server.signal(signal.SIGTERM)
+        server.signal(signal.SIGCONT)
+        statuses = [status for client in clients for status in client.rest().values()]
+        assert server.ended().code == 0
+    answered = statuses.count(0) - CONNECTIONS
+    return answered, len(statuses) - statuses.count(0) - statuses.count(RESET)

@@ -1,0 +1,41 @@
+"""The command that tries the promises: what it calls fallen short, and what its page says."""
+
+import pytest
+
+from tests.reliability import __main__ as command
+from tests.reliability.promises import PROMISES, SHORT, Promise
+from tests.reliability.rows import Row, worst
+
+KEPT, FALLEN, KNOWN = Row("a", "0", "0", True), Row("b", "0", "7", False), Row(next(iter(SHORT)), "0", "none", False)
+
+
+@pytest.mark.parametrize(("rows", "code"), [([KEPT], 0), ([KEPT, FALLEN], 1), ([KEPT, KNOWN], 0)])
+def test_a_row_that_falls_short_unknown_fails(rows: list[Row], code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 1, but for one that is known to."""
+    monkeypatch.setitem(PROMISES, "fair", Promise((lambda _minutes, _seed: rows,)))
+    assert command.main(["fair", "--seconds", "--seed", "1"]) == code
+
+
+def test_a_check_that_breaks_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It fails the command, and says how it broke."""
+
+    def breaks(_minutes: bool, _seed: int) -> list[Row]:
+        raise ValueError("no such thing")
+
+    monkeypatch.setitem(PROMISES, "fair", Promise((breaks,)))
+    assert command.main(["fair", "--seconds"]) == 1
+    assert "ValueError: no such thing" in capsys.readouterr().out
+
+
+def test_of_several_rounds_the_worst_counts() -> None:
+    """A row that fell short once has fallen short, and says how often it was kept."""
+    (row,) = worst([[KEPT], [Row("a", "0", "3", False)], [KEPT]])
+    assert row == Row("a", "0", "3 (kept in 2 of 3 rounds)", False)
+
+
+def test_the_page_has_every_row_and_reason() -> None:
+    """What falls short is marked, and what is known to has its reason."""
+    text = command.page({name: [KEPT, FALLEN, KNOWN] for name in PROMISES}, "make it", 5)
+    assert text.count("| a | 0 | 0 | yes |") == len(PROMISES)
+    assert "| b | 0 | 7 | NO |" in text
+    assert f"- {KNOWN.promise}: {SHORT[KNOWN.promise]}." in text
