@@ -9,13 +9,15 @@ A change waits with its thread; or without one, where the server can do that (``
 ``settle`` once it has begun all requests that it has read: they share a commit, whatever the number of its threads.
 
 Where the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next one
-is tried. Any other failure (InternalFault, INTERNAL) leaves open what is on the disk. So the catalog is closed to all
-changes until a restart, which reads the file anew. Reading goes on, from the last that was published.
+is tried. Where the log is what finds no room in its file, it grows instead. Any other failure (InternalFault, INTERNAL)
+leaves open what is on the disk. So the catalog is closed to all changes until a restart, which reads the file anew.
+Reading goes on, from the last that was published.
 
 Waiting changes are bounded by the requests that a server has under way.
 """
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -60,7 +62,7 @@ class SqliteCatalog:
         """
         self._path = path
         self._retry_window = retry_window
-        if not path.exists():
+        if not os.path.exists(path):  # Path's own raises for a name that no file can have
             StoreFile.create(path, default if given is None else given)
         self._file = open_file(path)  # this, and what follows up to the lock, is of whoever writes
         try:
@@ -74,6 +76,9 @@ class SqliteCatalog:
             if fitted:
                 self._file.commit(fitted, {}, retry_window)
                 self._versions.update(fitted)
+        except Fault as fault:
+            self._file.close()
+            raise UsageError("store", str(path), f"a disk that takes the stocks of --catalog ({fault})") from fault
         except BaseException:
             self._file.close()
             raise
@@ -245,7 +250,9 @@ class SqliteCatalog:
         """Moves the log into the file."""
         try:
             self._file.checkpoint()
-        except InternalFault as fault:  # all that was acknowledged is in the log
+        except Overloaded as fault:  # all that was acknowledged is in the log
+            _log.warning("%s; it grows until there is room", fault)
+        except InternalFault as fault:
             self._fail(fault)
 
     def _apply(self, change: "_Change", versions: dict[str, Version], records: dict[str, bytes], sequence: int) -> int:

@@ -129,6 +129,9 @@ class StoreFile:
         lock = _locked(path, new, os.O_RDWR | os.O_CREAT)
         try:
             if not path.exists():  # which another start may have made before this one had the lock
+                log = path.with_name(f"{path.name}-wal")
+                if log.exists():  # SQLite would put it into the new file
+                    raise UsageError("store", str(path), f"a file beside its log; without it, move {log.name} away")
                 os.truncate(lock, 0)  # what a start that was killed left
                 for left in (f"{new}-wal", f"{new}-journal"):
                     with suppress(FileNotFoundError):
@@ -205,12 +208,17 @@ class StoreFile:
         return self._logged_rows > _LOGGED_ROWS_MAX
 
     def checkpoint(self) -> None:
-        """Moves the log into the file; both are on the disk then. Raises InternalFault where that failed."""
+        """Moves the log into the file; both are on the disk then.
+
+        Raises Overloaded where the disk is full: the log stays, is whole and grows, until as many rows more are there.
+        Raises InternalFault for any other failure.
+        """
+        self._logged_rows = 0
         try:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         except sqlite3.Error as error:
-            raise InternalFault(f"the log of the store could not be moved into its file ({error})") from error
-        self._logged_rows = 0
+            kind = Overloaded if _is_full(error) else InternalFault
+            raise kind(f"the log of the store could not be moved into its file ({error})") from error
 
     def faults(self) -> list[str]:
         """What SQLite finds wrong with the file's pages, a line each. Reads the whole file."""
@@ -224,11 +232,15 @@ class StoreFile:
         """Makes another file of the same content. Raises UsageError where there is one, or none can be made."""
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            target = _connect(path)
             try:
-                self._connection.backup(target)  # SQLite syncs the file
-            finally:
-                target.close()
+                target = _connect(path)
+                try:
+                    self._connection.backup(target)  # SQLite syncs the file
+                finally:
+                    target.close()
+            except BaseException:
+                os.unlink(path)  # of a copy that is not whole
+                raise
             _sync_folder(path.parent)
         except (OSError, sqlite3.Error) as error:
             raise UsageError("TO", str(path), f"a new file that can be made ({error})") from error
@@ -258,7 +270,7 @@ class StoreFile:
 
     def _give_up(self, error: sqlite3.Error) -> NoReturn:
         """Undoes a transaction that failed, and says what became of it."""
-        full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # the module's own have no code
+        full = _is_full(error)
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -271,7 +283,11 @@ class StoreFile:
         ) from error
 
     def _damaged(self, what: str) -> UsageError:
-        return UsageError("store", str(self._path), f"a sound store, but {what}; restore a backup")
+        return UsageError("store", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # the module's own have no code
 
 
 def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bool) -> sqlite3.Connection:

@@ -14,6 +14,7 @@ from stock_service.rpc.errors import InvalidRequest
 from stock_service.rpc.grpcio import draining
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.transports import ServeOptions
+from stock_service.rpc.transports.grpc_sync.server import GrpcServer
 from stock_service.trading.service import STOCK_SERVICE, stock_service
 from stock_service.v1 import stock_pb2
 from tests.conformance.kept import GRPC
@@ -180,6 +181,24 @@ def test_requests_max_bounds_what_is_under_way(make: Maker, channel: Connect) ->
         assert [call.code() for call in refused] == [grpc.StatusCode.RESOURCE_EXHAUSTED]
         probe.released.set()
         assert [call.code() for call in (*held, *waiting) if call not in refused] == [grpc.StatusCode.OK] * 5
+
+
+def test_a_call_that_was_given_up_while_it_waited_is_not_begun(channel: Connect) -> None:
+    """Nobody would learn of its effect. A call behind it is answered."""
+    probe = Probe()
+    with maker(Kind("grpc", "thread-pool"))(probe.service, Limits(workers=1, queue_limit=8)) as running, probe:
+        block = method(channel(running), BLOCK)
+        first = block.future(b"first", WAIT_S)
+        probe.entered()
+        late = [block.future(b"late", 0.05) for _ in range(2)]
+        assert [call.code() for call in late] == [grpc.StatusCode.DEADLINE_EXCEEDED] * 2
+        assert isinstance(running.server, GrpcServer)
+        under_way = running.server._under_way
+        until(lambda: len(under_way()) == 1, "the server learns of it")
+        behind = block.future(b"behind", WAIT_S)
+        probe.released.set()
+        assert [first.result(WAIT_S), behind.result(WAIT_S)] == [b"first", b"behind"]
+        assert probe.begun == [b"first", b"behind"]
 
 
 def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(

@@ -164,7 +164,7 @@ def test_a_file_is_looked_after(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"FishCo", b"FishGo"))
     damaged = store("check", path)
     assert (damaged.code, damaged.stderr) == (1, "")
-    assert "row 2 of stocks is not as it was written; restore a backup" in damaged.stdout
+    assert "row 2 of stocks is not as it was written; restore a backup, without a log" in damaged.stdout
     assert "row 2 of stocks is not as it was written" in run(*stored(path), "--port", "0").error
     assert "No such file" in store("check", tmp_path / "none").error
 

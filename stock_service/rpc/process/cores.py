@@ -47,6 +47,9 @@ MOVES_S = 0.1
 LOOKING = 0.005
 """The part of its time that a server looks at itself, at most."""
 
+CORES_MAX = 8192
+"""Cores of a machine, at most: as many as Linux knows. A range that is larger would fill memory."""
+
 AUTO, NONE = "auto", "none"
 
 Cores = str | tuple[int, ...]
@@ -154,7 +157,10 @@ class Keeper:
         """The thread's life. A look takes some 10 µs a thread of this process: at most ``LOOKING`` of the time."""
         last, idle_last_s, looked_s = _used(), _idle_s(), 0.0
         while not self._stopping.wait(max(LOOK_S, looked_s / LOOKING)):
-            now, idle_s = _used(), _idle_s()
+            try:
+                now, idle_s = _used(), _idle_s()
+            except OSError:  # no descriptor is free: the next look may have one
+                continue
             changed = keeping.look(now)
             if keeping.state is State.KEPT:
                 idle_for_s = {core: idle_s[core] - idle_last_s[core] for core in self._allowed if core in idle_s}
@@ -185,7 +191,10 @@ def cpus(text: str) -> Cores:
         found: set[int] = set()
         for part in text.split(","):
             first, dash, last = part.partition("-")
-            found.update(range(int(first), int(last if dash else first) + 1))
+            numbers = range(int(first), int(last if dash else first) + 1)
+            if numbers.stop > CORES_MAX:
+                raise ValueError
+            found.update(numbers)
     except ValueError:
         found = set()
     if not found or min(found) < 0 or not hasattr(os, "sched_setaffinity"):

@@ -34,10 +34,8 @@ class WaitingTasks(Generic[Request]):
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has the executor run them, and settles behind the last; see ``Executor.execute_all``."""
         together = Together(tasks, self._settle, self._executor)
-        accepted = 0
-        try:
-            accepted = self._executor.execute_all(together.tasks)
-        finally:
+        accepted = self._executor.execute_all(together.tasks)
+        if accepted:  # else none of them begins, and the caller is not to wait for the disk
             together.leave_out(len(tasks) - accepted)
         return accepted
 
@@ -87,7 +85,7 @@ class Together:
                     self._execute()
 
     def leave_out(self, number: int) -> None:
-        """Says that so many of the tasks are not run. Does not block."""
+        """Says that so many of the tasks are not run. Blocks where the others have ended and no thread is free."""
         if self._size in [next(self._ended) for _ in range(number)]:
             self._execute()
 

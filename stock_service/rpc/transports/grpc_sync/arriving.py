@@ -66,7 +66,8 @@ class Arriving(ThreadPoolExecutor):
             try:
                 if request is None:
                     raise UnknownMethod("exactly one message is a request")  # grpcio's own status for this
-                self._execute(partial(run, in_pool, event, state, behaviour, lambda: request, deserialise, serialise))
+                wanted = partial(_unless_given_up, state, request)
+                self._execute(partial(run, in_pool, event, state, behaviour, wanted, deserialise, serialise))
             except Fault as fault:
                 _end(state, event, fault)
             return ended
@@ -79,6 +80,12 @@ class Arriving(ThreadPoolExecutor):
 
 def _stopping(_: Task) -> None:
     raise Unavailable("the server is stopping")
+
+
+def _unless_given_up(state: Any, request: Any) -> Any:
+    """A call's request, asked for by the thread that is to answer it. None once its client has given up: grpcio then
+    has no handler called."""
+    return request if grpcio._is_rpc_state_active(state) else None
 
 
 def _end(state: Any, event: Any, fault: Fault) -> None:

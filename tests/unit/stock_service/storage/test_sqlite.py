@@ -11,7 +11,7 @@ import pytest
 
 from stock_service.rpc.errors import InternalFault, Overloaded, Unavailable, UsageError
 from stock_service.rpc.waiting import Wait, Waiting, here
-from stock_service.storage import sqlite
+from stock_service.storage import sqlite, sqlite_file
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import Version
@@ -309,6 +309,37 @@ def test_a_full_disk_refuses_and_takes_trades_again(tmp_path: Path) -> None:
     pages[0] = 1_000_000
     assert exchange.trade("FishCo", 1, BUY, f"{done:064d}") == TradeReply(Status.OK, done + 2, done + 2)
     assert catalog.close()
+
+
+def test_a_log_that_finds_no_room_in_the_file_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Trades go on, since the log has them; it is moved once there is room."""
+    monkeypatch.setattr(sqlite_file, "_LOGGED_ROWS_MAX", 6)
+    full, moved = [True], []
+
+    def stop(_: sqlite3.Connection, statement: str) -> None:
+        if statement.startswith("PRAGMA wal_checkpoint"):
+            moved.append(not full[0])
+            if full[0]:
+                error = sqlite3.OperationalError("database or disk is full")
+                error.sqlite_errorcode = sqlite3.SQLITE_FULL
+                raise error
+
+    path = tmp_path / "s"
+    catalog = catalog_on(path, hooked(stop))
+    exchange = Exchange(catalog)
+    for number in range(6):
+        assert exchange.trade("FishCo", 1, BUY, str(number)).sequence == number + 1
+    assert moved == [False, False]
+    assert "could not be moved into its file (database or disk is full); it grows" in caplog.text
+    full[0] = False
+    assert [exchange.trade("FishCo", 1, BUY, str(number)).volume for number in range(4, 9)] == [5, 6, 7, 8, 9]
+    assert moved == [False, False, True]
+    assert catalog.close()
+    again = catalog_on(path, unsynced)
+    assert Exchange(again).trade("FishCo", 1, BUY, "0") == TradeReply(Status.OK, 1, 1)
+    assert again.close()
 
 
 def test_a_closed_catalog_refuses_changes_and_still_reads(tmp_path: Path) -> None:

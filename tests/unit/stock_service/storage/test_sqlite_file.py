@@ -88,6 +88,19 @@ def test_a_start_that_was_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir()] == ["store"]
 
 
+def test_a_log_without_its_file_is_put_into_no_new_one(tmp_path: Path) -> None:
+    """Else a store that is made anew would begin with the trades of the one that is gone."""
+    path = tmp_path / "store"
+    log = tmp_path / "store-wal"
+    log.write_bytes(RECORD)
+    with pytest.raises(UsageError, match=r"allowed: a file beside its log; without it, move store-wal away"):
+        StoreFile.create(path, STOCKS, unsynced)
+    assert log.read_bytes() == RECORD
+    log.unlink()
+    StoreFile.create(path, STOCKS, unsynced)
+    assert [found.name for found in tmp_path.iterdir()] == ["store"]
+
+
 def test_an_older_format_is_upgraded_and_a_newer_one_refused(path: Path) -> None:
     """Each upgrade runs once, in order, with what was there; a program that lacks one says so."""
 

@@ -1,5 +1,7 @@
 """A store's later starts, and its answers over any of them: what holds, what is added, and one in memory beside it."""
 
+import sqlite3
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,11 +11,12 @@ from hypothesis import strategies as st
 
 from stock_service.rpc.errors import InvalidRequest, UsageError
 from stock_service.storage.sqlite import SqliteCatalog
+from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import MemoryCatalog, Version
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import Mutex
 from stock_service.trading.model import Side, Stock, TradeReply
-from tests.stores import STOCKS, catalog_on, crashed, unsynced
+from tests.stores import STOCKS, catalog_on, crashed, hooked, unsynced
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -54,6 +57,26 @@ def test_a_stock_that_the_file_lacks_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--catalog: missing, allowed: a file with all stocks of .*: 'FishCo' is one"):
         fitted(tmp_path / "s", STOCKS[0], Stock("New", 1, 2))
     assert fitted(tmp_path / "s") == before
+
+
+def test_a_start_that_cannot_write_is_refused(tmp_path: Path) -> None:
+    """A full disk and a name that no file can have: a line that names the file, and the next start has it."""
+
+    def full(_: sqlite3.Connection, statement: str) -> None:
+        if statement == "COMMIT":
+            raise sqlite3.OperationalError("disk I/O error")
+
+    before = fitted(tmp_path / "s")
+    with pytest.raises(UsageError, match=r"/s', allowed: a disk that takes the stocks of --catalog .*disk I/O error"):
+        SqliteCatalog(
+            tmp_path / "s",
+            STOCKS,
+            (*STOCKS, Stock("New", 1, 2)),
+            open_file=partial(StoreFile.opened, connect=hooked(full)),
+        )
+    assert fitted(tmp_path / "s") == before
+    with pytest.raises(UsageError, match=r"allowed: a file that can be opened \(File name too long"):
+        fitted(tmp_path / ("s" * 300))
 
 
 NAMES = st.sampled_from(["GameStart", "FishCo", "Missing"])

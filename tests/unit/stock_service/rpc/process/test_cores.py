@@ -2,8 +2,10 @@
 
 import os
 import threading
+import time
 from argparse import ArgumentTypeError
-from itertools import pairwise
+from errno import EMFILE
+from itertools import count, pairwise
 
 import pytest
 
@@ -112,7 +114,7 @@ def test_what_the_option_takes(text: str, given: object) -> None:
     assert cpus(text) == given
 
 
-@pytest.mark.parametrize("text", ["", "all", "1-", "3-2", "-1", "0,,1", "1.5"])
+@pytest.mark.parametrize("text", ["", "all", "1-", "3-2", "-1", "0,,1", "1.5", "0-9999999999"])
 def test_what_it_refuses(text: str) -> None:
     """In a line that says what is allowed."""
     with pytest.raises(ArgumentTypeError, match=r"got .*, allowed: auto, none"):
@@ -148,3 +150,25 @@ def test_a_look_sees_what_was_computed() -> None:
     assert after.at_s > before.at_s
     assert after.user_s + after.kernel_s > before.user_s + before.kernel_s
     assert after.waited_s >= before.waited_s
+
+
+def test_a_look_without_a_free_descriptor_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next ones are taken all the same."""
+    reads, ended = count(1), threading.Event()
+
+    def used() -> Used:
+        number = next(reads)
+        if number == 3:  # the second look
+            raise OSError(EMFILE, os.strerror(EMFILE))
+        if number > 4:
+            ended.set()
+        return Used(time.monotonic(), 0.0, 0.0, 0.0)
+
+    monkeypatch.setattr(cores, "LOOK_S", 0.001)
+    monkeypatch.setattr(cores, "cores_allowed", lambda: (0, 1))
+    monkeypatch.setattr(cores, "_has_gil", lambda: True)
+    monkeypatch.setattr(cores, "_used", used)
+    monkeypatch.setattr(cores, "_move", lambda _: None)
+    keeper = Keeper(AUTO)
+    assert ended.wait(10.0)
+    assert keeper.stop().startswith("kept to one of cores 0, 1")

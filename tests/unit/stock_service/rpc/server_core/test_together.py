@@ -6,7 +6,7 @@ import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import Fault, Overloaded, Unavailable
-from stock_service.rpc.server_core.together import Together
+from stock_service.rpc.server_core.together import Together, WaitingTasks
 
 WAIT_S = 10.0
 
@@ -88,3 +88,16 @@ def test_threads_settle_each_batch_once() -> None:
         together.leave_out(7 - pool.execute_all(together.tasks))
     assert pool.stop(WAIT_S)
     assert sorted(settled) == list(range(200))
+
+
+def test_a_batch_that_finds_no_room_settles_nothing() -> None:
+    """None of it was begun; and the thread that gives it away reads all connections."""
+    settled: list[str] = []
+
+    class Full(Here):
+        def execute_all(self, tasks: object) -> int:
+            return 0
+
+    tasks: WaitingTasks[object] = WaitingTasks(lambda *_: None, lambda: settled.append(""), Full(Overloaded("full")))
+    assert tasks.execute_all([list, list]) == 0
+    assert settled == []
