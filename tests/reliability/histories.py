@@ -37,7 +37,7 @@ from tests.races.history import Answering, often_switched, plan, record
 from tests.races.interleaving import Handoff
 from tests.races.planted import PLANTED
 from tests.races.planted_exchanges import PLANTED_EXCHANGES
-from tests.reliability.overload import Row
+from tests.reliability.rows import Row
 
 PORCUPINE = Path(__file__).resolve().parents[2] / ".tools" / "bin" / "porcupine"
 """What ``make go-tools`` builds of ``tests/interop/porcupine``."""
