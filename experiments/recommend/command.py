@@ -1,6 +1,7 @@
 """The command ``recommend``: a service that is described, that runs, or that a command starts; then an advice.
 
-Standard output has the advice. Standard error has what is being done. An answer takes 90 s at most.
+Standard output has the advice. Standard error has what is being done. An answer about a server that runs takes 90 s at
+most. One about a service that is described takes seconds: more, where the description is far from any real one.
 """
 
 import argparse
