@@ -6,10 +6,13 @@ What ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share, wh
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.health import Health
+from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.process import family, serving
 from stock_service.rpc.process.command_line import Parser, refuse
 from stock_service.rpc.service import Service
@@ -19,7 +22,7 @@ from stock_service.storage.sqlite import CLOSE_S, SqliteCatalog
 from stock_service.trading import catalog_file
 from stock_service.trading.catalog import Catalog, MemoryCatalog
 from stock_service.trading.exchange import Exchange
-from stock_service.trading.locking import LOCKINGS, Locking, Stamped
+from stock_service.trading.locking import LOCKINGS, Locking, Sampled, Stamped
 from stock_service.trading.model import Stock
 from stock_service.trading.service import stock_service
 from stock_service.trading.shared.catalog import SharedCatalog, allot
@@ -63,14 +66,15 @@ def serve_stocks(
         _check(options, kind)
         if family.begins(options):
             serving.leave(family.run(program, transport, options, _allotted(options)))
-        timeline = serving.timeline_for(program, options)
-        catalog, settle, close = CATALOGS[kind](options, timeline)
+        timeline, metrics = serving.timeline_for(program, options), serving.metrics_for(program, options)
+        catalog, settle, close, sick = CATALOGS[kind](options, timeline, metrics)
     except UsageError as error:
         refuse(program, error)
-    service = wrapped(stock_service(Exchange(catalog), settle))
+    served = stock_service(Exchange(catalog), settle)
+    service = wrapped(replace(served, health=Health(served.name, sick)))
     note = "" if options.store is None else f"stocks are kept in {options.store}"
     try:
-        code = serving.run(program, transport, service, options, timeline, note)
+        code = serving.run(program, transport, service, options, timeline, note, metrics)
     finally:
         closed = close()
     if not closed:
@@ -90,24 +94,27 @@ def _check(options: argparse.Namespace, kind: str) -> None:
 
 
 class Opened(NamedTuple):
-    """A catalog, its ``Service.settle``, and what closes it: that says whether all of it was in time."""
+    """A catalog, its ``Service.settle``, what closes it (was all of it in time?), and whether it is sick."""
 
     catalog: Catalog
     settle: Callable[[], object] | None = None
     close: Callable[[], bool] = lambda: True
+    sick: Callable[[], bool] = lambda: False
 
 
-def _in_memory(options: argparse.Namespace, timeline: Timeline | None) -> Opened:
-    """The locks of this one are noted in the timeline if there is one."""
+def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Opened:
+    """The locks of this one are noted in the timeline, if there is one, and else in metrics."""
 
     def locking(names: Iterable[str]) -> Locking:
         chosen = LOCKINGS[options.locking or _DEFAULT_LOCKING](names)
-        return chosen if timeline is None else Stamped(chosen, names, timeline)
+        if timeline is not None:
+            return Stamped(chosen, names, timeline)
+        return chosen if metrics is None else Sampled(chosen, names, metrics.lock_wait)
 
     return Opened(MemoryCatalog(_stocks(options) or catalog_file.DEFAULT_STOCKS, locking))
 
 
-def _shared(options: argparse.Namespace, _: Timeline | None) -> Opened:
+def _shared(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Opened:
     """The one that the parent allotted."""
     try:
         return Opened(SharedCatalog(Memory(options.member)))
@@ -115,12 +122,12 @@ def _shared(options: argparse.Namespace, _: Timeline | None) -> Opened:
         raise UsageError("--member", options.member, "what the parent of several processes tells them") from error
 
 
-def _on_disk(options: argparse.Namespace, _: Timeline | None) -> Opened:
+def _on_disk(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Opened:
     catalog = SqliteCatalog(options.store, catalog_file.DEFAULT_STOCKS, _stocks(options))
-    return Opened(catalog, catalog.settle, catalog.close)
+    return Opened(catalog, catalog.settle, catalog.close, catalog.sick)
 
 
-CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None], Opened]] = {
+CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | None], Opened]] = {
     "memory": _in_memory,
     "shared": _shared,
     "sqlite": _on_disk,

@@ -39,12 +39,12 @@ def _number(kind: Callable[[str], T], low: T, high: T, allowed: str) -> Callable
     return parse
 
 
-def address(text: str) -> tuple[str, int]:
+def address(text: str, port_min: int = 1) -> tuple[str, int]:
     """An option type: ``HOST:PORT``, an address of IPv6 in brackets."""
     host, colon, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     bare = host[1:-1] if bracketed else host
-    numbered = port.isascii() and port.isdigit() and 0 < int(port) <= 65535
+    numbered = port.isascii() and port.isdigit() and port_min <= int(port) <= 65535
     if not colon or not bare or not numbered or bracketed != (":" in bare) or "[" in bare or "]" in bare:
         raise argparse.ArgumentTypeError(f"got {text!r}, allowed: HOST:PORT, such as 127.0.0.1:50051 or [::1]:50051")
     try:

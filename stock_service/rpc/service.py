@@ -7,14 +7,19 @@ that undecodable bytes are INVALID_ARGUMENT everywhere.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from google.protobuf.message import DecodeError, Message
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from stock_service.rpc.call import Call
 from stock_service.rpc.decoding import decoder
 from stock_service.rpc.errors import InvalidRequest
+from stock_service.rpc.health import CHECK, Health
+from stock_service.rpc.metering import metered, metered_on_loop, outcomes_of
+from stock_service.rpc.metrics import Meter, Metrics
 from stock_service.rpc.security import Right
 
 Request = TypeVar("Request", bound=Message)
@@ -62,6 +67,8 @@ class Method(Generic[Request, Response]):
     route: Route | None = None
     on_loop: Callable[[Request], Awaitable[Response]] | Callable[[Request, Call], Awaitable[Response]] | None = None
     right: Right = Right.ADMIN
+    meter: Meter | None = None
+    """What counts its requests; None: nothing does, which costs nothing."""
 
     def answer(self) -> Answer:
         """The method in bytes, of one that wants no call; to be asked once, before serving.
@@ -71,6 +78,8 @@ class Method(Generic[Request, Response]):
         assert not self.wants_call
         decode: Callable[[bytes], Request] = decoder(self.request_type)
         function = cast(Callable[[Request], Response], self.function)
+        if self.meter is not None:
+            return metered(decode, function, self.meter, partial(_undecodable, request_type=self.request_type))
 
         def answer(payload: bytes) -> bytes:
             try:
@@ -88,6 +97,14 @@ class Method(Generic[Request, Response]):
             return lambda call: answer(call.payload)
         decode: Callable[[bytes], Request] = decoder(self.request_type)
         function = cast(Callable[[Request, Call], Response], self.function)
+        if self.meter is not None:
+            counted = metered(
+                decode,
+                cast(Callable[[Request], Response], function),
+                self.meter,
+                partial(_undecodable, request_type=self.request_type),
+            )
+            return lambda call: counted(call.payload, lambda request: function(request, call))
 
         def answer_call(call: Call) -> bytes:
             try:
@@ -104,6 +121,13 @@ class Method(Generic[Request, Response]):
         decode: Callable[[bytes], Request] = decoder(self.request_type)
         on_loop = cast(Callable[..., Awaitable[Response]], self.on_loop)
         wants_call = self.wants_call
+        if self.meter is not None:
+            counted = metered_on_loop(
+                decode, on_loop, self.meter, partial(_undecodable, request_type=self.request_type)
+            )
+            if not wants_call:
+                return lambda call: counted(call.payload)
+            return lambda call: counted(call.payload, lambda request: on_loop(request, call))
 
         async def answer_on_loop(call: Call) -> bytes:
             try:
@@ -152,12 +176,28 @@ class Service:
     no such methods.
     ``settle``: of a service whose requests may wait without a thread (``waiting.py``). Who lets them calls it, on any
     thread, when it has begun those that it had; it may block. None: none of them waits so.
+    ``health`` says whether it is served; None: it always is.
     """
 
     name: str
     methods: Mapping[str, Method[Any, Any]]
     settle: Callable[[], object] | None = None
     streams: Mapping[str, StreamMethod[Any, Any]] = field(default_factory=dict)
+    health: Health | None = None
+
+    def with_health(self) -> "Service":
+        """The same service with the method that says whether it is served, for a transport that has no other."""
+        health = self.health or Health(self.name)
+        check = Method(HealthCheckRequest, HealthCheckResponse, health.check, right=Right.ANYONE)
+        return replace(self, methods={**self.methods, CHECK: check})
+
+    def counted(self, metrics: Metrics) -> "Service":
+        """The same service, whose requests are counted. Before it is served."""
+        methods = {
+            path: replace(method, meter=metrics.meter(path, outcomes_of(method.response_type.DESCRIPTOR)))
+            for path, method in self.methods.items()
+        }
+        return replace(self, methods=methods)
 
 
 def _undecodable(payload: bytes, request_type: type[Message]) -> InvalidRequest:

@@ -116,6 +116,10 @@ class SqliteCatalog:
             raise change.error
         return change.changed
 
+    def sick(self) -> bool:
+        """Whether the file has failed, so that there is no change until a restart."""
+        return isinstance(self._refusal, InternalFault)
+
     def settle(self) -> None:
         """Has the changes written that wait without a thread. Blocks, unless a thread is writing, which sees to it."""
         while True:

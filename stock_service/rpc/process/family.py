@@ -29,7 +29,7 @@ import time
 from collections.abc import Sequence
 
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.option_types import family_of
+from stock_service.rpc.option_types import family_of, shown_address
 from stock_service.rpc.process import serving
 from stock_service.rpc.process.beginning import STOPPING
 from stock_service.rpc.process.command_line import USAGE_EXIT, refuse
@@ -77,7 +77,9 @@ def run(program: str, transport: str, options: argparse.Namespace, memory: int |
     port = listener.getsockname()[1]
     command = [sys.executable, *sys.orig_argv[1:], "--port", str(port)]
     command += ["--member", str(NO_MEMORY if memory is None else memory)]
-    family = _Family(command, options.processes, listener, options.grace_s, () if memory is None else (memory,))
+    family = _Family(
+        command, options.processes, listener, options.grace_s, () if memory is None else (memory,), options.metrics
+    )
     try:
         return family.run()
     except Exception:
@@ -114,13 +116,20 @@ class _Family:
     """The children, and what the parent does about them; of the main thread."""
 
     def __init__(
-        self, command: Sequence[str], count: int, listener: socket.socket, grace_s: float, descriptors: tuple[int, ...]
+        self,
+        command: Sequence[str],
+        count: int,
+        listener: socket.socket,
+        grace_s: float,
+        descriptors: tuple[int, ...],
+        metrics: tuple[str, int] | None,
     ) -> None:
         self._command = command
         self._count = count
         self._listener = listener
         self._grace_s = grace_s
         self._descriptors = descriptors
+        self._metrics = metrics
         self._children: list[_Child] = []
         self._running: list[_Child] = []
         self._selector = selectors.DefaultSelector()
@@ -158,7 +167,7 @@ class _Family:
     def _start(self) -> None:
         number = len(self._children) + 1
         process = subprocess.Popen(
-            tied(self._command),
+            tied([*self._command, *self._own(number)]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             env=os.environ | {_CHILD: "1"},
@@ -170,6 +179,13 @@ class _Family:
         self._children.append(child)
         self._running.append(child)
         self._selector.register(process.stdout, selectors.EVENT_READ, child)
+
+    def _own(self, number: int) -> tuple[str, ...]:
+        """What a child is told that is its own: where it shows its metrics, each on the port behind the last one's."""
+        if self._metrics is None:
+            return ()
+        host, port = self._metrics
+        return "--metrics", shown_address((host, port + number - 1 if port else 0))
 
     def _hear(self, child: _Child) -> None:
         """Reads what a child says: that it is ready, or by its end that it is gone."""

@@ -19,12 +19,18 @@ import signal
 import sys
 import threading
 import time
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.health import Health
+from stock_service.rpc.metrics import Metrics
+from stock_service.rpc.option_types import address, shown_address
+from stock_service.rpc.process import scraping
 from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.process.cores import AUTO, Keeper, cpus
@@ -95,6 +101,8 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
     add("--member", type=integer(NO_MEMORY, 1 << 20), help=argparse.SUPPRESS)  # of a family, which tells its children
     help_text = f"written when the server stops: when each of the first {REQUESTS_MAX} requests was where"
     add("--timeline", type=Path, metavar="FILE", help=help_text)
+    help_text = "where Prometheus may ask what the server does; port 0 takes a free one, which the log names"
+    add("--metrics", type=partial(address, port_min=0), metavar="HOST:PORT", help=help_text)
     if known is not None:
         known.add_options(parser)
 
@@ -108,6 +116,14 @@ def timeline_for(program: str, options: argparse.Namespace) -> Timeline | None:
     return None if options.timeline is None else Timeline()
 
 
+def metrics_for(program: str, options: argparse.Namespace) -> Metrics | None:
+    """What counts for ``--metrics``; None where it is not asked for. Refuses where it cannot be shown."""
+    try:
+        return None if options.metrics is None else scraping.metrics_at(options.metrics, options.insecure)
+    except UsageError as error:
+        refuse(program, error)
+
+
 def run(
     program: str,
     transport: str,
@@ -115,20 +131,25 @@ def run(
     options: argparse.Namespace,
     timeline: Timeline | None = None,
     note: str = "",
+    metrics: Metrics | None = None,
 ) -> int:
     """Serves until a signal comes; gives the process's exit code. Blocks. For the main thread of its own process, which
     must then ``leave``: after a failure, which is logged, threads may still run.
 
     ``timeline`` is the one that the service itself notes its locks in, from ``timeline_for``; None where it has none.
-    ``note`` is a line for the log of a server that serves.
+    ``note`` is a line for the log of a server that serves. ``metrics`` as ``timeline``, from ``metrics_for``.
     """
     prepare(program, options)
     timeline = timeline or timeline_for(program, options)
+    metrics = metrics or metrics_for(program, options)
+    if metrics is not None:
+        service = service.counted(metrics)
+    service = replace(service, health=service.health or Health(service.name))
     try:
         security = security_of(transport, options)
     except UsageError as error:
         refuse(program, error)
-    serve_options = _serve_options(transport, options, timeline, security)
+    serve_options = _serve_options(transport, options, timeline, metrics, security)
     if security.access is not None and load(transport).TLS_PROTOCOLS is None:
         service = closed_to_admins(service, transport)
     try:
@@ -196,6 +217,17 @@ def _serve(
     except UsageError as error:  # its library is missing, or it cannot keep an option
         executor.stop(0)
         refuse(program, error)
+    assert service.health is not None
+    stack = ExitStack()
+    if serve_options.metrics is not None:
+        shown = scraping.Shown(serve_options.metrics, service.health, server.address, executor, options.workers)
+        try:
+            scraped = stack.enter_context(scraping.Scraped(options.metrics, shown))
+        except UsageError as error:
+            server.stop(0)
+            executor.stop(0)
+            refuse(program, error)
+        note = f"{note}\n".lstrip() + f"metrics at {shown_address(scraped.address)}"
     stopping = threading.Event()
     signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
     signals.start()  # outlives all but leave()
@@ -204,10 +236,12 @@ def _serve(
         print(note, file=sys.stderr, flush=True)
     print(f"ready {shown_address(server.address)}", flush=True)
     stopping.wait()
+    service.health.stopping = True
     grace_s = max(options.grace_s, ENDING_S)
     deadline_s = time.monotonic() + grace_s
     finished = server.stop(grace_s)
     finished = executor.stop(max(0.0, deadline_s - time.monotonic())) and finished
+    stack.close()
     if not finished:
         _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)
     written = serve_options.timeline is None or _write(serve_options.timeline, options.timeline)
@@ -252,7 +286,11 @@ def _write(timeline: Timeline, file: Path) -> bool:
 
 
 def _serve_options(
-    transport: str, options: argparse.Namespace, timeline: Timeline | None, security: Security
+    transport: str,
+    options: argparse.Namespace,
+    timeline: Timeline | None,
+    metrics: Metrics | None,
+    security: Security,
 ) -> ServeOptions:
     return ServeOptions(
         host=options.host,
@@ -263,6 +301,7 @@ def _serve_options(
         idle_s=options.idle_s,
         pipeline_max=options.pipeline_max,
         timeline=timeline,
+        metrics=metrics,
         shares_port=options.processes > 1,
         tls=security.tls,
         access=security.access,

@@ -4,7 +4,7 @@ The reading thread's alone. Who waits, and for how long, ``turns.py`` and ``admi
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Generic
 
@@ -30,7 +30,7 @@ class HandingOver(Generic[Request]):
         """``attend`` looks after a connection, and adds what is released of it to ``batch``; ``ask`` asks for that."""
         self.batch: list[partial[None]] = []
         """Requests to be begun: each a task of a connection, a request and when it arrived. The same list for ever."""
-        self.execute_all: Callable[[Sequence[partial[None]]], int] = executor.execute_all
+        self.execute_all: Callable[[list[partial[None]]], int] = executor.execute_all
         """What begins them; see ``Executor.execute_all``."""
         self._protocol, self._executor, self._turns = protocol, executor, turns
         self._attend, self._ask = attend, ask

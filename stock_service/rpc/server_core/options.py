@@ -5,6 +5,7 @@ import ipaddress
 from dataclasses import dataclass
 
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.option_types import integer, number, seconds
 from stock_service.rpc.security import Access
 from stock_service.rpc.timeline import Timeline
@@ -49,6 +50,8 @@ class ServeOptions:
     """Requests under way on one connection, at most; the server reads no more until one is answered."""
     timeline: Timeline | None = None
     """Where to note when each request was where; None: nowhere, which costs nothing."""
+    metrics: Metrics | None = None
+    """Where to count what the service does not see; None: nowhere, which costs nothing."""
     shares_port: bool = False
     """Whether other processes of the same server listen on the port too (SO_REUSEPORT)."""
     tls: ServerTls | None = None

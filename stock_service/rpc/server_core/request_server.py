@@ -24,6 +24,7 @@ from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.server_core.admission import READING_NS, Admission
 from stock_service.rpc.server_core.answering import Methods, stamping
 from stock_service.rpc.server_core.byte_stream import ByteStream, PlainStream
+from stock_service.rpc.server_core.counting import CountedRefusals, noting_waits
 from stock_service.rpc.server_core.handing_over import HandingOver
 from stock_service.rpc.server_core.held_bytes import HeldBytes
 from stock_service.rpc.server_core.leaving import LOOK_S, Departures
@@ -64,7 +65,10 @@ class RequestServer(Generic[Request]):
         """
         self._carrier: Callable[[socket.socket, Address], ByteStream]
         self._carrier = carrier or (PlainStream if options.tls is None else tls_streams(options.tls))
-        self._protocol, self._answer = protocol, protocol.answer
+        self._answer = protocol.answer
+        if options.metrics is not None:
+            protocol = CountedRefusals(protocol, options.metrics)
+        self._protocol = protocol
         self._task: Task[Request] = (plain_task if sessions is None else session_task)(self._answer, self._ask)
         self._take: Callable[[ServedConnection[Request], bytes, int, int], None] = self._cut
         self._readable: Callable[[ServedConnection[Request], int], object] = self._read
@@ -79,6 +83,8 @@ class RequestServer(Generic[Request]):
         self._batch = self._handing.batch
         if methods.settle is not None and options.timeline is None:
             self._task, self._handing.execute_all = serving_or_waiting(self._task, methods.settle, executor)
+        if options.metrics is not None:
+            self._handing.execute_all = noting_waits(self._handing.execute_all, self._task, options.metrics)
         self._read_s, self._next_sweep_ns = own.read_s, 0
         self._sweep_s = max(0.05, min(options.idle_s, own.read_s) / 4)
         self._listening = Listening(options, select.epoll)

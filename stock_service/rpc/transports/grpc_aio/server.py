@@ -34,6 +34,7 @@ from stock_service.rpc.grpcio.serving import (
     core_options,
     quieten,
 )
+from stock_service.rpc.health import Health, response
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
@@ -64,13 +65,13 @@ class AioServer:
         quieten()
         self._service = service
         self._checks = checks_of(options.access, service)
-        self._executor = executor
+        self._execute = executor.execute if options.metrics is None else options.metrics.waited(executor.execute)
         self._answers_on_loop = on_loop
         self._waits = None if service.settle is None else Waits(service.settle, executor)
         self._options = options
         self._loop = asyncio.new_event_loop()
         self._stop_asked: asyncio.Future[float] = self._loop.create_future()
-        self._health = _Health(service.name)
+        self._health = _Health(service.health or Health(service.name), service.name)
         self._gate = _Gate()
         listening: Future[int] = Future()
         self._thread = Thread(target=self._run, args=(listening,), name="grpc-aio-loop")
@@ -159,15 +160,16 @@ class AioServer:
         if self._answers_on_loop:
             return _on_loop(behaviour if timeline is None else _stamped(behaviour, timeline, path), self._gate)
         if timeline is None:
-            return _on_executor(partial(_run_task, self._loop, behaviour), self._executor, self._gate, _no_clock)
+            return _on_executor(partial(_run_task, self._loop, behaviour), self._execute, self._gate, _no_clock)
         task = _stamped_task(partial(_run_task, self._loop, behaviour), timeline, path)
-        return _on_executor(task, self._executor, self._gate, timeline.now_ns)
+        return _on_executor(task, self._execute, self._gate, timeline.now_ns)
 
 
 class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # which has no types
     """The standard health service: SERVING until the end, which ends every watch too, so that none holds up a stop."""
 
-    def __init__(self, service: str) -> None:
+    def __init__(self, served: Health, service: str) -> None:
+        self._served = served
         self._statuses = dict.fromkeys(("", service), SERVING)
         self._ended = asyncio.Event()
 
@@ -176,6 +178,8 @@ class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # which ha
         status = self._statuses.get(request.service)
         if status is None:
             await context.abort(grpc.StatusCode.NOT_FOUND)
+        if not self._served.serving():
+            return response(False)
         return health_pb2.HealthCheckResponse(status=status)
 
     async def Watch(self, request: Any, context: Any) -> None:  # noqa: N802  # gRPC's name
@@ -307,11 +311,14 @@ def _awaited(method: Method[Any, Any], gate: _Gate) -> Handler:
 
 Reply = asyncio.Future[bytes]
 
+Execute = Callable[[Callable[[], object]], None]
+"""An executor's."""
+
 Task = Callable[[Reply, bytes, Context, int], None]
 """Answers a request on a thread of the executor; the last is when it was accepted, in nanoseconds."""
 
 
-def _on_executor(task: Task, executor: Executor, gate: _Gate, now_ns: Callable[[], int]) -> Handler:
+def _on_executor(task: Task, execute: Execute, gate: _Gate, now_ns: Callable[[], int]) -> Handler:
     """A method that the executor answers. One whose client gives up before a thread has it is not begun."""
 
     async def handle(payload: bytes, context: Context) -> bytes:
@@ -319,7 +326,7 @@ def _on_executor(task: Task, executor: Executor, gate: _Gate, now_ns: Callable[[
         reply: Reply = asyncio.get_running_loop().create_future()
         try:
             gate.enter()
-            executor.execute(partial(task, reply, payload, context, accepted_ns))
+            execute(partial(task, reply, payload, context, accepted_ns))
             return await reply
         except Fault as fault:
             refused = fault

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from stock_service.rpc.call import Call, ReplyMetadata
 from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode, InternalFault, Overloaded
+from stock_service.rpc.health import Health
 from stock_service.rpc.security import Right, Shown
 from stock_service.rpc.server_core.answering import OK, Methods, failure, said_of
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.service import Service, StreamAnswer
-from stock_service.rpc.transports.grpc_static.health import CHECK, WATCH, Health
+from stock_service.rpc.transports.grpc_static.health import CHECK, WATCH, HealthCalls
 from stock_service.rpc.transports.grpc_static.reflection import REFLECTION, Reflection
 from stock_service.rpc.waiting import here
 from stock_service.rpc.wire import http2
@@ -42,7 +43,8 @@ class GrpcRequests:
     """See ``server_core.protocol.WireProtocol``. Its sessions speak by themselves."""
 
     def __init__(self, service: Service, methods: Methods, message_bytes_max: int, streams_max: int) -> None:
-        health, reflection = Health(service.name), Reflection(service.name)
+        health = HealthCalls(service.health or Health(service.name))
+        reflection = Reflection(service.name)
         answering = replace(methods, plain={**methods.plain, CHECK: health.check})
         self._answered, self._plain = answering.answered, answering.plain
         self._streams = {path.encode(): method.answer_stream() for path, method in service.streams.items()}

@@ -31,6 +31,7 @@ from stock_service.rpc.grpcio.serving import (
     core_options,
     quieten,
 )
+from stock_service.rpc.health import Health, response
 from stock_service.rpc.service import Answer, Method, Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
@@ -50,6 +51,8 @@ class GrpcServer:
         quieten()
         timeline = options.timeline
         execute = executor.execute if timeline is None else _stamping(executor.execute, timeline)
+        if options.metrics is not None:
+            execute = options.metrics.waited(execute)
         self._arriving = Arriving(execute)
         self._reflections = Reflections()
         self._last: set[Any] | None = None
@@ -75,7 +78,7 @@ class GrpcServer:
         }
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, handlers),))
         self._server.add_registered_method_handlers(service.name, handlers)
-        self._health = health.HealthServicer()
+        self._health = _Checked(service.health or Health(service.name))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         for name in ("", service.name):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
@@ -112,6 +115,20 @@ class GrpcServer:
         with known.lock:
             calls: set[Any] = known.rpc_states - self._arriving.waiting.keys() - self._reflections.open.keys()
         return calls if self._last is None else calls & self._last
+
+
+class _Checked(health.HealthServicer):  # type: ignore[misc]  # which has no types
+    """grpcio's, whose Check asks whether the server serves. Its Watch says what it is told of: the stop."""
+
+    def __init__(self, served: Health) -> None:
+        super().__init__()
+        self._served = served
+
+    def Check(self, request: Any, context: Any) -> Any:  # noqa: N802  # gRPC's name
+        """The status of a service by its name; NOT_FOUND for others."""
+        if self._served.knows(request.service) and not self._served.serving():
+            return response(False)
+        return super().Check(request, context)
 
 
 def _end_watches(servicer: health.HealthServicer) -> None:

@@ -55,6 +55,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     """A server that listens when this returns. Raises OSError where it cannot."""
     own = options.own or ReadOptions()
     assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
+    service = service.with_health()
     methods = methods_of(service)
     in_order = replace(options, pipeline_max=1)
     protocol = guarded(Http(service, methods, options.frame_bytes_max), options.access, service)

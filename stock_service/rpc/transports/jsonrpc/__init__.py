@@ -55,6 +55,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     only_loopback("jsonrpc", options.host)
     own = options.own or ReadOptions()
     assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
+    service = service.with_health()
     methods = methods_of(service)
     return RequestServer(methods, JsonRpc(service, methods, options.frame_bytes_max), executor, options, own)
 

@@ -53,7 +53,7 @@ class NngServer:
     def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
         check_kept(options, ("idle_s", "pipeline_max"), "NNG")
         self._executor = executor
-        methods = methods_of(service)
+        methods = methods_of(service.with_health())
         self._messages = Messages(methods, options.frame_bytes_max)
         self._answer: Answering[bytes] = self._messages.answer
         self._timeline = options.timeline

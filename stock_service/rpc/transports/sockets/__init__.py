@@ -53,6 +53,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     """A server that listens when this returns. Raises OSError where it cannot, UsageError for TLS by connection."""
     own = options.own or SocketOptions()
     assert isinstance(own, SocketOptions), f"the options of another transport: {own}"
+    service = service.with_health()
     methods = methods_of(service)
     frames = Frames(methods, options.frame_bytes_max)
     if options.access is None:

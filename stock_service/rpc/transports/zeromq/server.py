@@ -43,7 +43,7 @@ class ZeroServer:
     def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
         check_kept(options, ("connections_max", "pipeline_max"), "ZeroMQ")
         self._executor = executor
-        methods = methods_of(service)
+        methods = methods_of(service.with_health())
         self._messages = Messages(methods, options.frame_bytes_max)
         self._answer: Answering[bytes] = self._messages.answer
         self._timeline = options.timeline

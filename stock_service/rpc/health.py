@@ -1,0 +1,45 @@
+"""Whether a server serves, as ``grpc.health.v1`` asks it: ``/grpc.health.v1.Health/Check``, on every transport.
+
+NOT_SERVING while the server stops, and where its service says that it is sick: of the stock service, once its store
+takes no change until a restart. A disk that is full makes no server sick: it may have room again for the next trade.
+Transports that speak gRPC answer Watch too, which says what changes as the server stops.
+"""
+
+from collections.abc import Callable
+
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+
+from stock_service.rpc.errors import NotFound
+
+HEALTH = "grpc.health.v1.Health"
+CHECK, WATCH = (f"/{HEALTH}/{name}" for name in ("Check", "Watch"))
+
+
+class Health:
+    """One server's. Any thread may ask it."""
+
+    def __init__(self, service_name: str, sick: Callable[[], bool] = lambda: False) -> None:
+        """``sick`` says whether the service cannot do its work; called by any thread, and does not block."""
+        self._names = ("", service_name)
+        self._sick = sick
+        self.stopping = False
+        """Set by whoever stops the server."""
+
+    def knows(self, name: str) -> bool:
+        """Whether a service of that name is served; the empty one is the whole server."""
+        return name in self._names
+
+    def serving(self) -> bool:
+        """Whether it serves now."""
+        return not self.stopping and not self._sick()
+
+    def check(self, request: HealthCheckRequest) -> HealthCheckResponse:
+        """The method. Raises NotFound for a name that is not known."""
+        if not self.knows(request.service):
+            raise NotFound("no service of that name")
+        return response(self.serving())
+
+
+def response(serving: bool) -> HealthCheckResponse:
+    """What says so."""
+    return HealthCheckResponse(status=HealthCheckResponse.SERVING if serving else HealthCheckResponse.NOT_SERVING)

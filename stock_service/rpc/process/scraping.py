@@ -1,0 +1,191 @@
+"""What ``--metrics HOST:PORT`` shows: the numbers of ``rpc/metrics.py`` in Prometheus' format, at ``/metrics``.
+
+A thread of its own answers, one request after the other, each within ``SCRAPE_S``. It shows numbers and the names of
+methods and outcomes, nothing of what a client sent. Connections are counted as it is asked, by looking through the
+process's descriptors. Only this machine may ask, unless ``--insecure`` says otherwise: there is no TLS here.
+
+It needs the library prometheus-client, which the extra ``metrics`` installs.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.health import Health
+from stock_service.rpc.metrics import BOUNDS_S, ONE_IN, Metrics, Times
+from stock_service.rpc.option_types import family_of, shown_address
+from stock_service.rpc.server_core.options import Address, is_loopback
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from prometheus_client import Metric
+
+SCRAPE_S = 5.0
+"""How long one who asks may take to do so, and to take the answer."""
+
+PATH = "/metrics"
+
+_OPEN = ("01", "08")
+"""States of a TCP connection that the server has not closed: ESTABLISHED and CLOSE_WAIT (Linux, tcp_states.h)."""
+
+_SAMPLED = f"of one request in {ONE_IN}"
+
+
+def metrics_at(address: Address, insecure: bool) -> Metrics:
+    """What is to be counted for that address. Raises UsageError for one that is not allowed, or without the library."""
+    shown = shown_address(address)
+    if not is_loopback(address[0]) and not insecure:
+        allowed = "a loopback address (127.0.0.1, ::1, localhost), or any with --insecure: there is no TLS here"
+        raise UsageError("--metrics", shown, allowed)
+    try:
+        import prometheus_client  # noqa: F401  # to be missed at once
+    except ModuleNotFoundError as error:
+        raise UsageError("--metrics", shown, "with its library: uv sync --extra metrics") from error
+    return Metrics()
+
+
+class Shown:
+    """The metrics of a server that serves. Any thread."""
+
+    def __init__(self, metrics: Metrics, health: Health, server: Address, executor: Executor, workers: int) -> None:
+        self._metrics, self._health = metrics, health
+        self._server, self._executor, self._workers = server, executor, workers
+
+    def collect(self) -> "Iterator[Metric]":
+        """Everything, as prometheus-client asks for it."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        metrics = self._metrics
+        requests = CounterMetricFamily("stock_service_requests", "Requests that ended.", labels=("method", "outcome"))
+        handling = 0
+        for path, meter in metrics.meters.items():
+            handling += meter.under_way()
+            for outcome, number in meter.outcomes().items():
+                requests.add_metric((path, outcome), number)
+        yield requests
+        refusals = CounterMetricFamily(
+            "stock_service_refusals", "Refused before a thread had it.", labels=("what", "fault")
+        )
+        for (what, code), number in metrics.refusals().items():
+            refusals.add_metric((what, code), number)
+        yield refusals
+        yield _histogram("queue_wait", f"From a request's arrival to a thread, {_SAMPLED}.", {(): metrics.queue_wait})
+        yield _histogram("lock_wait", f"For the catalog's lock, {_SAMPLED}; none with a file.", {(): metrics.lock_wait})
+        times: dict[tuple[str, ...], Times] = {(path,): meter.times for path, meter in metrics.meters.items()}
+        yield _histogram("handler", f"In the handler, {_SAMPLED}.", times, ("method",))
+        gauges = {
+            "workers": ("Threads that run requests.", self._workers),
+            "workers_busy": ("Requests in a handler now.", handling),
+            "queue_length": ("Requests that wait for a thread now.", self._executor.waiting),
+            "connections": ("Open connections now.", connections(self._server[1])),
+            "serving": ("1, or 0 while it stops, or is sick.", int(self._health.serving())),
+        }
+        for name, (meaning, value) in gauges.items():
+            yield GaugeMetricFamily(f"stock_service_{name}", meaning, value=value)
+
+
+def _histogram(name: str, meaning: str, times: dict[tuple[str, ...], Times], labels: tuple[str, ...] = ()) -> "Metric":
+    from prometheus_client.core import HistogramMetricFamily
+
+    family = HistogramMetricFamily(f"stock_service_{name}_seconds", meaning, labels=labels)
+    for label, each in times.items():
+        counts, sum_s = each.seen()
+        total, buckets = 0, []
+        for bound, number in zip((*map(_said, BOUNDS_S), "+Inf"), counts, strict=True):
+            total += number
+            buckets.append((bound, total))
+        family.add_metric(label, buckets, sum_s)
+    return family
+
+
+def _said(bound_s: float) -> str:
+    return f"{bound_s:g}"
+
+
+def connections(port: int) -> int:
+    """Open TCP connections of this process to a port of its own. Takes some 3 µs for each descriptor of the process."""
+    own = set()
+    with os.scandir("/proc/self/fd") as entries:
+        for entry in entries:
+            try:
+                own.add(os.readlink(entry.path))
+            except OSError:
+                continue  # closed meanwhile
+    number, suffix = 0, f":{port:04X}"
+    for table in ("tcp", "tcp6"):
+        path = Path("/proc/self/net", table)
+        for line in path.read_text().splitlines()[1:] if path.exists() else ():
+            fields = line.split()
+            if fields[1].endswith(suffix) and fields[3] in _OPEN and f"socket:[{fields[9]}]" in own:
+                number += 1
+    return number
+
+
+class Scraped:
+    """The endpoint, for a ``with`` statement: it listens when made, and its thread ends with the statement."""
+
+    def __init__(self, address: Address, shown: Shown) -> None:
+        """Raises UsageError where the address cannot be had."""
+        from prometheus_client import CollectorRegistry
+
+        registry = CollectorRegistry()
+        registry.register(shown)
+        try:
+            self._server = _server(address, registry)
+        except OSError as error:
+            allowed = f"one to bind to ({error.strerror})"
+            raise UsageError("--metrics", shown_address(address), allowed) from error
+        host, port = self._server.server_address[:2]
+        self.address: Address = (str(host), port)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="metrics")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: "TracebackType | None"
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def _server(address: Address, registry: Any) -> HTTPServer:
+    """Raises OSError."""
+    from prometheus_client.exposition import choose_encoder
+
+    class Handler(BaseHTTPRequestHandler):
+        """One who asks."""
+
+        timeout = SCRAPE_S
+        server_version, sys_version = "stock_service", ""
+
+        def do_GET(self) -> None:  # the library's name
+            """Answers."""
+            if self.path.partition("?")[0] != PATH:
+                self.send_error(404)
+                return
+            encode, content_type = choose_encoder(self.headers.get("Accept", ""))
+            shown: bytes = encode(registry)
+            self.send_response(200)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(shown)))
+            self.end_headers()
+            self.wfile.write(shown)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the library's name
+            """Nothing: a request is no news."""
+
+    class Server(HTTPServer):
+        """Of the family that the address has."""
+
+        address_family = family_of(address[0])
+
+    return Server(address, Handler)

@@ -1,0 +1,80 @@
+"""What a server of this core counts that its service does not see: refusals, and how long requests waited for a thread.
+
+A server without metrics has the bare protocol and the bare executor, and so pays nothing.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic
+
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.metrics import ONE_IN, Metrics, now_ns
+from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.server_core.protocol import Request, WireProtocol
+from stock_service.rpc.wire.framing import FramingError
+from stock_service.rpc.wire.served_stream import RequestDecoder
+
+
+class CountedRefusals(Generic[Request]):
+    """A protocol whose refusals are counted, of requests and of connections; see ``protocol.WireProtocol``."""
+
+    def __init__(self, protocol: WireProtocol[Request], metrics: Metrics) -> None:
+        self._protocol = protocol
+        self._refused = metrics.refused
+
+    def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
+        """The protocol's."""
+        return self._protocol.answer(request, arrived_ns, peer)
+
+    def path(self, request: Request) -> bytes | None:
+        """The protocol's."""
+        return self._protocol.path(request)
+
+    def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
+        """The protocol's, counted."""
+        self._refused("request", code.name)
+        return self._protocol.refusal(request, code, detail)
+
+    def decoder(self) -> RequestDecoder[Request]:
+        """The protocol's."""
+        return self._protocol.decoder()
+
+    def timeout_ms(self, request: Request) -> int:
+        """The protocol's."""
+        return self._protocol.timeout_ms(request)
+
+    def farewell(self, code: FaultCode, detail: str) -> bytes:
+        """The protocol's, counted."""
+        self._refused("connection", code.name)
+        return self._protocol.farewell(code, detail)
+
+    def objection(self, error: FramingError) -> bytes:
+        """The protocol's, counted."""
+        self._refused("connection", FaultCode.INVALID_ARGUMENT.name)
+        return self._protocol.objection(error)
+
+
+Execute = Callable[[list["partial[None]"]], int]
+"""``Executor.execute_all``."""
+
+
+def noting_waits(execute_all: Execute, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> Execute:
+    """The same, for one thread, noting of one request in ``ONE_IN`` how long it waited since it arrived.
+
+    Its tasks are all ``serve`` with three arguments, of which the last is when the request arrived.
+    """
+    due, observe = 0, metrics.queue_wait.observe
+
+    def serve_noting(connection: Any, request: Any, arrived_ns: int) -> None:
+        observe(now_ns() - arrived_ns)
+        serve(connection, request, arrived_ns)
+
+    def execute_noting(batch: list["partial[None]"]) -> int:
+        nonlocal due
+        while due < len(batch):
+            batch[due] = partial(serve_noting, *batch[due].args)
+            due += ONE_IN
+        due -= len(batch)
+        return execute_all(batch)
+
+    return execute_noting
