@@ -98,12 +98,15 @@ class Running:
         """Whether it has not ended."""
         return self._process.poll() is None
 
+    def said(self) -> str:
+        """What it has printed on standard error so far."""
+        return os.pread(self._stderr.fileno(), 1 << 20, 0).decode()
+
     def ended(self) -> Ended:
         """How it ended, with what it printed since the last ``line``. Blocks for ``WAIT_S`` at most."""
         assert self._process.stdout is not None
         code = self._process.wait(WAIT_S)
-        stderr = os.pread(self._stderr.fileno(), 1 << 20, 0).decode()
-        return Ended(code, self._process.stdout.read(), stderr)
+        return Ended(code, self._process.stdout.read(), self.said())
 
     def __enter__(self) -> Self:
         return self

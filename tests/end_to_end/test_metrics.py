@@ -1,0 +1,73 @@
+"""``--metrics``: what a server shows of itself, over HTTP."""
+
+from http.client import HTTPConnection
+
+import pytest
+
+from stock_service.rpc.transports import load
+from stock_service.trading.service import LOOKUP
+from stock_service.v1 import stock_pb2
+from tests.end_to_end.process import STARTS, WAIT_S, Running, Server, run
+
+pytest.importorskip("prometheus_client")
+pytestmark = pytest.mark.slow
+
+OK = f'stock_service_requests_total{{method="{LOOKUP}",outcome="OK"}}'
+
+
+def shown(address: str) -> dict[str, float]:
+    """Every number that a server shows, by its name and labels."""
+    host, _, port = address.rpartition(":")
+    asking = HTTPConnection(host, int(port), timeout=WAIT_S)
+    try:
+        asking.request("GET", "/metrics")
+        reply = asking.getresponse()
+        assert reply.status == 200
+        lines = [line for line in reply.read().decode().splitlines() if not line.startswith("#")]
+    finally:
+        asking.close()
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def where(server: Running) -> list[str]:
+    """Where a server says that its metrics are; one of each process."""
+    return [line.partition("metrics at ")[2] for line in server.said().splitlines() if line.startswith("metrics at ")]
+
+
+@pytest.mark.parametrize("start", ["serve_sockets", "serve_grpc"])
+def test_a_server_shows_what_it_does(start: str) -> None:
+    """Requests by method and outcome, connections and waits, but nothing that a client sent."""
+    with Server(STARTS[start], "--metrics", "127.0.0.1:0") as server:
+        (address,) = where(server)
+        before = shown(address)
+        connection = load("sockets" if "sockets" in start else "grpc").connect(server.address, WAIT_S)
+        try:
+            for name in ("GameStart", "GameStart", "secret-of-a-client"):
+                connection.call(LOOKUP, stock_pb2.LookupRequest(name=name).SerializeToString(), WAIT_S)
+            after = shown(address)
+        finally:
+            connection.close()
+        assert server.stopped().code == 0
+    assert (before[OK], after[OK]) == (0, 2)
+    assert after[OK.replace("OK", "UNKNOWN_STOCK")] == 1
+    assert (before["stock_service_connections"], after["stock_service_connections"]) == (0, 1)
+    assert (after["stock_service_workers"], after["stock_service_workers_busy"]) == (8, 0)
+    assert after["stock_service_queue_wait_seconds_count"] == after["stock_service_lock_wait_seconds_count"] == 1
+    assert after["stock_service_serving"] == 1
+    assert "secret" not in str(after)
+
+
+def test_each_process_shows_its_own() -> None:
+    """Several processes have an endpoint each."""
+    with Server(STARTS["serve_sockets"], "--processes", "2", "--metrics", "127.0.0.1:0") as server:
+        addresses = where(server)
+        assert len({*addresses}) == 2
+        assert [shown(address)[OK] for address in addresses] == [0, 0]
+        assert server.stopped().code == 0
+
+
+def test_only_this_machine_may_ask() -> None:
+    """Unless --insecure says otherwise; else one line and exit 2."""
+    ended = run(*STARTS["serve_sockets"], "--metrics", "0.0.0.0:0")
+    assert ended.code == 2
+    assert "--metrics: got '0.0.0.0:0', allowed: a loopback address" in ended.error

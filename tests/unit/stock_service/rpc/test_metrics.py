@@ -1,0 +1,110 @@
+"""What a server counts."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from stock_service.rpc.errors import InvalidRequest, Overloaded
+from stock_service.rpc.metrics import BOUNDS_S, ONE_IN, Meter, Metrics, Tally, Times
+from stock_service.rpc.service import Service
+from stock_service.rpc.waiting import Waiting
+from stock_service.trading.catalog import MemoryCatalog
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.locking import Mutex, Sampled, Snapshot
+from stock_service.trading.model import Stock
+from stock_service.trading.service import LOOKUP, TRADE, stock_service
+from stock_service.v1 import stock_pb2
+
+
+def stocks() -> Service:
+    """The stock service on one stock."""
+    return stock_service(Exchange(MemoryCatalog([Stock("FishCo", 1599, 10)], Mutex)))
+
+
+def test_a_tally_loses_nothing_and_a_look_changes_nothing() -> None:
+    """Four threads add 10,000 each while it is looked at."""
+    tally = Tally()
+
+    def add(_: int) -> None:
+        for number in range(10_000):
+            tally.add()
+            if not number % 100:
+                tally.value()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(4)))
+    assert tally.value() == tally.value() == 40_000
+
+
+def test_times_fall_into_their_buckets() -> None:
+    """A bound is part of its bucket, and what is over the last has one of its own."""
+    times = Times()
+    for taken_ns in (1_000, 1_001, 6_000_000_000):
+        times.observe(taken_ns)
+    counts, sum_s = times.seen()
+    assert (counts[0], counts[1], counts[-1], len(counts)) == (1, 1, 1, len(BOUNDS_S) + 1)
+    assert sum_s == pytest.approx(6.000002001)
+
+
+def test_requests_are_counted_by_outcome_and_fault() -> None:
+    """Each under its status; bytes that are no request under their fault; one in so many is timed."""
+    metrics = Metrics()
+    service = stocks().counted(metrics)
+    lookup, trade = service.methods[LOOKUP].answer(), service.methods[TRADE].answer()
+    for name in ["FishCo"] * ONE_IN + ["NoCo"]:
+        lookup(stock_pb2.LookupRequest(name=name).SerializeToString())
+    with pytest.raises(InvalidRequest):
+        lookup(b"\xff")
+    trade(stock_pb2.TradeRequest(name="FishCo", quantity=11, side=stock_pb2.SIDE_BUY).SerializeToString())
+    ended = {path: {k: v for k, v in meter.outcomes().items() if v} for path, meter in metrics.meters.items()}
+    assert ended[LOOKUP] == {"OK": ONE_IN, "UNKNOWN_STOCK": 1, "INVALID_ARGUMENT": 1}
+    assert ended[TRADE] == {"SUSPENDED": 1}
+    assert sum(metrics.meters[LOOKUP].times.seen()[0]) == 2
+    assert metrics.meters[LOOKUP].under_way() == 0
+
+
+def test_a_request_that_waits_without_a_thread_is_not_in_a_handler() -> None:
+    """It is counted once, when it ends; meanwhile no worker is busy with it."""
+    service, metrics, waits = stocks(), Metrics(), [True]
+    method = service.methods[TRADE]
+
+    def function(_: stock_pb2.TradeRequest) -> stock_pb2.TradeResponse:
+        assert meter.under_way() == 1
+        if waits.pop():
+            raise Waiting
+        return stock_pb2.TradeResponse(status=stock_pb2.STATUS_OK)
+
+    meter: Meter = metrics.meter(TRADE, {1: "OK"})
+    counted = type(method)(method.request_type, method.response_type, function, meter=meter).answer()
+    waits.insert(0, False)
+    with pytest.raises(Waiting):
+        counted(b"")
+    assert (meter.under_way(), meter.outcomes()["OK"]) == (0, 0)
+    counted(b"")
+    assert (meter.under_way(), meter.outcomes()["OK"]) == (0, 1)
+
+
+def test_one_lock_in_so_many_is_timed() -> None:
+    """Of readers and writers together; a strategy whose readers hold nothing has nothing timed there."""
+    times = Times()
+    locking = Sampled(Mutex(["FishCo"]), ["FishCo"], times)
+    for _ in range(ONE_IN):
+        with locking.reading("FishCo") or pytest.fail("a mutex has a lock for readers"), pytest.raises(RuntimeError):
+            raise RuntimeError
+        with locking.writing("FishCo"):
+            pass
+    assert sum(times.seen()[0]) == 2
+    free = Sampled(Snapshot(["FishCo"]), ["FishCo"], times)
+    assert {free.reading("FishCo") for _ in range(ONE_IN)} == {None}
+
+
+def test_what_an_executor_refuses_is_counted() -> None:
+    """Under the fault's code; and it is raised on."""
+    metrics = Metrics()
+
+    def full(_: object) -> None:
+        raise Overloaded("full")
+
+    with pytest.raises(Overloaded):
+        metrics.waited(full)(lambda: None)
+    assert metrics.refusals() == {("request", "RESOURCE_EXHAUSTED"): 1}
