@@ -219,4 +219,4 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     for row in check(options.minutes, options.seed):
-        print(f"{row.promise} | {row.goal} | {row.figure} | {'yes' if row.passed else 'no'}")
+        print(row)

@@ -26,8 +26,8 @@ STUCK_S = 1.0
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for a second an attack; with ``minutes`` for four."""
-    duration_s, rows = 4.0 if minutes else 0.5, []
+    """Blocks for a second an attack; with ``minutes`` for three."""
+    duration_s, rows = 2.5 if minutes else 0.5, []
     with usual_server("sockets") as server:
         honest(server.address, 0.2)
         before = threads_and_descriptors(server.pid)

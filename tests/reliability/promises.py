@@ -8,6 +8,8 @@ from tests.reliability import (
     frames_fuzz,
     grpc_fuzz,
     held,
+    histories,
+    hostile_http2,
     hostile_sockets,
     kills,
     overload,
@@ -31,6 +33,7 @@ class Promise:
 
 
 PROMISES: dict[str, Promise] = {
+    "linearizable": Promise((histories.check,), timed=False),
     "durable": Promise((store.check,), timed=False),
     "exactly-once": Promise((kills.check,), timed=False),
     "sick-disk": Promise((sick_disk.check,), timed=False),
@@ -38,7 +41,8 @@ PROMISES: dict[str, Promise] = {
     "closed": Promise((closed.check,), timed=False),
     "overload": Promise((overload.check,)),
     "hostile-sockets": Promise((hostile_sockets.check,)),
-    "stops": Promise((stopping.check,)),
+    "hostile-http2": Promise((hostile_http2.check,)),
+    "stops": Promise((stopping.check,), timed=False),
     "fair": Promise((fair.check,)),
     "memory": Promise((held.check,)),
     "steady": Promise((steady.check,), overnight=steady.check_overnight),

@@ -8,6 +8,7 @@ import select
 import socket
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -176,7 +177,7 @@ def attack(address: Address, chosen: Attack, duration_s: float) -> int:
     """Attacks for so long; how many connections that took."""
     until_s = time.monotonic() + duration_s
     poll, attackers, opened = select.epoll(), dict[int, _Attacker](), 0
-    reading = select.EPOLLIN if chosen.reads else 0
+    reading, pause = select.EPOLLIN if chosen.reads else 0, threading.Event()
     while (now_s := time.monotonic()) < until_s:
         for _ in range(min(64, chosen.connections - len(attackers))):
             attacker = _Attacker(address, chosen)
@@ -196,7 +197,7 @@ def attack(address: Address, chosen: Attack, duration_s: float) -> int:
             elif attacker.done:
                 poll.modify(descriptor, reading)
         if chosen.slow:
-            time.sleep(max(0.0, now_s + TURN_S - time.monotonic()))
+            pause.wait(max(0.0, now_s + TURN_S - time.monotonic()))
     poll.close()
     for attacker in attackers.values():
         attacker.leave()

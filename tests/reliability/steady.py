@@ -36,8 +36,8 @@ BUY = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY)
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for some seconds; with ``minutes`` for a minute and a half."""
-    return soak(30.0 if minutes else 2.0)
+    """Blocks for some seconds; with ``minutes`` for a minute."""
+    return soak(20.0 if minutes else 2.0)
 
 
 def check_overnight(_minutes: bool = True, _seed: int = 0) -> list[Row]:
