@@ -17,7 +17,7 @@ from tests.conformance.raw_http2 import RawHttp2, headers, message
 from tests.end_to_end.process import ROOT, Server
 from tests.reliability.http2_attacker import ATTACKS
 from tests.reliability.rows import Row
-from tests.reliability.serving import BASELINE_S, threads_and_descriptors, usual_server, within
+from tests.reliability.serving import BASELINE_S, at_rest, threads_and_descriptors, usual_server, within
 
 RATE_HZ = 200.0
 SUCCESS, P99_S = 0.999, 0.02
@@ -28,7 +28,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
     duration_s, rows = 2.5 if minutes else 1.0, []
     with usual_server("grpc_static") as server:
         honest(server.address, 0.2)
-        before = threads_and_descriptors(server.pid)
+        before = at_rest(server.pid)
         rows += [_row(server, name, duration_s) for name in ATTACKS]
         same = within(BASELINE_S, lambda: threads_and_descriptors(server.pid) == before)
         after = threads_and_descriptors(server.pid)

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from tests.end_to_end.process import ROOT, Server
 from tests.reliability.honest import P99_S, SUCCESS, Served, honest
 from tests.reliability.rows import Row
-from tests.reliability.serving import BASELINE_S, files_at_most, threads_and_descriptors, usual_server, within
+from tests.reliability.serving import BASELINE_S, at_rest, files_at_most, threads_and_descriptors, usual_server, within
 from tests.reliability.socket_attacker import ATTACKS
 
 GOAL = f"≥ {SUCCESS:.1%} answered, p99 ≤ {P99_S * 1000:g} ms"
@@ -30,7 +30,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
     duration_s, rows = 2.5 if minutes else 0.5, []
     with usual_server("sockets") as server:
         honest(server.address, 0.2)
-        before = threads_and_descriptors(server.pid)
+        before = at_rest(server.pid)
         leaks = []
         for name in (*ATTACKS, "no file to be had"):
             served, figure = _attacked(server, name, duration_s) if name in ATTACKS else _starved(server, duration_s)

@@ -29,6 +29,12 @@ def threads_and_descriptors(pid: int) -> tuple[int, int]:
     return len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def at_rest(pid: int) -> tuple[int, int]:
+    """The same once the server has seen that its clients have left."""
+    threading.Event().wait(BASELINE_S / 2)
+    return threads_and_descriptors(pid)
+
+
 def within(limit_s: float, condition: Callable[[], bool]) -> bool:
     """Whether a condition comes true in so long."""
     deadline_s, pause = time.monotonic() + limit_s, threading.Event()
