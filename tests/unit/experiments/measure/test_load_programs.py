@@ -107,12 +107,13 @@ def test_our_own_programs_say_it_themselves(kind: type[GoClient] | type[CClient]
         body = f"print({json.dumps(report)!r})"
         return kind(program(tmp_path, f"{import_times}\n{body}" if kind is CClient else body)).load(ASK)
 
-    reading = said(REPORT | {"errors": 1})
+    reading = said(REPORT | {"errors": 1, "all_requests": 8})
     assert (reading.throughput_hz, reading.p50_us, reading.errors) == (5.0, 7.0, 1)
     if kind is CClient:
         assert reading.times is not None
         assert (reading.requests, reading.times.sum_ns) == (3, 21_000)
         assert reading.p99_us == pytest.approx(8.96)
+        assert reading.all_requests == 8
     else:
         assert reading == Reading(5, 5.0, 7.0, 9.0, errors=1)
     with pytest.raises(ProgramFailed, match="no report"):
