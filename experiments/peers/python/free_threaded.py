@@ -1,8 +1,9 @@
 """A free-threaded CPython, one without a GIL, for our own server to run on: finds it, and installs what it needs.
 
 ``find`` prints its version, or exits with 1 where there is none. It is the one that ``STOCK_SERVICE_FREE_THREADED``
-names, or the first of ``NAMES`` on the PATH. ``build FOLDER`` makes a virtual environment of it, with protobuf alone:
-the server imports nothing else on sockets. Protobuf has no C code for such a Python, so it installs the one in Python.
+names, or the first of ``NAMES`` on the PATH. ``build FOLDER`` makes a virtual environment of it, with protobuf and the
+messages of gRPC's health service: the server imports nothing else on sockets. Protobuf has no C code for such a Python,
+so it installs the one in Python.
 
 A C extension that is not made for it would turn its GIL on again. So ``build`` ends by importing all of the server, and
 refuses where the GIL is then on. ``make peers`` runs both. This file imports the standard library alone.
@@ -68,6 +69,7 @@ def build(path: str, folder: Path) -> int:
     steps = (
         (path, "-m", "venv", "--clear", str(folder)),
         (*install, f"protobuf=={version('protobuf')}"),
+        (*install, "--no-deps", f"grpcio-health-checking=={version('grpcio-health-checking')}"),
         (own, "-c", _CHECK),
     )
     for step in steps:
