@@ -118,20 +118,19 @@ SMOKE = (
 
 QUICK = (
     Row(SOCKETS, LOOKUP, (1, 64), (64,)),
-    Row(SOCKETS, Work(io_ms=1), (4, 64), (64,)),
+    Row(SOCKETS, Work(io_ms=1), (64,), (64,)),
     Row(SOCKETS, Work(io_ms=10), (4, 16, 64), (1, 16, 64), tail_of=16),
     Row(SOCKETS, Work(io_ms=50), (64,), (64,)),
     *(Row(SOCKETS, work, SERIES_POOLS, (SERIES_CLIENTS,)) for work in IO_SERIES),
-    Row(SOCKETS, Work(cpu_ms=10), (1, 16), (16,)),
+    Row(SOCKETS, Work(cpu_ms=10), (1, 4), (4,)),
     Row(SOCKETS, Work(hash_ms=10), (1, 2, 16), (16,)),
     Row(NO_GIL, Work(cpu_ms=1), (1, 2, 16), (16,)),
     Row(PROCESSES, Work(cpu_ms=1), (1, 16), (16,)),
     Row(PROCESSES, Work(io_ms=4, cpu_ms=1), (16,), (16,)),
-    Row(GRPC, Work(io_ms=10), (4, 16, 64), (64,), tail_of=16),
+    Row(GRPC, Work(io_ms=10), (16, 64), (64,), tail_of=16),
     Row(GRPC, COMMIT, (1, 16), (16,)),
     Row(GRPC_STATIC, Work(io_ms=10), (64,), (64,)),
     Row(AIO, Work(io_ms=10), (1,), (1, 16, 64), tail_of=1),
-    Row(AIO, Work(io_ms=4, cpu_ms=1), (1,), (16,)),
 )
 
 POOLS = (1, 2, 4, 8, 16, 32, 64)

@@ -15,7 +15,8 @@ What it guarantees:
    ``TURN_S`` for each thread that was awake. It blocked unless its thread computed for ``PATIENCE_S`` meanwhile.
 5. Where the task that ended last computed for so long, a batch is left to one thread for ``COMPUTING_S``. Threads that
    compute side by side take the GIL from each other and from the caller, which then waits for it at every turn. More
-   are woken earlier if the caller twice finds nobody at the GIL, and no task taken: such tasks compute without it.
+   are woken earlier if the caller twice finds nobody at the GIL, and no task taken: such tasks compute without it. On a
+   Python without a GIL each task of a batch is handed to a thread of its own at once.
 6. At most ``queue_limit`` tasks wait while every thread is busy; any more are refused at once.
 7. A sleeping thread costs no CPU: it waits, without a timeout, for a lock of its own.
 8. The thread that slept last is woken first. So under light load one thread, warm in the cache, does all the work.
@@ -32,6 +33,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Lock, Thread
 
+from stock_service.rpc.concurrency.gil import has_gil
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -86,6 +88,7 @@ class StaticPool:
         self._blocking = False  # whether the task that ended last did
         self._computing = False  # whether it took long and computed
         self._stopping = False
+        self._has_gil = has_gil()
         self._threads = [Thread(target=self._work, name=f"static-pool-{number}") for number in range(workers)]
         try:
             for thread in self._threads:
@@ -119,7 +122,7 @@ class StaticPool:
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has threads call ``tasks``, in order; gives how many were accepted: the rest found the queue full.
 
-        Returns at once where tasks block, as the last one did. Else blocks until a thread has run out of tasks, or for
+        Returns at once where tasks block, as the last one did, and where there is no GIL. Else blocks until a thread has run out of tasks, or for
         ``PATIENCE_S`` none took one, or ``BATCH_S`` are over (``COMPUTING_S`` where tasks compute), to within
         ``PATIENCE_S`` and a turn of the GIL. Raises Unavailable once stopping.
         """
@@ -127,7 +130,7 @@ class StaticPool:
             self._refuse_when_stopping()
             accepted = max(0, min(len(tasks), self._room()))
             self._tasks.extend(tasks[:accepted])
-            if self._blocking:
+            if self._blocking or not self._has_gil:
                 woken, drained = self._hand_over(len(self._tasks)), None
             else:
                 awake = len(self._sleeping) < len(self._threads)

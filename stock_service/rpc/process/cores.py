@@ -17,7 +17,6 @@ such as hashing, gains from more cores. So ``auto`` keeps a server on one core, 
 
 import os
 import resource
-import sys
 import threading
 import time
 from argparse import ArgumentTypeError
@@ -26,6 +25,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from stock_service.rpc.concurrency.gil import has_gil
 from stock_service.rpc.errors import UsageError
 
 LOOK_S = 0.2
@@ -135,7 +135,7 @@ class Keeper:
                 raise UsageError("--cpus", said(wanted), f"of {said(self._allowed)}")
             self._allowed = wanted
             _move(wanted)
-        elif wanted == AUTO and len(self._allowed) > 1 and _has_gil():
+        elif wanted == AUTO and len(self._allowed) > 1 and has_gil():
             self._core = self._allowed[os.getpid() % len(self._allowed)]  # of processes in a row each has another
             _move((self._core,))
             self._keeping = Keeping(_used())
@@ -213,12 +213,6 @@ def cores_allowed() -> tuple[int, ...]:
 def said(cores: Sequence[int]) -> str:
     """Cores in words."""
     return f"core {cores[0]}" if len(cores) == 1 else f"cores {', '.join(map(str, cores))}"
-
-
-def _has_gil() -> bool:
-    """Whether one thread computes at a time: not in a free-threaded build of Python."""
-    enabled = getattr(sys, "_is_gil_enabled", None)
-    return enabled is None or bool(enabled())
 
 
 def _used() -> Used:

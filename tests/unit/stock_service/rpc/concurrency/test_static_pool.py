@@ -5,7 +5,7 @@ import time
 import weakref
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread, get_ident
+from threading import Barrier, Event, Thread, get_ident
 
 import pytest
 
@@ -119,6 +119,19 @@ def test_a_batch_that_only_computes_stays_on_one_thread(monkeypatch: pytest.Monk
         assert pool.execute_all([lambda: seen.append(get_ident())] * 50) == 50
         assert len(seen) == 50
         assert len(set(seen)) == 1
+
+
+def test_without_a_gil_each_task_of_a_batch_has_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, whatever the last one did: two tasks that wait for each other both end."""
+    set_patience(monkeypatch, 5 * WAIT_S)
+    monkeypatch.setattr(static_pool, "has_gil", lambda: False)
+    both = Barrier(2)
+    met: list[int] = []
+    with running(StaticPool, 2, 10) as (pool, _):
+        assert isinstance(pool, StaticPool)
+        asleep(pool, 2)
+        assert pool.execute_all([lambda: met.append(both.wait(WAIT_S))] * 2) == 2
+        until(lambda: sorted(met) == [0, 1])
 
 
 def test_a_stuck_batch_goes_to_the_other_threads() -> None:
