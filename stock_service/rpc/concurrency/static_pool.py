@@ -122,9 +122,9 @@ class StaticPool:
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has threads call ``tasks``, in order; gives how many were accepted: the rest found the queue full.
 
-        Returns at once where tasks block, as the last one did, and where there is no GIL. Else blocks until a thread has run out of tasks, or for
-        ``PATIENCE_S`` none took one, or ``BATCH_S`` are over (``COMPUTING_S`` where tasks compute), to within
-        ``PATIENCE_S`` and a turn of the GIL. Raises Unavailable once stopping.
+        Returns at once where tasks block, as the last one did, and where there is no GIL. Else blocks until a thread
+        has run out of tasks, or for ``PATIENCE_S`` none took one, or ``BATCH_S`` are over (``COMPUTING_S`` where tasks
+        compute), to within ``PATIENCE_S`` and a turn of the GIL. Raises Unavailable once stopping.
         """
         with self._lock:
             self._refuse_when_stopping()

@@ -166,7 +166,7 @@ def test_a_look_without_a_free_descriptor_is_left_out(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(cores, "LOOK_S", 0.001)
     monkeypatch.setattr(cores, "cores_allowed", lambda: (0, 1))
-    monkeypatch.setattr(cores, "_has_gil", lambda: True)
+    monkeypatch.setattr(cores, "has_gil", lambda: True)
     monkeypatch.setattr(cores, "_used", used)
     monkeypatch.setattr(cores, "_move", lambda _: None)
     keeper = Keeper(AUTO)
