@@ -48,6 +48,9 @@ class Theme(Enum):
     WRITING = "A request that writes costs more than one that reads."
 
 
+NO_VALUE = "Not answered: no block has a value that the gates let count."
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One question, answered for a reader who reads once."""
@@ -227,12 +230,16 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
 
 
 def content(part: Shows, seen: Seen) -> Content:
-    """All that a part says of what was measured. An answer without a figure gets that of its comparisons."""
+    """All that a part says of what was measured. An answer without a figure gets that of its comparisons.
+
+    Where every block was refused there is none to name: the figure says so, and the sentence where it is empty.
+    """
     answers, pictures = [], list(part.pictures(seen))
     for number, answer in enumerate(part.answers(seen), 1):
-        if answer.figure is None and answer.deciding:
+        empty = not answer.sentence
+        if answer.figure is None and (answer.deciding or empty):
             pictures.append(ratios.picture(f"question_{number}", answer.question, answer.deciding))
-            answer = replace(answer, figure=pictures[-1].name)
+            answer = replace(answer, figure=pictures[-1].name, sentence=NO_VALUE if empty else answer.sentence)
         answers.append(answer)
     return Content(
         title=part.title,

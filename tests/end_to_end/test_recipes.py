@@ -92,6 +92,7 @@ def test_a_comparison_takes_all_of_them(project: Path) -> None:
     assert "sockets queue_limit=8" in done.stdout
 
 
+@pytest.mark.alone
 def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
     """By its name, from the first block to the page; and its recording verifies."""
     assert "How many workers does a socket server want?" in ran(project, "experiments", "list").stdout
