@@ -55,8 +55,8 @@ class Inferred:
     error: float
     """The median deviation of predicted from measured throughput, over the loads, as a share."""
     reached: float
-    """Of the throughput that is predicted under most connections, what was measured; at most 1. Less where the machine
-    had other things to do."""
+    """Of the throughput that is predicted with all cores for itself, what was measured; at most 1. Less where our load
+    took a part of cores that it needs, or the machine had other things to do."""
     client_limited: bool
     """The highest load was as much as our client sends: the server may do more."""
 
@@ -94,9 +94,12 @@ def infer(loads: Sequence[Load], around: Around) -> Inferred:
     client_limited = max(load.client_share for load in busy) > CLIENT_CPU_LIMIT
     pool = None if client_limited else _pool(loads, highest_hz, demands, around.cores)
     workers = pool or max(load.connections for load in loads)
-    shares = [load.throughput_hz / _predicted_hz(demands, workers, load, around.cores) for load in loads]
-    reached = min(1.0, median(shares[-len(busy) :]))
-    error = median(abs(1 / share - 1) for share in shares)
+
+    def share(load: Load, cores: float) -> float:
+        return load.throughput_hz / predict(demands, workers, load.connections, cores).throughput_hz
+
+    reached = min(1.0, median(share(load, around.cores) for load in busy))
+    error = median(abs(1 / share(load, max(1.0, around.cores - load.client_share)) - 1) for load in loads)
     return Inferred(demands, highest_hz, pool, error, reached, client_limited)
 
 
@@ -104,11 +107,6 @@ def _busy(loads: Sequence[Load]) -> Sequence[Load]:
     """Those from the first on that comes near the highest throughput."""
     near_hz = NEAR_MOST * max(load.throughput_hz for load in loads)
     return loads[next(place for place, load in enumerate(loads) if load.throughput_hz >= near_hz) :]
-
-
-def _predicted_hz(demands: Demands, workers: int, load: Load, cores: int) -> float:
-    """Of a load, beside a client that takes its part of the cores."""
-    return predict(demands, workers, load.connections, max(1.0, cores - load.client_share)).throughput_hz
 
 
 def _pool(loads: Sequence[Load], highest_hz: float, demands: Demands, cores: int) -> int | None:

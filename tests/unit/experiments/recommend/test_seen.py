@@ -96,3 +96,12 @@ def test_without_processor_time_the_highest_rate_stands_for_it() -> None:
     """A server elsewhere: what it computes is taken from how often it answers at most."""
     found = inferred(COMPUTES, 128, reads=False)
     assert found.demands.gil_s == pytest.approx(COMPUTES.gil_s, rel=NEAR)
+
+
+def test_what_our_load_took_of_the_cores_is_not_reached() -> None:
+    """A server that computes on all cores does half of it beside a load that takes one of two, as was foretold."""
+    native = replace(COMPUTES, gil_s=0, free_s=0.2 * MS)
+    beside = [replace(each, client_share=1.0) for each in loads(native, 128, cores=1)]
+    found = infer(beside, Around(FLOOR_S, has_gil=False, kernel_share=0.0, cores=2))
+    assert found.reached == pytest.approx(0.5, rel=NEAR)
+    assert found.error < NEAR
