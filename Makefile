@@ -93,10 +93,11 @@ node-client: ## Fetches what the interoperability test in Node uses; needs npm
 	@mkdir -p $(TOOLS)/node && cp tests/interop/node_client/package.json $(TOOLS)/node
 	@npm install --prefix $(TOOLS)/node --silent --no-audit --no-fund --no-package-lock --ignore-scripts
 
-tonic-client: ## Builds the interoperability test's client on tonic, in minutes; needs cargo
+tonic-client: ## Builds the interoperability test's client on tonic, in a minute behind make peers; needs cargo
 	@mkdir -p $(TOOLS)/bin
-	@cargo build --quiet --release --locked --manifest-path tests/interop/tonic_client/Cargo.toml --target-dir $(TOOLS)/tonic
-	@cp $(TOOLS)/tonic/release/stock-client $(TOOLS)/bin/tonic-client
+	@cargo build --quiet --release --locked --manifest-path tests/interop/tonic_client/Cargo.toml \
+		--target-dir $(TOOLS)/peers/rust
+	@cp $(TOOLS)/peers/rust/release/stock-client $(TOOLS)/bin/tonic-client
 
 clean: ## Removes all that was installed or built; measured results stay
 	@rm -rf $(VENV) $(TOOLS) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -3,6 +3,7 @@
 A tool that is absent skips its tests. Where INTEROP_REQUIRED is set it fails them: `.ci/run` sets it where Go is there.
 """
 
+import fcntl
 import os
 import selectors
 import shutil
@@ -15,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 TOOLS = ROOT / ".tools" / "bin"
 READY_S = 20.0
 """How long a server may take to start, on a busy machine."""
@@ -27,6 +29,32 @@ def absent(what: str, remedy: str = "make go-tools") -> None:
     if os.environ.get("INTEROP_REQUIRED"):
         pytest.fail(message)
     pytest.skip(message)
+
+
+CPP_PACKAGES = "libgrpc++-dev protobuf-compiler-grpc g++ pkg-config make"
+
+
+@pytest.fixture(scope="session")
+def build_cpp() -> Callable[[str], Path]:
+    """Builds a program of ``cpp`` and gives its path; one process of xdist at a time, and only what is not built yet.
+
+    It stays in ``.tools``, for the next run. What it is built with is Debian's; where that is absent the test ends.
+    """
+
+    def build(name: str) -> Path:
+        for program in ("make", "protoc", "grpc_cpp_plugin", "g++", "pkg-config"):
+            if shutil.which(program) is None:
+                absent(program, f"apt-get install {CPP_PACKAGES}")
+        out = TOOLS.parent / "interop"
+        out.mkdir(parents=True, exist_ok=True)
+        command = ["make", "--silent", f"OUT={out}", name]
+        with (out / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = subprocess.run(command, cwd=HERE / "cpp", capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return out / name
+
+    return build
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ The client on grpc-go is in ``test_interop.py``. What is not built is skipped; n
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.interop.conftest import ROOT, TOOLS, absent
-from tests.interop.test_lean_grpc import CPP_PACKAGES
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -50,29 +50,13 @@ def test_node(server: str, tmp_path: Path) -> None:
 def test_tonic(server: str, tmp_path: Path) -> None:
     """tonic, in Rust."""
     if not (TOOLS / "tonic-client").exists():
-        pytest.skip("the client on tonic is absent: run make tonic-client, which takes minutes")
+        pytest.skip("the client on tonic is absent: run make tonic-client")
     assert run(str(TOOLS / "tonic-client"), server, cwd=tmp_path).splitlines() == EXPECTED
 
 
-@pytest.fixture(scope="module")
-def cpp_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The client on gRPC's C++, built from ``cpp_client``."""
-    folder = tmp_path_factory.mktemp("cpp_client")
-    for tool in ("protoc", "grpc_cpp_plugin", "g++", "pkg-config"):
-        if shutil.which(tool) is None:
-            absent(tool, f"apt-get install {CPP_PACKAGES}")
-    plugin = f"--plugin=protoc-gen-grpc={shutil.which('grpc_cpp_plugin')}"
-    proto = "stock_service/v1/stock.proto"
-    run("protoc", f"-I{ROOT / 'protos'}", "--cpp_out=.", "--grpc_out=.", plugin, proto, cwd=folder)
-    flags = run("pkg-config", "--cflags", "--libs", "grpc++", "protobuf", cwd=folder).split()
-    sources = [str(HERE / "cpp_client" / "client.cpp"), *map(str, folder.glob("stock_service/v1/*.cc"))]
-    run("g++", "-std=c++17", "-O0", "-I.", *sources, *flags, "-o", "client", cwd=folder)
-    return folder / "client"
-
-
-def test_cpp(server: str, cpp_client: Path, tmp_path: Path) -> None:
+def test_cpp(server: str, build_cpp: Callable[[str], Path], tmp_path: Path) -> None:
     """gRPC's C++."""
-    assert run(str(cpp_client), server, cwd=tmp_path).splitlines() == EXPECTED
+    assert run(str(build_cpp("client")), server, cwd=tmp_path).splitlines() == EXPECTED
 
 
 def test_h2load(server: str, tmp_path: Path) -> None:

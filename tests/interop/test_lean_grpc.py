@@ -1,6 +1,6 @@
 """The lean gRPC client against servers of other hands: grpc-go, and gRPC's C++ with a generated service.
 
-Both are built here, from ``go_server`` and ``cpp_server``: the Go one with the modules that ``make go-tools`` fetches,
+Both are built here, from ``go_server`` and ``cpp``: the Go one with the modules that ``make go-tools`` fetches,
 the C++ one with Debian's libgrpc++-dev, protobuf-compiler-grpc and g++. What is absent skips its tests.
 """
 
@@ -23,26 +23,16 @@ from stock_service.rpc.errors import FAULTS, DeadlineExceeded, FaultCode, Intern
 from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
+from tests.interop.conftest import absent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 READY_S = 20.0
 WAIT_S = 10.0
 
 FAIL, LARGE, ECHO, LATE = (f"/interop.Trial/{name}" for name in ("Fail", "Large", "Echo", "Late"))
 DETAIL = "Kurs über 100 % – ß"
-
-CPP_PACKAGES = "libgrpc++-dev protobuf-compiler-grpc g++ pkg-config"
-
-
-def absent(what: str, remedy: str) -> None:
-    """Ends the test: skipped, or failed where nothing may be skipped."""
-    message = f"{what} is absent: run {remedy}"
-    if os.environ.get("INTEROP_REQUIRED"):
-        pytest.fail(message)
-    pytest.skip(message)
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
@@ -63,27 +53,12 @@ def build_go(folder: Path) -> Path:
     return folder / "server"
 
 
-def build_cpp(folder: Path) -> Path:
-    """The C++ server."""
-    for tool in ("protoc", "grpc_cpp_plugin", "g++", "pkg-config"):
-        if shutil.which(tool) is None:
-            absent(tool, f"apt-get install {CPP_PACKAGES}")
-    plugin = f"--plugin=protoc-gen-grpc={shutil.which('grpc_cpp_plugin')}"
-    proto = "stock_service/v1/stock.proto"
-    run("protoc", f"-I{ROOT / 'protos'}", "--cpp_out=.", "--grpc_out=.", plugin, proto, cwd=folder)
-    flags = run("pkg-config", "--cflags", "--libs", "grpc++", "protobuf", cwd=folder).split()
-    sources = [str(HERE / "cpp_server" / "server.cpp"), *map(str, folder.glob("stock_service/v1/*.cc"))]
-    run("g++", "-std=c++17", "-O0", "-I.", *sources, *flags, "-o", "server", cwd=folder)
-    return folder / "server"
-
-
-BUILD: dict[str, Callable[[Path], Path]] = {"go": build_go, "cpp": build_cpp}
-
-
-@pytest.fixture(scope="module", params=list(BUILD))
-def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["go", "cpp"])
+def program(
+    request: pytest.FixtureRequest, build_cpp: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A server, built once for all tests."""
-    return BUILD[request.param](tmp_path_factory.mktemp(request.param))
+    return build_cpp("server") if request.param == "cpp" else build_go(tmp_path_factory.mktemp("go"))
 
 
 @pytest.fixture

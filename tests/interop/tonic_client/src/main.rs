@@ -70,7 +70,7 @@ impl Client {
     {
         let path: PathAndQuery = format!("/stock_service.v1.StockService/{method}").parse().expect("a path");
         self.0.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-        let codec = tonic::codec::ProstCodec::<Q, R>::default();
+        let codec = tonic_prost::ProstCodec::<Q, R>::default();
         Ok(self.0.unary(Request::new(request), path, codec).await?.into_inner())
     }
 
