@@ -1,4 +1,4 @@
-"""Every transport, with every executor and dispatch, passes every check."""
+"""Every transport, with every executor and dispatch, passes every check that these can bear on."""
 
 from collections.abc import Callable, Iterator
 
@@ -24,6 +24,13 @@ HELD_TOGETHER: set[Check] = {
 }
 """Checks of what a server does while a handler blocks: it answers several requests at a time."""
 
+BEFORE_THE_EXECUTOR: set[Check] = {
+    transports.check_payload_too_long,
+    transport_lifecycle.check_nobody_listens,
+    transport_lifecycle.check_port_in_use,
+}
+"""Checks of what no executor ever sees: each is made with one of them."""
+
 CASES = [
     pytest.param(
         check,
@@ -34,6 +41,7 @@ CASES = [
     for check in (*transports.CHECKS, *transport_lifecycle.CHECKS)
     for kind in KINDS
     if check not in HELD_TOGETHER or keeps(kind, "several at a time")
+    if check not in BEFORE_THE_EXECUTOR or kind.executor == KINDS[0].executor
 ]
 
 

@@ -107,9 +107,12 @@ def test_a_server_is_started_measured_checked_and_gone(
     """From a start command to the advice: a server of ours that computes for a millisecond gets one thread."""
     monkeypatch.setattr(asking, "CONNECTIONS", (1, 4, 16))
     monkeypatch.setattr(asking, "WINDOW_S", 0.2)
+    monkeypatch.setattr(asking, "WARM_UP_S", 0.05)
     monkeypatch.setattr(asking, "ROUNDS", 1)
     monkeypatch.setattr(started, "ROUNDS", 3)
-    monkeypatch.setattr(measured, "POOLS", (1, 2, 64))
+    monkeypatch.setattr(started, "WINDOW_S", 0.2)
+    monkeypatch.setattr(started, "CONNECTIONS", 16)
+    monkeypatch.setattr(measured, "POOLS", (1, 2, 8))
     monkeypatch.setattr(measured, "TAIL_S", 0.5)
     serve = f"{sys.executable} -m experiments.services serve greeter --transport grpc --cpu-ms 1"
     start = [f"{serve} --workers {{workers}} --port {{port}}", "--call", "helloworld.Greeter/SayHello"]
@@ -118,5 +121,5 @@ def test_a_server_is_started_measured_checked_and_gone(
     assert found["advice"]["chosen"]["workers"] <= 2
     assert 0.001 < found["demands"]["gil_s"] < 0.01
     assert found["demands"]["wait_s"] == 0
-    assert [each["workers"] for each in found["checked"]] == [1, 2, 64]
+    assert [each["workers"] for each in found["checked"]] == [1, 2, 8]
     assert "Checked in one process, by turns" in capsys.readouterr().out

@@ -25,7 +25,6 @@ CHECKS: dict[str, Callable[..., list[Finding]]] = {
 }
 
 
-@pytest.mark.alone
 @pytest.mark.timeout(120)
 def test_clients_give_readings() -> None:
     """Those that are here; the others are skipped."""

@@ -1,8 +1,11 @@
 """What the study would have seen, planted: a transport of known cost, and a server that does what is foretold of it."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+
+import pytest
 
 from experiments.design.arms import Arm
 from experiments.design.factors import SQLITE
@@ -50,13 +53,21 @@ def first() -> Judgement:
 
 @cache
 def told(arm: Arm) -> Foretold:
-    """What is foretold of an arm."""
-    return foretell(first(), arm.setting)
+    """What is foretold of an arm; of a tail, by a tenth of the simulated requests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["experiments.capacity.tail"], "REQUESTS", 2_000)  # its name is the function's
+        return foretell(first(), arm.setting)
+
+
+def seen(off: Off = never, number: int = 10, lookups: Callable[[Arm], float] = never) -> Seen:
+    """The main part of so many blocks; ``lookups`` is by which factor an arm of the pure Lookup is slower."""
+    main = _main(off, number)
+    after = {"pool_one": first(), "pool_lookups": _lookups(lookups, number)}
+    return Seen(main, after, foretold=[told(arm) for arm in main.sweep.arms])
 
 
 @cache
-def seen(off: Off = never, number: int = 10, lookups: Callable[[Arm], float] = never) -> Seen:
-    """The main part of so many blocks; ``lookups`` is by which factor an arm of the pure Lookup is slower."""
+def _main(off: Off, number: int) -> Judgement:
     scale = replace(SCALE, foretell=lambda setting: told(Arm(setting)))
     sweep = pool_size(scale)
 
@@ -70,14 +81,15 @@ def seen(off: Off = never, number: int = 10, lookups: Callable[[Arm], float] = n
         return 1e6 * arm.connections / (told(replace(arm, copy=0)).throughput_hz * off(arm))
 
     world = World(mean_us, block_noise=0.002, slice_noise=0.002, effective=2000.0, windows=window)
-    main = judge(sweep, [_with_threads(block) for block in blocks(sweep, number, world)])
-    by_turns = pool_lookups(SCALE)
-    flat = World(lambda arm, _: 1000.0 * lookups(arm), block_noise=0.002, slice_noise=0.002)
-    after = {
-        "pool_one": first(),
-        "pool_lookups": judge(by_turns, [_with_threads(block) for block in blocks(by_turns, number, flat)]),
-    }
-    return Seen(main, after, foretold=[told(arm) for arm in sweep.arms])
+    return judge(sweep, [_with_threads(block) for block in blocks(sweep, number, world)])
+
+
+@cache
+def _lookups(slower: Callable[[Arm], float], number: int) -> Judgement:
+    """The part whose arms take turns, by which factor each is slower."""
+    sweep = pool_lookups(SCALE)
+    flat = World(lambda arm, _: 1000.0 * slower(arm), block_noise=0.002, slice_noise=0.002)
+    return judge(sweep, [_with_threads(block) for block in blocks(sweep, number, flat)])
 
 
 def _with_threads(block: Block) -> Block:
