@@ -1,6 +1,7 @@
 """What only gRPC has: health, reflection, its own limits, and executors of ours under grpcio's serving thread."""
 
 import asyncio
+import resource
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -222,6 +223,26 @@ def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(
         probe.released.set()
         assert early.result(WAIT_S) == b"early"
         assert stop.result()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [Kind("grpc", "thread-pool"), Kind("grpc_aio", "static-pool")], ids=str)
+def test_a_stop_without_a_descriptor_finishes_what_is_under_way(channel: Connect, kind: Kind) -> None:
+    """It can look at no socket then: it refuses, waits for the call, and ends in time."""
+    probe = Probe()
+    with maker(kind)(probe.service) as running, probe:
+        early = method(channel(running), BLOCK).future(b"early", WAIT_S)
+        probe.entered()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+        try:
+            stop = stopping(running)
+            assert not stop.over
+            probe.released.set()
+            assert early.result(WAIT_S) == b"early"
+            assert stop.result()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def refusal(to_server: grpc.Channel) -> str:

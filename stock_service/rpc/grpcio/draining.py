@@ -13,6 +13,7 @@ here nobody calls ``stop`` before nothing is under way:
 Only on Linux, where a process can look up its descriptors. Elsewhere the listener stays until grpcio closes it.
 """
 
+import errno
 import fcntl
 import math
 import os
@@ -43,6 +44,8 @@ _POLL_S = 0.005
 
 _DESCRIPTORS, _THREADS = "/proc/self/fd", "/proc/self/task"
 
+_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+
 _TCP = (socket.AF_INET, socket.AF_INET6)
 
 _TCP_INFO_WAITING = 24
@@ -53,8 +56,33 @@ def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], g
     """Does all that of the server on a port; says whether it came to its end within ``grace_s``. Blocks.
 
     ``under_way`` counts the calls whose message is there and whose reply is not sent, without those that are refused.
-    ``refuse`` has new ones refused.
+    ``refuse`` has new ones refused; it may be called twice. Where no descriptor is left to look with, calls are refused
+    at once, those under way are finished, and the listener stays.
     """
+    until_s = time.monotonic() + grace_s
+    try:
+        return _drained(port, under_way, refuse, grace_s)
+    except OSError as error:
+        if error.errno not in _NO_DESCRIPTOR:
+            raise
+    refuse()
+    return _ended(under_way, until_s)
+
+
+def _ended(under_way: Callable[[], int], until_s: float) -> bool:
+    """Whether, before a moment, no call was under way for ``RESTLESS_S``. Blocks; opens nothing."""
+    quiet_since_s = time.monotonic()
+    while (now_s := time.monotonic()) < until_s:
+        if under_way():
+            quiet_since_s = now_s
+        elif now_s - quiet_since_s >= RESTLESS_S:
+            return True
+        time.sleep(_POLL_S)
+    return False
+
+
+def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None], grace_s: float) -> bool:
+    """As ``drain``; raises OSError where no descriptor is left."""
     began_s = now_s = time.monotonic()
     quiet_since_s = asleep_since_s = now_s
     listening, refusing_since_s = True, math.inf
@@ -102,7 +130,9 @@ def _state(task: str) -> bytes:
     try:
         with open(f"{_THREADS}/{task}/stat", "rb") as file:
             return file.read().rpartition(b") ")[2][:1]
-    except OSError:
+    except OSError as error:
+        if error.errno in _NO_DESCRIPTOR:
+            raise
         return b""  # it has ended
 
 
@@ -132,7 +162,9 @@ def _opened(descriptor: int) -> socket.socket | None:
     """The socket that a descriptor stands for, under a descriptor of its own; None where that is none, or gone."""
     try:
         own = os.dup(descriptor)
-    except OSError:
+    except OSError as error:
+        if error.errno in _NO_DESCRIPTOR:
+            raise
         return None
     try:
         return socket.socket(fileno=own)
