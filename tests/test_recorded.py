@@ -1,12 +1,16 @@
 """The recordings: all that is computed from their blocks is what their folders hold."""
 
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from experiments.commands import index as index_command
+from experiments.commands import recording
 from experiments.commands.index import HERE, made, recordings
-from experiments.commands.recording import computed, read
+from experiments.commands.recording import computed
 from experiments.judge.verdicts import judge
 from experiments.recommend.words import DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR
 from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
@@ -17,6 +21,16 @@ from experiments.verify import differences
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = sorted(file.parent for file in (ROOT / "experiments" / "studies").glob(f"*/recorded/*/{SWEEP_FILE}"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _read_once() -> Iterator[None]:
+    """Each recording is read and judged once for all tests here."""
+    once = cache(recording.read)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recording, "read", once)
+        patch.setattr(index_command, "read", once)
+        yield
 
 
 @pytest.mark.slow
@@ -58,7 +72,7 @@ def test_the_readme_gives_the_range_over_the_runs() -> None:
 
 def test_advice_states_the_errors_that_were_seen() -> None:
     """As far off as ``recommend`` says are nine of ten rates, and nine of ten tails at 50 and 70 % of the capacity."""
-    every = beside(read(ROOT / "experiments/studies/pool_size/recorded/quick").seen)
+    every = beside(recording.read(ROOT / "experiments/studies/pool_size/recorded/quick").seen)
     rates = [abs(each.ratio.value - 1) for each in every if not each.is_open and each.ratio is not None]
     tails = [abs(each.tail_ratio - 1) for each in every if each.share and each.share < 0.75 and each.tail_ratio]
     assert len(rates) > 30
