@@ -49,7 +49,7 @@ bench: $(VENV)/.synced ## Measures both servers and writes the report; PROFILE=s
 	@$(VENV)/bin/python -m experiments run stock --profile $(PROFILE)
 
 test: $(VENV)/.synced ## Runs every test and notebook; ARGS="-k framing" passes options on to pytest
-	@$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.synced ## Checks style, types, imports and protobuf without running anything
 	@$(VENV)/bin/ruff check --quiet --output-format=concise
