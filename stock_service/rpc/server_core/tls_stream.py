@@ -9,6 +9,11 @@ that the core keeps them and asks again; then the rest of the record goes first.
 
 One lock guards OpenSSL's object, which the reading thread and whoever replies share. Whose the certificate is, is known
 once the handshake is over, and then part of the peer.
+
+OpenSSL bounds neither what it keeps for a peer nor what a peer makes it say. So what no honest peer does ends the
+connection. That is a first message that claims to be huge, for which OpenSSL would take the memory at once. It is many
+records without a plain byte, such as changes of keys. And it is not to take what TLS itself answers. Once a peer has
+said that it sends no more, nothing is read: OpenSSL would keep it for ever.
 """
 
 import logging
@@ -31,6 +36,24 @@ _RECORD_BYTES = 16_384
 
 _SEND_BYTES = 65_536
 """Plain bytes encrypted before they are given to the kernel, at most: so what it does not take stays small."""
+
+_TAKEN_BYTES = 16_640
+"""Encrypted bytes taken at a time: a record of the largest size (RFC 8446, 5.2). To decrypt it takes 16 ms at most, of
+messages that change keys, during which nobody else is read."""
+
+_BARREN_BYTES_MAX = 20_480
+"""Encrypted bytes without a plain one, once hands are shaken: more than the largest record, which may be half there."""
+
+_OWN_BYTES_MAX = 16_384
+"""Of TLS itself, not taken by the peer: it has nothing to say but that keys change, and why it ends."""
+
+_HELLO_BYTES_MAX = 16_384
+"""A peer's first message. Real ones have some 2 KiB; OpenSSL takes up to 128 KiB."""
+
+_HELLO_KNOWN = 9
+"""From so many bytes it is known how long that message is: a record's head (5) and a message's (4)."""
+
+_HANDSHAKE_RECORD, _HELLO_MESSAGE = 22, 1
 
 _LOG_PAUSE_NS = 1_000_000_000
 """At most one line in so long about handshakes that failed: who fails them chooses how many there are."""
@@ -59,7 +82,10 @@ class TlsStream:
     """See ``ByteStream``, and the module."""
 
     __slots__ = (
+        "_barren",
+        "_ended",
         "_failed",
+        "_hello",
         "_incoming",
         "_left",
         "_lock",
@@ -80,11 +106,14 @@ class TlsStream:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = tls.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._failed = failed
-        self._lock = Lock()  # guards all of the object but ``_left`` and ``opening``, which are the reading thread's
-        self._unsent = b""  # encrypted, and not taken by the kernel yet
-        self._owed = 0  # plain bytes of which the record is in there, which the core takes for unsent
+        self._lock = Lock()  # guards all of the object but what follows until ``opening``, the reading thread's
+        self._hello: bytes | None = b""  # what came of the peer's first message; None: its length is known, and good
+        self._barren = 0  # encrypted bytes since the last plain one
+        self._ended = False  # whether the peer has said that it sends no more
         self._left: int | None = None  # of what ``receive`` is kept to; None: it is not
         self.opening = True
+        self._unsent = b""  # encrypted, and not taken by the kernel yet
+        self._owed = 0  # plain bytes of which the record is in there, which the core takes for unsent
         self.peer = Peer(peer)
         self.receive: Callable[[int], bytes] = self._receive
         self.send: Callable[[bytes | bytearray], int] = self._send
@@ -132,7 +161,9 @@ class TlsStream:
 
     def _receive(self, size: int) -> bytes:
         with self._lock:
-            ended = self._take_encrypted(size)
+            if self._ended:
+                return b""
+            ended = self._take_encrypted(min(size, _TAKEN_BYTES))
             try:
                 data = self._decrypted()
             except ssl.SSLError as error:
@@ -141,7 +172,11 @@ class TlsStream:
                     self._failed.note(self.peer, error.reason or "the connection ended in the handshake")
                 raise
             self._flush_quietly()
-            if data or ended or self._left == 0:
+            if data or self.opening:
+                self._barren = 0
+            if self._barren > _BARREN_BYTES_MAX or len(self._unsent) > _SEND_BYTES + _OWN_BYTES_MAX:
+                raise ConnectionAbortedError("nothing but words of TLS")
+            if data or ended or self._ended or self._left == 0:
                 return data
             raise BlockingIOError  # half a record, or something of TLS's own
 
@@ -150,9 +185,25 @@ class TlsStream:
         data = b"" if self._left == 0 else self._socket.recv(size if self._left is None else min(size, self._left))
         if self._left:
             self._left -= len(data)
-        if data:
+        self._barren += len(data)
+        if self._hello is None:
             self._incoming.write(data)
+        elif data:
+            self._take_hello(self._hello + data)
         return not data
+
+    def _take_hello(self, begun: bytes) -> None:
+        """Feeds OpenSSL a peer's first bytes, once they say how long its first message is. Raises OSError."""
+        if begun[0] == _HANDSHAKE_RECORD and len(begun) < _HELLO_KNOWN:
+            self._hello = begun
+            return
+        length = int.from_bytes(begun[6:_HELLO_KNOWN], "big")
+        in_pieces = int.from_bytes(begun[3:5], "big") < 4  # so small that the length is not where it is looked for
+        if begun[0] == _HANDSHAKE_RECORD and (in_pieces or begun[5] != _HELLO_MESSAGE or length > _HELLO_BYTES_MAX):
+            self._failed.note(self.peer, "its first message is none, or far too long")
+            raise ConnectionAbortedError("no hello of TLS")
+        self._hello = None  # what is no handshake at all, OpenSSL refuses in its own words
+        self._incoming.write(begun)
 
     def _decrypted(self) -> bytes:
         """All plain bytes that are there. Raises ssl.SSLError for what is no TLS."""
@@ -166,8 +217,11 @@ class TlsStream:
                 found.append(data)
                 if not self._incoming.pending and not self._tls.pending():
                     break  # nearly always: to ask once more would cost an exception
-        except (ssl.SSLWantReadError, ssl.SSLZeroReturnError):
-            pass  # all of it; in the second case the peer has said that it was the last
+            self._ended = not data
+        except ssl.SSLWantReadError:
+            pass  # that was all
+        except ssl.SSLZeroReturnError:  # the same farewell, where ours was sent before
+            self._ended = True
         return found[0] if len(found) == 1 else b"".join(found)
 
     # ---- whoever sends
