@@ -1,8 +1,9 @@
 """A server's options of TLS and of callers, where it may listen with them, and files that are read anew as they change.
 
 Each file is looked at twice a second. When one has changed, all are read anew. New connections get the new certificate,
-and requests the new callers; what is open goes on. Files that cannot be used leave everything as it was, which the log
-says once. So a certificate is renewed by writing its files, in any order, and a token withdrawn by changing one line.
+and requests the new callers; what is open goes on. Files that cannot be used are tried again at each look: meanwhile
+what was read before stays, which the log says once. The callers do not wait for the certificate, nor it for them. So a
+certificate is renewed by writing its files, in any order, and a token withdrawn by changing one line.
 """
 
 import argparse
@@ -57,11 +58,16 @@ class Security:
         return tuple(file for file in files if file is not None)
 
     def reload(self) -> None:
-        """Reads all of them anew. Raises UsageError; what was read before that is new."""
-        if self.tls is not None:
-            self.tls.reload()
-        if self.access is not None:
-            self.access.reload()
+        """Reads all of them anew. Raises UsageError in the end where some cannot be used: those that can are new."""
+        unusable: UsageError | None = None
+        for part in (self.access, self.tls):
+            try:
+                if part is not None:
+                    part.reload()
+            except UsageError as error:
+                unusable = unusable or error
+        if unusable is not None:
+            raise unusable
 
 
 def security_of(transport: str, options: argparse.Namespace) -> Security:
@@ -117,7 +123,10 @@ def closed_to_admins(service: Service, transport: str) -> Service:
 
 
 class Watch:
-    """Has files read anew when they change, on a thread of its own; for ``with``. Without files there is no thread."""
+    """Has files read anew when they change, on a thread of its own; for ``with``. Without files there is no thread.
+
+    The first look has them read too: they may have changed since whoever made this read them.
+    """
 
     def __init__(self, files: Sequence[Path], reload: Callable[[], None], look_s: float = LOOK_S) -> None:
         """``reload`` may raise UsageError, which is logged."""
@@ -129,7 +138,6 @@ class Watch:
 
     def __enter__(self) -> Self:
         if self._files:
-            self._seen = self._look()
             self._thread.start()
         return self
 
@@ -150,12 +158,17 @@ class Watch:
         return found
 
     def _run(self) -> None:
+        seen: list[tuple[int, ...]] = []
+        unusable = ""
         while not self._stopping.wait(self._look_s):
             looked = self._look()
-            if looked == self._seen:
+            if looked == seen and not unusable:
                 continue
-            self._seen = looked
+            seen = looked
             try:
                 self._reload()
+                unusable = ""
             except UsageError as error:
-                _log.error("files changed and cannot be used; what was read before stays: %s", error)
+                if str(error) != unusable:
+                    _log.error("files changed and cannot be used; what was read before stays: %s", error)
+                unusable = str(error)

@@ -2,16 +2,19 @@
 
 import argparse
 import logging
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
 from stock_service.rpc.call import Call
-from stock_service.rpc.errors import PermissionDenied, UsageError
+from stock_service.rpc.errors import PermissionDenied, Unauthenticated, UsageError
 from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.process.secured import Watch, closed_to_admins, security_of
 from stock_service.rpc.process.serving import add_server_options
+from stock_service.rpc.security import Right, digest
+from stock_service.rpc.tls import read_token
 from stock_service.trading.service import LOOKUP, TRADE, UPDATE, stock_service
 from tests.conformance.running import WAIT_S, until
 from tests.conformance.transports import fresh_exchange
@@ -108,6 +111,54 @@ def test_files_that_change_are_read_anew(tmp_path: Path, caplog: pytest.LogCaptu
         file.write_text("a")
         assert reads.acquire(timeout=WAIT_S)
     assert "cannot be used; what was read before stays: --access" in caplog.text
+
+
+def test_what_could_not_be_read_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Without a further change, since a server may have had no descriptor left for it; it is said once."""
+    file, reads = tmp_path / "file", threading.Semaphore(0)
+    file.write_text("a")
+
+    def reload() -> None:
+        reads.release()
+        raise UsageError("--access", "file", "a readable file (Too many open files)")
+
+    with caplog.at_level(logging.ERROR), Watch([file], reload, look_s=0.001):
+        assert all(reads.acquire(timeout=WAIT_S) for _ in range(3))
+    assert len(caplog.records) == 1
+
+
+def test_a_change_before_the_watch_begins_is_seen(tmp_path: Path) -> None:
+    """Its first look reads what there is, whatever was read when the server was made."""
+    file, read = tmp_path / "file", threading.Event()
+    file.write_text("a")
+    with Watch([file], read.set, look_s=0.001):
+        assert read.wait(WAIT_S)
+
+
+def test_a_token_is_withdrawn_though_a_certificate_cannot_be_used(tmp_path: Path) -> None:
+    """And the other way round: neither file waits for the other."""
+    for name in ("server.pem", "server-key.pem", "access.toml"):
+        shutil.copy(credentials() / name, tmp_path / name)
+    words = [
+        str(tmp_path / word) if word.endswith(("pem", "toml")) else word for word in (*PAIR, "--access", "access.toml")
+    ]
+    security = security_of("sockets", given("sockets", *words))
+    assert security.access is not None
+    assert security.tls is not None
+    admin = digest(read_token(credentials() / "admin.token").encode())
+    security.access.check(Right.ADMIN, admin, "")
+    (tmp_path / "server.pem").write_text("half")
+    (tmp_path / "access.toml").write_text('[[callers]]\nname = "a"\nright = "trader"\ncertificate = "a"\n')
+    with pytest.raises(UsageError, match="--tls-cert"):
+        security.reload()
+    with pytest.raises(Unauthenticated):
+        security.access.check(Right.ADMIN, admin, "")
+    before = security.tls.context
+    shutil.copy(credentials() / "server.pem", tmp_path / "server.pem")
+    (tmp_path / "access.toml").write_text("half")
+    with pytest.raises(UsageError, match="--access"):
+        security.reload()
+    assert security.tls.context is not before
 
 
 def test_without_files_nothing_is_watched() -> None:
