@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count
 from threading import Lock
 
-from stock_service.rpc.errors import Fault
+from stock_service.rpc.errors import Fault, FaultCode
 
 ONE_IN = 64
 """Of so many requests one is looked at with a clock. A power of 2."""
@@ -103,6 +103,11 @@ class Meter:
         """A request ended with a fault."""
         with self._lock:
             self._faults[code].add()
+
+    def missed(self) -> None:
+        """A request was not begun before its client gave up."""
+        self.begin()
+        self.failed(FaultCode.DEADLINE_EXCEEDED.name)
 
     def outcomes(self) -> dict[str, int]:
         """How many requests ended how: by the name of the status, or of the fault's code."""

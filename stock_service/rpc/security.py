@@ -16,13 +16,13 @@ A token is never kept and never compared: its SHA-256 is. Nothing here says a to
 import hmac
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
 from pathlib import Path
 
-from stock_service.rpc.errors import PermissionDenied, Unauthenticated, UnknownMethod, UsageError
+from stock_service.rpc.errors import Fault, PermissionDenied, Unauthenticated, UnknownMethod, UsageError
 
 CALLERS_MAX = 10_000
 """Callers in a file, at most: keeps a mistaken file from filling memory."""
@@ -100,6 +100,8 @@ class Access:
         self.file = file
         self._by_token: Mapping[bytes, tuple[Caller, ...]] = {}
         self._by_certificate: Mapping[str, Caller] = {}
+        self.refused: Callable[[str, str], object] | None = None
+        """Told of each refusal: that it was of a ``request``, and the fault's code. None: nobody is."""
         self.reload()
 
     def reload(self) -> None:
@@ -121,17 +123,20 @@ class Access:
         """
         if needed is Right.ANYONE:
             return
-        right = Right.ANYONE
-        if shown is not None:
-            right = self._right_of_token(shown)
-        if certificate:
-            caller = self._by_certificate.get(certificate)
-            right = max(right, Right.ANYONE if caller is None else caller.right)
-        if right >= needed:
-            return
-        if shown is None and not certificate:
-            raise Unauthenticated("this needs a token or a client certificate")
-        raise PermissionDenied(f"this needs the right {needed.name.lower()}")
+        try:
+            right = Right.ANYONE if shown is None else self._right_of_token(shown)
+            if certificate:
+                caller = self._by_certificate.get(certificate)
+                right = max(right, Right.ANYONE if caller is None else caller.right)
+            if right >= needed:
+                return
+            if shown is None and not certificate:
+                raise Unauthenticated("this needs a token or a client certificate")
+            raise PermissionDenied(f"this needs the right {needed.name.lower()}")
+        except Fault as fault:
+            if self.refused is not None:
+                self.refused("request", fault.code.name)
+            raise
 
     def _right_of_token(self, shown: bytes) -> Right:
         for caller in self._by_token.get(shown[:_PREFIX_BYTES], ()):

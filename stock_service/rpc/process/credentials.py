@@ -52,6 +52,7 @@ def make(folder: Path, hosts: Sequence[str] = (), days: int = DAYS, callers: Seq
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise UsageError("credentials", str(folder), "a folder that is new or empty: no file is overwritten")
+        folder.chmod(0o700)  # of one that was there: who may write in it could put other keys in place of these
         _fill(folder, (*LOCAL, *hosts), days, callers)
     except OSError as error:
         raise UsageError("credentials", str(folder), f"a folder that can be written ({error.strerror})") from error

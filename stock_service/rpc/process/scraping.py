@@ -1,15 +1,22 @@
 """What ``--metrics HOST:PORT`` shows: the numbers of ``rpc/metrics.py`` in Prometheus' format, at ``/metrics``.
 
-A thread of its own answers, one request after the other, each within ``SCRAPE_S``. It shows numbers and the names of
-methods and outcomes, nothing of what a client sent. Connections are counted as it is asked, by looking through the
+A thread of its own answers, one request after the other. Each must be whole within ``SCRAPE_S``, and its answer taken
+within that again. A server that stops waits for none of them. It shows numbers and the names of methods and outcomes,
+nothing of what a client sent. Connections are counted as it is asked, by looking through the
 process's descriptors. Only this machine may ask, unless ``--insecure`` says otherwise: there is no TLS here.
 
 It needs the library prometheus-client, which the extra ``metrics`` installs.
 """
 
+import io
+import logging
 import os
+import socket
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -26,8 +33,10 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
+_log = logging.getLogger(__name__)
+
 SCRAPE_S = 5.0
-"""How long one who asks may take to do so, and to take the answer."""
+"""How long one who asks may take to do so, and how long to take the answer."""
 
 PATH = "/metrics"
 
@@ -70,7 +79,7 @@ class Shown:
                 requests.add_metric((path, outcome), number)
         yield requests
         refusals = CounterMetricFamily(
-            "stock_service_refusals", "Refused before a thread had it.", labels=("what", "fault")
+            "stock_service_refusals", "Refused: for want of room, or of a right.", labels=("what", "fault")
         )
         for (what, code), number in metrics.refusals().items():
             refusals.add_metric((what, code), number)
@@ -130,14 +139,14 @@ def connections(port: int) -> int:
 class Scraped:
     """The endpoint, for a ``with`` statement: it listens when made, and its thread ends with the statement."""
 
-    def __init__(self, address: Address, shown: Shown) -> None:
+    def __init__(self, address: Address, shown: Shown, scrape_s: float = SCRAPE_S) -> None:
         """Raises UsageError where the address cannot be had."""
         from prometheus_client import CollectorRegistry
 
         registry = CollectorRegistry()
         registry.register(shown)
         try:
-            self._server = _server(address, registry)
+            self._server = _Server(address, _handler(registry, scrape_s))
         except OSError as error:
             allowed = f"one to bind to ({error.strerror})"
             raise UsageError("--metrics", shown_address(address), allowed) from error
@@ -152,23 +161,79 @@ class Scraped:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: "TracebackType | None"
     ) -> None:
+        self._server.cut()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
 
-def _server(address: Address, registry: Any) -> HTTPServer:
-    """Raises OSError."""
+class _Server(HTTPServer):
+    """Of the family that its address has; with one who asks at a time, who can be cut off."""
+
+    def __init__(self, address: Address, handler: Callable[..., BaseHTTPRequestHandler]) -> None:
+        """Raises OSError."""
+        self.address_family = family_of(address[0])
+        self.asking: socket.socket | None = None
+        """Of who asks now."""
+        self.stopping = False
+        super().__init__(address, handler)
+
+    def cut(self) -> None:
+        """Ends what is being asked. From another thread."""
+        self.stopping = True  # before it is looked who asks: who comes after that sees it
+        if (asking := self.asking) is not None:
+            with suppress(OSError):  # it has ended meanwhile
+                asking.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, _request: object, _client_address: object) -> None:
+        """Who leaves before the answer is no news."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            _log.exception("the metrics could not be shown")
+
+
+class _Question(io.RawIOBase):
+    """What is asked on a connection, as far as it comes in time."""
+
+    def __init__(self, connection: socket.socket, server: _Server, patience_s: float) -> None:
+        self._connection, self._server = connection, server
+        self._by_s = time.monotonic() + patience_s
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Raises TimeoutError: the time is for all of the question, however it comes."""
+        left_s = self._by_s - time.monotonic()
+        if left_s <= 0 or self._server.stopping:
+            raise TimeoutError
+        self._connection.settimeout(left_s)
+        return self._connection.recv_into(buffer)
+
+
+def _handler(registry: Any, scrape_s: float) -> Callable[..., BaseHTTPRequestHandler]:
+    """What answers one who asks."""
     from prometheus_client.exposition import choose_encoder
 
     class Handler(BaseHTTPRequestHandler):
-        """One who asks."""
-
-        timeout = SCRAPE_S
+        server: _Server
         server_version, sys_version = "stock_service", ""
+
+        def setup(self) -> None:
+            """Takes a connection."""
+            super().setup()
+            self.rfile.close()
+            self.server.asking = self.connection
+            self.rfile = io.BufferedReader(_Question(self.connection, self.server, scrape_s))
+
+        def finish(self) -> None:
+            """It ends."""
+            self.server.asking = None
+            super().finish()
 
         def do_GET(self) -> None:  # the library's name
             """Answers."""
+            self.connection.settimeout(scrape_s)
             if self.path.partition("?")[0] != PATH:
                 self.send_error(404)
                 return
@@ -183,9 +248,4 @@ def _server(address: Address, registry: Any) -> HTTPServer:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the library's name
             """Nothing: a request is no news."""
 
-    class Server(HTTPServer):
-        """Of the family that the address has."""
-
-        address_family = family_of(address[0])
-
-    return Server(address, Handler)
+    return Handler

@@ -149,6 +149,8 @@ def run(
         security = security_of(transport, options)
     except UsageError as error:
         refuse(program, error)
+    if security.access is not None and metrics is not None:
+        security.access.refused = metrics.refused
     serve_options = _serve_options(transport, options, timeline, metrics, security)
     if security.access is not None and load(transport).TLS_PROTOCOLS is None:
         service = closed_to_admins(service, transport)

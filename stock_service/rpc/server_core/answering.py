@@ -7,10 +7,11 @@ requests wait.
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stock_service.rpc.call import NO_METADATA, Call, Metadata, ReplyMetadata
 from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.metrics import Meter
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.server_core.options import NOBODY, Address
 from stock_service.rpc.server_core.protocol import Answers, Request
@@ -35,6 +36,8 @@ class Methods:
     calling: Mapping[bytes, CallAnswer]
     settle: Callable[[], object] | None = None
     """The service's own."""
+    meters: Mapping[bytes, Meter] = field(default_factory=dict)
+    """What counts their requests, of those that are counted."""
 
     def answered(
         self,
@@ -54,6 +57,8 @@ class Methods:
         """
         try:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
+                if name in self.meters:
+                    self.meters[name].missed()
                 return FaultCode.DEADLINE_EXCEEDED, f"not begun within {timeout_ms} ms".encode()
             method = self.plain.get(name)
             if method is not None:
@@ -89,6 +94,7 @@ def methods_of(service: Service) -> Methods:
         {name: method.answer() for name, method in methods.items() if not method.wants_call},
         {name: method.answer_call() for name, method in methods.items() if method.wants_call},
         service.settle,
+        {name: method.meter for name, method in methods.items() if method.meter is not None},
     )
 
 

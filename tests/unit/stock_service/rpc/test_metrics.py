@@ -4,9 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stock_service.rpc.errors import InvalidRequest, Overloaded
+from stock_service.rpc.errors import FaultCode, InvalidRequest, Overloaded, PermissionDenied, Unauthenticated
 from stock_service.rpc.metrics import BOUNDS_S, ONE_IN, Meter, Metrics, Tally, Times
+from stock_service.rpc.security import Access, Right, digest
+from stock_service.rpc.server_core.answering import methods_of
+from stock_service.rpc.server_core.options import NOBODY
 from stock_service.rpc.service import Service
+from stock_service.rpc.tls import read_token
 from stock_service.rpc.waiting import Waiting
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.exchange import Exchange
@@ -14,6 +18,7 @@ from stock_service.trading.locking import Mutex, Sampled, Snapshot
 from stock_service.trading.model import Stock
 from stock_service.trading.service import LOOKUP, TRADE, stock_service
 from stock_service.v1 import stock_pb2
+from tests.tls import credentials
 
 
 def stocks() -> Service:
@@ -96,6 +101,29 @@ def test_one_lock_in_so_many_is_timed() -> None:
     assert sum(times.seen()[0]) == 2
     free = Sampled(Snapshot(["FishCo"]), ["FishCo"], times)
     assert {free.reading("FishCo") for _ in range(ONE_IN)} == {None}
+
+
+def test_a_request_that_is_too_late_is_counted() -> None:
+    """Under its fault; no worker is busy with it."""
+    metrics = Metrics()
+    methods = methods_of(stocks().counted(metrics))
+    assert methods.answered(LOOKUP.encode(), b"", 1, 1, NOBODY)[0] is FaultCode.DEADLINE_EXCEEDED
+    assert methods.answered(b"/no/Method", b"", 1, 1, NOBODY)[0] is FaultCode.DEADLINE_EXCEEDED
+    meter = metrics.meters[LOOKUP]
+    assert ({k: v for k, v in meter.outcomes().items() if v}, meter.under_way()) == ({"DEADLINE_EXCEEDED": 1}, 0)
+
+
+def test_who_is_refused_is_counted() -> None:
+    """By the fault, whatever was shown; not who may do what it asks for."""
+    metrics, access = Metrics(), Access(credentials() / "access.toml")
+    access.refused = metrics.refused
+    trader = digest(read_token(credentials() / "trader.token").encode())
+    access.check(Right.ANYONE, b"wrong", "")
+    access.check(Right.TRADER, trader, "")
+    for shown, refused in ((None, Unauthenticated), (b"wrong", Unauthenticated), (trader, PermissionDenied)):
+        with pytest.raises(refused):
+            access.check(Right.ADMIN, shown, "")
+    assert metrics.refusals() == {("request", "UNAUTHENTICATED"): 2, ("request", "PERMISSION_DENIED"): 1}
 
 
 def test_what_an_executor_refuses_is_counted() -> None:

@@ -80,6 +80,9 @@ def test_credentials_are_the_owners_alone(tmp_path: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
     with pytest.raises(UsageError, match="new or empty"):
         make(folder)
+    (there := tmp_path / "there").mkdir(0o777)
+    make(there)
+    assert there.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_host_that_no_certificate_can_name_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,76 @@
+"""The endpoint of ``--metrics``: nobody who asks holds it, or the server, up."""
+
+import logging
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from tests.conformance.running import WAIT_S, until
+
+prometheus_client = pytest.importorskip("prometheus_client")
+
+from stock_service.rpc.process.scraping import Scraped  # noqa: E402  # which needs it
+
+RESET = struct.pack("ii", 1, 0)
+"""For SO_LINGER: closing resets."""
+
+
+class Numbers:
+    """What is shown."""
+
+    def collect(self) -> Iterator[object]:
+        """One number."""
+        yield prometheus_client.Metric("a", "A number.", "gauge")
+
+
+@contextmanager
+def scraped(scrape_s: float) -> Iterator[Scraped]:
+    """An endpoint on a free port."""
+    with Scraped(("127.0.0.1", 0), Numbers(), scrape_s) as endpoint:  # type: ignore[arg-type]  # all it is asked for
+        yield endpoint
+
+
+def test_who_asks_byte_by_byte_is_cut_off() -> None:
+    """The time is for the whole question, not for each byte of it; then the next one is answered."""
+    with scraped(0.1) as endpoint, socket.create_connection(endpoint.address, WAIT_S) as client:
+        client.sendall(b"GET /metrics HTTP/1.0\r\nx: ")
+        client.settimeout(0.02)
+        for _ in range(100):
+            try:
+                client.sendall(b"x")
+                assert client.recv(1) == b""
+                break
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                break
+        else:
+            pytest.fail("it was read on and on")
+        with socket.create_connection(endpoint.address, WAIT_S) as another:
+            another.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert another.recv(15) == b"HTTP/1.0 200 OK"
+
+
+def test_who_asks_nothing_holds_up_no_stop() -> None:
+    """Nor do those behind it."""
+    with scraped(3600) as endpoint:
+        silent = [socket.create_connection(endpoint.address, WAIT_S) for _ in range(3)]
+        until(lambda: endpoint._server.asking is not None, "the first is listened to")
+    for client in silent:
+        with client, suppress(ConnectionResetError):
+            assert client.recv(1) == b""
+
+
+def test_who_leaves_is_no_news(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+    """Not in the log, and no traceback on standard error."""
+    with caplog.at_level(logging.DEBUG), scraped(WAIT_S) as endpoint:
+        client = socket.create_connection(endpoint.address, WAIT_S)
+        client.sendall(b"GET /metrics")
+        until(lambda: endpoint._server.asking is not None, "it is listened to")
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        client.close()
+        until(lambda: endpoint._server.asking is None, "it is over")
+    assert (caplog.text, capfd.readouterr().err) == ("", "")
