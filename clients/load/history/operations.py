@@ -101,7 +101,8 @@ def contended(operations: Sequence[Operation]) -> float:
     """The share of operations that overlap another on the same stock, one of the two a commit.
 
     A history where this is low says little: its operations followed one another. Those whose outcome is unknown overlap
-    whatever came after them, and do not count. 0 where nothing is left.
+    whatever came after them, so they are not said to: a history with many of them is low too. All uses of a request id
+    should be one operation here (``retries.py``). 0 where there are none.
     """
     told = [operation for operation in operations if not isinstance(operation.reply, Untold)]
     by_stock: dict[str, list[Operation]] = {}
@@ -113,7 +114,7 @@ def contended(operations: Sequence[Operation]) -> float:
         for operation in history:
             beside = every if is_commit(operation) else commits
             count += beside.overlapping(operation) > (beside is every)  # it overlaps itself
-    return count / len(told) if told else 0.0
+    return count / len(operations) if operations else 0.0
 
 
 class _Spans:

@@ -38,6 +38,20 @@ def test_one_without_overlap_is_vacuous() -> None:
     assert (found.finding, found.contended) == ("vacuous", 0.0)
 
 
+def test_retries_of_one_trade_are_no_conflict() -> None:
+    """They are one request that nothing else met."""
+    uses = [Operation(Trade("A", 2, request_id="x"), TradeReply(OK, 5, 8), start, start + 20) for start in range(3)]
+    found = judged(replace(HISTORY, operations=uses))
+    assert (found.finding, found.contended, found.requests) == ("vacuous", 0.0, 3)
+
+
+def test_one_of_which_little_was_told_is_vacuous() -> None:
+    """What was heard of a few overlapping requests says nothing of many others."""
+    lost = [Operation(Trade("A", 7), Untold.UNKNOWN, 40, NEVER_NS)] * 5
+    found = judged(replace(HISTORY, operations=(TRADED, SEEN, *lost)))
+    assert (found.finding, found.contended, found.unknown) == ("vacuous", 2 / 7, 5)
+
+
 def test_an_unknown_outcome_leaves_it_to_the_search() -> None:
     """A lost trade whose effect was seen, with a number that nobody was told."""
     lost = replace(TRADED, reply=Untold.UNKNOWN, returned_ns=NEVER_NS)
