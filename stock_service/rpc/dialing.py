@@ -18,9 +18,13 @@ class TlsSocket:
         """``host``: whose certificate the server must have. The socket is closed by ``close``."""
         self._socket = connected
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._unsent = b""  # encrypted, and not taken by the kernel yet
+        self._owed = 0  # 1: of that, the last plain byte counts as not sent
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self.setsockopt = connected.setsockopt
         self.settimeout = connected.settimeout
+        self.setblocking = connected.setblocking
+        self.fileno = connected.fileno
 
     def handshake(self, deadline_s: float) -> None:
         """Agrees with the server on how to speak. Raises TimeoutError, by ``time.monotonic``, and OSError."""
@@ -41,17 +45,37 @@ class TlsSocket:
             self._take()
 
     def recv(self, _size: int) -> bytes:
-        """What comes next, decrypted; nothing where the server has ended. Raises as a socket's."""
+        """What comes next, decrypted, all that was taken from the kernel; nothing where the server has ended.
+
+        Raises as a socket's.
+        """
+        found = b""
         while True:
             try:
-                return self._tls.read(_READ_BYTES)
+                data = self._tls.read(_READ_BYTES)
+                found += data
+                if not data or not (self._incoming.pending or self._tls.pending()):
+                    return found
+                continue
             except ssl.SSLWantReadError:
-                self._flush()  # what TLS itself has to answer
-            except ssl.SSLZeroReturnError:
-                return b""
-            except ssl.SSLEOFError:
-                return b""  # it ended without a word of TLS: frames and messages say themselves whether they are whole
+                self._send_some(0)  # what TLS itself has to answer
+                if found:
+                    return found
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return found  # without a word of TLS too: frames and messages say themselves whether they are whole
             self._take()
+
+    def send(self, data: bytes, flags: int = 0) -> int:
+        """Sends the first of some bytes, as a socket's that does not block; says how many.
+
+        Where the kernel does not take all of it, the last byte counts as not sent, so that it is given again.
+        """
+        if self._unsent and not self._send_some(flags):
+            raise BlockingIOError
+        if len(data) > self._owed:
+            self._tls.write(data[self._owed :])
+        self._owed = int(not self._send_some(flags))
+        return len(data) - self._owed
 
     def sendall(self, data: bytes) -> None:
         """Sends all of some bytes. Raises as a socket's."""
@@ -70,19 +94,32 @@ class TlsSocket:
             self._incoming.write_eof()
 
     def _flush(self) -> None:
-        data = self._outgoing.read()
+        data, self._unsent = self._unsent + self._outgoing.read(), b""
         if data:
             self._socket.sendall(data)
 
+    def _send_some(self, flags: int) -> bool:
+        """Sends what is encrypted; says whether the kernel took it all. Raises OSError where the server is gone."""
+        data = self._unsent + self._outgoing.read()
+        try:
+            self._unsent = data[self._socket.send(data, flags) :] if data else b""
+        except BlockingIOError:
+            self._unsent = data
+        return not self._unsent
 
-def dial(address: tuple[str, int], timeout_s: float, context: ssl.SSLContext | None) -> socket.socket | TlsSocket:
+
+Dialled = socket.socket | TlsSocket
+"""What clients here send and receive through."""
+
+
+def dial(address: tuple[str, int], timeout_s: float, context: ssl.SSLContext | None) -> Dialled:
     """A connection without delays (TCP_NODELAY), which blocks for ever until it is told otherwise.
 
     Blocks for about ``timeout_s`` at most. Raises TimeoutError and OSError.
     """
     deadline_s = time.monotonic() + timeout_s
     connected = socket.create_connection(address, timeout_s)
-    dialled: socket.socket | TlsSocket = connected
+    dialled: Dialled = connected
     try:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if context is not None:

@@ -12,6 +12,8 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
 
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.send.lean import connecting
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.credentials import make
@@ -147,6 +149,24 @@ def test_the_table(kind: Kind, mode: str, folder: Path) -> None:
             assert (certificate, token, found) == (certificate, token, expected)
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.dispatch == "request"], ids=str)
+def test_the_lean_client_shows_what_it_is_given(kind: Kind, mode: str, folder: Path) -> None:
+    """As each transport's own client, over one connection for all its requests."""
+    with served(kind, options_of(kind, mode, folder)) as running:
+        for (certificate, token), expected in TABLE[mode].items():
+            if expected != CLOSED:
+                shown = credentials_of(mode, folder, certificate, token)
+                at, mix = running.address, {"lookup": 1.0}
+                plan = LoadPlan(kind.transport, at, 1, mix, ("FishCo",), 0, 1, credentials=shown)
+                with closing(connecting(plan)(WAIT_S)) as connection:
+                    found = tuple(_called(connection, path, payload) for path, payload in REQUESTS.items())
+                assert (certificate, token, found) == (certificate, token, expected)
+        shown = credentials_of(mode, folder, "trader" if mode == "mtls" else "", "trader")
+        with closing(connecting(replace(plan, client="library", credentials=shown))(WAIT_S)) as connection:
+            assert _called(connection, LOOKUP, REQUESTS[LOOKUP]) is OK
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport.startswith("grpc")], ids=str)
 def test_health_is_open_and_reflection_is_not(kind: Kind, folder: Path) -> None:
     """Whoever may trade may see what there is; whether the server serves, anybody."""
@@ -201,9 +221,9 @@ def test_a_method_that_declares_no_right_needs_an_admins(folder: Path) -> None:
                 assert _called(connection, ECHO) == expected
 
 
-def _called(connection: Connection, path: str) -> FaultCode | None:
+def _called(connection: Connection, path: str, payload: bytes = b"") -> FaultCode | None:
     try:
-        connection.call(path, b"", WAIT_S)
+        connection.call(path, payload, WAIT_S)
     except Fault as fault:
         return fault.code
     return None

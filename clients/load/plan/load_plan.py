@@ -134,7 +134,7 @@ class LoadPlan:
     keep_records: bool = False
     """Whether the result has every request's raw times: 33 bytes each."""
     credentials: ClientCredentials = NO_CREDENTIALS
-    """What the clients trust and show; the library client's alone."""
+    """What the clients trust and show."""
     real_time: bool = False
     """Whether the client processes run at real-time priority, which takes a right to it; see ``run/priority.py``."""
     check: Check | None = None
@@ -158,8 +158,6 @@ class LoadPlan:
             raise UsageError("--stocks", f"{len(self.stocks)} stocks", f"1 to {STOCKS_MAX}")
         if self.client not in CLIENT_KINDS:
             raise UsageError("--client", self.client, " or ".join(CLIENT_KINDS))
-        if self.credentials != NO_CREDENTIALS and self.client != "library":
-            raise UsageError("--client", self.client, "library, beside --tls-ca or --token-file")
         if self.rate_hz is not None:
             _within("--rate-hz", self.rate_hz, RATE_HZ_MIN, RATE_HZ_MAX)
         if self.arrivals not in ARRIVALS:

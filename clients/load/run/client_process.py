@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, MutableSequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing.connection import Connection as Pipe
 from typing import Protocol
 
@@ -29,7 +30,7 @@ from clients.load.record.records import Deadline, Window
 from clients.load.run import priority
 from clients.load.send.driver import Driver, Surroundings
 from clients.load.send.lanes import Lanes
-from clients.load.send.lean import connecting, lean_codec
+from clients.load.send.lean import connecting, lean_codec, lean_context
 from stock_service.rpc.errors import Fault
 
 READY = "ready"
@@ -185,11 +186,10 @@ def _load(
     deadline = stopping.deadline
     workload, numbers = Workload(plan), range(plan.connections_per_client)
     if plan.client == "lean" and plan.connection == "kept-alive":
-        around = _around(plan, client, 0, deadline, progress)
+        around = replace(_around(plan, client, 0, deadline, progress), context=lean_context(plan))
         drawn = [workload.drawn(client, number) for number in numbers]
         due_ns = _due_ns(plan, client, plan.clients)
-        codec = lean_codec(plan.transport, plan.address, plan.timeout_s)
-        lanes = Lanes(plan.address, codec, workload, drawn, around, due_ns)
+        lanes = Lanes(plan.address, lean_codec(plan), workload, drawn, around, due_ns)
         if checked is not None:
             for number, lane in enumerate(lanes.lanes):
                 lane.requests = lanes.ready(checked.requests(client, number))

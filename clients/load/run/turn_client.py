@@ -24,7 +24,7 @@ from clients.load.run.client_process import settle
 from clients.load.run.turn_lines import Line, lines
 from clients.load.send.driver import Surroundings
 from clients.load.send.lanes import Lanes
-from clients.load.send.lean import connecting, lean_codec
+from clients.load.send.lean import connecting, lean_codec, lean_context
 from clients.load.send.turns import Blocking, Board, Multiplexed, Sender, wait_until
 from stock_service.rpc.errors import Fault, Unavailable
 from stock_service.rpc.transports import Connection
@@ -176,14 +176,14 @@ def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -
             records_max=_FOREVER,
             progress=[0],
             place=0,
+            context=lean_context(plan),
         )
-        codec = lean_codec(plan.transport, plan.address, plan.timeout_s)
         drawn = {
             place: [workload.drawn(client, number) for number in range(plan.connections_per_client)]
             for place, workload in workloads.items()
         }
         first = line.loads[0]
-        lanes = Lanes(plan.address, codec, workloads[first], drawn[first], around)
+        lanes = Lanes(plan.address, lean_codec(plan), workloads[first], drawn[first], around)
         requests = {place: lanes.sequences(workloads[place], drawn[place]) for place in line.loads}
         return (Multiplexed(lanes, requests, board),)
     connect = connecting(plan)

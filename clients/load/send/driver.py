@@ -20,6 +20,7 @@ An interrupted run is folded while a thread may still be in a call. So the outco
 request counts as recorded.
 """
 
+import ssl
 import time
 from collections.abc import Callable, Iterator, MutableSequence
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ class Surroundings:
     """An open loop's moments from a start on; None: a closed loop, where the next request is due at once."""
     spin_ns: int = 0
     """How long before a moment to look at the clock without pause: a pause may end 0.1 ms late."""
+    context: ssl.SSLContext | None = None
+    """What lanes are encrypted with; None: they are plain."""
 
 
 def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:

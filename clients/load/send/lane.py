@@ -13,13 +13,14 @@ Left out: when to send and when to connect, which ``lanes.py`` decides.
 """
 
 import select
-import socket
+import ssl
 from collections.abc import Callable, Iterator
 
 from clients.load.plan.checked_workload import Asked
 from clients.load.plan.outcomes import fault_outcome
 from clients.load.record.records import Records
 from clients.load.send.lean_connection import READ_BYTES, dial
+from stock_service.rpc.dialing import Dialled
 from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
 from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared
@@ -73,7 +74,7 @@ class Lane:
         self._epoll = epoll
         self._watched = watched
         self._open_loop = open_loop
-        self._socket: socket.socket | None = None
+        self._socket: Dialled | None = None
         self._unsent = b""  # what the kernel had no room for
 
     @property
@@ -96,10 +97,13 @@ class Lane:
         """Whether nothing is under way but, perhaps, a first call."""
         return not self.waiting or (len(self.waiting) == 1 and self.first_call in self.waiting)
 
-    def connect(self, address: Address, codec: Codec, timeout_s: float) -> None:
-        """Makes the connection. Blocks for ``timeout_s`` at most; raises Unavailable, DeadlineExceeded."""
+    def connect(self, address: Address, codec: Codec, timeout_s: float, context: ssl.SSLContext | None = None) -> None:
+        """Makes the connection, over TLS where there is a ``context``.
+
+        Blocks for ``timeout_s`` at most; raises Unavailable, DeadlineExceeded.
+        """
         began_ns = self._clock_ns()
-        connected = dial(address, timeout_s)
+        connected = dial(address, timeout_s, context)
         self._socket, self.codec, self._unsent = connected, codec, b""
         self.first_call, self.resting = _NEXT, False
         self.records.note_connect(began_ns, self._clock_ns())

@@ -95,7 +95,7 @@ class Lanes:
         """Connects every lane, sends its first request, and starts the schedule. Raises the Fault of connecting."""
         self._gate.ns = self._around.deadline.ns
         for lane in self.lanes:
-            lane.connect(self._address, self._codec(), self._around.timeout_s)
+            lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)
         now_ns = self._around.clock_ns()
         for lane in self.lanes:
             self._send_next(lane, now_ns)
@@ -276,7 +276,7 @@ class Lanes:
     def _connect_again(self, lane: Lane) -> None:
         """Connects a lost lane; a failed attempt is counted, and the next sweep tries again."""
         try:
-            lane.connect(self._address, self._codec(), self._around.timeout_s)
+            lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)
         except Fault as fault:
             lane.records.note_unconnected(fault)
         else:

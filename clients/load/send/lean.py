@@ -1,5 +1,6 @@
 """A load's kinds of client on each transport: the lean one, from the codec that the transport brings, or its own."""
 
+import ssl
 from collections.abc import Callable
 from functools import partial
 from typing import cast
@@ -8,19 +9,25 @@ from clients.load.plan.load_plan import LoadPlan
 from clients.load.send.lean_connection import connect
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.tls import NO_CREDENTIALS
-from stock_service.rpc.transports import Address, Connection, load
+from stock_service.rpc.transports import Connection, load
 from stock_service.rpc.wire.codec import Codec
 
 
-def lean_codec(transport: str, address: Address, timeout_s: float) -> Callable[[], Codec]:
-    """What makes the codec of each new connection; ``timeout_s`` is told to the server with each request.
+def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
+    """What makes the codec of each new connection; the timeout is told to the server with each request.
 
     Raises UsageError for a transport that only its own library speaks.
     """
-    known = load(transport)
-    if known.codec(address, timeout_s) is None:
+    known = load(plan.transport)
+    if known.codec(plan.address, plan.timeout_s) is None:
         raise UsageError("--client", "lean", f"library, since only its own library speaks {known.LABEL}")
-    return cast(Callable[[], Codec], partial(known.codec, address, timeout_s))
+    shown = (plan.credentials.token,) if plan.credentials.token else ()
+    return cast(Callable[[], Codec], partial(known.codec, plan.address, plan.timeout_s, *shown))
+
+
+def lean_context(plan: LoadPlan) -> ssl.SSLContext | None:
+    """What each new connection is encrypted with; None: it is plain. Raises UsageError for unusable files."""
+    return plan.credentials.context(load(plan.transport).TLS_PROTOCOLS or ())
 
 
 def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
@@ -35,8 +42,7 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
         if plan.credentials == NO_CREDENTIALS:
             return partial(library, plan.address)
         return partial(library, plan.address, credentials=plan.credentials)
-    codec = lean_codec(plan.transport, plan.address, plan.timeout_s)
-    return partial(connect, plan.address, codec_factory=codec)
+    return partial(connect, plan.address, codec_factory=lean_codec(plan), context=lean_context(plan))
 
 
 def check(plan: LoadPlan) -> None:

@@ -11,10 +11,13 @@ other kept connections are lanes (``lanes.py``), which are always read.
 """
 
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from stock_service.rpc import dialing
+from stock_service.rpc.dialing import Dialled
 from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports import Address
@@ -37,12 +40,14 @@ _LEEWAY = 0.05
 class LeanConnection:
     """See ``transports.Connection``. Made by ``connect``."""
 
-    def __init__(self, address: Address, codec_factory: Callable[[], Codec]) -> None:
+    def __init__(
+        self, address: Address, codec_factory: Callable[[], Codec], context: ssl.SSLContext | None = None
+    ) -> None:
         self._peer = shown_address(address)
-        self._address = address
+        self._address, self._context = address, context
         self._codec_factory = codec_factory
         self._codec = codec_factory()
-        self._socket: socket.socket | None = None
+        self._socket: Dialled | None = None
         self._timeout_s = 0.0
         self._unsent = b""  # what the protocol has to say, which waits for the next request
         self._prepared: dict[tuple[str, bytes], Prepared] = {}
@@ -50,8 +55,7 @@ class LeanConnection:
     def open(self, timeout_s: float) -> None:
         """Connects. Raises Unavailable, DeadlineExceeded."""
         self.close()
-        self._socket = dial(self._address, timeout_s)
-        self._socket.settimeout(None)
+        self._socket = dial(self._address, timeout_s, self._context)
         self._set_timeout(timeout_s)
         self._codec = self._codec_factory()
         self._unsent = b""
@@ -184,25 +188,28 @@ class LeanConnection:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)
 
 
-def dial(address: Address, timeout_s: float) -> socket.socket:
-    """A TCP connection that sends at once (NODELAY). Blocks for ``timeout_s``; raises Unavailable, DeadlineExceeded."""
+def dial(address: Address, timeout_s: float, context: ssl.SSLContext | None = None) -> Dialled:
+    """A connection that sends at once (NODELAY), over TLS where there is a ``context``, and blocks.
+
+    Blocks for about ``timeout_s`` at most; raises Unavailable, DeadlineExceeded.
+    """
     where = shown_address(address)
     try:
-        connected = socket.create_connection(address, timeout_s)
+        return dialing.dial(address, timeout_s, context)
     except TimeoutError as error:
         raise DeadlineExceeded(f"no connection to {where} within {timeout_s:g} s") from error
     except OSError as error:
         raise Unavailable(f"no connection to {where}: {error.strerror or error}") from error
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connected
 
 
-def connect(address: Address, timeout_s: float, codec_factory: Callable[[], Codec]) -> LeanConnection:
+def connect(
+    address: Address, timeout_s: float, codec_factory: Callable[[], Codec], context: ssl.SSLContext | None = None
+) -> LeanConnection:
     """A connection that is made when this returns; ``codec_factory`` gives a codec for each that it makes.
 
-    Blocks for ``timeout_s`` at most. Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
-    Whether a server speaks the codec's protocol shows at the first call.
+    ``context``: of TLS; None: it is plain. Blocks for ``timeout_s`` at most. Raises Unavailable, or DeadlineExceeded
+    where the server's host does not answer. Whether a server speaks the codec's protocol shows at the first call.
     """
-    connection = LeanConnection(address, codec_factory)
+    connection = LeanConnection(address, codec_factory, context)
     connection.open(timeout_s)
     return connection

@@ -79,8 +79,10 @@ class Transport(Protocol):
         ``TLS_PROTOCOLS`` is not None. With them also UsageError, for files that cannot be used, and Unauthenticated.
         """
 
-    def codec(self, address: Address, timeout_s: float) -> Codec | None:
+    def codec(self, address: Address, timeout_s: float, token: str = "") -> Codec | None:
         """What a new connection of the lean client speaks, ``timeout_s`` being told to the server with each request.
+
+        ``token``, what it shows of itself, is taken where ``TLS_PROTOCOLS`` is not None; empty: nothing.
 
         None where the protocol's bytes cannot be spoken without its library: then a load is sent by that alone. Loads
         no library.

@@ -8,7 +8,7 @@ taken apart by one look-up and a few comparisons. A reply of no known shape, or 
 A shape holds while header blocks mean the same. We announce a header table of size 0, after which they always do. Until
 then, and with a server that keeps a table all the same, ``rpc/wire/header_blocks.py`` says when they do not.
 
-Left out: compression, which is not offered, and refused; metadata; streaming calls; TLS. Protocol: gRPC's
+Left out: compression, which is not offered, and refused; metadata but for a token; streaming calls. Protocol: gRPC's
 ``PROTOCOL-HTTP2.md``.
 """
 
@@ -106,14 +106,15 @@ class GrpcCodec:
         "_pending",
         "_shapes",
         "_timeout_ms",
+        "_token",
         "hello",
         "preceded",
     )
 
-    def __init__(self, authority: str, timeout_s: float | None = None) -> None:
+    def __init__(self, authority: str, timeout_s: float | None = None, token: str = "") -> None:
         self.hello = _HELLO
         self.preceded = False
-        self._authority = authority
+        self._authority, self._token = authority, token
         self._timeout_ms = None if timeout_s is None else max(1, round(timeout_s * 1000))
         self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_LIST_BYTES_MAX)
         self._blocks = BlockReader(grpc_status.parse, HEADER_LIST_BYTES_MAX)
@@ -131,7 +132,7 @@ class GrpcCodec:
         """See ``codec.Codec``. Any codec with the same authority and timeout can start what this one prepared."""
         if len(payload) > REQUEST_BYTES_MAX:
             raise InvalidRequest(f"a request of {len(payload)} bytes, allowed: {REQUEST_BYTES_MAX}")
-        block = _request_block(path, self._authority, self._timeout_ms)
+        block = _request_block(path, self._authority, self._timeout_ms, self._token)
         body = _PREFIX.pack(0, len(payload)) + payload
         head = _BEFORE_NUMBER.pack(len(block) << 8 | http2.HEADERS, http2.END_HEADERS)
         return head, block + _BEFORE_NUMBER.pack(len(body) << 8 | http2.DATA, http2.END_STREAM), body
@@ -360,7 +361,7 @@ class GrpcCodec:
 
 
 @lru_cache(256)
-def _request_block(path: str, authority: str, timeout_ms: int | None) -> bytes:
+def _request_block(path: str, authority: str, timeout_ms: int | None, token: str) -> bytes:
     """A request's header block. Raises InvalidRequest."""
     if len(path.encode()) > PATH_BYTES_MAX:
         raise InvalidRequest(f"a method's name of {len(path.encode())} bytes, allowed: {PATH_BYTES_MAX}")
@@ -375,4 +376,6 @@ def _request_block(path: str, authority: str, timeout_ms: int | None) -> bytes:
     ]
     if timeout_ms is not None:
         fields.append((b"grpc-timeout", b"%dm" % timeout_ms))
+    if token:
+        fields.append((b"authorization", b"Bearer " + token.encode()))
     return encode_block(fields)

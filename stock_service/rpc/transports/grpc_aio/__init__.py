@@ -42,7 +42,7 @@ __all__ = [
 LABEL = "gRPC, asyncio"
 DEFAULT_PORT = 50053
 DEFAULT_EXECUTOR = "static-pool"
-TLS_PROTOCOLS = ()  # gRPC core knows its own
+TLS_PROTOCOLS = ("h2",)
 SHARES_PORT = True
 DEFAULT_DISPATCH = AioOptions().dispatch
 
@@ -65,9 +65,9 @@ def __getattr__(name: str) -> Callable[..., Connection]:
     return connect
 
 
-def codec(address: Address, timeout_s: float) -> Codec:
+def codec(address: Address, timeout_s: float, token: str = "") -> Codec:
     """What a new connection of the lean client speaks."""
-    return GrpcCodec(shown_address(address), timeout_s)
+    return GrpcCodec(shown_address(address), timeout_s, token)
 
 
 def null_answers(reply: bytes) -> Callable[[], GrpcNull]:

@@ -19,7 +19,7 @@ from stock_service.rpc.wire.grpc_null import null_answers as answers
 LABEL = "gRPC"
 DEFAULT_PORT = 50051
 DEFAULT_EXECUTOR = "thread-pool"
-TLS_PROTOCOLS = ()  # gRPC core knows its own
+TLS_PROTOCOLS = ("h2",)
 SHARES_PORT = True
 
 
@@ -47,9 +47,9 @@ def __getattr__(name: str) -> Callable[..., Connection]:
     return connect
 
 
-def codec(address: Address, timeout_s: float) -> Codec:
+def codec(address: Address, timeout_s: float, token: str = "") -> Codec:
     """What a new connection of the lean client speaks."""
-    return GrpcCodec(shown_address(address), timeout_s)
+    return GrpcCodec(shown_address(address), timeout_s, token)
 
 
 def null_answers(reply: bytes) -> Callable[[], GrpcNull]:

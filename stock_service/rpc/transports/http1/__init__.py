@@ -75,9 +75,9 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
     return codec_connection.connect(address, timeout_s, new_codec, context)
 
 
-def codec(address: Address, timeout_s: float) -> Codec:
+def codec(address: Address, timeout_s: float, token: str = "") -> Codec:
     """What a new connection of the lean client speaks."""
-    return HttpCodec(address, timeout_s)
+    return HttpCodec(address, timeout_s, token)
 
 
 def null_answers(reply: bytes) -> Callable[[], HttpNull]:

@@ -78,6 +78,6 @@ def _serve(
             assert_never(unknown)
 
 
-def codec(_address: Address, timeout_s: float) -> Codec:
+def codec(_address: Address, timeout_s: float, token: str = "") -> Codec:
     """What a new connection of the lean client speaks."""
-    return SocketCodec(timeout_s)
+    return SocketCodec(timeout_s, token)

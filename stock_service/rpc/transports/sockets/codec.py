@@ -8,6 +8,7 @@ the connection is that of every call under way on it.
 from struct import Struct
 
 from stock_service.rpc.errors import Fault, InternalFault, Unavailable, coded
+from stock_service.rpc.transports.sockets.frames import HELLO
 from stock_service.rpc.wire.codec import Prepared, Reply
 from stock_service.rpc.wire.framing import CALL_MAX, FramingError, ReplyFrame, encode_request, reply_decoder
 
@@ -24,13 +25,16 @@ class SocketCodec:
 
     __slots__ = ("_call", "_decoder", "_given_up", "_lost", "_open", "_timeout_ms", "hello", "preceded")
 
-    def __init__(self, timeout_s: float) -> None:
-        self.hello = b""
+    def __init__(self, timeout_s: float, token: str = "") -> None:
         self.preceded = False
         self._timeout_ms = max(1, round(timeout_s * 1000))
         self._call = 0
         self._open: set[int] = set()
         self._given_up: set[int] = set()  # a late reply may still come
+        self.hello = b""
+        if token:  # nobody waits for the reply: where it is a refusal, each request is refused too
+            self.hello = encode_request(CALL_MAX, self._timeout_ms, HELLO, token.encode())
+            self._given_up.add(CALL_MAX)
         self._lost: Fault | None = None
         self._decoder = reply_decoder()
 
