@@ -1,7 +1,6 @@
 """What a server on grpcio does about TLS and callers: its port, and the check of one call by its context."""
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Protocol
 
 import grpc
@@ -10,7 +9,7 @@ from stock_service.rpc.grpcio.serving import check_free
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.security import Access, Guard, Right, shown_in
 from stock_service.rpc.service import Service
-from stock_service.rpc.tls import ServerTls
+from stock_service.rpc.tls import Pems, ServerTls
 
 REFLECTION = b"reflection"
 """What ``Checks`` is asked for a stream of reflection, of either version."""
@@ -67,11 +66,31 @@ def add_port(server: PortAdder, address: tuple[str, int], tls: ServerTls | None,
 
 
 def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
-    """What connections are encrypted with: gRPC core asks for it anew at each handshake."""
-    demands = tls.files.client_authority is not None
-    return grpc.dynamic_ssl_server_credentials(_configuration(tls), partial(_configuration, tls), demands)
+    """What connections are encrypted with."""
+    given, demands = tls.pems, tls.files.client_authority is not None
+    renewing = Renewing(tls, given)
+    return grpc.dynamic_ssl_server_credentials(_configuration(given), renewing, demands)  # type: ignore[arg-type]  # None
 
 
-def _configuration(tls: ServerTls) -> grpc.ServerCertificateConfiguration:
-    pems = tls.pems
+class Renewing:
+    """Asked by gRPC core at each handshake, one at a time: what is new since it was last asked; None: nothing.
+
+    To give the same again would end the process: gRPC core (1.85) replaces what another thread's handshake is about to
+    use, without a lock. Of five servers with some hundred handshakes a second, three were gone within 2 s. Now it does
+    so at a renewal alone.
+    """
+
+    def __init__(self, tls: ServerTls, given: Pems) -> None:
+        self._tls, self._given = tls, given
+
+    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        """See the class."""
+        pems = self._tls.pems
+        if pems == self._given:
+            return None
+        self._given = pems
+        return _configuration(pems)
+
+
+def _configuration(pems: Pems) -> grpc.ServerCertificateConfiguration:
     return grpc.ssl_server_certificate_configuration([(pems.key, pems.certificate)], pems.authority or None)
