@@ -42,6 +42,13 @@ def test_every_request_is_answered_as_its_check_wants(sent: RequestType) -> None
         assert request_type.check(answered(service, request_type.path, payload)) == Status.OK
 
 
+def test_an_echo_by_way_of_one_message_more_says_the_same() -> None:
+    """As the check wants it."""
+    request_type = EVERY["echo"]
+    for payload in request_type.payloads:
+        assert answered(SERVICES["echo-twice"](), request_type.path, payload) == payload
+
+
 GET, PUT = entity_pb2.GetEntityResponse, entity_pb2.PutEntityResponse
 
 WRONG = [
