@@ -1,6 +1,7 @@
 """Where a request's processor time goes: the kernel, the interpreter, the protocol, protobuf, the service. Pure.
 
-Each share is a measured difference, within a block, by turns:
+Each share is measured within a block, by turns. A difference is that of an arm's mean and the ratio that is typical of
+pairs of neighbouring slices:
 
 - kernel: of a Lookup's processor time the share that clock ticks found in the kernel
 - interpreter: what the null server takes beside the kernel, the same on every server: one thread of Python that
@@ -13,10 +14,11 @@ A server of another library need not spend what the null server does. On grpcio,
 interpreter's share is what Python takes at the least.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from experiments.design.arms import Arm
+from experiments.design.arms import Arm, Comparison
 from experiments.judge import ratios
 from experiments.judge.gates import arm_refusals
 from experiments.judge.points import CONFIDENCE
@@ -72,7 +74,11 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             "Where does a request's processor time go?",
             " ".join(told) or "Not known: no block has every share.",
             (),
-            details=("No verdict is asked of these shares.",),
+            details=(
+                "The interpreter's share is what the null server takes, the least for any server in Python. What else "
+                "a server does in Python is in its protocol's share, as is the way to a thread and back.",
+                "No verdict is asked of these shares.",
+            ),
             estimand=(
                 "Processor time of the server process for each Lookup, 16 kept connections of one lean client, static "
                 f"pool and mutex on all, and what it is made of; means over {counted(len(seen.main.blocks), 'block')}"
@@ -120,14 +126,18 @@ def _told(of: Split) -> str:
 def _of(judgement: Judgement, block: Block, lookup: Arm) -> Mapping[str, float] | None:
     """A server's shares in a block; None where one of them cannot be told, or a gate objects to an arm."""
     base, null = lookup.setting, Arm(NULL_SERVER)
-    arms = (lookup, Arm(echo_of(base)), Arm(echo_of(SOCKETS)), Arm(twice_of(SOCKETS)), null)
-    costs = [_cost_us(judgement, block, arm) for arm in arms]
-    in_kernel, null_in_kernel = (_kernel_share(judgement, block, arm) for arm in (lookup, null))
-    if None in (*costs, in_kernel, null_in_kernel):
+    echo, twice = Arm(echo_of(SOCKETS)), Arm(twice_of(SOCKETS))
+    read = (
+        *(_cost_us(judgement, block, arm) for arm in (lookup, null, echo)),
+        *(_kernel_share(judgement, block, arm) for arm in (lookup, null)),
+        _ratio(judgement, block, lookup, Arm(echo_of(base))),
+        _ratio(judgement, block, twice, echo),
+    )
+    whole, least, echo_us, in_kernel, null_in_kernel, over_echo, twice_over = (each or 0.0 for each in read)
+    if None in read:
         return None
-    whole, echo, thin_echo, twice, least = (cost or 0.0 for cost in costs)
-    kernel, interpreter = whole * (in_kernel or 0.0), least * (1 - (null_in_kernel or 0.0))
-    protobuf, service = twice - thin_echo, whole - echo
+    kernel, interpreter = whole * in_kernel, least * (1 - null_in_kernel)
+    protobuf, service = echo_us * (twice_over - 1), whole * (1 - 1 / over_echo)
     protocol = whole - kernel - interpreter - protobuf - service
     return dict(zip(SHARES, (kernel, interpreter, protocol, protobuf, service), strict=True))
 
@@ -137,6 +147,16 @@ def _cost_us(judgement: Judgement, block: Block, arm: Arm) -> float | None:
     if arm not in sweep.arms or any(arm_refusals(sweep, block, arm)):
         return None
     return ratios.arm_cpu_us(sweep, block, sweep.arms.index(arm))
+
+
+def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float | None:
+    """Of processor times, typical of pairs; None where no pair is whole, or a gate objects."""
+    if _cost_us(judgement, block, above) is None or _cost_us(judgement, block, below) is None:
+        return None
+    levels = zip(above.setting.levels, below.setting.levels, strict=True)
+    differ = tuple(name for (name, level), (_, other) in levels if level != other)
+    log_ratio = ratios.typical(judgement.sweep, block, Comparison("", "", above, below, differ, measure="cpu"))
+    return None if log_ratio is None else math.exp(log_ratio)
 
 
 def _kernel_share(judgement: Judgement, block: Block, arm: Arm) -> float | None:
