@@ -125,8 +125,8 @@ def _of_servers(judgement: Judgement, question: str, names: tuple[str, ...], not
 
 
 def _server(arm: Arm) -> str:
-    """What serves: ``grpcio``, ``grpc-go in Go``."""
-    names = {("go", "grpc"): "grpc-go, in Go", ("rust", "grpc"): "tonic, in Rust"}
+    """What serves: ``grpcio``, ``grpc-go (Go)``."""
+    names = {("go", "grpc"): "grpc-go (Go)", ("rust", "grpc"): "tonic (Rust)"}
     own = NAMES[arm.setting.text("transport")]
     return names.get((arm.setting.text("language"), arm.setting.text("transport")), own)
 

@@ -239,7 +239,7 @@ def test_what_python_costs_is_compared_where_the_peers_are_built() -> None:
     seen = Seen(judge(sweep, [_block(sweep, costs, each, rng) for each in range(1, 11)]))
     apart, python = SERVER_COST.parts["languages"].answers(seen)
     assert "A Lookup on sockets" in apart.sentence
-    assert "A Lookup on tonic, in Rust takes 0.33" in python.sentence
+    assert "A Lookup on tonic (Rust) takes 0.33" in python.sentence
     without = replace(SMALL, peers=frozenset())
     assert {arm.setting["language"] for arm in languages(without).arms} == {"python"}
     assert SERVER_COST.parts["languages"].answers(Seen(judge(languages(without), [])))[1].sentence == "Not measured."
