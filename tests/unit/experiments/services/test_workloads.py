@@ -104,7 +104,8 @@ def test_new_ids_are_new_once() -> None:
 
 
 def test_every_request_belongs_to_one_service() -> None:
-    """Routes too; so that a service is never sent what it does not know."""
-    named = [name for service in SERVICES for name in names_of(service)]
+    """Routes too; so that a service is never sent what it does not know. An echo that works more is sent the same."""
+    named = [name for service in SERVICES if service != "echo-twice" for name in names_of(service)]
+    assert names_of("echo-twice") == names_of("echo")
     assert sorted(named) == sorted(each.name for each in request_types())
     assert names_of("sort") == ("merge", "quick")
