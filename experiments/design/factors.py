@@ -15,7 +15,7 @@ from clients.load.plan.schedule import ARRIVALS
 from experiments.design.levels import YES_NO, Kind, Level, number, one_of, parsed_mix, shown, whole
 from experiments.peers import DEBUG, FREE_THREADED, LANGUAGES, PYTHON, RELEASE, client_takes
 from experiments.peers import TRANSPORTS as PEER_TRANSPORTS
-from experiments.services import SERVICES, STOCK
+from experiments.services import NULL, SERVICES, STOCK
 from experiments.services.sort import VALUES_MAX
 from experiments.services.work import WORK_MS_MAX
 from stock_service.rpc.concurrency import EXECUTORS
@@ -123,8 +123,9 @@ OURS = (STOCK, *SERVICES)
 
 SERVED = Kind(
     _parse_served,
-    f"{', '.join(OURS)}, a command that prints ready HOST:PORT, or the HOST:PORT of a running server",
-    f"{'|'.join(OURS)}|COMMAND|HOST:PORT",
+    f"{', '.join(OURS)}, {NULL} (the null server), a command that prints ready HOST:PORT, "
+    "or the HOST:PORT of a running server",
+    f"{'|'.join(OURS)}|{NULL}|COMMAND|HOST:PORT",
 )
 MIX = Kind(
     _parse_mix, "request types with weights, such as lookup or lookup=0.5,trade=0.5", "lookup|trade|update[=WEIGHT],..."

@@ -27,7 +27,7 @@ from experiments.measure.load_programs import LoadProgram
 from experiments.peers import PEERS, PYTHON, RELEASE, Absent, peer_of
 from experiments.peers import server_command as peer_command
 from experiments.results.machine import cores
-from experiments.services import SERVICES, STOCK
+from experiments.services import NULL, SERVICES, STOCK
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import address
 from stock_service.rpc.transports import TRANSPORTS, Address
@@ -89,6 +89,8 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
         return _peer_command(service, levels, catalog)
     if levels["build"] != RELEASE:  # ours, but on another Python than this one
         return [*peer_command(_peer(service, levels)), *_options(service, levels, catalog, timeline)]
+    if service == NULL:
+        return [sys.executable, "-m", "clients.load.run.null_server", "--transport", str(levels["transport"])]
     if service not in SERVICES and service != STOCK:
         program, *rest = shlex.split(service)
         found = shutil.which(program)

@@ -39,6 +39,9 @@ START_S = 0.05
 UPDATES_INTERVAL_S = 0.02
 """Mean pause of the price updater, of its arm's own time: some fifty updates a second."""
 
+SHARED_S = 0.1
+"""Processor time that a share of it needs: some 25 ticks."""
+
 Watch = Callable[[float], None]
 """Is told which share of a block's slices is done, at each round's end."""
 
@@ -66,10 +69,11 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         with TurnClients(loads) as clients:
             slots = _drawn(sweep, loads, clients, number, attempt)
             turns = [slot.turn for slot in slots]
+            before = {key: program.user_and_kernel_s() for key, program in servers.programs.items()}
             clients.begin(turns)
             rounds = list(_watched(slots, watch))
             reports = clients.gather()
-            seen = [look(servers, key) for key in sweep.servers]
+            seen = [_looked(servers, key, before) for key in sweep.servers]
         running.close()  # servers write their timelines as they stop
         order = [(slot.round, slot.appearance) for slot in slots]
         robbed = robbed_rounds(sweep, rounds)
@@ -156,6 +160,17 @@ def look(servers: Servers, key: ServerKey) -> ServerSeen | None:
     connections = program.connections(servers.addresses[key])
     threads, memory_mib, cpu_s = program.threads(), program.memory_mib(), program.cpu_s()
     return ServerSeen(threads, connections, memory_mib, cpu_s, len(program.pids))
+
+
+def _looked(servers: Servers, key: ServerKey, before: Mapping[ServerKey, tuple[float, float]]) -> ServerSeen | None:
+    """As ``look``, with the kernel's share of the processor time since then."""
+    seen = look(servers, key)
+    if seen is None:
+        return None
+    user_s, kernel_s = (
+        now - then for now, then in zip(servers.programs[key].user_and_kernel_s(), before[key], strict=True)
+    )
+    return replace(seen, kernel_share=kernel_s / (user_s + kernel_s)) if user_s + kernel_s >= SHARED_S else seen
 
 
 def _load(arm: Arm, servers: Servers, bench: Bench, stocks: tuple[str, ...], seed: int) -> TurnLoad:

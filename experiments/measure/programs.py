@@ -178,6 +178,11 @@ class Program:
             raise self._failed("is gone") from error
         return sum(times.user + times.system for times in self._of_each(psutil.Process.cpu_times))
 
+    def user_and_kernel_s(self) -> tuple[float, float]:
+        """Processor time so far in its own code, and in the kernel for it: sampled by clock ticks, of 10 ms at most."""
+        every = self._of_each(psutil.Process.cpu_times)
+        return sum(times.user for times in every), sum(times.system for times in every)
+
     def memory_mib(self) -> float:
         """Its memory, each shared page divided among its users (elsewhere than on Linux: resident), in MiB."""
         every = self._of_each(psutil.Process.memory_full_info)

@@ -112,6 +112,9 @@ class ServerSeen:
     """Of its whole life."""
     processes: int | None = None
     """How many it had; None: recorded before that was counted."""
+    kernel_share: float | None = None
+    """Of its processor time over the block's slices, the kernel's, as the system's clock ticks sampled it; None: too
+    little for a share, windows, or recorded before that was read."""
 
 
 @dataclass(frozen=True, slots=True)

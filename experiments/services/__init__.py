@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from experiments.services.echo import echo
+from experiments.services.echo import echo, echo_twice
 from experiments.services.entity import entity
 from experiments.services.greeter import greeter
 from experiments.services.sort import sort
@@ -11,8 +11,12 @@ from stock_service.rpc.service import Service
 STOCK = "stock"
 """The stock service itself, which the same command serves."""
 
+NULL = "null"
+"""No service: the load client's null server, which gives every request the same reply to Lookup."""
+
 SERVICES: dict[str, Callable[[], Service]] = {
     "echo": echo,
+    "echo-twice": echo_twice,
     "entity": entity,
     "greeter": greeter,
     "sort": sort,

@@ -1,7 +1,6 @@
 """What a request costs the server in processor time, and what a server takes while nobody asks anything of it."""
 
-from experiments.studies.server_cost.answers import answers, pictures, sections
-from experiments.studies.server_cost.sweeps import alone, server_cost
+from experiments.studies.server_cost import answers, split, sweeps
 from experiments.studies.study import Part, Scale, Study
 
 SERVER_COST = Study(
@@ -10,12 +9,27 @@ SERVER_COST = Study(
     parts={
         "server_cost": Part(
             title="Processor time a request at 16 kept connections, and servers by themselves",
-            sweep=server_cost,
-            pictures=pictures,
-            answers=answers,
-            sections=sections,
-            alone=alone,
-        )
+            sweep=sweeps.server_cost,
+            pictures=answers.pictures,
+            answers=answers.answers,
+            sections=answers.sections,
+            alone=sweeps.alone,
+        ),
+        "split": Part(
+            title="Where a request's processor time goes, on three servers of one executor",
+            sweep=sweeps.split,
+            pictures=split.pictures,
+            answers=split.answers,
+            sections=split.sections,
+        ),
+        "languages": Part(
+            title="Processor time of a Lookup in Python, Go and Rust",
+            sweep=sweeps.languages,
+            pictures=answers.of_languages,
+            answers=answers.languages,
+            sections=answers.arms,
+            peers=("go-stock", "rust-stock"),
+        ),
     },
     scales={
         "smoke": Scale(rounds=2, looks=(2,), clients=(1,)),

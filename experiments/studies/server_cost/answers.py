@@ -14,7 +14,8 @@ from experiments.show.numbers import NOTHING, percent
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.show.tables import Table
 from experiments.studies.server_cost.goals import Goal, as_percent, connections, estimate, goals
-from experiments.studies.server_cost.sweeps import CONNECTIONS
+from experiments.studies.server_cost.split import NAMES
+from experiments.studies.server_cost.sweeps import CONNECTIONS, OTHERS
 
 ESTIMAND = (
     f"processor time of the server process, all its threads, for each request answered, {CONNECTIONS} kept connections "
@@ -48,6 +49,11 @@ def goal_table(all_goals: Iterable[Goal]) -> str:
     return Table(("what", "goal", "measured, with interval", "the goal is"), lines, texts=4).markdown
 
 
+def arms(seen: Seen) -> tuple[Section, ...]:
+    """The arms alone."""
+    return (Section("Arms", arm_table(seen.main)),)
+
+
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """One figure: what a request costs on each arm, and what a server takes while it is idle."""
     found = points(seen.main.sweep, seen.main.blocks)
@@ -65,6 +71,64 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
     panels = [costs.Panel("Processor time of the server for each request, µs", asked)]
     panels += [costs.Panel("Processor time of an idle server, % of a core", idle)] if idle else []
     return (costs.picture("cost", "What a request costs the server, and what idling costs", panels),)
+
+
+def of_languages(seen: Seen) -> tuple[Picture, ...]:
+    """What a Lookup costs each server."""
+    found = points(seen.main.sweep, seen.main.blocks)
+    rows = [
+        costs.Row(_server(arm), arm.setting.text("transport"), point.server_cpu_us)
+        for (arm, request), point in found.items()
+        if request == ALL and not arm.copy and point.server_cpu_us
+    ]
+    panel = costs.Panel("Processor time of the server for each Lookup, µs", rows)
+    return (costs.picture("languages", "What a Lookup costs servers in Python, Go and Rust", [panel]),)
+
+
+def languages(seen: Seen) -> tuple[Answer, ...]:
+    """Protocol and implementation, and what Python costs."""
+    apart = tuple(each.name for each in seen.main.sweep.comparisons if each.name in ("protocol", "implementation"))
+    others = tuple(each.name for each in seen.main.sweep.comparisons if each.name in OTHERS)
+    return (
+        _of_servers(
+            seen.main, "What does gRPC's protocol cost the server, and what does its implementation?", apart, ()
+        ),
+        _of_servers(
+            seen.main,
+            "What does Python cost: the same service in Go and in Rust?",
+            others,
+            (
+                "That one language is so much faster than another: the libraries differ too, grpc-go and tonic.",
+                "What each takes at its full load: under ours a server that takes little sleeps between requests.",
+            ),
+        ),
+    )
+
+
+def _of_servers(judgement: Judgement, question: str, names: tuple[str, ...], not_concluded: tuple[str, ...]) -> Answer:
+    found = tuple(judgement.judged[name] for name in names if name in judgement.judged)
+    said = [
+        ratio_sentence(
+            each, f"a Lookup on {_server(each.comparison.above)}", f"one on {_server(each.comparison.below)}"
+        )
+        for each in found
+    ]
+    return Answer(
+        question,
+        " ".join(said) or NOT_MEASURED,
+        found,
+        estimand=ESTIMAND,
+        not_concluded=(*not_concluded, *NOT_CONCLUDED),
+        figure="languages" if found else None,
+        to_decide=to_decide(judgement, names) if names else None,
+    )
+
+
+def _server(arm: Arm) -> str:
+    """What serves: ``grpcio``, ``grpc-go (Go)``."""
+    names = {("go", "grpc"): "grpc-go (Go)", ("rust", "grpc"): "tonic (Rust)"}
+    own = NAMES[arm.setting.text("transport")]
+    return names.get((arm.setting.text("language"), arm.setting.text("transport")), own)
 
 
 def _name(arm: Arm) -> str:

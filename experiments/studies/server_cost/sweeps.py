@@ -3,6 +3,9 @@
 One lean client with 16 kept connections loads each server. gRPC stands there on both executors: the static pool, where
 the transport alone differs from sockets, and the ``ThreadPoolExecutor`` that its users have. The echo stands beside
 Lookup on the transport's own executor. The pairs whose ratio is near 1 have four times the slices.
+
+The part ``split`` tells apart where that time goes (``split.py``), on three servers with one executor. The part
+``languages`` has our stock service beside those in Go and Rust.
 """
 
 from dataclasses import replace
@@ -11,7 +14,12 @@ from experiments.design.alone import Alone, LoneServer
 from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN, Slices, Sweep
+from experiments.peers import peer_of
+from experiments.services import NULL, STOCK
 from experiments.studies.study import Scale
+
+OTHERS = ("go", "rust")
+"""Languages of peers that serve stocks on gRPC."""
 
 HEADLINE = "headline"
 
@@ -21,6 +29,15 @@ SOCKETS = setting(transport="sockets", connections=CONNECTIONS, client="lean")
 GRPC = setting(transport="grpc", connections=CONNECTIONS, client="lean")
 GRPC_STATIC = GRPC.but(executor="static-pool")
 """Lookup on each; sockets stand on the static pool."""
+
+OWN_GRPC = setting(transport="grpc_static", connections=CONNECTIONS, client="lean")
+"""gRPC by our own server, which stands on the static pool too."""
+
+THREE = (SOCKETS, OWN_GRPC, GRPC_STATIC)
+"""Servers of one executor, pool and lock: the first two differ in protocol, the last two in what implements it."""
+
+NULL_SERVER = SOCKETS.but(service=NULL)
+"""The least that a server in Python does: one thread that receives, and sends a constant, in the thinnest framing."""
 
 HELD = {"sockets": (1_000, 10_000), "grpc": (1_000,)}
 """Connections that a server by itself holds. The goal is the socket server's; one on gRPC takes ten times as much."""
@@ -33,7 +50,7 @@ IDLE_S = 5.0
 def server_cost(scale: Scale) -> Sweep:
     """Processor time a request: gRPC ÷ sockets, and Lookup ÷ echo on each."""
     sockets, grpc, grpc_static = Arm(SOCKETS), Arm(GRPC), Arm(GRPC_STATIC)
-    sockets_echo, grpc_echo = (Arm(_echo(each)) for each in (SOCKETS, GRPC))
+    sockets_echo, grpc_echo = (Arm(echo_of(each)) for each in (SOCKETS, GRPC))
     (same_sockets, _, sockets_again), (same_grpc, _, grpc_again) = twins(SOCKETS, "same"), twins(GRPC, "same")
     groups = (
         Group((sockets, grpc_static, grpc)),
@@ -58,6 +75,47 @@ def server_cost(scale: Scale) -> Sweep:
     return Sweep("server_cost", "server_cost", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
 
 
+def split(scale: Scale) -> Sweep:
+    """What tells the shares of a request's processor time apart; no verdict is asked, and each arm has a server."""
+    lookups, echoes = [Arm(each) for each in THREE], [Arm(echo_of(each)) for each in THREE]
+    twice = Arm(twice_of(SOCKETS))
+    groups = (
+        Group((lookups[0], echoes[0], twice, Arm(NULL_SERVER)), times=4),
+        Group((lookups[1], echoes[1], lookups[2], echoes[2]), times=4),
+    )
+    return Sweep(
+        "server_cost", "split", groups, (), scale.rounds, scale.looks, scale.seed, Slices(block_s=scale.block_s)
+    )
+
+
+def languages(scale: Scale) -> Sweep:
+    """Processor time of a Lookup by our servers, and by those in Go and Rust that are built here."""
+    own, sockets, grpcio = Arm(OWN_GRPC), Arm(SOCKETS), Arm(GRPC)
+    others = [Arm(GRPC.but(language=each)) for each in OTHERS if peer_of(STOCK, each, "grpc") in scale.peers]
+    pairs = [twins(each, "same") for each in (OWN_GRPC, SOCKETS, GRPC)]
+    groups = (
+        Group((own, sockets, grpcio, *others)),
+        *(Group((first, again), times=4) for _, first, again in pairs),
+    )
+    comparisons = (
+        _cpu("protocol", "Lookup: sockets ÷ our own gRPC server", sockets, own, ("transport",)),
+        _cpu("implementation", "Lookup: our own gRPC server ÷ grpcio", own, grpcio, ("transport", "executor")),
+        *(
+            _cpu(
+                each.setting.text("language"),
+                f"Lookup: {each.setting.text('language').capitalize()} ÷ our own gRPC server",
+                each,
+                own,
+                ("language", "transport", "executor"),
+            )
+            for each in others
+        ),
+        *(replace(each, measure="cpu", title=f"{each.title}, processor time") for each, _, _ in pairs),
+    )
+    turns = Slices(block_s=scale.block_s)
+    return Sweep("server_cost", "languages", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
+
+
 def alone(scale: Scale) -> Alone:
     """Both servers as they are started, by themselves; one short repetition where the sweep has no verdicts either."""
     short = scale.looks[-1] < BLOCKS_MIN
@@ -66,7 +124,12 @@ def alone(scale: Scale) -> Alone:
     return Alone("server_cost", "server_cost", servers, repetitions, idle_s, scale.seed)
 
 
-def _echo(of: Setting) -> Setting:
+def twice_of(of: Setting) -> Setting:
+    """The same server, echoing by way of one message more."""
+    return echo_of(of).but(service="echo-twice")
+
+
+def echo_of(of: Setting) -> Setting:
     """The same server, echoing."""
     return of.but(service="echo", mix="echo")
 

@@ -93,7 +93,7 @@ STOCK = Study(
     },
     scales={
         "smoke": Scale(rounds=4, looks=(2,), clients=CLIENTS, block_s=5.0),
-        "quick": Scale(rounds=15, looks=(10, 14), clients=CLIENTS, block_s=15.0),
+        "quick": Scale(rounds=15, looks=(10, 14), clients=CLIENTS, block_s=19.0),
         "paper": Scale(rounds=45, looks=(12, 16, 20), clients=CLIENTS, block_s=90.0),
     },
 )

@@ -19,6 +19,9 @@ from experiments.studies.stock.wording import clients, confidence, declared, fou
 
 TRANSPORTS = (("grpc", "gRPC"), ("sockets", "sockets"))
 
+_APART = ("protocol", "implementation")
+"""What tells the two apart in question 1."""
+
 LITTLE = (
     "That a server slows down. In a closed loop mean latency is the number of clients ÷ throughput (Little's law): a "
     "full server makes it grow by arithmetic alone."
@@ -38,22 +41,24 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 def _sockets_or_grpc(judgement: Judgement) -> Answer:
     sockets, grpc = "a Lookup on sockets", "one on gRPC"
-    static = f"on gRPC {_few(judgement)}, a Lookup on the static pool"
+    pool = f"on gRPC {_few(judgement)}, a Lookup on the static pool"
     started = told(judgement, "as_started", f"as the servers are started, {sockets}", grpc)
     equal = told(judgement, "equal_executors", f"with the static pool on both, {sockets}", grpc)
+    names = ("as_started", "equal_executors", *_APART)
     return Answer(
-        question="Does a Lookup take longer on gRPC than on sockets?",
-        sentence=f"{started} {equal}",
-        deciding=found(judgement, "as_started", "equal_executors"),
+        question="Does a Lookup take longer on gRPC than on sockets, and is it the protocol or its implementation?",
+        sentence=" ".join((started, equal, *_protocol_or_implementation(judgement))),
+        deciding=found(judgement, *names),
         further=found(judgement, "executor"),
         details=(
-            f"The executor alone: {told(judgement, 'executor', static, 'one on the thread pool')}",
-            "Each load is sent by the transport's own library, so its client is in these times. `compare` loads by a "
-            "lean client, and so gives other ratios. `python -m experiments run client_kind` measures both.",
+            f"The executor alone: {told(judgement, 'executor', pool, 'one on the thread pool')}",
+            "Each load is sent by the transport's own library, so its client is in these times. grpcio's client loads "
+            "both gRPC servers: their ratio is nearer to 1 than that of the servers alone. `compare` loads by a lean "
+            "client, and so gives other ratios. `python -m experiments run client_kind` measures both.",
         ),
         estimand=(
-            f"Mean latency of Lookup on sockets ÷ on gRPC, {_few(judgement)}, kept connections, same locking, catalog "
-            f"and messages; typical of pairs of slices. {confidence(judgement)}"
+            f"Mean latency of Lookup on one server ÷ on another, {_few(judgement)}, kept connections, same locking, "
+            f"catalog and messages; typical of pairs of slices. {confidence(judgement)}"
         ),
         not_concluded=(
             "That the lock makes the difference: both sides hold the same one.",
@@ -62,8 +67,20 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
             "That sockets serve so many times the requests: capacity needs an open loop.",
         ),
         figure="answers",
-        to_decide=to_decide(judgement, ("as_started", "equal_executors")),
+        to_decide=to_decide(judgement, [each for each in names if declared(judgement, each)]),
     )
+
+
+def _protocol_or_implementation(judgement: Judgement) -> Iterator[str]:
+    """Sockets beside our own gRPC server, and that beside grpcio: all three on one executor, pool and lock."""
+    if not any(declared(judgement, name) for name in _APART):
+        yield "Our own gRPC server is not in this sweep: so protocol and implementation are not told apart."
+        return
+    protocol, implementation = _APART
+    own = "our own gRPC server"
+    alone = "the protocol alone, both on our server core: a Lookup on sockets"
+    yield told(judgement, protocol, alone, f"one on {own}")
+    yield told(judgement, implementation, f"the implementation alone: a Lookup on {own}", "one on grpcio")
 
 
 def _growth(judgement: Judgement) -> Answer:
@@ -73,6 +90,7 @@ def _growth(judgement: Judgement) -> Answer:
         question="How does latency change as clients are added?",
         sentence=" ".join(_grown(judgement, f"growth_{each}", f"on {name}") for each, name in TRANSPORTS),
         deciding=deciding,
+        further=found(judgement, "growth_static"),
         details=tuple(_fills_the_gaps(deciding)),
         estimand=(
             "Mean latency of Lookup with the most clients ÷ with the fewest, on each server; a client sends again as "

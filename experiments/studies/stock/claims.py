@@ -16,7 +16,7 @@ from experiments.judge.gates import arm_refusals
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Seen, Theme, not_measured
 from experiments.show.numbers import number
-from experiments.show.sentences import state_sentences
+from experiments.show.sentences import listed, state_sentences
 from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
 from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS
 from experiments.studies.stock.wording import brief, clients, found, mean_us
@@ -69,19 +69,25 @@ def _milliseconds(parts: Parts) -> Finding:
 
 
 def _sockets_are_faster(parts: Parts) -> Finding:
+    """By the servers as they are started; what the protocol alone makes is told beside it."""
     judged = parts["stock"].judged.get("as_started")
-    return _direction(judged, Verdict.FASTER), brief(parts["stock"], "as_started")
+    return _direction(judged, Verdict.FASTER), f"{brief(parts['stock'], 'as_started')}{_by_protocol(parts)}"
 
 
 def _the_lock_is_why(parts: Parts) -> Finding:
     """Contradicted where the difference stays with one lock on both sides."""
     judged = parts["stock"].judged.get("equal_executors")
-    text = f"With the same mutex on both sides: {brief(parts['stock'], 'equal_executors')}"
+    text = f"With the same mutex on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
     wait = _mutex_wait(parts, "lookup")
     if wait is not None:
         text += f" On gRPC with {clients(wait.arm.connections)} a Lookup waits for it {wait.numbers}."
     stays = judged is not None and judged.verdict is Verdict.FASTER and not _is_small(judged)
     return ("CONTRADICTED" if stays else "INCONCLUSIVE"), text
+
+
+def _by_protocol(parts: Parts) -> str:
+    """The comparisons that tell protocol and implementation apart, of those that were measured."""
+    return "".join(f" {listed(each)}" for each in found(parts["stock"], "protocol", "implementation"))
 
 
 def _no_lock_needed(_: Parts) -> Finding:

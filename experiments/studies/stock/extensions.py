@@ -20,7 +20,7 @@ from experiments.show.numbers import counted, number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock.locks import lock_details, lock_waits
 from experiments.studies.stock.sweeps import GRPC, SOCKETS
-from experiments.studies.stock.wording import clients, confidence, found, label, mean_us, told
+from experiments.studies.stock.wording import clients, confidence, found, label, mean_us, server, told
 
 FEW = 2
 """So many comparisons are all told at once; of more, the tally comes first."""
@@ -115,7 +115,10 @@ def client_kind(seen: Seen) -> tuple[Answer, ...]:
             seen.main,
             "Does a Lookup take longer on gRPC than on sockets, seen by the lean client?",
             _headline(seen.main, "transport"),
-            lambda of: (f"with {clients(of.above.connections)}, the lean one, a Lookup on sockets", "one on gRPC"),
+            lambda of: (
+                f"with {clients(of.above.connections)}, the lean one, a Lookup on {server(of.above)}",
+                f"one on {server(of.below)}",
+            ),
             ("What users of grpcio's own client see: that is question 1 of the main part.",),
             tuple(_both_kinds(seen.main)),
         ),

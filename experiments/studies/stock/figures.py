@@ -10,7 +10,8 @@ from experiments.show.content import Seen
 from experiments.show.figures import clients, distributions, heat_map, locking, offered_load, ratios
 from experiments.show.figures import stages as stacked
 from experiments.show.figures.style import Picture, label
-from experiments.studies.stock.sweeps import FIGURES, POOL, POOLS
+from experiments.studies.stock.sweeps import FIGURES, POOL, POOLS, STATIC, THREE, is_of_three
+from experiments.studies.stock.wording import server
 
 TITLES = {
     "figure_1": "Figure 1: Lookup and Trade on gRPC, a price updater beside them",
@@ -26,12 +27,13 @@ Painter = Callable[[Seen], Sequence[Picture]]
 
 
 def main(seen: Seen) -> Sequence[Picture]:
-    """The answers, the five figures, and what was measured after them."""
+    """The answers, the five figures, the three servers beside each other, and what was measured after them."""
     found = points(seen.main.sweep, seen.main.blocks)
     pictures = [ratios.picture("answers", "Ratios that answer the questions", list(seen.main.comparisons("headline")))]
     for name, title in TITLES.items():
         panel = clients.Panel("", list(_lines(name, found)), POOL if name == "figure_5" else None)
         pictures.append(clients.picture(name, title, [panel], beside=("median", "p99")))
+    pictures += _three(found)
     twins = list(seen.main.comparisons("same"))
     pictures.append(ratios.picture("same", "A/A pairs: one setting, started as two servers", twins))
     if "lock_waits" in seen.after:
@@ -121,6 +123,21 @@ def _lines(figure: str, found: ALL_POINTS) -> Iterator[clients.Line]:
             (found[arm, each] for arm, each in own if each == request), key=lambda point: point.arm.connections
         )
         yield clients.Line(request.capitalize(), transport, line)
+
+
+def _three(found: ALL_POINTS) -> Iterator[Picture]:
+    """A panel for each request type, a line for each of the three servers; nothing where they were not measured."""
+    lines: dict[str, list[clients.Line]] = {"lookup": [], "trade": []}
+    for base in THREE:
+        own = sorted((arm for arm, _ in found if is_of_three(arm, base)), key=lambda arm: arm.connections)
+        arms = list(dict.fromkeys(own))
+        for request, drawn in lines.items():
+            points_of = [found[arm, request] for arm in arms if (arm, request) in found]
+            if points_of:
+                drawn.append(clients.Line(server(arms[0]), base.text("transport"), points_of))
+    if any(line.transport == STATIC.text("transport") for drawn in lines.values() for line in drawn):
+        title = "Lookup and Trade at random on three servers with one executor, pool and lock"
+        yield clients.picture("three", title, [clients.Panel(each.capitalize(), lines[each]) for each in lines])
 
 
 def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:

@@ -1,10 +1,11 @@
 """What the study ``stock`` measures: the arms, groups and comparisons of its main part and of its extensions.
 
 The main part has the five figures of the original and its four questions. gRPC is as its users start it, on a
-``ThreadPoolExecutor``; sockets on the static pool. Question 1 is asked twice: of the servers as started, and with the
-static pool on both, where the transport alone differs. Arms with a headline comparison, or an A/A pair, stand in every
-round; the inner points of the figures in every third, as no verdict is asked of them. An A/A pair of each transport
-stands beside Lookup with one client. Both servers of a pair also carry the largest load that the first one has.
+``ThreadPoolExecutor``; sockets on the static pool. Question 1 is asked of the servers as started, and of three with the
+static pool: sockets, gRPC by our own server, gRPC by grpcio. The first two differ in the protocol, the last two in what
+implements it; grpcio's client loads both of these. Arms with a headline comparison, or an A/A pair, stand in every
+round; the inner points of the figures in every third or fifth, as no verdict is asked of them. An A/A pair of each
+transport stands beside Lookup with one client. Both servers of a pair also carry the largest load that the first has.
 
 A figure's clients are processes with one connection each. The catalog's limits are so far off that no trade is refused.
 """
@@ -35,8 +36,17 @@ SAME_TIMES = 4
 INNER_EVERY = 3
 """Points of figures without a verdict stand in every third round."""
 
+THREE_EVERY = 5
+"""Those of the figure of three servers, which are many, in every fifth."""
+
 GRPC, SOCKETS = setting(transport="grpc"), setting(transport="sockets")
 """Lookup with one client, on the servers as they are started."""
+
+STATIC, GRPCIO = setting(transport="grpc_static"), GRPC.but(executor="static-pool")
+"""The same on gRPC with the executor of sockets: by our own server, and by grpcio."""
+
+THREE = (SOCKETS, STATIC, GRPCIO)
+"""Servers with one executor, pool and lock."""
 
 FIGURES = {
     "figure_1": GRPC.but(mix=MIXED, updater=True),
@@ -64,20 +74,22 @@ def stock(scale: Scale) -> Sweep:
     """The main part: five figures, four questions."""
     few, most = min(scale.clients), max(scale.clients)
     grpc, sockets = (Arm(each.but(clients=few)) for each in (GRPC, SOCKETS))
-    grpc_most, sockets_most = (Arm(each.but(clients=most)) for each in (GRPC, SOCKETS))
-    equal = Arm(GRPC.but(executor="static-pool", clients=few))
+    grpc_most, sockets_most, static_most = (Arm(each.but(clients=most)) for each in (GRPC, SOCKETS, STATIC))
+    static, equal = (Arm(each.but(clients=few)) for each in (STATIC, GRPCIO))
     trade = Arm(GRPC.but(mix="trade", clients=few))
     at_pool, past_pool = (Arm(FIGURES["figure_5"].but(clients=clients)) for clients in (POOL, 2 * POOL))
     others = [
         tuple(Arm(FIGURES[figure].but(clients=clients)) for clients in (few, most))
         for figure in ("figure_1", "figure_3")
     ]
-    same_grpc, same_sockets = twins(grpc.setting, "same"), twins(sockets.setting, "same")
+    same_grpc, same_sockets, same_static = (twins(each.setting, "same") for each in (grpc, sockets, static))
     groups = [
         Group((grpc, sockets, equal, *([grpc_most, sockets_most] if most > few else []))),
         Group((grpc, trade, same_grpc[2]), times=4),
         Group((sockets, same_sockets[2]), times=4),
+        Group((static, same_static[2]), times=4),
         Group((at_pool, past_pool)),
+        Group((sockets, static, equal, *([static_most] if most > few else []))),
     ]
     if most > few:
         groups += [Group((arm, arm_most)) for arm, arm_most in others]
@@ -99,6 +111,7 @@ def stock(scale: Scale) -> Sweep:
             ("transport",),
             family=HEADLINE,
         ),
+        *_apart(sockets, static, equal),
         Comparison("trade", f"gRPC, {_clients(few)}: Trade ÷ Lookup", trade, grpc, ("mix",), family=HEADLINE),
         Comparison(
             "past_pool",
@@ -114,17 +127,45 @@ def stock(scale: Scale) -> Sweep:
         ),
         same_grpc[0],
         same_sockets[0],
+        same_static[0],
     ]
     if most > few:
-        for name, above, below in (("gRPC", grpc_most, grpc), ("sockets", sockets_most, sockets)):
-            title = f"Lookup on {name}: {most} ÷ {_clients(few)}"
-            comparisons.append(
-                Comparison(f"growth_{name.lower()}", title, above, below, ("clients",), "growth", family=HEADLINE)
-            )
-        for figure, (below, above) in zip(("figure_1", "figure_3"), others, strict=True):
-            title = f"{figure.capitalize().replace('_', ' ')}: {most} ÷ {_clients(few)}"
-            comparisons.append(Comparison(f"growth_{figure}", title, above, below, ("clients",), "growth"))
+        comparisons += [
+            _growth("growth_grpc", "Lookup on gRPC", (grpc, grpc_most), HEADLINE),
+            _growth("growth_sockets", "Lookup on sockets", (sockets, sockets_most), HEADLINE),
+            _growth("growth_static", "Lookup on our own gRPC", (static, static_most)),
+            _growth("growth_figure_1", "Figure 1", others[0]),
+            _growth("growth_figure_3", "Figure 3", others[1]),
+        ]
+    groups += _groups(three_arms(scale), THREE_EVERY)
     return _slices("stock", groups, comparisons, scale, inner)
+
+
+def _growth(name: str, what: str, arms: tuple[Arm, ...], family: str = "further") -> Comparison:
+    """The arm with the most clients ÷ that with the fewest, given the other way round."""
+    below, above = arms
+    title = f"{what}: {above.connections} ÷ {_clients(below.connections)}"
+    return Comparison(name, title, above, below, ("clients",), "growth", family=family)
+
+
+def three_arms(scale: Scale) -> tuple[Arm, ...]:
+    """The three servers with one executor, Lookup and Trade at random, by ascending clients of each."""
+    return tuple(Arm(each.but(mix=MIXED, clients=clients)) for each in THREE for clients in scale.clients)
+
+
+def is_of_three(arm: Arm, base: Setting) -> bool:
+    """Whether an arm is one of ``three_arms``, on this server."""
+    return not arm.copy and arm.setting == base.but(mix=MIXED, clients=arm.setting["clients"])
+
+
+def _apart(sockets: Arm, static: Arm, grpcio: Arm) -> tuple[Comparison, Comparison]:
+    """What the protocol makes, and what its implementation: the server alone differs, the executor does not."""
+    sent = f"{_clients(sockets.connections)}{', the lean one' * (sockets.setting['client'] == 'lean')}"
+    how, differ = f"Lookup, {sent}, static pool on both", ("transport",)
+    return (
+        Comparison("protocol", f"{how}: sockets ÷ our own gRPC", sockets, static, differ, family=HEADLINE),
+        Comparison("implementation", f"{how}: our own gRPC ÷ grpcio", static, grpcio, differ, family=HEADLINE),
+    )
 
 
 def lock_waits(scale: Scale) -> Sweep:
@@ -225,21 +266,20 @@ def lock_strategies(scale: Scale) -> Sweep:
 
 
 def client_kind(scale: Scale) -> Sweep:
-    """What the client adds: the transport's own against the lean one, on both transports."""
+    """What the client adds: the transport's own against the lean one, on each transport; and what the lean one sees."""
     groups, comparisons = [], []
-    for base in (GRPC, SOCKETS):
+    for base in (GRPC, SOCKETS, STATIC):
         transport = base.text("transport")
         for clients in sorted({min(scale.clients), max(scale.clients)}):
             own, lean = (Arm(base.but(clients=clients, client=each)) for each in ("library", "lean"))
             groups.append(Group((own, lean)))
             title = f"{transport}, {_clients(clients)}: lean ÷ own client"
             comparisons.append(Comparison(f"{transport}_{clients}", title, lean, own, ("client",), family=HEADLINE))
-    leans = {
-        each.text("transport"): Arm(each.but(client="lean")) for each in (GRPC.but(executor="static-pool"), SOCKETS)
-    }
-    groups.append(Group(tuple(leans.values())))
+    sockets, static, grpcio = (Arm(each.but(client="lean")) for each in THREE)
+    groups.append(Group((sockets, static, grpcio)))
     title = "Lookup, 1 client, the lean one, static pool on both: sockets ÷ gRPC"
-    comparisons.append(Comparison("transport", title, leans["sockets"], leans["grpc"], ("transport",), family=HEADLINE))
+    comparisons.append(Comparison("transport", title, sockets, grpcio, ("transport",), family=HEADLINE))
+    comparisons += _apart(sockets, static, grpcio)
     return _slices("client_kind", groups, comparisons, scale)
 
 

@@ -11,6 +11,9 @@ from experiments.show.figures import style
 from experiments.show.numbers import counted, percent
 from experiments.show.sentences import listed, ratio_sentence
 
+SERVERS = {"grpc_static": "our own gRPC server", "grpc": "grpcio"}
+"""What implements gRPC; sockets are called by their label."""
+
 
 def told(judgement: Judgement, name: str, above: str, below: str) -> str:
     """One comparison, as its verdict has it; ``above`` and ``below`` are words within a sentence."""
@@ -67,6 +70,11 @@ def clients(count: int) -> str:
 def label(arm: Arm) -> str:
     """Its transport, as people write it."""
     return style.label(arm.setting.text("transport"))
+
+
+def server(arm: Arm) -> str:
+    """What implements its transport: ``sockets``, ``our own gRPC server``, ``grpcio``."""
+    return SERVERS.get(arm.setting.text("transport"), label(arm))
 
 
 def confidence(judgement: Judgement) -> str:

@@ -55,6 +55,11 @@ def test_another_service_is_served_by_its_own_program() -> None:
     assert words("sockets service=echo cpu_ms=12.5") == [*served, "--cpu-ms", "12.5"]
 
 
+def test_the_null_server_is_a_server_too() -> None:
+    """On the setting's transport; it has no option of ours."""
+    assert words("grpc service=null") == ["clients.load.run.null_server", "--transport", "grpc"]
+
+
 def test_a_peer_serves_the_stocks_of_the_bench(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a server of ours does; one that serves something else has no stocks."""
     monkeypatch.setattr("experiments.peers.is_built", lambda _: True)
@@ -136,6 +141,9 @@ def test_a_block_is_measured_on_real_servers() -> None:
         assert block.arms[place].answered["all"].times.count > 10
         assert [refusal for refusal in gates.arm_refusals(sweep, block, arm) if refusal.gate != 3] == []
     assert block.arms[3].answered["echo"].outcomes
+    stocks, _ = block.servers
+    assert stocks is not None
+    assert 0 < (stocks.kernel_share or 0) < 1
     assert len(list(rows.rows(sweep, block))) == 8
 
 

@@ -151,6 +151,21 @@ def test_processor_time_counts_every_thread_dead_ones_included() -> None:
         assert program.cpu_s() - before_s < 0.01
 
 
+def test_processor_time_is_told_apart_by_who_spent_it() -> None:
+    """A program that reads zeros spends it in the kernel; one that counts, in its own code."""
+    read = (
+        "import os\nzero = os.open('/dev/zero', os.O_RDONLY)\nwhile os.times().system < 0.1: os.read(zero, 1 << 16)\n"
+    )
+    count = "import os\nwhile os.times().user < 0.15: sum(range(100_000))\n"
+    with python(read + GOOD + "\nwhile True: signal.pause()") as program:
+        program.ready()
+        assert program.user_and_kernel_s()[1] >= 0.1
+    with python(count + GOOD + "\nwhile True: signal.pause()") as program:
+        program.ready()
+        user_s, kernel_s = program.user_and_kernel_s()
+        assert user_s >= 0.15 > kernel_s
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
 def test_a_program_is_pinned_before_it_has_threads() -> None:
     """All of its threads are on the core it was given."""
@@ -221,7 +236,8 @@ def test_a_program_that_is_gone_is_reported_whatever_is_asked_of_it() -> None:
     """By its name, and with what it said; not as another library's error."""
     program = python("import sys; print('out of memory', file=sys.stderr); sys.exit(3)")
     psutil.Process(program.pid).wait(10)  # reaps it
-    for ask in (program.threads, program.memory_mib, program.cpu_s, lambda: program.connections(("h", 1))):
+    asked = (program.threads, program.memory_mib, program.cpu_s, program.user_and_kernel_s)
+    for ask in (*asked, lambda: program.connections(("h", 1))):
         with pytest.raises(ProgramFailed, match=r"is gone; it said: out of memory"):
             ask()
     with contextlib.suppress(ProgramFailed):

@@ -32,6 +32,7 @@ from experiments.show.figures import (
     locking,
     offered_load,
     ratios,
+    shares,
     stages,
     style,
 )
@@ -192,6 +193,14 @@ def _endless() -> Picture:
     return advice.picture("advice", "How many workers?", replace(bare, p99_ms=[(1000.0, math.inf)]))
 
 
+def _shares() -> Picture:
+    """Of two costs that lie far apart, one with a part under 0."""
+    parts = {"kernel": 6.0, "interpreter": 3.0, "protocol": 2.0, "protobuf": 1.0, "service": 1.0}
+    many = {**parts, "protocol": 130.0, "service": -2.0}
+    sets = [shares.Bar("sockets", parts), shares.Bar("a server with a name of its own, by grpcio", many)]
+    return shares.picture("shares", "Shares", "Processor time of the server for each Lookup, µs", sets)
+
+
 FULL: dict[str, Callable[[], Picture]] = {
     "clients": lambda: _clients("Latency as clients grow", _points()),
     "one panel": lambda: clients.picture(
@@ -204,6 +213,7 @@ FULL: dict[str, Callable[[], Picture]] = {
     "heat": lambda: _heat_map("Heat", _points()),
     "locking": lambda: _waits("Waits"),
     "costs": lambda: _costs("Costs"),
+    "shares": _shares,
     "bars": lambda: _bars("Bars", Estimate(100, -math.inf, math.inf, 1), Estimate(50, 40, 400, 5)),
     "curves": lambda: _curves("Curves", False),
     "curves, both axes logarithmic": lambda: _curves("Curves", True),
@@ -244,6 +254,7 @@ EMPTY: dict[str, Callable[[], Picture]] = {
     "heat": lambda: heat_map.picture("heat", "Nothing", []),
     "locking": lambda: locking.picture("waits", "Nothing", []),
     "costs": lambda: costs.picture("costs", "Nothing", []),
+    "shares": lambda: shares.picture("shares", "Nothing", "µs", []),
     "bars": lambda: bars.picture("bars", "Nothing", []),
     "curves": lambda: curves.picture("curves", "Nothing", curves.Scale("x", "y", [(1.0, "1")]), []),
 }

@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from clients.load.record.times import Times
 from experiments.design.alone import Alone
-from experiments.design.arms import Arm
+from experiments.design.arms import Arm, ServerKey
 from experiments.design.slots import order
 from experiments.design.sweep import PAIRS_NEAR_1, Sweep
 from experiments.judge.alone import Lone, lone_servers
@@ -16,9 +17,20 @@ from experiments.judge.verdicts import Judgement, judge
 from experiments.results.alone import HeldSeen, LoneSeen, Repetition
 from experiments.results.observed import ALL, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns
 from experiments.show.content import Seen
-from experiments.studies.server_cost import SERVER_COST
+from experiments.studies.server_cost import SERVER_COST, split
 from experiments.studies.server_cost.goals import Goal, goals
-from experiments.studies.server_cost.sweeps import HELD, alone, server_cost
+from experiments.studies.server_cost.sweeps import (
+    HELD,
+    NULL_SERVER,
+    SOCKETS,
+    THREE,
+    alone,
+    echo_of,
+    languages,
+    server_cost,
+    twice_of,
+)
+from experiments.studies.server_cost.sweeps import split as split_sweep
 from experiments.studies.study import Scale
 
 PART = SERVER_COST.parts["server_cost"]
@@ -37,12 +49,19 @@ BAD = {**GOOD, ("sockets", "stock"): 15.0, ("grpc", "stock"): 111.0, ("grpc", "e
 def planted(costs: Mapping[tuple[str, str], float], blocks: int = 10) -> Judgement:
     """Blocks of the study in which requests cost so much, with 1 % of noise, and a drift that all arms share."""
     sweep, rng = server_cost(SMALL), random.Random(1)
-    return judge(sweep, [_block(sweep, costs, block, rng) for block in range(1, blocks + 1)])
+    by_arm = {arm: costs[arm.setting.text("transport"), arm.setting.text("service")] for arm in sweep.arms}
+    return judge(sweep, [_block(sweep, by_arm, block, rng) for block in range(1, blocks + 1)])
 
 
-def _block(sweep: Sweep, costs: Mapping[tuple[str, str], float], block: int, rng: random.Random) -> Block:
+def _block(
+    sweep: Sweep,
+    costs: Mapping[Arm, float],
+    block: int,
+    rng: random.Random,
+    kernel: Mapping[ServerKey, float] | None = None,
+) -> Block:
     slots, drift = list(order(sweep, f"{block}")), rng.uniform(0.7, 1.5)
-    cost_us = [costs[arm.setting.text("transport"), arm.setting.text("service")] * drift for arm in sweep.arms]
+    cost_us = [costs[arm] * drift for arm in sweep.arms]
     ones = [REQUESTS] * len(slots)
     columns = SliceColumns(
         round=[slot[0] for slot in slots],
@@ -60,7 +79,7 @@ def _block(sweep: Sweep, costs: Mapping[tuple[str, str], float], block: int, rng
     )
     times = Times()
     answered = ArmSeen({ALL: Answered(times, {}, {}, 0.0)})
-    servers = [ServerSeen(9, 16, 15.0, 1.0) for _ in sweep.servers]
+    servers = [ServerSeen(9, 16, 15.0, 1.0, 1, (kernel or {}).get(server)) for server in sweep.servers]
     rounds = [RoundSeen(1.0, 0) for _ in range(sweep.rounds)]
     return Block(block, 1, "", 9.0, True, 900.0, columns, [answered for _ in sweep.arms], servers, rounds)
 
@@ -163,3 +182,64 @@ def test_the_sections_have_every_goal_every_arm_and_every_server() -> None:
     without = PART.sections(Seen(judgement))
     assert [each.title for each in without] == ["Goals", "Arms"]
     assert "not measured" in without[0].text
+
+
+SPLIT_US = {"sockets": (13.0, 11.5), "grpc_static": (30.0, 28.0), "grpc": (150.0, 147.0)}
+"""Of a Lookup and an echo, by transport."""
+
+
+def split_seen(blocks: int = 3, kernel_of_null: float | None = 0.5) -> Seen:
+    """Blocks in which an echo's second message takes 0.8 µs, and the null server 6 µs; noise of 1 % on each slice."""
+    sweep, rng = split_sweep(SMALL), random.Random(2)
+    costs = {Arm(base): SPLIT_US[base.text("transport")][0] for base in THREE}
+    costs |= {Arm(echo_of(base)): SPLIT_US[base.text("transport")][1] for base in THREE}
+    costs |= {Arm(twice_of(SOCKETS)): 12.3, Arm(NULL_SERVER): 6.0}
+    kernel = {arm.server: 0.4 for arm in sweep.arms}
+    if kernel_of_null is None:
+        del kernel[Arm(NULL_SERVER).server]
+    else:
+        kernel[Arm(NULL_SERVER).server] = kernel_of_null
+    return Seen(judge(sweep, [_block(sweep, costs, each, rng, kernel) for each in range(1, blocks + 1)]))
+
+
+def test_shares_are_the_planted_differences_and_add_up() -> None:
+    """Of each server: 40 % in the kernel, 3 µs of the null server, what the second message and the exchange take."""
+    for found, (lookup_us, echo_us) in zip(split.splits(split_seen(20).main), SPLIT_US.values(), strict=True):
+        scale = found.total_us / lookup_us  # the drift that all arms share
+        shares = {name: each.value / scale for name, each in found.shares.items()}
+        assert shares["kernel"] == pytest.approx(0.4 * lookup_us, rel=0.01)
+        assert shares["interpreter"] == pytest.approx(3.0, rel=0.02)
+        assert shares["protobuf"] == pytest.approx(0.8, abs=0.1)
+        assert shares["service"] == pytest.approx(lookup_us - echo_us, abs=0.02 * lookup_us)
+        assert sum(shares.values()) == pytest.approx(lookup_us)
+
+
+def test_the_split_is_told_drawn_and_tabled() -> None:
+    """A sentence, a bar and a row for each of the three servers."""
+    seen, part = split_seen(), SERVER_COST.parts["split"]
+    (answer,), (picture,), (section,) = part.answers(seen), part.pictures(seen), part.sections(seen)
+    for server in ("sockets", "our own gRPC server", "grpcio"):
+        assert f"A Lookup on {server} takes" in answer.sentence
+        assert f"{server}: " in picture.alternative
+        assert f"| {server} |" in section.text
+    assert "40% kernel" in answer.sentence.replace(" %", "%")
+
+
+def test_a_share_that_was_not_read_leaves_the_split_unknown() -> None:
+    """Too little processor time for ticks, or a recording from before they were read."""
+    seen = split_seen(kernel_of_null=None)
+    assert split.splits(seen.main) == ()
+    assert SERVER_COST.parts["split"].answers(seen)[0].sentence.startswith("Not known")
+
+
+def test_what_python_costs_is_compared_where_the_peers_are_built() -> None:
+    """Go and Rust beside our own gRPC server; without them the sweep is of ours, and the answer says so."""
+    sweep, rng = languages(SMALL), random.Random(3)
+    costs = {arm: 8.0 if arm.setting["language"] == "rust" else 24.0 for arm in sweep.arms}
+    seen = Seen(judge(sweep, [_block(sweep, costs, each, rng) for each in range(1, 11)]))
+    apart, python = SERVER_COST.parts["languages"].answers(seen)
+    assert "A Lookup on sockets" in apart.sentence
+    assert "A Lookup on tonic (Rust) takes 0.33" in python.sentence
+    without = replace(SMALL, peers=frozenset())
+    assert {arm.setting["language"] for arm in languages(without).arms} == {"python"}
+    assert SERVER_COST.parts["languages"].answers(Seen(judge(languages(without), [])))[1].sentence == "Not measured."

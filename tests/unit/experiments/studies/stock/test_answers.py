@@ -1,5 +1,6 @@
 """The four answers: what each tells, and where one is not decided, why and what would decide it."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from experiments.design.arms import Arm
 from experiments.judge.verdicts import Judgement
 from experiments.show.content import Answer, Seen
-from experiments.studies.stock import sweeps
+from experiments.studies.stock import figures, sweeps
 from experiments.studies.stock.answers import answers
 from tests.unit.experiments.blocks import World, stage_summary
 from tests.unit.experiments.studies.stock.judgements import (
@@ -20,6 +21,7 @@ from tests.unit.experiments.studies.stock.judgements import (
 
 GRPC, SOCKETS = Arm(sweeps.GRPC), Arm(sweeps.SOCKETS)
 EQUAL = Arm(sweeps.GRPC.but(executor="static-pool"))
+STATIC = Arm(sweeps.STATIC)
 TRADE = Arm(sweeps.GRPC.but(mix="trade"))
 PAST_POOL = Arm(sweeps.SOCKETS.but(workers=5, clients=10))
 GRPC_5, SOCKETS_5 = (Arm(base.but(clients=5)) for base in (sweeps.GRPC, sweeps.SOCKETS))
@@ -39,8 +41,33 @@ def test_question_1_is_answered_as_started_and_for_equal_executors() -> None:
     assert first.details[0].startswith(
         "The executor alone: On gRPC with 1 client, a Lookup on the static pool takes 0.40"
     )
-    assert [each.comparison.name for each in first.deciding] == ["as_started", "equal_executors"]
+    names = ["as_started", "equal_executors", "protocol", "implementation"]
+    assert [each.comparison.name for each in first.deciding] == names
     assert first.to_decide is None
+
+
+def test_question_1_tells_the_protocol_from_its_implementation() -> None:
+    """Sockets take half of our own gRPC server's time, and that takes a quarter of grpcio's."""
+    twins = {Arm(sweeps.SOCKETS, 1): 100.0, Arm(sweeps.STATIC, 1): 200.0}
+    first = of(planted({SOCKETS: 100.0, STATIC: 200.0, EQUAL: 800.0, **twins}))[0]
+    assert "The protocol alone, both on our server core: a Lookup on sockets takes 0.5" in first.sentence
+    assert "The implementation alone: a Lookup on our own gRPC server takes 0.25" in first.sentence
+
+
+def test_a_recording_from_before_our_own_grpc_server_says_that_it_lacks_it() -> None:
+    """In a line; what it has is told as before."""
+    whole = sweeps.stock(SCALE)
+    arms = [arm for arm in whole.arms if arm.setting["transport"] != "grpc_static"]
+    lacking = [tuple(arm for arm in each.arms if arm in arms) for each in whole.groups]
+    kept = [replace(group, arms=own) for group, own in zip(whole.groups, lacking, strict=True) if own]
+    asked = tuple(each for each in whole.comparisons if {each.above, each.below} <= set(arms))
+    before = replace(whole, groups=tuple(kept), comparisons=asked)
+    main = judgement(before, 10, planted({SOCKETS: 400.0, Arm(sweeps.SOCKETS, 1): 400.0}))
+    first = answers(Seen(main))[0]
+    assert first.sentence.startswith("As the servers are started, a Lookup on sockets takes 0.800 of")
+    assert "Our own gRPC server is not in this sweep" in first.sentence
+    assert first.to_decide is None
+    assert [each.name for each in figures.main(Seen(main)) if each.name == "three"] == []
 
 
 def test_question_1_says_why_compare_has_other_ratios() -> None:
@@ -118,6 +145,14 @@ def test_an_effect_smaller_than_equal_arms_showed_is_undecided() -> None:
     third = of(planted({TRADE: 1.1 * MEAN_US, Arm(sweeps.GRPC, 1): 1.2 * MEAN_US}))[2]
     assert "is not decided" in third.sentence
     assert "Gate 20 keeps the verdict back" in third.sentence
+
+
+def test_three_servers_have_a_line_each_for_either_request() -> None:
+    """Of one executor, with their means by clients."""
+    (picture,) = (each for each in figures.main(seen(sweeps.stock)) if each.name == "three")
+    for request in ("Lookup", "Trade"):
+        for server in ("sockets", "our own gRPC server", "grpcio"):
+            assert re.search(f"{request}, {server}: 1: [^;]+; 5: [^;]+\\.", picture.alternative)
 
 
 def test_with_one_number_of_clients_growth_is_not_known() -> None:

@@ -1,0 +1,165 @@
+"""Where a request's processor time goes: the kernel, the interpreter, the protocol, protobuf, the service. Pure.
+
+Each share is measured within a block, by turns. A difference is that of an arm's mean and the ratio that is typical of
+pairs of neighbouring slices:
+
+- kernel: of a Lookup's processor time the share that clock ticks found in the kernel
+- interpreter: what the null server takes beside the kernel, the same on every server: one thread of Python that
+  receives, and sends a constant in the thinnest framing
+- protobuf: an echo whose message is encoded and decoded once more, less the echo, on sockets
+- service: a Lookup less an echo on the same server, so that its lock and its larger reply are in it
+- protocol: the rest: framing or HTTP/2, what it checks, and the way to a thread of the pool and back
+
+A server of another library need not spend what the null server does. On grpcio, whose protocol is in C, the
+interpreter's share is what Python takes at the least.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from experiments.design.arms import Arm, Comparison
+from experiments.judge import ratios
+from experiments.judge.gates import arm_refusals
+from experiments.judge.points import CONFIDENCE
+from experiments.judge.stats import Estimate, mean_interval
+from experiments.judge.verdicts import Judgement
+from experiments.results.observed import Block
+from experiments.show.content import Answer, Section, Seen
+from experiments.show.figures import shares
+from experiments.show.figures.style import Picture
+from experiments.show.numbers import counted, has_interval, number, percent, times_between
+from experiments.show.tables import Table
+from experiments.studies.server_cost.sweeps import NULL_SERVER, SOCKETS, THREE, echo_of, twice_of
+
+SHARES = ("kernel", "interpreter", "protocol", "protobuf", "service")
+"""In the order in which they are shown."""
+
+NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "grpcio"}
+"""The three servers, by their transports."""
+
+QUANTITY = "Processor time of the server for each Lookup, µs"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One server: each share in µs, over the blocks that have all of them."""
+
+    name: str
+    shares: Mapping[str, Estimate]
+
+    @property
+    def total_us(self) -> float:
+        """Of a Lookup."""
+        return sum(each.value for each in self.shares.values())
+
+
+def splits(judgement: Judgement) -> tuple[Split, ...]:
+    """Every server that has all its shares in some block."""
+    found = []
+    for lookup in map(Arm, THREE):
+        blocks = [each for block in judgement.blocks if (each := _of(judgement, block, lookup)) is not None]
+        if blocks:
+            estimates = {name: mean_interval([each[name] for each in blocks], CONFIDENCE) for name in SHARES}
+            found.append(Split(NAMES[lookup.setting.text("transport")], estimates))
+    return tuple(found)
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """One answer, of numbers without a verdict."""
+    found = splits(seen.main)
+    told = [_told(each) for each in found]
+    return (
+        Answer(
+            "Where does a request's processor time go?",
+            " ".join(told) or "Not known: no block has every share.",
+            (),
+            details=(
+                "The interpreter's share is what the null server takes, the least for any server in Python. What else "
+                "a server does in Python is in its protocol's share, as is the way to a thread and back.",
+                "No verdict is asked of these shares.",
+            ),
+            estimand=(
+                "Processor time of the server process for each Lookup, 16 kept connections of one lean client, static "
+                f"pool and mutex on all, and what it is made of; means over {counted(len(seen.main.blocks), 'block')}"
+            ),
+            not_concluded=(
+                "That the interpreter takes no more on grpcio than elsewhere: the share is that of the null server.",
+                "That protobuf's share holds for large messages: these are some ten bytes.",
+            ),
+            figure="split" if found else None,
+        ),
+    )
+
+
+def sections(seen: Seen) -> tuple[Section, ...]:
+    """The shares with their intervals."""
+    return (Section("Where a request's processor time goes", table(splits(seen.main))),)
+
+
+def pictures(seen: Seen) -> tuple[Picture, ...]:
+    """A bar for each server."""
+    bars = [shares.Bar(each.name, {name: each.shares[name].value for name in SHARES}) for each in splits(seen.main)]
+    return (shares.picture("split", "Where a request's processor time goes", QUANTITY, bars),)
+
+
+def table(found: Sequence[Split]) -> str:
+    """A row for each server, a column for each share."""
+    rows = tuple(
+        (each.name, *(_cell(each.shares[name]) for name in SHARES), f"{number(each.total_us)} µs") for each in found
+    )
+    note = "Means over blocks with their 95 % intervals. One under 0 is a difference too small for these blocks."
+    return Table(("server", *SHARES, "in all"), rows, texts=1, notes=(note,)).markdown
+
+
+def _cell(of: Estimate) -> str:
+    between = f", {times_between(of, 1)}" if has_interval(of) else ""
+    return f"{number(of.value)} µs{between}"
+
+
+def _told(of: Split) -> str:
+    """``A Lookup on sockets takes 13 µs, of it 40 % kernel, …``"""
+    parts = [f"{percent(max(0.0, of.shares[name].value) / of.total_us)} {name}" for name in SHARES]
+    return f"A Lookup on {of.name} takes {number(of.total_us)} µs, of it {', '.join(parts)}."
+
+
+def _of(judgement: Judgement, block: Block, lookup: Arm) -> Mapping[str, float] | None:
+    """A server's shares in a block; None where one of them cannot be told, or a gate objects to an arm."""
+    base, null = lookup.setting, Arm(NULL_SERVER)
+    echo, twice = Arm(echo_of(SOCKETS)), Arm(twice_of(SOCKETS))
+    read = (
+        *(_cost_us(judgement, block, arm) for arm in (lookup, null, echo)),
+        *(_kernel_share(judgement, block, arm) for arm in (lookup, null)),
+        _ratio(judgement, block, lookup, Arm(echo_of(base))),
+        _ratio(judgement, block, twice, echo),
+    )
+    whole, least, echo_us, in_kernel, null_in_kernel, over_echo, twice_over = (each or 0.0 for each in read)
+    if None in read:
+        return None
+    kernel, interpreter = whole * in_kernel, least * (1 - null_in_kernel)
+    protobuf, service = echo_us * (twice_over - 1), whole * (1 - 1 / over_echo)
+    protocol = whole - kernel - interpreter - protobuf - service
+    return dict(zip(SHARES, (kernel, interpreter, protocol, protobuf, service), strict=True))
+
+
+def _cost_us(judgement: Judgement, block: Block, arm: Arm) -> float | None:
+    sweep = judgement.sweep
+    if arm not in sweep.arms or any(arm_refusals(sweep, block, arm)):
+        return None
+    return ratios.arm_cpu_us(sweep, block, sweep.arms.index(arm))
+
+
+def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float | None:
+    """Of processor times, typical of pairs; None where no pair is whole, or a gate objects."""
+    if _cost_us(judgement, block, above) is None or _cost_us(judgement, block, below) is None:
+        return None
+    levels = zip(above.setting.levels, below.setting.levels, strict=True)
+    differ = tuple(name for (name, level), (_, other) in levels if level != other)
+    log_ratio = ratios.typical(judgement.sweep, block, Comparison("", "", above, below, differ, measure="cpu"))
+    return None if log_ratio is None else math.exp(log_ratio)
+
+
+def _kernel_share(judgement: Judgement, block: Block, arm: Arm) -> float | None:
+    sweep = judgement.sweep
+    server = block.servers[sweep.servers.index(arm.server)] if arm in sweep.arms else None
+    return None if server is None else server.kernel_share
