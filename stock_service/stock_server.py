@@ -115,7 +115,7 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
         allowed = f"none on {transport}, which opens its port by itself"
         raise UsageError("--hand-over", str(options.hand_over), allowed)
     if options.hand_over is not None and kind != "sqlite":
-        raise UsageError("--hand-over", str(options.hand_over), "beside --store sqlite:PATH: memory ends with its server")
+        raise UsageError("--hand-over", str(options.hand_over), "beside --store sqlite:PATH: memory ends with it")
     if kind == "sqlite" and options.processes > 1:
         allowed = "1 with a store on a disk, which is one process's; more with --store memory"
         raise UsageError("--processes", options.processes, allowed)

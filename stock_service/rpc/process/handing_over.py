@@ -110,7 +110,7 @@ def _wait_for_end(connection: socket.socket, path: Path, end_s: float) -> None:
 
 
 class Offered:
-    """The offer of a server that serves, for ``with``. Its thread lasts as long as the process, which is to ``leave``."""
+    """The offer of a server that serves, for ``with``. Its thread lasts until the process ``leave``s."""
 
     def __init__(self, hand_over: HandOver, stop: Callable[[], object]) -> None:
         """``stop`` is called once the next server has the listener. Raises UsageError for a path that cannot be had."""
@@ -132,20 +132,27 @@ class Offered:
     def _offer(self) -> None:
         """Until somebody takes the listener."""
         said = f"{self._hand_over.end_s:g} {self._hand_over.serves}".encode()
+        with self._listener:
+            while self._asked(said):
+                pass
+
+    def _asked(self, said: bytes) -> bool:
+        """One who asks; whether the listener is still to be had."""
         passed = self._hand_over.listener
-        while True:
-            heir, _ = self._listener.accept()
+        heir, _ = self._listener.accept()
+        with heir:
             heir.settimeout(_ANSWER_S)
             try:
                 socket.send_fds(heir, [said], [passed.socket.fileno()])
-                if heir.recv(len(_GO)) == _GO:
-                    passed.passed_on = True
-                    heir.detach()  # its descriptor stays open until the process ends, whatever is collected before
-                    self._stop()
-                    return
+                if heir.recv(len(_GO)) != _GO:
+                    return True
             except OSError as error:
                 _log.warning("a server that was to take over did not: %s", error)
-            heir.close()
+                return True
+            passed.passed_on = True
+            self._stop()
+            heir.detach()  # its descriptor stays open until the process ends, whatever is collected before
+            return False
 
 
 def _bound(path: Path, keep: bool = False) -> tuple[socket.socket, Path]:
