@@ -64,7 +64,7 @@ def row(transport: str, restarts: int, rng: random.Random) -> Row:
 
 def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
     """What each client was told; fails where a commit was done twice, or lost, or a server did not end well."""
-    with TemporaryDirectory() as folder, ExitStack() as running, ThreadPoolExecutor(TRADERS + 2) as threads:
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(TRADERS + 2) as threads, ExitStack() as running:
         start = (*stored(Path(folder) / "store", transport), "--hand-over", str(Path(folder) / "socket"))
         server = running.enter_context(Server(start))
         answered, over = threading.Semaphore(0), threading.Event()
