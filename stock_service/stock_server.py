@@ -15,9 +15,12 @@ from stock_service.rpc.health import Health
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.process import family, serving
 from stock_service.rpc.process.command_line import Parser, refuse
+from stock_service.rpc.process.handing_over import HandOver, take_over
+from stock_service.rpc.process.secured import security_of
+from stock_service.rpc.server_core.listening import listen
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import Timeline
-from stock_service.rpc.transports import load
+from stock_service.rpc.transports import ServeOptions, load
 from stock_service.storage.sqlite import CLOSE_S, SqliteCatalog
 from stock_service.trading import catalog_file
 from stock_service.trading.catalog import Catalog, MemoryCatalog
@@ -35,6 +38,9 @@ _SQLITE = "sqlite:"
 
 _DEFAULT_LOCKING = "mutex"
 
+_OVER_S = 5.0
+"""How long a process may take to end beside its grace and its store's last commit."""
+
 
 def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
     """Serves the stock service on a transport until a signal comes, and ends the process."""
@@ -46,12 +52,14 @@ def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) -> None:
-    """``--catalog``, ``--store`` and ``--locking``; without a transport as on any."""
+    """``--catalog``, ``--store``, ``--locking`` and ``--hand-over``; without a transport as on any."""
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
     default = f"{_SQLITE}./stock_service-{transport or 'TRANSPORT'}.sqlite3"
     add("--store", type=_store, default=default, metavar="|".join(STORES), help="where stocks are kept")
     add("--locking", choices=LOCKINGS, help=f"which lock a request holds, in memory (default: {_DEFAULT_LOCKING})")
+    help_text = "a Unix socket on which the next server, started with the same command, takes port and store over"
+    add("--hand-over", type=Path, metavar="PATH", help=help_text)
 
 
 def serve_stocks(
@@ -63,10 +71,11 @@ def serve_stocks(
     """Serves the stock service that the options ask for, as ``wrapped`` makes it, and ends the process."""
     kind = "sqlite" if options.store is not None else "memory" if options.processes == 1 else "shared"
     try:
-        _check(options, kind)
+        _check(transport, options, kind)
         if family.begins(options):
             serving.leave(family.run(program, transport, options, _allotted(options)))
         timeline, metrics = serving.timeline_for(program, options), serving.metrics_for(program, options)
+        hand_over = None if options.hand_over is None else _taken_over(program, transport, options)
         catalog, settle, close, sick = CATALOGS[kind](options, timeline, metrics)
     except UsageError as error:
         refuse(program, error)
@@ -74,7 +83,7 @@ def serve_stocks(
     service = wrapped(replace(served, health=Health(served.name, sick)))
     note = "" if options.store is None else f"stocks are kept in {options.store}"
     try:
-        code = serving.run(program, transport, service, options, timeline, note, metrics)
+        code = serving.run(program, transport, service, options, timeline, note, metrics, hand_over)
     finally:
         closed = close()
     if not closed:
@@ -82,8 +91,31 @@ def serve_stocks(
     serving.leave(code if closed else serving.FAILED_EXIT)
 
 
-def _check(options: argparse.Namespace, kind: str) -> None:
-    """Refuses options that this kind of catalog cannot keep. Raises UsageError."""
+def _taken_over(program: str, transport: str, options: argparse.Namespace) -> HandOver:
+    """The port of the server before this one, which has ended then; before that, this one has what else it needs.
+
+    Blocks. Raises UsageError; refuses a port that cannot be had.
+    """
+    serving.prepare(program, options)
+    security_of(transport, options)
+    _stocks(options)
+    where = f"--host {options.host} --port {options.port}"
+    serves = f"--transport {transport} {where} --store {_SQLITE}{options.store.absolute()}"
+    end_s = max(options.grace_s, serving.ENDING_S) + CLOSE_S + _OVER_S
+    try:
+        own = ServeOptions(host=options.host, port=options.port)
+        return take_over(options.hand_over, serves, end_s, lambda: listen(own))
+    except (OSError, UnicodeError) as error:
+        refuse(program, serving.unbound(error, options.host, options.port))
+
+
+def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
+    """Refuses options that this transport and this kind of catalog cannot keep. Raises UsageError."""
+    if options.hand_over is not None and not load(transport).TAKES_LISTENER:
+        allowed = f"none on {transport}, which opens its port by itself"
+        raise UsageError("--hand-over", str(options.hand_over), allowed)
+    if options.hand_over is not None and kind != "sqlite":
+        raise UsageError("--hand-over", str(options.hand_over), "beside --store sqlite:PATH: memory ends with it")
     if kind == "sqlite" and options.processes > 1:
         allowed = "1 with a store on a disk, which is one process's; more with --store memory"
         raise UsageError("--processes", options.processes, allowed)

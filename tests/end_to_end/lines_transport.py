@@ -19,6 +19,7 @@ LABEL = "lines of text"
 DEFAULT_PORT = 50099
 DEFAULT_EXECUTOR = "static-pool"
 SHARES_PORT = False
+TAKES_LISTENER = False
 TLS_PROTOCOLS = None
 
 

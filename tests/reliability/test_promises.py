@@ -6,7 +6,13 @@ from tests.reliability import __main__ as command
 from tests.reliability.promises import PROMISES, SHORT, Promise
 from tests.reliability.rows import Row, worst
 
-KEPT, FALLEN, KNOWN = Row("a", "0", "0", True), Row("b", "0", "7", False), Row(next(iter(SHORT)), "0", "none", False)
+KEPT, FALLEN, KNOWN = Row("a", "0", "0", True), Row("b", "0", "7", False), Row("c", "0", "none", False)
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row is known to fall short."""
+    monkeypatch.setitem(SHORT, KNOWN.promise, "not built")
 
 
 @pytest.mark.parametrize(("rows", "code"), [([KEPT], 0), ([KEPT, FALLEN], 1), ([KEPT, KNOWN], 0)])

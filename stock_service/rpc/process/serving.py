@@ -34,6 +34,7 @@ from stock_service.rpc.process import scraping
 from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.process.cores import AUTO, Keeper, cpus
+from stock_service.rpc.process.handing_over import HandOver, Offered
 from stock_service.rpc.process.secured import (
     Security,
     Watch,
@@ -132,12 +133,14 @@ def run(
     timeline: Timeline | None = None,
     note: str = "",
     metrics: Metrics | None = None,
+    hand_over: HandOver | None = None,
 ) -> int:
     """Serves until a signal comes; gives the process's exit code. Blocks. For the main thread of its own process, which
     must then ``leave``: after a failure, which is logged, threads may still run.
 
     ``timeline`` is the one that the service itself notes its locks in, from ``timeline_for``; None where it has none.
     ``note`` is a line for the log of a server that serves. ``metrics`` as ``timeline``, from ``metrics_for``.
+    ``hand_over`` is from ``take_over``; None: the server listens by itself, and no other follows it.
     """
     prepare(program, options)
     timeline = timeline or timeline_for(program, options)
@@ -152,11 +155,13 @@ def run(
     if security.access is not None and metrics is not None:
         security.access.refused = metrics.refused
     serve_options = _serve_options(transport, options, timeline, metrics, security)
+    if hand_over is not None:
+        serve_options = replace(serve_options, listener=hand_over.listener)
     if security.access is not None and load(transport).TLS_PROTOCOLS is None:
         service = closed_to_admins(service, transport)
     try:
         with Watch(security.files, security.reload):
-            return _run(program, transport, service, options, serve_options, note)
+            return _run(program, transport, service, options, serve_options, note, hand_over)
     except Exception:
         _log.exception("the server failed")
         return FAILED_EXIT
@@ -183,6 +188,7 @@ def _run(
     options: argparse.Namespace,
     serve_options: ServeOptions,
     note: str,
+    hand_over: HandOver | None,
 ) -> int:
     """See ``run``."""
     try:
@@ -190,7 +196,7 @@ def _run(
     except UsageError as error:
         refuse(program, error)
     try:
-        code = _serve(program, transport, service, options, serve_options, note)
+        code = _serve(program, transport, service, options, serve_options, note, hand_over)
     finally:
         where = cores.stop()
     if options.stats:
@@ -205,6 +211,7 @@ def _serve(
     options: argparse.Namespace,
     serve_options: ServeOptions,
     note: str,
+    hand_over: HandOver | None,
 ) -> int:
     """See ``run``."""
     try:
@@ -233,6 +240,8 @@ def _serve(
     stopping = threading.Event()
     signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
     signals.start()  # outlives all but leave()
+    if hand_over is not None:
+        stack.enter_context(Offered(hand_over, stopping.set))
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     if note:
         print(note, file=sys.stderr, flush=True)

@@ -33,7 +33,9 @@ _REFUSED_READS = 4
 
 
 def listen(options: ServeOptions) -> socket.socket:
-    """A listening, blocking socket. Raises OSError where the address cannot be had."""
+    """A listening socket, which its taker closes. Raises OSError where the address cannot be had."""
+    if options.listener is not None:
+        return options.listener.socket.dup()
     address, family = (options.host, options.port), family_of(options.host)
     listener = socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=options.shares_port)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)  # what is accepted has it from here
@@ -46,6 +48,7 @@ class Listening:
     def __init__(self, options: ServeOptions, epoll: Callable[[], select.epoll]) -> None:
         """``epoll`` makes it, once the address is had. Raises OSError where it cannot be."""
         self._listener = listen(options)
+        self._passed = options.listener
         self._listener.setblocking(False)
         host, port = self._listener.getsockname()[:2]
         self.address: Address = (host, port)
@@ -56,8 +59,10 @@ class Listening:
         self.epoll.register(self.fd, select.EPOLLIN)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
-        """Up to so many of the connections that wait."""
-        for _ in range(count if self.accepting else 0):
+        """Up to so many of the connections that wait, unless those are the next server's."""
+        if not self.accepting or (self._passed is not None and self._passed.passed_on):
+            return
+        for _ in range(count):
             try:
                 accepted, peer = self._listener.accept()
             except OSError as error:
@@ -78,9 +83,11 @@ class Listening:
             self.epoll.modify(self.fd, select.EPOLLIN if accepting else 0)
 
     def close(self) -> None:
-        """Accepts no more, ever. May be repeated."""
+        """Accepts no more, ever. May be repeated, until the epoll is closed."""
         self.accepting = False
-        self._listener.close()
+        if self._listener.fileno() >= 0:
+            self.epoll.unregister(self.fd)  # closing alone would not, while another process has it open
+            self._listener.close()
 
 
 def refuse_connection(connection: socket.socket, words: bytes) -> None:

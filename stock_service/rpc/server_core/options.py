@@ -2,6 +2,7 @@
 
 import argparse
 import ipaddress
+import socket
 from dataclasses import dataclass
 
 from stock_service.rpc.errors import UsageError
@@ -31,6 +32,15 @@ def certificate_of(peer: Address) -> str:
     return peer.certificate if isinstance(peer, Peer) else ""
 
 
+@dataclass(slots=True)
+class PassedListener:
+    """A listener that goes from one server's process to the next, and is closed by none of them before it ends."""
+
+    socket: socket.socket
+    passed_on: bool = False
+    """Whether the next process has it, and with it all connections that wait. Then this one accepts no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
     """Where a server listens, and its limits. Each transport's module says how it keeps them."""
@@ -58,6 +68,8 @@ class ServeOptions:
     """What connections are encrypted with; None: they are not."""
     access: Access | None = None
     """Who may call what; None: whoever can connect may call everything."""
+    listener: PassedListener | None = None
+    """What to listen with; None: a listener of the server's own, on ``host`` and ``port``."""
     own: object = None
     """What the transport's ``own_options`` gave; None: its defaults."""
 

@@ -56,6 +56,8 @@ class Transport(Protocol):
     DEFAULT_EXECUTOR: str
     SHARES_PORT: bool
     """Whether several processes can serve on one port: then ``serve`` keeps ``ServeOptions.shares_port``."""
+    TAKES_LISTENER: bool
+    """Whether a server can go on with the port of the one before it: then ``serve`` keeps ``ServeOptions.listener``."""
 
     TLS_PROTOCOLS: Sequence[str] | None
     """What its server answers to in TLS (ALPN), none where it has no name there. None instead: it knows neither TLS nor

@@ -30,6 +30,7 @@ __all__ = [
     "DEFAULT_PORT",
     "LABEL",
     "SHARES_PORT",
+    "TAKES_LISTENER",
     "TLS_PROTOCOLS",
     "AioOptions",
     "add_options",
@@ -44,6 +45,7 @@ DEFAULT_PORT = 50053
 DEFAULT_EXECUTOR = "static-pool"
 TLS_PROTOCOLS = ("h2",)
 SHARES_PORT = True
+TAKES_LISTENER = False
 DEFAULT_DISPATCH = AioOptions().dispatch
 
 

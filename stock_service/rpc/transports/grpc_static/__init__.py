@@ -31,6 +31,7 @@ DEFAULT_PORT = 50056
 DEFAULT_EXECUTOR = "static-pool"
 TLS_PROTOCOLS = ("h2",)
 SHARES_PORT = True
+TAKES_LISTENER = True
 
 add_options = add_read_options
 own_options = read_options

@@ -21,6 +21,7 @@ DEFAULT_PORT = 50051
 DEFAULT_EXECUTOR = "thread-pool"
 TLS_PROTOCOLS = ("h2",)
 SHARES_PORT = True
+TAKES_LISTENER = False
 
 
 def add_options(_parser: argparse.ArgumentParser) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "DEFAULT_PORT",
     "LABEL",
     "SHARES_PORT",
+    "TAKES_LISTENER",
     "TLS_PROTOCOLS",
     "add_options",
     "codec",
@@ -46,6 +47,7 @@ DEFAULT_PORT = 50080
 DEFAULT_EXECUTOR = "static-pool"
 TLS_PROTOCOLS = ("http/1.1",)
 SHARES_PORT = True
+TAKES_LISTENER = True
 
 add_options = add_read_options
 own_options = read_options

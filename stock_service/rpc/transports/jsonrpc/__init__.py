@@ -28,6 +28,7 @@ __all__ = [
     "DEFAULT_PORT",
     "LABEL",
     "SHARES_PORT",
+    "TAKES_LISTENER",
     "TLS_PROTOCOLS",
     "add_options",
     "codec",
@@ -42,6 +43,7 @@ DEFAULT_PORT = 50081
 DEFAULT_EXECUTOR = "static-pool"
 TLS_PROTOCOLS = None
 SHARES_PORT = True
+TAKES_LISTENER = True
 
 add_options = add_read_options
 own_options = read_options

@@ -30,6 +30,7 @@ DEFAULT_PORT = 50055
 DEFAULT_EXECUTOR = "static-pool"
 TLS_PROTOCOLS = None
 SHARES_PORT = False
+TAKES_LISTENER = False
 
 
 def add_options(_parser: argparse.ArgumentParser) -> None:

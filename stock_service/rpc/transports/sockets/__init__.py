@@ -32,6 +32,7 @@ __all__ = [
     "DEFAULT_PORT",
     "LABEL",
     "SHARES_PORT",
+    "TAKES_LISTENER",
     "TLS_PROTOCOLS",
     "SocketOptions",
     "add_options",
@@ -46,6 +47,7 @@ LABEL = "sockets"
 DEFAULT_PORT = 50052
 DEFAULT_EXECUTOR = "static-pool"
 SHARES_PORT = True
+TAKES_LISTENER = True
 TLS_PROTOCOLS = ()
 
 

@@ -121,8 +121,9 @@ class ConnectionServer(Generic[Request]):
                     return
 
     def _accept_waiting(self) -> None:
-        """Takes every connection that waits."""
-        while True:
+        """Takes every connection that waits, unless those are the next server's."""
+        passed = self._options.listener
+        while passed is None or not passed.passed_on:
             try:
                 accepted, peer = self._listener.accept()
             except OSError as error:

@@ -1,0 +1,169 @@
+"""Promise: a restart fails no request. Each new server takes port and store over from the last: ``--hand-over``.
+
+``python -m tests.reliability.restarts [COUNT]`` tries it on sockets and grpc_static and prints the rows. Clients have
+the retry policy of ``clients/retrying.py``, which connects anew where the last server has closed a connection.
+"""
+
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from clients.retrying import RetryingExchange
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.transports import load
+from stock_service.trading.model import Side, Status
+from tests.end_to_end.process import WAIT_S, Server
+from tests.end_to_end.test_store import stored
+from tests.reliability.rows import Row
+
+RESTARTS, SOME = 100, 2
+TRANSPORTS = ("sockets", "grpc_static")
+TRADERS = 3
+RETRIES = 5
+
+BETWEEN = 30
+"""Requests that are answered between two restarts, at least: so each server serves under load."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What one client was told."""
+
+    sequences: list[int] = field(default_factory=list)
+    requests: int = 0
+    failures: list[str] = field(default_factory=list)
+    retried: int = 0
+    longest_s: float = 0.0
+
+
+def check(minutes: bool, seed: int) -> list[Row]:
+    """Blocks for some seconds; with ``minutes`` for four minutes. Drawn: the clients' waits before they try again."""
+    return [row(transport, RESTARTS if minutes else SOME, random.Random(seed)) for transport in TRANSPORTS]
+
+
+def row(transport: str, restarts: int, rng: random.Random) -> Row:
+    """So many restarts under load, and what clients saw of them."""
+    told = restarted(transport, restarts, rng)
+    failures = [failure for client in told for failure in client.failures]
+    requests, retried = sum(client.requests for client in told), sum(client.retried for client in told)
+    figure = (
+        f"{len(failures)} of {requests:,} requests in {restarts} restarts; {retried} were sent again by the retry "
+        f"policy, the longest took {max(client.longest_s for client in told):.2f} s"
+        f"{': ' if failures else ''}{'; '.join(failures[:2])}"
+    )
+    goal = f"0 failures that a client sees in {RESTARTS}"
+    return Row(f"{transport}: rolling restarts under load", goal, figure, not failures)
+
+
+def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
+    """What each client was told; fails where a commit was done twice, or lost, or a server did not end well."""
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(TRADERS + 2) as threads, ExitStack() as running:
+        start = (*stored(Path(folder) / "store", transport), "--hand-over", str(Path(folder) / "socket"))
+        server = running.enter_context(Server(start))
+        answered, over = threading.Semaphore(0), threading.Event()
+        running.callback(over.set)
+        exchanges = [
+            RetryingExchange(
+                lambda: load(transport).connect(server.address, WAIT_S),
+                WAIT_S,
+                RETRIES,
+                rng=random.Random(rng.random()),
+            )
+            for _ in range(TRADERS + 2)
+        ]
+        works = [*(trading(each) for each in exchanges[:TRADERS]), dialing(exchanges[-2]), reading(exchanges[-1])]
+        clients = [
+            threads.submit(until_over, work, exchange, answered, over)
+            for work, exchange in zip(works, exchanges, strict=True)
+        ]
+        for _ in range(restarts):
+            assert all(answered.acquire(timeout=WAIT_S) for _ in range(BETWEEN))
+            heir = running.enter_context(Server(start))
+            assert heir.address == server.address
+            ended = server.ended()
+            assert (ended.code, ended.stdout) == (0, ""), ended
+            server.__exit__(None, None, None)
+            server = heir
+        assert all(answered.acquire(timeout=WAIT_S) for _ in range(BETWEEN))
+        over.set()
+        told = [client.result(WAIT_S) for client in clients]
+        sequences = sorted(sequence for client in told for sequence in client.sequences)
+        assert sequences == list(range(1, len(sequences) + 1)), "a commit done twice, or that no reply tells of"
+        assert server.stopped().code == 0
+    return told
+
+
+Work = Callable[[Told], None]
+
+
+def trading(exchange: RetryingExchange) -> Work:
+    """Trades a share."""
+
+    def trade(told: Told) -> None:
+        reply = exchange.trade("FishCo", 1, Side.BUY)
+        assert reply.status is Status.OK, reply
+        told.sequences.append(reply.sequence)
+
+    return trade
+
+
+def dialing(exchange: RetryingExchange) -> Work:
+    """Trades a share on a connection of its own."""
+    trade = trading(exchange)
+
+    def dial(told: Told) -> None:
+        exchange.close()
+        trade(told)
+
+    return dial
+
+
+def reading(exchange: RetryingExchange) -> Work:
+    """Looks a stock up, whose commits may only grow."""
+    last = 0
+
+    def read(_told: Told) -> None:
+        nonlocal last
+        reply = exchange.lookup("FishCo")
+        assert reply.sequence >= last, f"commit {reply.sequence} behind {last}"
+        last = reply.sequence
+
+    return read
+
+
+def until_over(work: Work, exchange: RetryingExchange, answered: threading.Semaphore, over: threading.Event) -> Told:
+    """A closed loop; goes on after a failure, which it notes."""
+    told = Told()
+    while not over.is_set():
+        began_s = time.monotonic()
+        try:
+            work(told)
+        except (Fault, AssertionError) as error:
+            told.failures.append(" ".join(str(error).split())[:120])
+        told.requests += 1
+        told.longest_s = max(told.longest_s, time.monotonic() - began_s)
+        answered.release()
+    told.retried = exchange.retried
+    exchange.close()
+    return told
+
+
+def main(arguments: list[str]) -> int:
+    """Prints a row a transport; exit code 1 where one falls short."""
+    count = int(arguments[0]) if arguments else RESTARTS
+    rows = []
+    for transport in TRANSPORTS:
+        rows.append(row(transport, count, random.Random(1)))
+        print(rows[-1], flush=True)
+    return 0 if all(each.passed for each in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,56 @@
+"""A listener that goes from one server to the next: who accepts what waits."""
+
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Literal
+
+import pytest
+
+from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.server_core.listening import Listening
+from stock_service.rpc.server_core.options import PassedListener, ServeOptions
+from stock_service.rpc.transports.sockets import SocketOptions, serve
+from tests.conformance.raw_socket import RawSocket
+from tests.raw_service import raw_service
+
+WAIT_S = 10.0
+
+
+@pytest.fixture
+def passed() -> Iterator[PassedListener]:
+    """One on a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield PassedListener(listener)
+
+
+@pytest.mark.parametrize("dispatch", ["request", "connection"])
+@pytest.mark.parametrize("passed_on", [True, False])
+def test_a_server_that_stops_leaves_what_waits_to_the_next(
+    dispatch: Literal["request", "connection"], passed_on: bool, passed: PassedListener
+) -> None:
+    """A connection that waits is not touched once the listener is passed on; else it is taken, and closed."""
+    executor = EXECUTORS["static-pool"](1, 1)
+    options = ServeOptions(listener=passed, own=SocketOptions(dispatch=dispatch))
+    server = serve(raw_service("test", {"/test/echo": lambda payload: payload}), executor, options)
+    passed.passed_on = passed_on
+    with RawSocket(server.address):
+        assert server.stop(WAIT_S)
+        executor.stop(WAIT_S)
+        passed.socket.setblocking(False)
+        if passed_on:
+            passed.socket.accept()[0].close()
+        else:
+            with pytest.raises(BlockingIOError):
+                passed.socket.accept()
+
+
+def test_a_closed_one_wakes_nobody(passed: PassedListener) -> None:
+    """A connection that comes later, while another process has the listener, is no event here."""
+    listening = Listening(ServeOptions(listener=passed), select.epoll)
+    with closing(listening.epoll):
+        listening.close()
+        listening.close()
+        with RawSocket(listening.address):
+            assert listening.epoll.poll(0) == []
