@@ -9,8 +9,8 @@ enough to keep the worker busy. One has one client alone of a worker that waits.
   once, the former is of the busy loop too. Its timer ends in time, and the loop wakes late: that is outside a worker;
 - the rest of the response time of one client, which is outside the worker;
 - the load's processor time, where it runs on the server's cores;
-- of durable trades, what one trader waits for the disk, and what a commit costs of processor time. Trades under way at
-  the same time share a commit, so each costs its part.
+- of durable trades, what one trader waits for the disk, and what a commit costs of processor time. While one group of
+  trades is committed the next one gathers: half of those under way share a commit, and each costs its part.
 
 The work itself is known: what was asked for. That is the whole measurement: no arm of the study itself is in it.
 """
@@ -65,7 +65,7 @@ def demands_of(judgement: Judgement, setting: Setting) -> Demands:
     together = min(setting.whole("workers"), setting.whole("clients") * setting.whole("connections"))
     return Demands(
         gil_s=own_s + work.cpu_ms * MS,
-        free_s=work.hash_ms * MS + commit_cpu_s / together,
+        free_s=work.hash_ms * MS + commit_cpu_s / max(1.0, together / 2),
         wait_s=work.io_ms * MS + commit_wait_s + (0.0 if on_loop else late_s),
         overhead_s=max(0.0, _response_s(judgement, alone) - plain_s) + (late_s if on_loop else 0.0),
         variation=OWN_VARIATION * own_s / (own_s + asked_s),

@@ -30,12 +30,12 @@ def test_demands_are_the_transports_own_and_the_work_that_is_asked_for() -> None
     assert (of.free_s, demands_of(first(), with_work(MODELS[SOCKETS], Work(hash_ms=3))).free_s) == (0, 0.003)
 
 
-def test_trades_that_are_under_way_together_share_a_commit() -> None:
-    """Each waits for the disk as one trader's did, and takes its part of the commit's processor time."""
+def test_half_of_the_trades_under_way_share_a_commit() -> None:
+    """The others gather meanwhile. Each waits for the disk as one trader's did, and takes its part of the computing."""
     many = with_work(MODELS[GRPC], Work(durable=True)).but(workers=16, connections=10)
     of = demands_of(first(), many)
     assert of.wait_s * 1e6 == pytest.approx(COMMIT_US, rel=1e-3)
-    assert of.free_s * 1e6 == pytest.approx(COMMIT_CPU_US / 10, rel=1e-3)
+    assert of.free_s * 1e6 == pytest.approx(COMMIT_CPU_US / 5, rel=1e-3)
     assert of.gil_s * 1e6 == pytest.approx(BUSY_CPU_US, rel=1e-3)
     assert demands_of(first(), many.but(workers=1)).free_s * 1e6 == pytest.approx(COMMIT_CPU_US, rel=1e-3)
 
