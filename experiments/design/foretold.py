@@ -1,13 +1,14 @@
 """What is foretold of a server under a load, before it is measured: by the model of ``capacity``, from its demands.
 
 The model knows workers, clients, cores, processes and a rate; a setting says which. A server that answers on an event
-loop has no pool: each of its requests has a worker, and it computes one at a time. On a free-threaded Python nothing
-holds a GIL. Pure.
+loop has no pool: each of its requests has a worker, and it computes one at a time. Where they wait, they gather into
+waves. On a free-threaded Python nothing holds a GIL. Pure.
 """
 
 from dataclasses import dataclass, replace
 
 from experiments.capacity.demands import Demands
+from experiments.capacity.event_loop import event_loop_hz
 from experiments.capacity.model import bounds, capacity_hz, predict
 from experiments.capacity.tail import tail
 from experiments.design.factors import FREE
@@ -63,6 +64,9 @@ def foretell(setting: Setting, demands: Demands, cores: int, load_s: float = 0.0
     most_hz = capacity_hz(demands, workers, own, processes)
     predicted = predict(demands, workers, clients, own, processes)
     throughput_hz, response_s = predicted.throughput_hz, predicted.response_s
+    if setting["dispatch"] == "loop" and demands.wait_s:
+        throughput_hz = event_loop_hz(demands, clients)
+        response_s = clients / throughput_hz
     if isinstance(rate_hz, float):
         throughput_hz = min(rate_hz, most_hz)
         response_s = tail(demands, workers, rate_hz, QUANTILE, cores=own, processes=processes)

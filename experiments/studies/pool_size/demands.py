@@ -6,11 +6,11 @@ enough to keep the worker busy. One has one client alone of a worker that waits.
 - the transport's own processor time, of the busy worker: one that sleeps between requests takes more for each. Where a
   request computes, it is that of one client. There each reply is followed by a single request, as with one client;
 - what a wait costs of processor time, and how much later than asked it ends. On an event loop, which waits for many at
-  once, the former is of the busy loop too;
+  once, the former is of the busy loop too. Its timer ends in time, and the loop wakes late: that is outside a worker;
 - the rest of the response time of one client, which is outside the worker;
 - the load's processor time, where it runs on the server's cores;
-- of durable trades, what one trader waits for the disk, and what a commit costs of processor time. Trades under way at
-  the same time share a commit, so each costs its part.
+- of durable trades, what one trader waits for the disk, and what a commit costs of processor time. While one group of
+  trades is committed the next one gathers: half of those under way share a commit, and each costs its part.
 
 The work itself is known: what was asked for. That is the whole measurement: no arm of the study itself is in it.
 """
@@ -47,7 +47,7 @@ def demands_of(judgement: Judgement, setting: Setting) -> Demands:
     work, plain = work_of(setting), no_work(one(setting))
     alone, waiting, waiting_alike = Arm(plain), probes(plain)[0], probes(plain)[-1]
     busy_cpu_s = _cpu_s(judgement, busy(plain))
-    waits = work.io_ms > 0
+    waits, on_loop = work.io_ms > 0, setting["dispatch"] == "loop"
     wait_cpu_s = late_s = 0.0
     if waits:
         beside_s = busy_cpu_s if waiting_alike != waiting else _cpu_s(judgement, alone)
@@ -65,9 +65,9 @@ def demands_of(judgement: Judgement, setting: Setting) -> Demands:
     together = min(setting.whole("workers"), setting.whole("clients") * setting.whole("connections"))
     return Demands(
         gil_s=own_s + work.cpu_ms * MS,
-        free_s=work.hash_ms * MS + commit_cpu_s / together,
-        wait_s=work.io_ms * MS + late_s + commit_wait_s,
-        overhead_s=max(0.0, _response_s(judgement, alone) - plain_s),
+        free_s=work.hash_ms * MS + commit_cpu_s / max(1.0, together / 2),
+        wait_s=work.io_ms * MS + commit_wait_s + (0.0 if on_loop else late_s),
+        overhead_s=max(0.0, _response_s(judgement, alone) - plain_s) + (late_s if on_loop else 0.0),
         variation=OWN_VARIATION * own_s / (own_s + asked_s),
     )
 

@@ -122,7 +122,6 @@ QUICK = (
     Row(SOCKETS, Work(io_ms=10), (4, 16, 64), (1, 16, 64), tail_of=16),
     Row(SOCKETS, Work(io_ms=50), (64,), (64,)),
     *(Row(SOCKETS, work, SERIES_POOLS, (SERIES_CLIENTS,)) for work in IO_SERIES),
-    Row(SOCKETS, Work(cpu_ms=10), (1, 4), (4,)),
     Row(SOCKETS, Work(hash_ms=10), (1, 2, 16), (16,)),
     Row(NO_GIL, Work(cpu_ms=1), (1, 2, 16), (16,)),
     Row(PROCESSES, Work(cpu_ms=1), (1, 16), (16,)),

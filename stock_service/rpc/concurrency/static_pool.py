@@ -11,8 +11,9 @@ What it guarantees:
    and waking it costs more than such a task. A task that blocks for long delays those behind it by twice ``PATIENCE_S``
    at most. Tasks that each block for less delay them by ``BATCH_S`` in all. The caller waits meanwhile, so that it does
    not fight for the GIL with the thread at work. Where the task that ended last blocked, each task of the batch is
-   handed to a thread of its own at once, as by ``execute``. A task took long if it took longer than ``PATIENCE_S`` and
-   ``TURN_S`` for each thread that was awake. It blocked unless its thread computed for ``PATIENCE_S`` meanwhile.
+   handed to a thread of its own at once, as by ``execute``. It took long if it took longer than ``PATIENCE_S`` and
+   ``TURN_S`` for each thread that was awake. It blocked unless such tasks compute for ``PATIENCE_S`` each. A thread
+   that ends one looks whether they do, once in ``LOOK_S`` for all threads: asking for its processor time costs.
 5. Where the task that ended last computed for so long, a batch is left to one thread for ``COMPUTING_S``. Threads that
    compute side by side take the GIL from each other and from the caller, which then waits for it at every turn. More
    are woken earlier if the caller twice finds nobody at the GIL, and no task taken: such tasks compute without it. On a
@@ -61,6 +62,11 @@ COMPUTING_S = 0.01
 
 _COMPUTING_NS = int(COMPUTING_S * 1e9)
 
+LOOK_S = 0.001
+"""Who ends a long task looks whether such tasks compute, if nobody has for so long."""
+
+_LOOK_NS = int(LOOK_S * 1e9)
+
 _PROMPT_NS = _PATIENCE_NS + 100_000
 """Who sleeps for ``PATIENCE_S`` and is back within this found the GIL free: waking up takes half of what is more."""
 
@@ -87,6 +93,8 @@ class StaticPool:
         self._taken_ns = 0  # when a thread last took a task
         self._blocking = False  # whether the task that ended last did
         self._computing = False  # whether it took long and computed
+        self._computes = False  # whether long tasks do, as the last look found …
+        self._looked_ns = 0  # … and when that was
         self._stopping = False
         self._has_gil = has_gil()
         self._threads = [Thread(target=self._work, name=f"static-pool-{number}") for number in range(workers)]
@@ -219,13 +227,13 @@ class StaticPool:
 
     def _work(self) -> None:
         """A thread's life."""
-        sleeper, now_ns, taken_ns, cpu_ns, computed = _Sleeper(), 0, 0, 0, False
+        sleeper, now_ns, taken_ns, cpu_ns, tasks = _Sleeper(), 0, 0, 0, 0
         while True:
             task: Task | None
             with self._lock:
                 awake = len(self._threads) - len(self._sleeping)
                 long = now_ns - taken_ns > _PATIENCE_NS + awake * _TURN_NS
-                self._blocking, self._computing = long and not computed, long and computed
+                self._blocking, self._computing = long and not self._computes, long and self._computes
                 if self._tasks:
                     task = self._tasks.popleft()
                     self._taken_ns = taken_ns = now_ns or time.monotonic_ns()
@@ -250,9 +258,11 @@ class StaticPool:
             except BaseException:  # SystemExit too: no task may take a thread with it
                 _log.exception("a task raised")
             now_ns = time.monotonic_ns()
-            if now_ns - taken_ns > _PATIENCE_NS:  # rare; what short ones before it computed is counted with it
-                before_ns, cpu_ns = cpu_ns, time.thread_time_ns()
-                computed = cpu_ns - before_ns > _PATIENCE_NS
+            if now_ns - taken_ns > _PATIENCE_NS:  # what short ones before it computed is counted with it
+                tasks += 1
+                if now_ns - self._looked_ns > _LOOK_NS:
+                    self._looked_ns, before_ns, cpu_ns = now_ns, cpu_ns, time.thread_time_ns()
+                    self._computes, tasks = cpu_ns - before_ns > tasks * _PATIENCE_NS, 0
             del task  # so that nothing the task holds outlives it in a sleeping thread
 
 

@@ -196,6 +196,32 @@ def test_waiting_for_the_gil_is_no_blocking(monkeypatch: pytest.MonkeyPatch) -> 
         assert len(set(seen)) == 1
 
 
+def test_long_tasks_share_a_look_at_the_processor_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once in ``LOOK_S`` one thread of all asks how long it computed, and what it finds holds for those behind it."""
+    looks: list[int] = []
+
+    def look() -> int:
+        looks.append(0)
+        return time.monotonic_ns()  # as if it had computed all the while
+
+    monkeypatch.setattr(static_pool, "_PATIENCE_NS", 0)
+    monkeypatch.setattr(static_pool, "_TURN_NS", 0)
+    monkeypatch.setattr(static_pool, "_LOOK_NS", 60 * 10**9)
+    monkeypatch.setattr(time, "thread_time_ns", look)
+    with running(StaticPool, 4, 10) as (pool, gate):
+        assert isinstance(pool, StaticPool)
+        pool._looked_ns = time.monotonic_ns() - 61 * 10**9
+        pool.execute(lambda: None)
+        until(lambda: pool._computing)
+        for _ in range(4):
+            execute(pool, gate.stand)
+        gate.wait_for(4)
+        gate.open()
+        asleep(pool, 4)
+        assert pool._computing
+        assert len(looks) == 1
+
+
 def compute() -> None:
     """Computes for some milliseconds, with the GIL."""
     until_ns = time.thread_time_ns() + 4_000_000
