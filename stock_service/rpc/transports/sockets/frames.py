@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 
-from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.errors import DeadlineExceeded, FaultCode
 from stock_service.rpc.server_core.answering import OK, Methods, failure
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame, encode_reply, request_decoder
@@ -28,9 +28,11 @@ class Frames:
         """The reply's frame to a request's."""
         call, timeout_ms, name, payload = request
         method = self._plain.get(name)
-        if method is None or (timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000):
+        if method is None:
             return encode_reply(call, *self._answered(name, payload, timeout_ms, arrived_ns, peer))
         try:
+            if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
+                raise DeadlineExceeded(f"not begun within {timeout_ms} ms")
             return encode_reply(call, OK, method(payload))
         except BaseException as error:  # SystemExit too: every request gets its reply
             return encode_reply(call, *failure(name, error))
