@@ -17,6 +17,7 @@ from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.runner import check_free
 from experiments.peers import PYTHON, is_built, peer_of, why_absent
+from experiments.performance import budget
 from experiments.performance.table import ELSEWHERE, IDLE, IDLE_MIB, READY_S, SECTIONS, Section
 from experiments.performance.turns import CONFIDENCE, LIMITED_SHARE, Found, Measuring, Plan, Turn, found, measure
 from experiments.results import environment
@@ -59,11 +60,19 @@ def add_options(parser: Parser) -> None:
         metavar="NAME",
         help="some rows alone: sockets, grpc, started",
     )
+    add(
+        "--budget",
+        choices=tuple(budget.SPEECHES),
+        help="instead: the processor time of a Lookup on a transport, stage by stage; half a minute",
+    )
     add("--out", type=Path, metavar="FOLDER", help="where table, turns and environment go (default: a new one)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Measures and prints; gives the exit code. Blocks. Raises ProgramFailed, UsageError, a Fault."""
+    if options.budget is not None:
+        _print_budget(options.budget)
+        return 0
     folder = options.out or Path("results") / f"performance-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     check_free(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -99,6 +108,20 @@ def run(options: argparse.Namespace) -> int:
     environment.finish(folder)
     print(f"written to {folder}", file=sys.stderr)
     return 0
+
+
+def _print_budget(transport: str) -> None:
+    name = budget.LOAD_PROGRAMS[transport]
+    with load_programs((name,)) as programs:
+        program = programs[name]
+        found = budget.stages(transport)
+        if isinstance(program, Absent):
+            server = None
+        else:
+            server = budget.whole(transport, bench(CATALOG, load_programs={name: program}))
+    print("\n".join(budget.table(found, server)))
+    if isinstance(program, Absent):
+        print(f"\nThe whole server was not loaded: {program}")
 
 
 def _left_out(section: Section, programs: Mapping[str, LoadProgram | Absent]) -> Iterator[tuple[str, str]]:

@@ -1,13 +1,15 @@
 """The values of the exchange: a stock, the two sides of a trade, the six outcomes, the three replies.
 
-All are frozen, so that any thread may hold any of them without a lock. Prices are integer cents; dollars exist only
-where a person reads or types (``dollars``, ``cents``).
+All are frozen, so that any thread may hold any of them without a lock. Replies are tuples: one is made for every
+request, and takes half a dataclass's time. Prices are integer cents; dollars exist only where a person reads or types
+(``dollars``, ``cents``).
 """
 
 import math
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from enum import IntEnum
+from typing import NamedTuple
 
 NAME_LENGTH_MAX = 64
 """Characters in a stock's name, at most; the service's specification."""
@@ -63,8 +65,7 @@ class Stock:
     volume: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LookupReply:
+class LookupReply(NamedTuple):
     """What a stock stands at; all zeros for an unknown one."""
 
     status: Status
@@ -73,8 +74,7 @@ class LookupReply:
     sequence: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TradeReply:
+class TradeReply(NamedTuple):
     """What became of a trade: the volume after it, and its number among the commits (0 for a refusal)."""
 
     status: Status
@@ -82,8 +82,7 @@ class TradeReply:
     sequence: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateReply:
+class UpdateReply(NamedTuple):
     """What became of a new price, and its number among the commits (0 for a refusal)."""
 
     status: Status

@@ -86,7 +86,7 @@ class StaticPool:
     def __init__(self, workers: int, queue_limit: int) -> None:
         self.workers = workers
         self._queue_limit = queue_limit
-        self._lock = Lock()  # guards everything below but _threads
+        self._lock = Lock()  # guards everything below but _threads; a thread that is awake takes a task without it
         self._tasks: deque[Task] = deque()
         self._sleeping: list[_Sleeper] = []
         self._drained: list[Lock] = []  # of callers that wait until a thread runs out of tasks
@@ -182,9 +182,9 @@ class StaticPool:
     def _hand_over(self, count: int) -> "list[_Sleeper]":
         """Gives up to ``count`` queued tasks, oldest first, to sleeping threads, which the caller then wakes."""
         woken: list[_Sleeper] = []
-        while self._sleeping and self._tasks and len(woken) < count:
+        while self._sleeping and len(woken) < count and (task := self._next_task()) is not None:
             sleeper = self._sleeping.pop()
-            sleeper.task = self._tasks.popleft()
+            sleeper.task = task
             woken.append(sleeper)
         return woken
 
@@ -198,6 +198,13 @@ class StaticPool:
         return drained
 
     # ---- without
+
+    def _next_task(self) -> Task | None:
+        """The oldest task that waits, taken from the queue; None: there is none. With the lock or without."""
+        try:
+            return self._tasks.popleft()
+        except IndexError:
+            return None
 
     def _wait_for(self, drained: "Lock | None") -> None:
         """Until a thread has run out of tasks, or more threads were woken."""
@@ -234,13 +241,12 @@ class StaticPool:
                 awake = len(self._threads) - len(self._sleeping)
                 long = now_ns - taken_ns > _PATIENCE_NS + awake * _TURN_NS
                 self._blocking, self._computing = long and not self._computes, long and self._computes
-                if self._tasks:
-                    task = self._tasks.popleft()
+                task = self._next_task()
+                if task is not None:
                     self._taken_ns = taken_ns = now_ns or time.monotonic_ns()
                 elif self._stopping:
                     return
                 else:
-                    task = None
                     self._sleeping.append(sleeper)
                     if self._drained:
                         for drained in self._drained:
@@ -253,11 +259,18 @@ class StaticPool:
                     return
                 sleeper.task = None
                 self._taken_ns = taken_ns = time.monotonic_ns()
-            try:
-                task()
-            except BaseException:  # SystemExit too: no task may take a thread with it
-                _log.exception("a task raised")
-            now_ns = time.monotonic_ns()
+            while True:
+                try:
+                    task()
+                except BaseException:  # SystemExit too: no task may take a thread with it
+                    _log.exception("a task raised")
+                now_ns = time.monotonic_ns()
+                if now_ns - taken_ns > _PATIENCE_NS or self._blocking or self._computing:
+                    break
+                task = self._next_task()  # a short one ended as the last did: there is nothing to say about it
+                if task is None:
+                    break
+                self._taken_ns = taken_ns = now_ns
             if now_ns - taken_ns > _PATIENCE_NS:  # what short ones before it computed is counted with it
                 tasks += 1
                 if now_ns - self._looked_ns > _LOOK_NS:

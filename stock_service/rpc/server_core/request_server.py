@@ -70,12 +70,12 @@ class RequestServer(Generic[Request]):
             protocol = CountedRefusals(protocol, options.metrics)
         self._protocol = protocol
         self._task: Task[Request] = (plain_task if sessions is None else session_task)(self._answer, self._ask)
-        self._take: Callable[[ServedConnection[Request], bytes, int, int], None] = self._cut
         self._readable: Callable[[ServedConnection[Request], int], object] = self._read
         self._sessions = sessions
         if options.timeline is not None:
             answer = stamping(options.timeline, methods, protocol)
-            self._task, self._take = stamped_task(answer, self._ask, options.timeline), self._cut_now
+            self._task = stamped_task(answer, self._ask, options.timeline)
+        self._reads_clock = options.timeline is not None
         self._executor, self._options = executor, options
         self._admission = Admission(own.delay_target_ms, options.requests_max)
         self._turns = Turns(protocol, self._admission)
@@ -127,12 +127,13 @@ class RequestServer(Generic[Request]):
     def _run(self) -> None:
         waiting_turns, muted = self._turns.queue, self._turns.muted
         executor, batch, hand_over = self._executor, self._batch, self._handing.hand_over
+        connections = self._connections
         try:
             while not (self._abandon or (self._draining and not self._connections)):
                 events = self._epoll.poll(self._timeout_s(), _EVENTS_MAX)
                 reading_ns = now_ns = time.monotonic_ns()
                 for fd, event in events:
-                    connection = self._connections.get(fd)
+                    connection = connections.get(fd)
                     if event == _IN and connection is not None and connection.stream.state is READING:  # nearly always
                         self._readable(connection, now_ns)
                     elif connection is not None:
@@ -215,26 +216,19 @@ class RequestServer(Generic[Request]):
             by_client = not self._draining or connection.stream.state is not READING
             connection.end(by_client)
             self._look_after(connection, now_ns)
-        elif connection.first_ns or len(data) == read_bytes:  # it waited unread, or more waits behind it
-            arrived_ns = connection.first_ns or now_ns
-            connection.first_ns = arrived_ns if len(data) == read_bytes else 0
-            self._take(connection, data, now_ns, arrived_ns)
         else:
-            self._take(connection, data, now_ns, now_ns)
+            if self._reads_clock:
+                now_ns = time.monotonic_ns()  # when these very bytes were read, not all that were ready with them
+            arrived_ns = now_ns
+            if connection.first_ns or len(data) == read_bytes:  # it waited unread, or more waits behind it
+                arrived_ns = connection.first_ns or now_ns
+                connection.first_ns = arrived_ns if len(data) == read_bytes else 0
+            request = connection.take(data, now_ns, arrived_ns)
+            if request is not None:
+                self._batch.append(partial(self._task, connection, request, arrived_ns))
+            else:
+                self._look_after(connection, now_ns)
         return True
-
-    def _cut_now(self, connection: ServedConnection[Request], data: bytes, now_ns: int, arrived_ns: int) -> None:
-        """``_cut``, with the time at which these very bytes were read, not all that were ready with them."""
-        read_ns = time.monotonic_ns()
-        self._cut(connection, data, read_ns, read_ns if arrived_ns == now_ns else arrived_ns)
-
-    def _cut(self, connection: ServedConnection[Request], data: bytes, now_ns: int, arrived_ns: int) -> None:
-        """Dispatches the requests in what was read."""
-        request = connection.take(data, now_ns, arrived_ns)
-        if request is not None:
-            self._batch.append(partial(self._task, connection, request, arrived_ns))
-        else:
-            self._look_after(connection, now_ns)
 
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""

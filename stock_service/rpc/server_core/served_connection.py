@@ -67,13 +67,12 @@ class ServedConnection(Generic[Request]):
         Says whether the reading thread must look at this connection now.
         """
         with self._lock:
-            if self._outbox:
-                self._outbox += reply
-                return self.stream.replied(True)
-            sent = self._send(reply)
-            if sent == len(reply):
-                return self.stream.replied(False)
-            self._outbox += reply[sent:]
+            if not self._outbox:
+                sent = self._send(reply)
+                if sent == len(reply):
+                    return self.stream.replied(False)
+                reply = reply[sent:]
+            self._outbox += reply
             return self.stream.replied(True)
 
     def answer(self, request: Request, reply: bytes) -> bool:

@@ -30,8 +30,11 @@ CALL_MAX = 2**32 - 1
 _LENGTH = Struct("!I")
 _REQUEST = Struct("!IIIB")
 _REPLY = Struct("!IIB")
-_REQUEST_LENGTH_MIN = _REQUEST.size - _LENGTH.size
+_REQUEST_BYTES = _REQUEST.size
+_REQUEST_LENGTH_MIN = _REQUEST_BYTES - _LENGTH.size
 _REPLY_LENGTH_MIN = _REPLY.size - _LENGTH.size
+_length_at, _request_at, _pack_reply = _LENGTH.unpack_from, _REQUEST.unpack_from, _REPLY.pack
+_tuple = tuple.__new__  # a named tuple's own constructor is a function of Python, which takes as long again
 
 
 class FramingError(ValueError):
@@ -73,7 +76,7 @@ def encode_request(call: int, timeout_ms: int, method: bytes, payload: bytes) ->
 
 def encode_reply(call: int, code: int, payload: bytes) -> bytes:
     """A reply's frame."""
-    return _REPLY.pack(_REPLY_LENGTH_MIN + len(payload), call, code) + payload
+    return _pack_reply(_REPLY_LENGTH_MIN + len(payload), call, code) + payload
 
 
 class FrameDecoder(Generic[Frame]):
@@ -113,7 +116,7 @@ class FrameDecoder(Generic[Frame]):
         frames: list[Frame] = []
         start, end, needed = 0, len(data), 4
         while end - start >= 4:
-            (length,) = _LENGTH.unpack_from(data, start)
+            (length,) = _length_at(data, start)
             if not self._length_min <= length <= self._frame_bytes_max:
                 allowed = f"{self._length_min} to {self._frame_bytes_max}"
                 raise FramingError(f"a frame of {length} bytes, allowed: {allowed}", frames)
@@ -146,13 +149,14 @@ def reply_decoder(frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameDecoder[ReplyF
 
 def _cut_request(data: bytes, start: int, stop: int) -> RequestFrame:
     """The request between two offsets, its length already read."""
-    _, call, timeout_ms, method_length = _REQUEST.unpack_from(data, start)
-    payload_start = start + _REQUEST.size + method_length
+    _, call, timeout_ms, method_length = _request_at(data, start)
+    method_start = start + _REQUEST_BYTES
+    payload_start = method_start + method_length
     if payload_start > stop:
         raise FramingError(f"a method of {method_length} bytes in a frame of {stop - start - 4}")
     if not call:
         raise FramingError(f"call number 0, allowed: 1 to {CALL_MAX}")
-    return RequestFrame(call, timeout_ms, data[start + _REQUEST.size : payload_start], data[payload_start:stop])
+    return _tuple(RequestFrame, (call, timeout_ms, data[method_start:payload_start], data[payload_start:stop]))
 
 
 def _cut_reply(data: bytes, start: int, stop: int) -> ReplyFrame:

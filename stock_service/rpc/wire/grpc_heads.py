@@ -92,8 +92,8 @@ class Head(NamedTuple):
 
     @property
     def usual(self) -> bool:
-        """Whether nothing about it needs a closer look: then its message is all there is to know."""
-        return self.kind is Kind.UNARY and self.content_bytes < 0 and self.refusal is None and not self.malformed
+        """Whether nothing about it needs a closer look: then its message is all there is to know, and its length."""
+        return self.kind is Kind.UNARY and self.refusal is None and not self.malformed
 
 
 class Heads:

@@ -215,6 +215,8 @@ class GrpcSession:
             stop = start + 14 + size
             if stop > end or again != stream or flags != http2.END_STREAM or length != (size + 5) << 8 or compressed:
                 break
+            if 0 <= meaning.content_bytes != size + 5:
+                break
             if not last < stream <= http2.STREAM_MAX or not stream & 1 or len(calls) >= room or size > 16_379:
                 break
             last = stream

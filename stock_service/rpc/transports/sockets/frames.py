@@ -1,9 +1,10 @@
 """The sockets transport's frames as the server core speaks them; see ``server_core.protocol``."""
 
+import time
 from dataclasses import replace
 
-from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.server_core.answering import Methods
+from stock_service.rpc.errors import DeadlineExceeded, FaultCode
+from stock_service.rpc.server_core.answering import OK, Methods, failure
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame, encode_reply, request_decoder
 
@@ -15,7 +16,8 @@ class Frames:
     """See ``server_core.protocol.WireProtocol``."""
 
     def __init__(self, methods: Methods, frame_bytes_max: int) -> None:
-        self._answered = replace(methods, plain={**methods.plain, HELLO: _welcome}).answered
+        answering = replace(methods, plain={**methods.plain, HELLO: _welcome})
+        self._answered, self._plain = answering.answered, answering.plain
         self._frame_bytes_max = frame_bytes_max
 
     def decoder(self) -> FrameDecoder[RequestFrame]:
@@ -25,8 +27,15 @@ class Frames:
     def answer(self, request: RequestFrame, arrived_ns: int, peer: Address) -> bytes:
         """The reply's frame to a request's."""
         call, timeout_ms, name, payload = request
-        code, reply = self._answered(name, payload, timeout_ms, arrived_ns, peer)
-        return encode_reply(call, code, reply)
+        method = self._plain.get(name)
+        if method is None:
+            return encode_reply(call, *self._answered(name, payload, timeout_ms, arrived_ns, peer))
+        try:
+            if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
+                raise DeadlineExceeded(f"not begun within {timeout_ms} ms")
+            return encode_reply(call, OK, method(payload))
+        except BaseException as error:  # SystemExit too: every request gets its reply
+            return encode_reply(call, *failure(name, error))
 
     def path(self, request: RequestFrame) -> bytes | None:
         """The method that a request names; None for a hello."""

@@ -252,11 +252,13 @@ def test_a_continuation_flood_is_bounded() -> None:
 
 
 def test_a_length_that_is_said_must_be_true() -> None:
-    """content-length that is not what came is malformed; a true one is not looked at twice."""
+    """content-length that is not what came is malformed, also in a block that was true of another call."""
     talk = Talk()
     assert len(talk.send(call(1, b"12", content_length="7"))) == 1
-    assert not talk.send(call(3, b"12", content_length="8"))
-    assert talk.said() == frames(http2.rst_stream(3, ErrorCode.PROTOCOL_ERROR))
+    for stream, payload, length in ((3, b"12", "8"), (5, b"123", "7"), (7, b"1", "7")):
+        assert not talk.send(call(stream, payload, content_length=length))
+        assert talk.said() == frames(http2.rst_stream(stream, ErrorCode.PROTOCOL_ERROR))
+    assert len(talk.send(call(9, b"12", content_length="7"))) == 1
 
 
 SESSIONS = [MIXED, HELLO + b"".join(call(stream, bytes(stream)) for stream in range(1, 40, 2))]
