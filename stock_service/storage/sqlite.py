@@ -25,7 +25,7 @@ from pathlib import Path
 from threading import Condition, Lock
 
 from stock_service.rpc.errors import Fault, InternalFault, Overloaded, Unavailable, UsageError
-from stock_service.rpc.waiting import Waiting, here
+from stock_service.rpc.waiting import Waiting, here, in_one_go
 from stock_service.storage.sqlite_file import Loaded, StoreFile
 from stock_service.trading.catalog import Step, Version
 from stock_service.trading.model import Stock
@@ -317,9 +317,12 @@ class _Change:
 
 def _let_go(group: Iterable[_Change]) -> None:
     """Lets those go on who wait, but for who writes already."""
-    for change in group:
-        if not change.writes:
-            change.go_on()
+    with in_one_go():
+        for change in group:
+            if not change.writes:
+                go_on = change.go_on
+                del change.go_on  # a change and its Wait have each other: such a circle only a collection would end
+                go_on()
 
 
 def _refuse(group: Iterable[_Change], fault: Fault) -> None:
