@@ -82,10 +82,12 @@ def serve_stocks(
     served = stock_service(Exchange(catalog), settle)
     service = wrapped(replace(served, health=Health(served.name, sick)))
     note = "" if options.store is None else f"stocks are kept in {options.store}"
+    began = False
     try:
         code = serving.run(program, transport, service, options, timeline, note, metrics, hand_over)
+        began = True
     finally:
-        closed = close()
+        closed = close(began)  # a start that was refused leaves no new file
     if not closed:
         print(f"{program}: the last changes were not on the disk within {CLOSE_S:g} s", file=sys.stderr)
     serving.leave(code if closed else serving.FAILED_EXIT)
@@ -126,11 +128,11 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 
 
 class Opened(NamedTuple):
-    """A catalog, its ``Service.settle``, what closes it (was all of it in time?), and whether it is sick."""
+    """A catalog, its ``Service.settle``, what closes it (was it served? gives: in time?), and whether it is sick."""
 
     catalog: Catalog
     settle: Callable[[], object] | None = None
-    close: Callable[[], bool] = lambda: True
+    close: Callable[[bool], bool] = lambda _: True
     sick: Callable[[], bool] = lambda: False
 
 

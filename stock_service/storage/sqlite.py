@@ -25,7 +25,7 @@ from pathlib import Path
 from threading import Condition, Lock
 
 from stock_service.rpc.errors import Fault, InternalFault, Overloaded, Unavailable, UsageError
-from stock_service.rpc.waiting import Waiting, here
+from stock_service.rpc.waiting import Waiting, here, in_one_go
 from stock_service.storage.sqlite_file import Loaded, StoreFile
 from stock_service.trading.catalog import Step, Version
 from stock_service.trading.model import Stock
@@ -62,7 +62,8 @@ class SqliteCatalog:
         """
         self._path = path
         self._retry_window = retry_window
-        if not os.path.exists(path):  # Path's own raises for a name that no file can have
+        self._made = not os.path.exists(path)
+        if self._made:  # Path's own raises for a name that no file can have
             StoreFile.create(path, default if given is None else given)
         self._file = open_file(path)  # this, and what follows up to the lock, is of whoever writes
         try:
@@ -129,9 +130,10 @@ class SqliteCatalog:
                 self._writing = True
             self._write()
 
-    def close(self) -> bool:
+    def close(self, served: bool = True) -> bool:
         """Finishes the changes that wait, refuses later ones with Unavailable, and closes the file; may be repeated.
 
+        A file that this catalog made is removed where it was not ``served``, and nothing was changed in it.
         Blocks for ``CLOSE_S`` beside what it writes itself; says whether the file was closed by then.
         """
         with self._lock:
@@ -141,7 +143,7 @@ class SqliteCatalog:
         with self._lock:
             if not self._free.wait_for(lambda: not self._writing and not self._waiting, CLOSE_S):
                 return False
-        self._file.close()
+        self._file.close(remove=self._made and not served and not self._sequence and not len(self._remembered))
         return True
 
     def _fitted(self, loaded: Loaded, given: Iterable[Stock]) -> dict[str, Version]:
@@ -317,9 +319,12 @@ class _Change:
 
 def _let_go(group: Iterable[_Change]) -> None:
     """Lets those go on who wait, but for who writes already."""
-    for change in group:
-        if not change.writes:
-            change.go_on()
+    with in_one_go():
+        for change in group:
+            if not change.writes:
+                go_on = change.go_on
+                del change.go_on  # a change and its Wait have each other: such a circle only a collection would end
+                go_on()
 
 
 def _refuse(group: Iterable[_Change], fault: Fault) -> None:

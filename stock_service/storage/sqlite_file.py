@@ -42,6 +42,11 @@ Upgrade = Callable[[sqlite3.Connection], object]
 _APPLICATION_ID = 0x53746F63
 """``Stoc``: by what SQLite tells our files from others."""
 
+_SQLITE_MAGIC = b"SQLite format 3\0"
+
+_HEAD_BYTES = 72
+"""Of a file of SQLite, to the end of its application id, which is at 68."""
+
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
@@ -132,7 +137,9 @@ class StoreFile:
                 log = path.with_name(f"{path.name}-wal")
                 if log.exists():  # SQLite would put it into the new file
                     raise UsageError("store", str(path), f"a file beside its log; without it, move {log.name} away")
-                os.truncate(lock, 0)  # what a start that was killed left
+                if not _is_left(os.pread(lock, _HEAD_BYTES, 0)):
+                    raise UsageError("store", str(path), f"a name of which {new.name} is free; move that file away")
+                os.truncate(lock, 0)
                 for left in (f"{new}-wal", f"{new}-journal"):
                     with suppress(FileNotFoundError):
                         os.unlink(left)
@@ -245,10 +252,13 @@ class StoreFile:
         except (OSError, sqlite3.Error) as error:
             raise UsageError("TO", str(path), f"a new file that can be made ({error})") from error
 
-    def close(self) -> None:
-        """Moves the log into the file, and lets others open it. May be repeated."""
+    def close(self, remove: bool = False) -> None:
+        """Moves the log into the file, and lets others open it; or removes both. May be repeated."""
         self._connection.close()  # whose log stays where it cannot be moved: the next who opens the file does it
         if self._lock >= 0:
+            if remove:
+                with suppress(OSError):  # then a sound file is left
+                    os.unlink(self._path)
             os.close(self._lock)  # after the connection: closing it lets SQLite's own locks go
             self._lock = -1
 
@@ -284,6 +294,13 @@ class StoreFile:
 
     def _damaged(self, what: str) -> UsageError:
         return UsageError("store", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
+
+
+def _is_left(head: bytes) -> bool:
+    """Whether a file that begins so is what a killed start left: empty, or of SQLite and no other program's."""
+    if not head.strip(b"\0"):
+        return True
+    return head.startswith(_SQLITE_MAGIC) and head[68:] in (bytes(4), _APPLICATION_ID.to_bytes(4, "big"))
 
 
 def _is_full(error: sqlite3.Error) -> bool:

@@ -45,11 +45,11 @@ def members(server: Running) -> list[psutil.Process]:
 
 def sockets(process: psutil.Process) -> int:
     """How many it has open; a descriptor that is closed while this looks is none."""
-    open_now = 0
+    found = []
     for each in Path(f"/proc/{process.pid}/fd").iterdir():
         with suppress(FileNotFoundError):
-            open_now += os.readlink(each).startswith("socket:")
-    return open_now
+            found.append(os.readlink(each).startswith("socket:"))
+    return sum(found)
 
 
 @contextmanager

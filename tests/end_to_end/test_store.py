@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +19,8 @@ import pytest
 from stock_service import __main__, stock_server
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import TRANSPORTS, Connection, load
+from stock_service.storage.sqlite_file import StoreFile
+from stock_service.trading.model import Stock
 from stock_service.trading.service import LOOKUP, TRADE
 from stock_service.v1 import stock_pb2
 from tests.end_to_end.process import ROOT, WAIT_S, Ended, Server, run
@@ -134,6 +137,19 @@ def test_a_store_is_one_servers_alone(tmp_path: Path) -> None:
         assert sent(connection, "1").volume == 1
         connection.close()
         assert server.stopped().code == 0
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_refused_start_leaves_no_file(there: bool, tmp_path: Path) -> None:
+    """Where it made one; a file that was there stays."""
+    path = tmp_path / "s"
+    if there:
+        StoreFile.create(path, [Stock("A", 1, 1)])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = run(*stored(path), "--port", str(taken.getsockname()[1]))
+    assert (ended.code, ended.stdout) == (2, "")
+    assert "port" in ended.error
+    assert list(tmp_path.iterdir()) == [path] * there
 
 
 def test_a_file_is_looked_after(tmp_path: Path) -> None:

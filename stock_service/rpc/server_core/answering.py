@@ -80,7 +80,10 @@ def said_of(peer: Address) -> str:
 def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
     """What was raised over a request, as ``answered`` gives it; what is no fault is logged. ``Waiting`` goes on."""
     if isinstance(error, Waiting):
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # it has this frame: the two would be a circle, which only a collection ends
     if isinstance(error, Fault):
         return error.code, error.detail.encode(errors="replace")
     _log.error("the handler of %r raised", name, exc_info=error)

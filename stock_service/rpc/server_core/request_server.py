@@ -34,7 +34,7 @@ from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.server_core.tasks import Task, plain_task, session_task, stamped_task
 from stock_service.rpc.server_core.tls_stream import tls_streams
-from stock_service.rpc.server_core.together import serving_or_waiting
+from stock_service.rpc.server_core.together import polling_behind, serving_or_waiting
 from stock_service.rpc.server_core.turns import Turns
 from stock_service.rpc.server_core.waking import Waker
 from stock_service.rpc.server_core.yielding import Yielding
@@ -89,6 +89,7 @@ class RequestServer(Generic[Request]):
         self._sweep_s = max(0.05, min(options.idle_s, own.read_s) / 4)
         self._listening = Listening(options, select.epoll)
         self.address, self._epoll = self._listening.address, self._listening.epoll
+        self._poll = self._epoll.poll if methods.settle is None else polling_behind(self._epoll.poll)
         self._waker = Waker()
         self._wake = self._waker.wake
         self._epoll.register(self._waker.fd, select.EPOLLIN)
@@ -130,7 +131,7 @@ class RequestServer(Generic[Request]):
         connections = self._connections
         try:
             while not (self._abandon or (self._draining and not self._connections)):
-                events = self._epoll.poll(self._timeout_s(), _EVENTS_MAX)
+                events = self._poll(self._timeout_s(), _EVENTS_MAX)
                 reading_ns = now_ns = time.monotonic_ns()
                 for fd, event in events:
                     connection = connections.get(fd)

@@ -10,9 +10,15 @@ from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.server_core.served_connection import ServedConnection
-from stock_service.rpc.waiting import Wait, Waiting, here
+from stock_service.rpc.waiting import Wait, Waiting, going_on, here
 
 Task = Callable[[], object]
+
+Poll = Callable[[float | None, int], list[tuple[int, int]]]
+"""``select.epoll.poll``."""
+
+PAUSE_S = 0.002
+"""How long reading waits at most for requests that go on: time for about 200 replies."""
 
 Serve = Callable[[ServedConnection[Request], Request, int], None]
 """Answers a request and sends the reply."""
@@ -33,8 +39,8 @@ class WaitingTasks(Generic[Request]):
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has the executor run them, and settles behind the last; see ``Executor.execute_all``."""
-        together = Together(tasks, self._settle, self._executor)
-        accepted = self._executor.execute_all(together.tasks)
+        together = Together(len(tasks), self._settle, self._executor)
+        accepted = self._executor.execute_all([partial(together.run, task) for task in tasks])
         if accepted:  # else none of them begins, and the caller is not to wait for the disk
             together.leave_out(len(tasks) - accepted)
         return accepted
@@ -60,6 +66,22 @@ def serving_or_waiting(
     return tasks.serve, tasks.execute_all
 
 
+def polling_behind(poll: Poll) -> Poll:
+    """The same poll, which first lets those requests reply that go on just then; all that comes of it is read at once.
+
+    For an epoll that is level-triggered: what was found before is found again.
+    """
+
+    def poll_behind(timeout_s: float | None, most: int) -> list[tuple[int, int]]:
+        events = poll(timeout_s, most)
+        if going_on.locked() and going_on.acquire(timeout=PAUSE_S):
+            going_on.release()
+            events = poll(0, most)
+        return events
+
+    return poll_behind
+
+
 class Together:
     """Tasks of one batch, and behind the last of them that ends a task that settles.
 
@@ -67,14 +89,15 @@ class Together:
     those that gave the executor the batch see it end before.
     """
 
-    def __init__(self, tasks: Sequence[Task], settle: Task, executor: Executor) -> None:
+    def __init__(self, size: int, settle: Task, executor: Executor) -> None:
+        """``size`` is the number of tasks."""
         self._settle = settle
         self._executor = executor
-        self._size = len(tasks)
+        self._size = size
         self._ended = count(1)  # next() of it is atomic in CPython
-        self.tasks: Sequence[Task] = [partial(self._run, task) for task in tasks]
 
-    def _run(self, task: Task) -> None:
+    def run(self, task: Task) -> None:
+        """Runs one of the tasks."""
         try:
             task()
         finally:

@@ -1,17 +1,22 @@
 """Groups of changes: how a store gathers them, and who writes."""
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
 import pytest
 
+from stock_service.rpc.server_core.answering import methods_of
+from stock_service.rpc.server_core.together import WaitingTasks
 from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.storage import sqlite
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import Side
+from stock_service.trading.service import TRADE, stock_service
+from stock_service.v1 import stock_pb2
 from tests.conformance.running import until
 from tests.stores import catalog_on, unsynced
 
@@ -104,3 +109,34 @@ def test_requests_with_and_without_a_thread_share_a_store(catalog: SqliteCatalog
         for each in [pool.submit(kind, 0) for kind in (with_a_thread, without, with_a_thread, without)]:
             each.result(WAIT_S)
     until(lambda: Exchange(catalog).lookup("FishCo").volume == 4 * TRADES, "all are written")
+
+
+def test_a_trade_that_waits_leaves_nothing_to_collect(catalog: SqliteCatalog) -> None:
+    """What it took is freed as it ends: else the collector runs for each group of trades, over all that still wait."""
+    methods = methods_of(stock_service(Exchange(catalog), catalog.settle))
+    payload = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
+    codes: list[int] = []
+
+    class AtOnce:
+        """An executor whose caller runs the tasks."""
+
+        def execute_all(self, tasks: Sequence[Callable[[], object]]) -> int:
+            for task in tasks:
+                task()
+            return len(tasks)
+
+        def execute(self, task: Callable[[], object]) -> None:
+            task()
+
+    def serve(*_: object) -> None:
+        codes.append(methods.answered(TRADE.encode(), payload, 0, 0, ("", 0))[0])
+
+    tasks: WaitingTasks[object] = WaitingTasks(serve, catalog.settle, AtOnce())  # type: ignore[arg-type]
+    gc.collect()
+    gc.disable()
+    try:
+        tasks.execute_all([lambda: tasks.serve(None, None, 0)] * 8)  # type: ignore[arg-type]
+        assert codes == [0] * 8
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -88,6 +88,15 @@ def test_a_start_that_was_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir()] == ["store"]
 
 
+def test_a_file_of_somebody_else_is_not_written_over(tmp_path: Path) -> None:
+    """One that happens to have the name under which a store is made."""
+    other = tmp_path / "store.new"
+    other.write_text("mine")
+    with pytest.raises(UsageError, match=r"store\.new"):
+        StoreFile.create(tmp_path / "store", STOCKS, unsynced)
+    assert other.read_text() == "mine"
+
+
 def test_a_log_without_its_file_is_put_into_no_new_one(tmp_path: Path) -> None:
     """Else a store that is made anew would begin with the trades of the one that is gone."""
     path = tmp_path / "store"

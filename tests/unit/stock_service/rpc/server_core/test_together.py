@@ -1,12 +1,16 @@
 """Tasks of one batch are settled once, after the last of them; those that are left out count as ended."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import Fault, Overloaded, Unavailable
-from stock_service.rpc.server_core.together import Together, WaitingTasks
+from stock_service.rpc.server_core.together import Together, WaitingTasks, polling_behind
+from stock_service.rpc.waiting import in_one_go
+from tests.conformance.running import until
 
 WAIT_S = 10.0
 
@@ -39,11 +43,11 @@ def test_it_settles_once_behind_the_last(left_out: int) -> None:
     """Whether the last to end is a task that ran or one that was left out."""
     for first in ("tasks", "left out"):
         done: list[str] = []
-        together = Together([lambda: done.append("task")] * 3, lambda: done.append("settled"), Here())  # noqa: B023
+        together = Together(3, lambda: done.append("settled"), Here())  # noqa: B023
         if first == "left out":
             together.leave_out(left_out)
-        for task in together.tasks[: 3 - left_out]:
-            task()
+        for _ in range(3 - left_out):
+            together.run(lambda: done.append("task"))  # noqa: B023
         if first == "tasks":
             together.leave_out(left_out)
         assert done == ["task"] * (3 - left_out) + ["settled"]
@@ -52,19 +56,19 @@ def test_it_settles_once_behind_the_last(left_out: int) -> None:
 def test_a_task_that_is_alone_settles_on_its_own_thread() -> None:
     """So that no other need be woken."""
     settled: list[None] = []
-    together = Together([lambda: None], lambda: settled.append(None), Here(Overloaded("full")))
-    together.tasks[0]()
+    together = Together(1, lambda: settled.append(None), Here(Overloaded("full")))
+    together.run(lambda: None)
     assert settled == [None]
 
 
 def test_a_task_that_raises_counts_as_ended() -> None:
     """What it raises is its executor's to see; the others are settled all the same."""
     settled: list[None] = []
-    together = Together([lambda: 1 // 0, lambda: None], lambda: settled.append(None), Here())
+    together = Together(2, lambda: settled.append(None), Here())
     with pytest.raises(ZeroDivisionError):
-        together.tasks[0]()
+        together.run(lambda: 1 // 0)
     assert settled == []
-    together.tasks[1]()
+    together.run(lambda: None)
     assert settled == [None]
 
 
@@ -72,8 +76,8 @@ def test_a_task_that_raises_counts_as_ended() -> None:
 def test_an_executor_without_room_settles_here(refusal: Fault) -> None:
     """On the thread that ended the last task: else what waits would wait for the next batch."""
     settled: list[None] = []
-    together = Together([lambda: None] * 2, lambda: settled.append(None), Here(refusal))
-    together.tasks[0]()
+    together = Together(2, lambda: settled.append(None), Here(refusal))
+    together.run(lambda: None)
     assert settled == []
     together.leave_out(1)
     assert settled == [None]
@@ -84,8 +88,8 @@ def test_threads_settle_each_batch_once() -> None:
     settled: list[int] = []
     pool = StaticPool(4, 1000)
     for batch in range(200):
-        together = Together([lambda: None] * 7, lambda batch=batch: settled.append(batch), pool)  # type: ignore[misc]
-        together.leave_out(7 - pool.execute_all(together.tasks))
+        together = Together(7, lambda batch=batch: settled.append(batch), pool)  # type: ignore[misc]
+        together.leave_out(7 - pool.execute_all([lambda together=together: together.run(int)] * 7))  # type: ignore[misc]
     assert pool.stop(WAIT_S)
     assert sorted(settled) == list(range(200))
 
@@ -101,3 +105,34 @@ def test_a_batch_that_finds_no_room_settles_nothing() -> None:
     tasks: WaitingTasks[object] = WaitingTasks(lambda *_: None, lambda: settled.append(""), Full(Overloaded("full")))
     assert tasks.execute_all([list, list]) == 0
     assert settled == []
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_reading_waits_while_requests_go_on(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it looks again; where they take too long, it reads what it has."""
+    monkeypatch.setattr("stock_service.rpc.server_core.together.PAUSE_S", WAIT_S if waits else 0.0)
+    polled: list[float | None] = []
+    going, over = Event(), Event()
+
+    def poll(timeout_s: float | None, _: int) -> list[tuple[int, int]]:
+        polled.append(timeout_s)
+        return [(len(polled), 1)]
+
+    def go_on() -> None:
+        with in_one_go():
+            going.set()
+            assert over.wait(WAIT_S)
+
+    with ThreadPoolExecutor(2) as pool:
+        held = pool.submit(go_on)
+        assert going.wait(WAIT_S)
+        read = pool.submit(polling_behind(poll), 5.0, 1)
+        if waits:
+            until(lambda: polled == [5.0], "it has polled")
+            assert not read.done()
+        else:
+            assert read.result(WAIT_S) == [(1, 1)]
+        over.set()
+        assert read.result(WAIT_S) == ([(2, 1)] if waits else [(1, 1)])
+        held.result(WAIT_S)
+    assert polled == ([5.0, 0] if waits else [5.0])
