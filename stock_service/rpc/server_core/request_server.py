@@ -28,6 +28,7 @@ from stock_service.rpc.server_core.counting import CountedRefusals, noting_waits
 from stock_service.rpc.server_core.handing_over import HandingOver
 from stock_service.rpc.server_core.held_bytes import HeldBytes
 from stock_service.rpc.server_core.leaving import LOOK_S, Departures
+from stock_service.rpc.server_core.lengthy import PAUSE_S, Lengthy
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
@@ -94,6 +95,7 @@ class RequestServer(Generic[Request]):
         self._wake = self._waker.wake
         self._epoll.register(self._waker.fd, select.EPOLLIN)
         self._yielding: Yielding[Request] = Yielding()
+        self._lengthy: Lengthy[Request] = Lengthy(self._read, self._look_after)
         self._connections: dict[int, ServedConnection[Request]] = {}
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
         self._leaving = Departures(own.read_s, self._close)
@@ -126,7 +128,7 @@ class RequestServer(Generic[Request]):
     # ---- the reading thread
 
     def _run(self) -> None:
-        waiting_turns, muted = self._turns.queue, self._turns.muted
+        waiting_turns, muted, lengthy = self._turns.queue, self._turns.muted, self._lengthy
         executor, batch, hand_over = self._executor, self._batch, self._handing.hand_over
         connections = self._connections
         try:
@@ -136,7 +138,10 @@ class RequestServer(Generic[Request]):
                 for fd, event in events:
                     connection = connections.get(fd)
                     if event == _IN and connection is not None and connection.stream.state is READING:  # nearly always
-                        self._readable(connection, now_ns)
+                        if (connection.first_ns or connection.few) and not self._draining:
+                            lengthy.join(connection, now_ns)
+                        else:
+                            self._readable(connection, now_ns)
                     elif connection is not None:
                         self._turn(connection, event, now_ns)
                     elif fd == self._listening.fd:
@@ -160,16 +165,30 @@ class RequestServer(Generic[Request]):
                     self._turns.unmute(now_ns, self._attend)
                 if batch or waiting_turns:
                     hand_over(now_ns)
+                    lengthy.given_ns = now_ns
+                if lengthy.queue:
+                    self._serve_lengthy(not events or bool(waiting_turns))
         finally:
             for connection in list(self._connections.values()):
                 self._close(connection)
             self._listening.close()
             self._epoll.close()
 
+    def _serve_lengthy(self, alone: bool) -> None:
+        """Reads some of those that take long, and has what came of it begun."""
+        self._lengthy.serve(alone)
+        if self._batch:
+            now_ns = time.monotonic_ns()
+            self._handing.hand_over(now_ns)
+            self._lengthy.given_ns = now_ns
+
     def _timeout_s(self) -> float | None:
         """How long to sleep, if nothing happens."""
         if self._turns.queue:
-            return self._admission.pause_s(self._executor.waiting)
+            pause_s = self._admission.pause_s(self._executor.waiting)
+            return min(pause_s, PAUSE_S) if self._lengthy.queue else pause_s
+        if self._lengthy.queue:
+            return self._lengthy.pause_s(time.monotonic_ns())
         idle_s = self._sweep_s if self._connections or not self._listening.accepting else None
         return LOOK_S if self._leaving or self._turns.muted else idle_s
 
@@ -207,6 +226,7 @@ class RequestServer(Generic[Request]):
         try:
             data = connection.bytes.receive(read_bytes)
         except BlockingIOError:
+            connection.first_ns = 0
             if connection.bytes.unsent:
                 self._look_after(connection, now_ns)
             return False
@@ -224,6 +244,8 @@ class RequestServer(Generic[Request]):
             if connection.first_ns or len(data) == read_bytes:  # it waited unread, or more waits behind it
                 arrived_ns = connection.first_ns or now_ns
                 connection.first_ns = arrived_ns if len(data) == read_bytes else 0
+                if connection.first_ns and not self._draining:
+                    self._lengthy.join(connection, now_ns)
             request = connection.take(data, now_ns, arrived_ns)
             if request is not None:
                 self._batch.append(partial(self._task, connection, request, arrived_ns))
@@ -344,6 +366,7 @@ class RequestServer(Generic[Request]):
         """The last sweep: takes what clients have already sent, then closes every connection that owes no reply."""
         self._accept(BACKLOG + 1, now_ns)
         self._draining = True
+        self._lengthy.clear()
         self._readable = self._read_last
         self._listening.close()
         for connection in list(self._connections.values()):

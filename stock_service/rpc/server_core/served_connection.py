@@ -29,6 +29,7 @@ class ServedConnection(Generic[Request]):
         "few",
         "first_ns",
         "holds",
+        "lengthy",
         "muted",
         "peer",
         "refused_ns",
@@ -54,6 +55,7 @@ class ServedConnection(Generic[Request]):
         self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
         self.refused_ns = 0  # when requests of it were last refused by the reading thread; 0: never
         self.few = session is not None  # whether it is to be read in small pieces, so that others' turns come soon
+        self.lengthy = False  # whether it waits to be read after all others
         self.muted = False  # whether it is not to be read, since refusing its requests takes too much
         self.holds = False  # whether it was found to hold bytes when it was last looked at
         self.counted = 0  # its requests that wait for its turn
@@ -160,7 +162,7 @@ class ServedConnection(Generic[Request]):
 
         Of one that is not read it is to say so once, so that what waits has an age.
         """
-        if self.muted and self.first_ns:
+        if (self.muted or self.lengthy) and self.first_ns:
             return 0
         return select.EPOLLIN if reads else self.events & select.EPOLLIN
 

@@ -169,7 +169,7 @@ class GrpcSession:
     def _feed_on(self, data: bytes, at: int, requests: list[GrpcRequest]) -> None:
         """Takes what is not usual, and all that follows. Raises SessionError."""
         endpoint, end = self._endpoint, len(data)
-        self.toils = False
+        self.toils = not self._calls.answered  # of a client that has asked for nothing yet, anything may come
         try:
             if self._unread:
                 at = self._greet(data)

@@ -1,7 +1,6 @@
 """Whose turn it is, and who is not read while refusing takes too much: on connections that carry nothing."""
 
 import select
-from collections.abc import Callable
 
 import pytest
 
@@ -9,46 +8,15 @@ from stock_service.rpc.server_core import turns as module
 from stock_service.rpc.server_core.admission import Admission
 from stock_service.rpc.server_core.answering import Methods
 from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
-from stock_service.rpc.server_core.options import NOBODY, Address
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.server_core.turns import MANY, Turns
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import RequestFrame, encode_request, reply_decoder, request_decoder
 from stock_service.rpc.wire.served_stream import ServedStream
+from tests.unit.stock_service.rpc.server_core.nothing import Nothing
 
 MS = 1_000_000
 NOW = 1_000 * MS
-
-
-class Nothing:
-    """A stream on which nothing comes, and that keeps what is sent."""
-
-    opening = unsent = False
-
-    def __init__(self) -> None:
-        self.sent = bytearray()
-        self.peer: Address = NOBODY
-        self.receive: Callable[[int], bytes] = lambda _: b""
-        self.send: Callable[[bytes | bytearray], int] = self._send
-
-    def _send(self, data: bytes | bytearray) -> int:
-        self.sent += data
-        return len(data)
-
-    def fileno(self) -> int:
-        """None at all."""
-        return -1
-
-    def keep_to_arrived(self) -> int:
-        """Nothing had."""
-        return 0
-
-    drop = unacknowledged = keep_to_arrived
-
-    def half_close(self) -> None:
-        """There is no other side."""
-
-    close = read_on = half_close
 
 
 def turns(admission: Admission | None = None) -> Turns[RequestFrame]:

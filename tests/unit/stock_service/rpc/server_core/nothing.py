@@ -1,0 +1,36 @@
+"""A stream of bytes that carries nothing, for connections that are only looked at."""
+
+from collections.abc import Callable
+
+from stock_service.rpc.server_core.options import NOBODY, Address
+
+
+class Nothing:
+    """A stream on which nothing comes, and that keeps what is sent."""
+
+    opening = unsent = False
+
+    def __init__(self) -> None:
+        self.sent = bytearray()
+        self.peer: Address = NOBODY
+        self.receive: Callable[[int], bytes] = lambda _: b""
+        self.send: Callable[[bytes | bytearray], int] = self._send
+
+    def _send(self, data: bytes | bytearray) -> int:
+        self.sent += data
+        return len(data)
+
+    def fileno(self) -> int:
+        """None at all."""
+        return -1
+
+    def keep_to_arrived(self) -> int:
+        """Nothing had."""
+        return 0
+
+    drop = unacknowledged = keep_to_arrived
+
+    def half_close(self) -> None:
+        """There is no other side."""
+
+    close = read_on = half_close
