@@ -25,8 +25,8 @@ RECEIVE_BYTES = 262144
 """What the kernel holds of a connection that is not read (SO_RCVBUF, of which it makes twice as much). So what waits
 there is bounded."""
 
-ACCEPTS_A_TURN = 64
-"""Connections accepted before the others are read again: at some 20 µs each that is a millisecond."""
+ACCEPTS_A_TURN = 16
+"""Connections accepted before the others are read again: with what opening them takes, that is a millisecond."""
 
 _REFUSED_READS = 4
 """How often a client that is turned away is read, at most: it may send faster than that."""
