@@ -1,7 +1,8 @@
 """Whose turn it is, while the executor is behind: each connection gets some of its requests begun, then the next does.
 
-Who was refused nothing lately comes sooner: every other turn is theirs. So who sends little is not held up by those
-who send too much, and does not keep them out.
+Who was refused nothing lately, and has few requests waiting, comes sooner: every other turn is theirs. So who sends
+little is not held up by those who send too much, and does not keep them out. A peer that comes again under a new
+connection, whenever it was refused something, gains nothing by it.
 
 The reading thread's alone. What waits too long for its turn is refused at once. So is what the executor's queue has no
 room for: of a connection that joins with more than its share, the oldest.
@@ -27,6 +28,9 @@ SHEDDING_NS = 1_000_000
 _LATELY_NS = 1_000_000_000
 """A connection of which requests were refused is one of those that send too much for so long."""
 
+_LITTLE = 4
+"""Requests that wait at a time of one that sends little, at most."""
+
 MANY = 1 << 30
 """More requests than a connection has."""
 
@@ -40,7 +44,7 @@ class Turns(Generic[Request]):
         """How long they may wait."""
         self.queue: deque[ServedConnection[Request]] = deque()
         """Those that wait for their turn; only to be looked at."""
-        self._unrefused: set[ServedConnection[Request]] = set()  # of these, who was refused nothing lately
+        self._sooner: set[ServedConnection[Request]] = set()  # of these, who sends little
         self._held = 0  # requests that wait, of all
         self._next_look_ns = 0
         self.muted: list[ServedConnection[Request]] = []
@@ -66,16 +70,16 @@ class Turns(Generic[Request]):
             connection.counted = number
             self._held += number
             stream.queued = True
-            if connection.refused_ns:
+            if connection.refused_ns or number > _LITTLE:
                 self.queue.append(connection)
             else:
-                self.queue.insert(2 * len(self._unrefused), connection)
-                self._unrefused.add(connection)
+                self.queue.insert(2 * len(self._sooner), connection)
+                self._sooner.add(connection)
 
     def next(self) -> ServedConnection[Request]:
         """The connection whose turn it is; it has to join again."""
         connection = self.queue.popleft()
-        self._unrefused.discard(connection)
+        self._sooner.discard(connection)
         connection.stream.queued = False
         self._held -= connection.counted
         connection.counted = 0
