@@ -105,7 +105,7 @@ class Admission:
             self._mark_ns, self._mark_begun = now_ns, begun
         elif now_ns - self._mark_ns >= MEASURED_MS * _MS:
             measured = (begun - self._mark_begun) / (now_ns - self._mark_ns)
-            self._measured(max(measured, self._rate / 2))  # one slow moment is not taken for the truth
+            self._measured(measured)
             self._mark_ns, self._mark_begun = now_ns, begun
         return max(0, self.ahead - waiting)
 
@@ -115,7 +115,7 @@ class Admission:
             self._measured(tasks / took_ns)
 
     def _measured(self, rate: float) -> None:
-        self._rate = rate
+        rate = self._rate = max(rate, self._rate / 2)  # one slow moment is not taken for the truth
         self.ahead = min(self._most, max(AHEAD_LEAST, int(rate * AHEAD_MS * _MS)))
         self.burst = min(self._most, max(AHEAD_LEAST, int(rate * BURST_MS * _MS)))
 

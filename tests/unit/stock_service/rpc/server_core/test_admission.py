@@ -75,6 +75,9 @@ def test_so_it_is_where_it_ran_all_that_it_was_given() -> None:
     admission.ran(1, RAN_MS * MS - 1)
     assert admission.ahead == 20 * AHEAD_MS, "too short to be measured"
     admission.ran(1, 5 * MS)
+    assert admission.ahead == 10 * AHEAD_MS, "one slow moment is not taken for the truth"
+    for _ in range(9):
+        admission.ran(1, 5 * MS)
     assert admission.ahead == admission.burst == AHEAD_LEAST
 
 

@@ -72,6 +72,14 @@ def test_who_was_refused_nothing_has_every_other_turn() -> None:
     assert list(waiting.queue) == [greedy[0], polite[1], polite[0], *greedy[1:]]
 
 
+def test_who_has_few_requests_waiting_has_every_other_turn() -> None:
+    """Before those that have many, though nothing of these was refused: they may have come again to have it so."""
+    waiting, much, little = turns(), [connection(5) for _ in range(3)], connection(4)
+    for each in (*much, little):
+        waiting.join(each, 100, NOW)
+    assert list(waiting.queue) == [little, *much]
+
+
 def test_refusing_goes_on_another_time_if_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """So some requests are begun in between; each look goes on where the last one ended."""
     monkeypatch.setattr(module, "SHEDDING_NS", -1)
