@@ -244,13 +244,13 @@ class RequestServer(Generic[Request]):
             if connection.first_ns or len(data) == read_bytes:  # it waited unread, or more waits behind it
                 arrived_ns = connection.first_ns or now_ns
                 connection.first_ns = arrived_ns if len(data) == read_bytes else 0
-                if connection.first_ns and not self._draining:
-                    self._lengthy.join(connection, now_ns)
             request = connection.take(data, now_ns, arrived_ns)
             if request is not None:
                 self._batch.append(partial(self._task, connection, request, arrived_ns))
             else:
                 self._look_after(connection, now_ns)
+                if connection.first_ns and connection.stream.state is READING and not self._draining:
+                    self._lengthy.join(connection, now_ns)
         return True
 
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
