@@ -89,8 +89,8 @@ def _reply(request: Request, stock: Stock, number: int, last: int) -> Reply:
 def _another(reply: Reply, number: int) -> Reply:
     """A reply with one number changed."""
     if number % 2 and isinstance(reply, LookupReply | TradeReply):
-        return replace(reply, volume=number)
-    return replace(reply, sequence=number)
+        return reply._replace(volume=number)
+    return reply._replace(sequence=number)
 
 
 def drawn(rng: random.Random) -> list[Operation]:

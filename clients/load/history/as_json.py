@@ -24,7 +24,7 @@ def to_json(history: History) -> bytes:
 
 def _operation(operation: Operation) -> dict[str, object]:
     request, reply = operation.request, operation.reply
-    told = {"end": reply.value} if isinstance(reply, Untold) else {"end": "told", "reply": asdict(reply)}
+    told = {"end": reply.value} if isinstance(reply, Untold) else {"end": "told", "reply": reply._asdict()}
     return {
         "kind": type(request).__name__.lower(),
         "request": asdict(request),

@@ -74,11 +74,11 @@ def other_replies(reply: Reply) -> st.SearchStrategy[Reply]:
     """Replies with one number or the status changed."""
     numbers = st.integers(0, 4)
     changes: list[st.SearchStrategy[Reply]] = [
-        st.builds(lambda sequence: replace(reply, sequence=sequence), numbers),
-        st.builds(lambda status: replace(reply, status=status), st.sampled_from(Status)),
+        st.builds(lambda sequence: reply._replace(sequence=sequence), numbers),
+        st.builds(lambda status: reply._replace(status=status), st.sampled_from(Status)),
     ]
     if not isinstance(reply, UpdateReply):
-        changes.append(st.builds(lambda volume: replace(reply, volume=volume), numbers))
+        changes.append(st.builds(lambda volume: reply._replace(volume=volume), numbers))
     return st.one_of(changes)
 
 
