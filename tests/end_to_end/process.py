@@ -7,10 +7,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import psutil
 
 from stock_service.rpc.transports import Address
 
@@ -143,3 +146,12 @@ class Server(Running):
         """Tells it to stop; how it ended, and what it printed after its ready line."""
         self.signal(number)
         return self.ended()
+
+
+def open_sockets(process: psutil.Process) -> int:
+    """How many it has open; one that is closed meanwhile is none."""
+    links = []
+    for each in Path(f"/proc/{process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            links.append(os.readlink(each))
+    return sum(link.startswith("socket:") for link in links)
