@@ -246,6 +246,8 @@ class RequestServer(Generic[Request]):
                 connection.first_ns = arrived_ns if len(data) == read_bytes else 0
             request = connection.take(data, now_ns, arrived_ns)
             if request is not None:
+                if self._reads_clock:
+                    arrived_ns = now_ns
                 self._batch.append(partial(self._task, connection, request, arrived_ns))
             else:
                 self._look_after(connection, now_ns)

@@ -44,6 +44,7 @@ def test_the_echo_gives_back_what_it_decoded() -> None:
 
 EXAMPLES: dict[str, tuple[str, Message, Message]] = {
     "echo": (ECHO, echo_pb2.EchoRequest(text="you"), echo_pb2.EchoResponse(text="you")),
+    "echo-twice": (ECHO, echo_pb2.EchoRequest(text="you"), echo_pb2.EchoResponse(text="you")),
     "entity": (
         GET_ENTITY,
         entity_pb2.GetEntityRequest(id=7),
