@@ -48,21 +48,21 @@ def make(folder: Path, hosts: Sequence[str] = (), days: int = DAYS, callers: Seq
 
     Raises UsageError.
     """
+    names = x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys((*LOCAL, *hosts))])
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise UsageError("credentials", str(folder), "a folder that is new or empty: no file is overwritten")
+            raise UsageError("FOLDER", str(folder), "a folder that is new or empty: no file is overwritten")
         folder.chmod(0o700)  # of one that was there: who may write in it could put other keys in place of these
-        _fill(folder, (*LOCAL, *hosts), days, callers)
+        _fill(folder, names, days, callers)
     except OSError as error:
-        raise UsageError("credentials", str(folder), f"a folder that can be written ({error.strerror})") from error
+        raise UsageError("FOLDER", str(folder), f"a folder that can be written ({error.strerror})") from error
 
 
-def _fill(folder: Path, hosts: Sequence[str], days: int, callers: Sequence[str]) -> None:
+def _fill(folder: Path, names: x509.SubjectAlternativeName, days: int, callers: Sequence[str]) -> None:
     authority = _Authority(days)
     _write(folder / "ca.pem", authority.pem, 0o644)
     _write(folder / "ca-key.pem", _key_pem(authority.key), 0o600)
-    names = x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys(hosts)])
     authority.sign_into(folder, "server", ExtendedKeyUsageOID.SERVER_AUTH, names)
     tables = []
     for caller in callers:
@@ -78,6 +78,8 @@ def _fill(folder: Path, hosts: Sequence[str], days: int, callers: Sequence[str])
 
 def _general_name(host: str) -> x509.GeneralName:
     """A host as a certificate names it. Raises UsageError."""
+    if not host:
+        raise UsageError("--hosts", host, "names and addresses, in ASCII")
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

@@ -85,7 +85,9 @@ def test_credentials_are_the_owners_alone(tmp_path: Path) -> None:
     assert there.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_host_that_no_certificate_can_name_is_refused(tmp_path: Path) -> None:
-    """By name."""
+@pytest.mark.parametrize("host", ["stöcks", ""])
+def test_a_host_that_no_certificate_can_name_is_refused(tmp_path: Path, host: str) -> None:
+    """By name, before a file is written: the folder can be used once the name is right."""
     with pytest.raises(UsageError, match="--hosts"):
-        make(tmp_path / "new", hosts=["stöcks"])
+        make(tmp_path / "new", hosts=[host])
+    assert not (tmp_path / "new").exists()
