@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["credentials"]:
         make_credentials(arguments[1:])
         return
-    description = "The stock service on any transport. serve --transport NAME --help has those of the transport too."
+    description = "The stock service on any transport. serve --transport NAME --help lists every option of that server."
     parser = Parser(PROGRAM, description)
     commands = {
         "serve": "serve on a transport",
@@ -78,7 +78,9 @@ def make_credentials(arguments: Sequence[str]) -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write them; new or empty")
     help_text = "names and addresses that the server has besides localhost, 127.0.0.1 and ::1"
     parser.add_argument("--hosts", nargs="+", default=[], metavar="HOST", help=help_text)
-    parser.add_argument("--days", type=integer(1, 3650), default=30, help="for how long the certificates are good")
+    parser.add_argument(
+        "--days", type=integer(1, 3650), default=30, metavar="N", help="days for which the certificates are good"
+    )
     options = parser.parse_args(arguments)
     folder = shlex.quote(str(options.folder))
     try:

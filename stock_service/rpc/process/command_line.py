@@ -61,7 +61,7 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
         return "\n".join(line if line[:1] in ("", " ") else fill(line, width, indent) for line in text.splitlines())
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default is None or action.default is False or action.default == "":
+        if action.default is None or action.default is False or action.default in ("", []):
             return action.help
         if isinstance(action.default, list):
             return f"{action.help} (default: {' '.join(map(str, action.default))})"

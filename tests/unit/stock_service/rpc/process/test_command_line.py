@@ -26,6 +26,16 @@ def test_good_options_are_values() -> None:
     assert parser().parse_args([]).port == 1
 
 
+def test_help_says_a_default_where_there_is_one() -> None:
+    """An empty list, an empty text and None are none."""
+    made = Parser("prog", "What it does.")
+    for option, default in (("--a", 7), ("--b", []), ("--c", ""), ("--d", None)):
+        made.add_argument(option, default=default, help="what")
+    assert [line for line in made.format_help().splitlines() if "default" in line] == [
+        "  --a A       what (default: 7)"
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
