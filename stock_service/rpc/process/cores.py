@@ -150,7 +150,7 @@ class Keeper:
             return f"on {said(self._allowed)}" if self._allowed else "on any core"
         self._stopping.set()
         self._thread.join()
-        tried = f"all were tried {keeping.tries} times and had for {keeping.free_s:.1f} s, {self._moves} moves"
+        tried = f"tried all of them {keeping.tries}×, for {keeping.free_s:.1f} s together; moved {self._moves}×"
         return f"kept to one of {said(self._allowed)}; {tried}"
 
     def _watch(self, keeping: Keeping) -> None:

@@ -148,7 +148,7 @@ class Scraped:
         try:
             self._server = _Server(address, _handler(registry, scrape_s))
         except OSError as error:
-            allowed = f"one to bind to ({error.strerror})"
+            allowed = f"an address of this machine, with a port that is free ({error.strerror})"
             raise UsageError("--metrics", shown_address(address), allowed) from error
         host, port = self._server.server_address[:2]
         self.address: Address = (str(host), port)

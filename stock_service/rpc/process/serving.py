@@ -271,7 +271,7 @@ def unbound(error: Exception, host: str, port: int) -> str:
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return f"port {port} of {host} is taken; stop the server that has it, or give --port N (0: any free one)"
     said = str(getattr(error, "strerror", None) or error).partition(" (while attempting")[0]
-    return f"--host {host} --port {port}: {said}; allowed: one to bind to"
+    return f"--host {host} --port {port}: {said}; allowed: an address of this machine"
 
 
 def leave(code: int) -> NoReturn:
