@@ -67,7 +67,7 @@ def new_day(path: Path, _: Path | None) -> Sequence[str]:
                 new = Stock(name, stock.price_cents, stock.volume_limit)
                 fresh[name] = (new, loaded.sequence + len(fresh) + 1)
         file.commit(fresh, {}, 0)
-    print(f"a new day: {len(fresh)} volumes are 0 again")
+    print(f"a new day: set to 0 the volumes of {len(fresh)} of {len(loaded.versions)} stocks")
     return ()
 
 

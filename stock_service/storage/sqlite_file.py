@@ -250,7 +250,8 @@ class StoreFile:
                 raise
             _sync_folder(path.parent)
         except (OSError, sqlite3.Error) as error:
-            raise UsageError("TO", str(path), f"a new file that can be made ({error})") from error
+            said = getattr(error, "strerror", None) or error
+            raise UsageError("TO", str(path), f"a new file that can be made ({said})") from error
 
     def close(self, remove: bool = False) -> None:
         """Moves the log into the file, and lets others open it; or removes both. May be repeated."""

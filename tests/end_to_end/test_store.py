@@ -163,10 +163,10 @@ def test_a_file_is_looked_after(tmp_path: Path) -> None:
         server.ended()
     assert store("check", path).stdout == "sound: 4 stocks, 3 request ids, last commit 3\n"
     assert store("backup", path, copy).stdout == f"{path} is copied to {copy}\n"
-    assert "allowed: a new file that can be made (" in store("backup", path, copy).error
+    assert "allowed: a new file that can be made (File exists) (--help" in store("backup", path, copy).error
     assert "TO: missing, allowed: the file to make" in store("backup", path).error
     assert "TO: got" in store("check", path, copy).error
-    assert store("new-day", path).stdout == "a new day: 1 volumes are 0 again\n"
+    assert store("new-day", path).stdout == "a new day: set to 0 the volumes of 1 of 4 stocks\n"
     assert store("show", path).stdout.splitlines()[:2] == [
         "GameStart $15.99 volume 0 of 1000000 sequence 0",
         "FishCo $42.50 volume 0 of 1000000 sequence 4",
