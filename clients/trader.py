@@ -97,7 +97,7 @@ def _parser() -> Parser:
     command("lookup", "Shows a stock's price and volume.")
     trade = command("trade", "Buys or sells.")
     trade.add_argument("quantity", type=_quantity, metavar="QUANTITY", help=f"the service takes {_QUANTITIES}")
-    trade.add_argument("side", choices=_SIDES, help="which way")
+    trade.add_argument("side", choices=_SIDES, metavar="|".join(_SIDES), help="which way; both raise the volume")
     trade.add_argument("--request-id", type=_text, default="", help="makes the trade safe to send again")
     update = command("update", "Sets a stock's price.")
     update.add_argument(
