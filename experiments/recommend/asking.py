@@ -170,18 +170,22 @@ def ask(asked: Asked, server: Server, watch: Watch, budget_s: float = BUDGET_S) 
     rounds = rounds_within(budget_s, window_s, len(CONNECTIONS), ROUNDS)
     seen: list[list[Load]] = []
     for connections in CONNECTIONS:
-        watch(f"{connections} connections, round 1 of {rounds}")
+        watch(_step(connections, 1, rounds))
         seen.append([loaded(asked, server, connections, window_s)])
         hz = [windows[0].throughput_hz for windows in seen]
         if len(hz) > 2 and hz[-1] < GROWS * max(hz[:-2]) and hz[-2] < GROWS * max(hz[:-2]):
             break
     for number in range(2, rounds + 1):
         for windows, connections in zip(seen, CONNECTIONS, strict=False):
-            watch(f"{connections} connections, round {number} of {rounds}")
+            watch(_step(connections, number, rounds))
             windows.append(loaded(asked, server, connections, window_s))
     kernel_after_s, all_after_s = server.kernel_s()
     kernel_share = (kernel_after_s - kernel_s) / (all_after_s - all_s) if all_after_s > all_s else 0.0
     return tuple(map(_middle, seen)), kernel_share
+
+
+def _step(connections: int, number: int, rounds: int) -> str:
+    return f"{connections} connection{'s' * (connections > 1)}, round {number} of {rounds}"
 
 
 def rounds_within(budget_s: float, window_s: float, loads: int, most: int) -> int:

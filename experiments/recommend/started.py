@@ -83,7 +83,10 @@ def serving(template: str, workers: int, processes: int = 1) -> Iterator[Address
     program = Program([*(_SILENCED if told else ()), shutil.which(words[0]) or words[0], *words[1:]])
     try:
         if told:
-            program.listening(("127.0.0.1", port))
+            try:
+                program.listening(("127.0.0.1", port))
+            except ProgramFailed as error:  # names the command that was given, without what silences it
+                raise ProgramFailed(words, error.what, error.stderr) from error
         yield ("127.0.0.1", port) if told else program.ready()
     finally:
         with contextlib.suppress(ProgramFailed):  # it is gone, whatever its exit code: many servers have no clean one

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.__main__ import main
+from experiments.measure.programs import ProgramFailed
 from experiments.recommend import asking, command, measured, started
 from experiments.recommend.started import Checked, best_of, check_command
 from stock_service.rpc.errors import UsageError
@@ -123,3 +124,12 @@ def test_a_server_is_started_measured_checked_and_gone(
     assert found["demands"]["wait_s"] == 0
     assert [each["workers"] for each in found["checked"]] == [1, 2, 8]
     assert "Checked in one process, by turns" in capsys.readouterr().out
+
+
+def test_a_command_that_ends_is_named_as_it_was_given() -> None:
+    """Without the shell that silences it."""
+    with (
+        pytest.raises(ProgramFailed, match=r"^python\S* -c pass 2 \d+: ended before it listened, with exit code 0"),
+        started.serving(f"{sys.executable} -c pass {{workers}} {{port}}", 2),
+    ):
+        pytest.fail("nothing listens")
