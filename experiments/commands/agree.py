@@ -33,7 +33,9 @@ LEGEND = (
 
 def add_options(parser: Parser) -> None:
     """What ``agree`` takes."""
-    parser.add_argument("results", type=Path, nargs="+", metavar="RESULTS", help="folders that 'run' has written")
+    parser.add_argument(
+        "results", type=Path, nargs="+", metavar="RESULTS", help="folders that 'run' or 'compare --out' wrote"
+    )
     parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
 
 

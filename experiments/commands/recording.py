@@ -18,9 +18,9 @@ DIFFERS_EXIT = 1
 """Something is not as it should be."""
 
 
-def add_results(parser: Parser) -> None:
+def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") -> None:
     """The folder that a command reads."""
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="a folder that 'run' has written")
+    parser.add_argument("results", type=Path, metavar="RESULTS", help=help_text)
 
 
 def read(folder: Path) -> Content:

@@ -2,12 +2,15 @@
 
 import argparse
 
-from experiments.commands.recording import DIFFERS_EXIT, computed
-from experiments.commands.recording import add_results as add_options
+from experiments.commands.recording import DIFFERS_EXIT, add_results, computed
 from experiments.results.files import SWEEP_FILE
 from experiments.verify import differences
+from stock_service.rpc.process.command_line import Parser
 
-__all__ = ["add_options", "run"]
+
+def add_options(parser: Parser) -> None:
+    """The folder."""
+    add_results(parser, "a folder that 'run' or 'compare --out' wrote")
 
 
 def run(options: argparse.Namespace) -> int:

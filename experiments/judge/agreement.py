@@ -131,7 +131,14 @@ def _quantile(freedom: int) -> float:
 
 
 def differences(one: Sweep, other: Sweep) -> str:
-    """In what two sweeps differ but for their seeds, in words; empty where they are one sweep."""
+    """In what two sweeps differ but for their seeds, in words; empty where they are one sweep.
+
+    Of two studies, or two parts of one, only that is said: all else may differ.
+    """
+    for name in ("study", "part"):
+        here, there = getattr(one, name), getattr(other, name)
+        if here != there:
+            return f"{name} {here} and {there}"
     return ", ".join(_differing(one, other))
 
 

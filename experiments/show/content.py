@@ -202,7 +202,7 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
     main = _judged(folder)
     if main.sweep.part not in parts:
         given = f"results of {main.sweep.part}, which is no part of a study here"
-        raise UsageError(str(folder), given, f"those of one of {', '.join(parts)}; `verify` reads any")
+        raise UsageError(str(folder), given, "those of a study that `list` names; `verify` reads any")
     part = parts[main.sweep.part]
     inside = (*part.also, *part.after, *([part.first] if part.first else []))
     after = {name: _judged(folder / name) for name in inside if (folder / name / SWEEP_FILE).exists()}

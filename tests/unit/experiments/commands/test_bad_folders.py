@@ -95,7 +95,8 @@ def test_results_of_no_study_here_are_refused(folder: Path, capsys: pytest.Captu
     """By whatever says what a study would say. They can still be verified."""
     sweep_file('"part": "updater"', '"part": "weather"')(folder)
     line = refused(capsys, "report", folder)
-    assert "got 'results of weather, which is no part of a study here', allowed: those of one of stock," in line
+    assert "got 'results of weather, which is no part of a study here', allowed: those of a study that `list`" in line
+    assert "`verify` reads any" in line
     assert main(["verify", str(folder)]) == 1
     assert "the sweep was cut short: 0 blocks" in capsys.readouterr().out
 

@@ -116,7 +116,7 @@ FIVE = Arm(read("sockets clients=5"))
     [
         (lambda of: replace(of, seed=9), ""),
         (lambda of: replace(of, rounds=16), "rounds 15 and 16"),
-        (lambda of: replace(of, study="sort", looks=(10,)), "study try and sort, looks (10, 14, 20) and (10,)"),
+        (lambda of: replace(of, study="sort", looks=(10,)), "study try and sort"),
         (lambda of: replace(of, comparisons=(ratio(), ratio(name="new"))), "1 comparisons, such as new"),
         (lambda of: replace(of, groups=(Group((SOCKETS, GRPC, FIVE)),)), "groups of arms"),
     ],
@@ -156,12 +156,14 @@ def test_runs_that_cannot_be_compared_are_refused_in_one_line(tmp_path: Path) ->
     whole = written(tmp_path / "whole", sweep(), 0.25)
     other = written(tmp_path / "other", sweep(rounds=7), 0.25)
     part = written(tmp_path / "part", sweep(), 0.25, 9)
+    study = written(tmp_path / "study", replace(sweep(rounds=7), study="weather"), 0.25)
     for folders, said in (
         ([whole, other], "got 'rounds 15 and 7', allowed: a run of the same sweep as"),
+        ([whole, study], "got 'study try and weather', allowed: a run of the same sweep as"),
         ([whole, part], "got '9 blocks, of a sweep with looks at 10, 14, 20', allowed: a whole run"),
         ([whole], "allowed: two folders of results or more"),
         ([], "RESULTS: missing"),
-        ([whole, tmp_path], "a folder that holds results in other, part, whole"),
+        ([whole, tmp_path], "a folder that holds results in other, part, study, whole"),
     ):
         with pytest.raises(UsageError) as refused:
             agree(folders)
