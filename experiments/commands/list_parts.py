@@ -12,6 +12,7 @@ def add_options(_: Parser) -> None:
 
 def run(_: argparse.Namespace) -> int:
     """Prints every part, with its question or title."""
+    width = max(map(len, PARTS))
     for name, (study, part) in PARTS.items():
-        print(f"{name:18} {study.question if name in STUDIES else part.title}")
+        print(f"{name:{width}}  {study.question if name in STUDIES else part.title}")
     return 0

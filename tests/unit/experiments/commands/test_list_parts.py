@@ -1,0 +1,15 @@
+"""``list``: what can be run."""
+
+import pytest
+
+from experiments.__main__ import main
+from experiments.studies import PARTS
+
+
+def test_every_part_has_a_line_and_its_words_stand_below_one_another(capsys: pytest.CaptureFixture[str]) -> None:
+    """However long its name."""
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    begin = max(map(len, PARTS)) + 2
+    assert [line[:begin].rstrip() for line in lines] == list(PARTS)
+    assert all(line[begin - 1] == " " and line[begin] != " " for line in lines)
