@@ -7,6 +7,7 @@ Left out: streaming methods, metadata, TLS, and what a reply says. Protocols: gR
 version v1alpha, which grpcio and others speak; protobuf's JSON mapping.
 """
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -111,6 +112,10 @@ def _message_class(files: bytes, name: str) -> type[Message]:
 # ---- where the files come from
 
 
+_WARNING = re.compile(r"WARNING: |W\d{4} ")
+"""Begins a line of protoc that is no fault: of a file that names no syntax, over 300 characters before the fault."""
+
+
 def _compiled(proto: Path) -> FileDescriptorSet:
     """A .proto file and what it imports, from its own folder or from the current one."""
     if find_spec("grpc_tools") is None:
@@ -120,7 +125,8 @@ def _compiled(proto: Path) -> FileDescriptorSet:
         [*command, "--descriptor_set_out=/dev/stdout", str(proto)], capture_output=True, timeout=COMPILE_S
     )
     if ended.returncode:
-        said = " ".join(ended.stderr.decode(errors="replace").split())
+        lines = ended.stderr.decode(errors="replace").splitlines()
+        said = " ".join(" ".join(line for line in lines if not _WARNING.match(line)).split())
         raise UsageError("--proto", str(proto), f"a file that protoc compiles: {said}")
     return FileDescriptorSet.FromString(ended.stdout)
 

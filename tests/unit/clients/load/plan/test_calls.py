@@ -99,10 +99,13 @@ def test_a_server_that_is_not_there_or_silent_is_a_fault() -> None:
 
 
 def test_a_file_that_does_not_compile_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the compiler's words; without the compiler, what to install."""
-    (broken := tmp_path / "broken.proto").write_text("syntax = 'proto3'; message {")
-    with pytest.raises(UsageError, match=r"broken\.proto:1:28: Expected message name"):
-        called(("127.0.0.1", 1), HELLO, "{}", broken)
+    """In the compiler's words, without its warnings; without the compiler, what to install."""
+    for text, column in (("syntax = 'proto3'; message {", 28), ("message {", 9)):
+        (broken := tmp_path / "broken.proto").write_text(text)
+        with pytest.raises(
+            UsageError, match=rf"that protoc compiles: \S*broken\.proto:1:{column}: Expected message name"
+        ):
+            called(("127.0.0.1", 1), HELLO, "{}", broken)
     monkeypatch.setattr(calls, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match="pip install grpcio-tools"):
         called(("127.0.0.1", 1), HELLO, "{}", broken)
