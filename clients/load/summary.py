@@ -122,16 +122,16 @@ def verdict(found: Verdict) -> str:
 def warnings(result: LoadResult) -> Iterator[str]:
     """What makes the numbers doubtful."""
     if result.interrupted:
-        yield f"interrupted: {result.unanswered:,} requests were under way or due; they are in no latency"
+        yield f"interrupted: {result.unanswered:,} requests were under way or due; no latency has them"
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
         yield f"ERRORS of the whole run, connecting included (the table has the window's): {counts}"
     yield from _not_ok(result)
     if result.starved_clients:
-        yield f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; in no latency"
+        yield f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; no latency has them"
     elif result.starved_connections:
         total = result.starved_connections + result.sending_connections
-        yield f"starved: {result.starved_connections} of {total} connections got no reply; in no latency"
+        yield f"starved: {result.starved_connections} of {total} connections got no reply; no latency has them"
     if result.load_limited:
         yield f"{_busy(result)}: latency is that of client and server together"
     if result.began != result.recorded:
@@ -139,7 +139,7 @@ def warnings(result: LoadResult) -> Iterator[str]:
     if result.off_schedule is not None:
         yield off_schedule(result.off_schedule)
     if result.requests[ALL].out_of_range:
-        yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; in no latency"
+        yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; no latency has them"
 
 
 def off_schedule(fault: str) -> str:

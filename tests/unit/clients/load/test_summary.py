@@ -126,7 +126,7 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
     ("change", "said"),
     [
         ({"interrupted": True}, "interrupted"),
-        ({"interrupted": True, "unanswered": 1234}, "1,234 requests were under way or due; they are in no latency"),
+        ({"interrupted": True, "unanswered": 1234}, "1,234 requests were under way or due; no latency has them"),
         (
             {"errors": {"unavailable": 3}},
             "connecting included (the table has the window's): unavailable 3",
