@@ -103,9 +103,12 @@ def connect(options: argparse.Namespace) -> Connection:
 def explained(fault: Fault, transport: str) -> str:
     """A fault in one line that ends with what to do about it."""
     if fault.code is FaultCode.UNAVAILABLE:
-        other = "what listens there may speak another protocol, or TLS, which needs --tls-ca"
         start = f"python -m stock_service serve --transport {transport}"
-        advice = f"check --address and --transport ({other}), or start a server: {start}"
+        if "connection refused" in str(fault).lower():  # by the system: nobody listens
+            advice = f"check --address, or start a server: {start}"
+        else:
+            other = "what listens there may speak another protocol, or TLS, which needs --tls-ca"
+            advice = f"check --address and --transport ({other}), or start a server: {start}"
     else:
         advice = _ADVICE[fault.code]
     return f"{' '.join(str(fault).split())}; {advice}"

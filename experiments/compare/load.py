@@ -149,4 +149,5 @@ def _mean_response_s(of: Setting, on: Bench, said: TextIO) -> float:
                     print(f"{of.text('service')} knows no such stock in {share} of its replies. {NAMED}", file=said)
                 return mean_us / 1e6
     errors = ", ".join(f"{count} {kind}" for kind, count in result.errors.items()) or "none"
-    raise Unavailable(f"{of}: no valid reply within {LOOK_S_MAX:g} s; errors: {errors}")
+    what = f"no valid reply within {LOOK_S_MAX:g} s; errors: {errors}"
+    raise Unavailable(f"{of}: {what}; does it speak {of.text('transport')}, and know this call?")

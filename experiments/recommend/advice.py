@@ -131,8 +131,8 @@ def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
 
 
 def _chosen(demands: Demands, wish: Wish) -> Choice:
-    """What the rule gives."""
-    choice = _of_processes(demands, 1, wish)
+    """What the rule gives. More processes are for a rate that one does not carry, or a p99 that they keep."""
+    choice = alone = _of_processes(demands, 1, wish)
     if wish.rate_hz is None:
         return choice
     for processes in _process_counts(wish.cores):
@@ -141,7 +141,8 @@ def _chosen(demands: Demands, wish: Wish) -> Choice:
         more = _of_processes(demands, processes, wish)
         if RATE_NEAR * more.highest_hz(demands, wish) > choice.highest_hz(demands, wish):
             choice = more
-    return choice
+    carries = wish.rate_hz <= BUSIEST * alone.highest_hz(demands, wish)
+    return alone if carries and not _is_enough(demands, choice, wish) else choice
 
 
 def _of_processes(demands: Demands, processes: int, wish: Wish) -> Choice:

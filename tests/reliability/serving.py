@@ -5,7 +5,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,8 +25,12 @@ def usual_server(transport: str) -> Iterator[Server]:
 
 
 def threads_and_descriptors(pid: int) -> tuple[int, int]:
-    """How many a process has."""
-    return len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))
+    """How many a process has. What it reads of ``/proc`` for a moment does not count, nor what it closes meanwhile."""
+    links = []
+    for descriptor in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):
+            links.append(os.readlink(f"/proc/{pid}/fd/{descriptor}"))
+    return len(os.listdir(f"/proc/{pid}/task")), sum(not link.startswith("/proc/") for link in links)
 
 
 def at_rest(pid: int) -> tuple[int, int]:

@@ -1,8 +1,9 @@
 """Connections that take long to read: they are read after all others, for a short while at a time.
 
 Such a connection had more to be read than is read at once, or its frames cost more than work does, or it is new and
-speaks a protocol for which that is so. Who sends little is read first, and is begun before these are. So it waits for
-one such while at most, however many peers flood the server, and however often they come again once they are cut off.
+speaks a protocol for which that is so. Or all is said on it, and what still comes is dropped. Who sends little is read
+first, and is begun before these are. So it waits for one such while at most, however many peers flood the server, and
+however often they come again once they are cut off.
 
 While others are at work, these take a fifth of the reading thread's time. Where nothing else comes, they take all of
 it. They are served one after the other, each in its turn, so that a new client among them is never kept out.
@@ -12,13 +13,13 @@ The reading thread's alone. Left out: what a connection's requests then wait for
 
 import select
 import time
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic
 
 from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.server_core.served_connection import ServedConnection
-from stock_service.rpc.wire.served_stream import READING
+from stock_service.rpc.wire.served_stream import LEAVING, READING
 
 WHILE_NS = 1_000_000
 """They are read for so long at a time. What one read brings is not interrupted: 2 ms where it is a header block that
@@ -42,10 +43,10 @@ class Lengthy(Generic[Request]):
         read: Callable[[ServedConnection[Request], int], object],
         look_after: Callable[[ServedConnection[Request], int], None],
     ) -> None:
-        """``read`` reads a connection once; ``look_after`` has epoll watch it as its state wants."""
+        """``read`` reads or drops once what came; ``look_after`` has epoll watch a connection as its state wants."""
         self._read, self._look_after = read, look_after
-        self.queue: deque[ServedConnection[Request]] = deque()
-        """Those that wait; only to be looked at."""
+        self.queue: OrderedDict[ServedConnection[Request], None] = OrderedDict()
+        """Those that wait, the longest first; only to be looked at."""
         self.given_ns = 0
         """When the executor was last given anything."""
         self._rests_until_ns = 0
@@ -55,7 +56,13 @@ class Lengthy(Generic[Request]):
         if not connection.lengthy:
             connection.lengthy = True
             connection.first_ns = connection.first_ns or now_ns
-            self.queue.append(connection)
+            self.queue[connection] = None
+
+    def forget(self, connection: ServedConnection[Request]) -> None:
+        """It is closed: what it holds is not to wait here for its turn."""
+        if connection.lengthy:
+            connection.lengthy = False
+            del self.queue[connection]
 
     def pause_s(self, now_ns: int) -> float:
         """How long the reading thread may sleep while any wait."""
@@ -67,19 +74,22 @@ class Lengthy(Generic[Request]):
         if alone or now_ns >= self._rests_until_ns:
             began_ns, took_ns = time.thread_time_ns(), 0
             for _ in range(len(self.queue)):
-                self._serve(self.queue.popleft(), now_ns)
+                if not self.queue:  # reading one may close others
+                    break
+                connection, _ = self.queue.popitem(last=False)
+                self._serve(connection, now_ns)
                 took_ns = time.thread_time_ns() - began_ns
                 if took_ns > WHILE_NS:
                     break
             now_ns = time.monotonic_ns()
             self._rests_until_ns = now_ns + REST * took_ns
-        for connection in self.queue:
+        for connection in tuple(self.queue):  # looking after one may close it
             if connection.events > 0 and connection.events & select.EPOLLIN:
                 self._look_after(connection, now_ns)  # or epoll would say again and again that it is to be read
 
     def _serve(self, connection: ServedConnection[Request], now_ns: int) -> None:
         connection.lengthy = False
-        if connection.stream.state is READING:
+        if connection.stream.state is READING or connection.stream.state is LEAVING:
             self._read(connection, now_ns)
         if not connection.lengthy and connection.events >= 0 and not connection.events & select.EPOLLIN:
             self._look_after(connection, now_ns)

@@ -95,7 +95,7 @@ class RequestServer(Generic[Request]):
         self._wake = self._waker.wake
         self._epoll.register(self._waker.fd, select.EPOLLIN)
         self._yielding: Yielding[Request] = Yielding()
-        self._lengthy: Lengthy[Request] = Lengthy(self._read, self._look_after)
+        self._lengthy: Lengthy[Request] = Lengthy(self._read_late, self._look_after)
         self._connections: dict[int, ServedConnection[Request]] = {}
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
         self._leaving = Departures(own.read_s, self._close)
@@ -210,11 +210,21 @@ class RequestServer(Generic[Request]):
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Something came on a connection that is not read now: notes when, and asks no more until it is read."""
         if connection.stream.state is LEAVING:
-            self._leaving.drop(connection, now_ns)
+            if self._draining:
+                self._leaving.drop(connection, now_ns)
+            else:
+                self._lengthy.join(connection, now_ns)
             return
         connection.first_ns = connection.first_ns or now_ns
         connection.events &= ~select.EPOLLIN
         self._epoll.modify(connection.fd, connection.events)
+
+    def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Reads once, or drops what nobody will answer: the kernel may take long over what a peer sends on and on."""
+        if connection.stream.state is LEAVING:
+            self._leaving.drop(connection, now_ns)
+        else:
+            self._read(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
         """Reads once; says whether anything came, be it the end."""
@@ -339,6 +349,7 @@ class RequestServer(Generic[Request]):
     def _close(self, connection: ServedConnection[Request]) -> None:
         del self._connections[connection.fd]
         self._leaving.forget(connection)
+        self._lengthy.forget(connection)
         self._held.forget(connection)
         if connection.events >= 0:  # closing alone would not, while a process forked just now still has it open
             self._epoll.unregister(connection.fd)

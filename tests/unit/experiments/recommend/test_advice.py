@@ -68,6 +68,13 @@ def test_a_target_that_no_rate_keeps_is_not_carried() -> None:
 
 
 @pytest.mark.slow
+def test_a_target_that_nothing_keeps_brings_no_processes() -> None:
+    """One process carries the rate, and two keep the p99 no better than it does."""
+    advice = advise(WAITS, Wish(cores=2, rate_hz=100, target_p99_s=0.001))
+    assert (advice.kind, advice.chosen.processes, advice.carried) == (Kind.THREADS, 1, False)
+
+
+@pytest.mark.slow
 def test_long_waits_ask_for_asyncio() -> None:
     """Where 64 threads do far less than a server without a pool, that is advised; a low rate still needs no more."""
     assert advise(WAITS_LONG, Wish(cores=2)).kind is Kind.ASYNCIO

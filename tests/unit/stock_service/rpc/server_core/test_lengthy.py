@@ -111,6 +111,31 @@ def test_who_is_not_to_be_read_any_more_is_not() -> None:
     assert reader.order == [1]
 
 
+def test_what_is_closed_waits_no_longer() -> None:
+    """Else what it holds would stay in memory until its turn, in nobody's budget."""
+    reader = Reader(2)
+    reader.lengthy.forget(reader.made[0])
+    assert list(reader.lengthy.queue) == [reader.made[1]]
+    reader.lengthy.forget(reader.made[0])
+    reader.lengthy.serve(alone=True)
+    assert reader.order == [1]
+
+
+def test_reading_one_may_close_others() -> None:
+    """Whoever holds most pays for what another sends."""
+    reader = Reader(3)
+    read = reader.read
+
+    def closing(connection: ServedConnection[RequestFrame], now_ns: int) -> None:
+        read(connection, now_ns)
+        for other in reader.made[1:]:
+            reader.lengthy.forget(other)
+
+    reader.lengthy._read = closing
+    reader.lengthy.serve(alone=True)
+    assert reader.order == [0]
+
+
 def test_a_pause_is_made_only_while_a_thread_may_be_at_work() -> None:
     """Else the reading thread would sleep for nothing."""
     reader = Reader(1)
