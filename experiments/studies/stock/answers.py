@@ -78,9 +78,9 @@ def _protocol_or_implementation(judgement: Judgement) -> Iterator[str]:
         return
     protocol, implementation = _APART
     own = "our own gRPC server"
-    alone = "the protocol alone, both on our server core: a Lookup on sockets"
+    alone = "the protocol, both servers on our core, each with its own client: a Lookup on sockets"
     yield told(judgement, protocol, alone, f"one on {own}")
-    yield told(judgement, implementation, f"the implementation alone: a Lookup on {own}", "one on grpcio")
+    yield told(judgement, implementation, f"the server's implementation, with the same client: a Lookup on {own}", "one on grpcio")
 
 
 def _growth(judgement: Judgement) -> Answer:

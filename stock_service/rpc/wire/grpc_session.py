@@ -53,6 +53,11 @@ _NEW_BLOCK, _FIELDS_FREE, _BLOCK_FREE = 4, 32, 2048
 so do each 32 bytes more."""
 
 
+TOIL_LEAST, TOIL_A_CALL = 16, 4
+"""Credits that a client has before it counts as one that toils, and gets with each call: clients update windows, and
+ping, beside what they ask."""
+
+
 class SessionError(FramingError):
     """What broke a connection; ``goaway`` is the frame that says so."""
 
@@ -75,6 +80,7 @@ class GrpcSession:
         "_message_bytes_max",
         "_patience",
         "_pending",
+        "_unpaid",
         "_unread",
         "_usual",
         "admit",
@@ -106,6 +112,7 @@ class GrpcSession:
         """See ``served_stream.Session``."""
         self.admit = self._calls.admit
         """The same."""
+        self._unpaid = 0  # of toil, what no call has paid for
         self.toils = True
         """See ``served_stream.Session``."""
         self._draining = False
@@ -162,14 +169,15 @@ class GrpcSession:
             if at == len(data):
                 self._endpoint.grant()
                 self.toils = False
+                if self._unpaid:
+                    self._count_toil(0, len(requests))
                 return requests
         self._feed_on(data, at, requests)
         return requests
 
     def _feed_on(self, data: bytes, at: int, requests: list[GrpcRequest]) -> None:
         """Takes what is not usual, and all that follows. Raises SessionError."""
-        endpoint, end = self._endpoint, len(data)
-        self.toils = not self._calls.answered  # of a client that has asked for nothing yet, anything may come
+        endpoint, end, toiled = self._endpoint, len(data), 0
         try:
             if self._unread:
                 at = self._greet(data)
@@ -184,13 +192,14 @@ class GrpcSession:
                 toil = endpoint.toil + (event is None or event[0] > http2.HEADERS or _dribbles(event))
                 if toil:
                     endpoint.toil = 0
-                    self.toils = True
+                    toiled += toil
                     self._spend(toil)
                     if endpoint.pings:
                         self._on_ping()
                 at = following
             endpoint.grant()
             requests += self._calls.settle_kept()
+            self._count_toil(toiled, len(requests))
         except (Http2Error, BlockError) as error:
             self.lose()
             raise SessionError(error, self._calls.last, requests) from error
@@ -234,6 +243,12 @@ class GrpcSession:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the client does not begin as HTTP/2 does")
         self._unread = unread[len(data) :]
         return min(len(data), len(unread))
+
+    def _count_toil(self, toil: int, requests: int) -> None:
+        """Counts what a read brought: a client that updates windows and pings beside its calls does not toil."""
+        self._unpaid = max(0, self._unpaid + toil - TOIL_A_CALL * requests)
+        # of a client that has asked for nothing yet, anything may come
+        self.toils = self._unpaid > TOIL_LEAST or not self._calls.answered
 
     def _spend(self, cost: int) -> None:
         """Counts what is no work. Raises Http2Error where there is too much."""

@@ -345,3 +345,23 @@ def test_every_call_that_is_allowed_is_taken() -> None:
     heads, bodies = (head(stream) for stream in streams), (data(stream, message(b"")) for stream in streams)
     assert len(talk.send(b"".join((*heads, *bodies)))) == 6
     assert talk.said() == []
+
+
+def test_a_client_that_pings_and_updates_windows_beside_its_calls_does_not_toil() -> None:
+    """As gRPC's own clients do: they are read with all others. One that only does so toils, until it asks again."""
+    talk = Talk()
+    update = http2.frame(http2.WINDOW_UPDATE, 0, 0, (1).to_bytes(4))
+    assert talk.session.toils  # nothing was answered yet
+    for number in range(20):
+        (request,) = talk.send(call(2 * number + 1, b"hello"))
+        talk.reply(request, b"world")
+        talk.send(update)
+        talk.send(update)
+        assert not talk.session.toils
+    for _ in range(20):
+        talk.send(update)
+    assert talk.session.toils
+    for number in range(20, 26):
+        (request,) = talk.send(call(2 * number + 1, b"hello"))
+        talk.reply(request, b"world")
+    assert not talk.session.toils
