@@ -80,7 +80,8 @@ def _protocol_or_implementation(judgement: Judgement) -> Iterator[str]:
     own = "our own gRPC server"
     alone = "the protocol, both servers on our core, each with its own client: a Lookup on sockets"
     yield told(judgement, protocol, alone, f"one on {own}")
-    yield told(judgement, implementation, f"the server's implementation, with the same client: a Lookup on {own}", "one on grpcio")
+    alone = f"the server's implementation, with the same client: a Lookup on {own}"
+    yield told(judgement, implementation, alone, "one on grpcio")
 
 
 def _growth(judgement: Judgement) -> Answer:

@@ -264,7 +264,7 @@ def test_a_folder_is_read_and_reported(folder: Path) -> None:
 
 def test_a_folder_of_another_study_is_refused(folder: Path) -> None:
     """With the parts that there are."""
-    with pytest.raises(UsageError, match="one of other"):
+    with pytest.raises(UsageError, match="no part of a study here"):
         read(folder, {"other": FakePart()})
 
 

@@ -50,8 +50,8 @@ def test_question_1_tells_the_protocol_from_its_implementation() -> None:
     """Sockets take half of our own gRPC server's time, and that takes a quarter of grpcio's."""
     twins = {Arm(sweeps.SOCKETS, 1): 100.0, Arm(sweeps.STATIC, 1): 200.0}
     first = of(planted({SOCKETS: 100.0, STATIC: 200.0, EQUAL: 800.0, **twins}))[0]
-    assert "The protocol, both servers on our core, each with its own client: a Lookup on sockets takes 0.5" in first.sentence
-    assert "The server's implementation, with the same client: a Lookup on our own gRPC server takes 0.25" in first.sentence
+    assert "both servers on our core, each with its own client: a Lookup on sockets takes 0.5" in first.sentence
+    assert "with the same client: a Lookup on our own gRPC server takes 0.25" in first.sentence
 
 
 def test_a_recording_from_before_our_own_grpc_server_says_that_it_lacks_it() -> None:
