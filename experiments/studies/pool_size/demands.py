@@ -3,14 +3,14 @@
 The arms of a model have one worker of one process each (``pool_one``). One has one client alone. One has connections
 enough to keep the worker busy. One has one client alone of a worker that waits. They give
 
-- the transport's own processor time, of the busy worker: one that sleeps between requests takes more for each. Where a
-  request computes, it is that of one client. There each reply is followed by a single request, as with one client;
-- what a wait costs of processor time, and how much later than asked it ends. On an event loop, which waits for many at
-  once, the former is of the busy loop too. Its timer ends in time, and the loop wakes late: that is outside a worker;
-- the rest of the response time of one client, which is outside the worker;
-- the load's processor time, where it runs on the server's cores;
-- of durable trades, what one trader waits for the disk, and what a commit costs of processor time. While one group of
-  trades is committed the next one gathers: half of those under way share a commit, and each costs its part.
+- The transport's own processor time, of the busy worker. One that sleeps between requests takes more for each. Where a
+  request computes, it is that of one client. There each reply is followed by a single request, as with one client.
+- What a wait costs of processor time, and how much later than asked it ends. An event loop waits for many at once, so
+  there the former is of the busy loop too. Its timer ends in time, and the loop wakes late. That is outside a worker.
+- The rest of the response time of one client. It is outside the worker.
+- The load's processor time, where it runs on the server's cores.
+- What one trader waits for the disk, and what a commit costs of processor time. Both are of durable trades. While one
+  group is committed the next one gathers. So half of those under way share a commit, and each costs its part.
 
 The work itself is known: what was asked for. That is the whole measurement: no arm of the study itself is in it.
 """

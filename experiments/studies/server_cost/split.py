@@ -3,12 +3,12 @@
 Each share is measured within a block, by turns. A difference is that of an arm's mean and the ratio that is typical of
 pairs of neighbouring slices:
 
-- kernel: of a Lookup's processor time the share that clock ticks found in the kernel
-- interpreter: what the null server takes beside the kernel, the same on every server: one thread of Python that
-  receives, and sends a constant in the thinnest framing
-- protobuf: an echo whose message is encoded and decoded once more, less the echo, on sockets
-- service: a Lookup less an echo on the same server, so that its lock and its larger reply are in it
-- protocol: the rest: framing or HTTP/2, what it checks, and the way to a thread of the pool and back
+- kernel: the share of a Lookup's processor time that clock ticks found in the kernel.
+- interpreter: what the null server takes beside the kernel. That is one thread of Python, which receives, and sends a
+  constant in the thinnest framing. It is the same on every server.
+- protobuf: an echo whose message is encoded and decoded once more, less the echo. Both are on sockets.
+- service: a Lookup less an echo on the same server. Its lock and its larger reply are in it.
+- protocol: the rest. That is framing or HTTP/2, what it checks, and the way to a thread of the pool and back.
 
 A server of another library need not spend what the null server does. On grpcio, whose protocol is in C, the
 interpreter's share is what Python takes at the least.

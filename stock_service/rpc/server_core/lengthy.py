@@ -1,9 +1,9 @@
 """Connections that take long to read: they are read after all others, for a short while at a time.
 
-Such a connection had more to be read than is read at once, or its frames cost more than work does, or it is new and
-speaks a protocol for which that is so. Or all is said on it, and what still comes is dropped. Who sends little is read
-first, and is begun before these are. So it waits for one such while at most, however many peers flood the server, and
-however often they come again once they are cut off.
+One had more to be read than is read at once. The frames of another cost more than work does, or it is new and speaks a
+protocol in which they may. On a third all is said, and what still comes is dropped. Who sends little is read first, and
+is begun before these are. So it waits for one such while at most, however many peers flood the server. That holds too
+where they come again as soon as they are cut off.
 
 While others are at work, these take a fifth of the reading thread's time. Where nothing else comes, they take all of
 it. They are served one after the other, each in its turn, so that a new client among them is never kept out.

@@ -105,24 +105,21 @@ def test_a_command_without_workers_is_refused() -> None:
 def test_a_server_is_started_measured_checked_and_gone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From a start command to the advice: what a request computes is found, and the advice is one of the sizes."""
+    """From a start command to the advice: a server of ours that computes for a millisecond gets one thread."""
     monkeypatch.setattr(asking, "CONNECTIONS", (1, 4, 16))
     monkeypatch.setattr(asking, "WINDOW_S", 0.2)
-    monkeypatch.setattr(asking, "WARM_UP_S", 0.05)
     monkeypatch.setattr(asking, "ROUNDS", 1)
     monkeypatch.setattr(started, "ROUNDS", 3)
-    monkeypatch.setattr(started, "WINDOW_S", 0.2)
-    monkeypatch.setattr(started, "CONNECTIONS", 16)
-    monkeypatch.setattr(measured, "POOLS", (1, 2, 8))
+    monkeypatch.setattr(measured, "POOLS", (1, 2, 64))
     monkeypatch.setattr(measured, "TAIL_S", 0.5)
     serve = f"{sys.executable} -m experiments.services serve greeter --transport grpc --cpu-ms 1"
     start = [f"{serve} --workers {{workers}} --port {{port}}", "--call", "helloworld.Greeter/SayHello"]
     assert main(["recommend", "--start", *start, "--json", str(tmp_path / "a.json")]) == 0
     found = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    assert found["advice"]["chosen"]["workers"] in (1, 2, 8)
+    assert found["advice"]["chosen"]["workers"] <= 2
     assert 0.001 < found["demands"]["gil_s"] < 0.01
     assert found["demands"]["wait_s"] == 0
-    assert [each["workers"] for each in found["checked"]] == [1, 2, 8]
+    assert [each["workers"] for each in found["checked"]] == [1, 2, 64]
     assert "Checked in one process, by turns" in capsys.readouterr().out
 
 

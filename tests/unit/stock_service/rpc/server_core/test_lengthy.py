@@ -111,6 +111,14 @@ def test_who_is_not_to_be_read_any_more_is_not() -> None:
     assert reader.order == [1]
 
 
+def test_what_comes_on_one_that_leaves_is_dropped_in_its_turn() -> None:
+    """A peer that sends on after the server's last word holds up nobody, and is not left unread."""
+    reader = Reader(2)
+    reader.made[0].stream.leave()
+    reader.lengthy.serve(alone=True)
+    assert reader.order == [0, 1]
+
+
 def test_what_is_closed_waits_no_longer() -> None:
     """Else what it holds would stay in memory until its turn, in nobody's budget."""
     reader = Reader(2)
