@@ -3,8 +3,8 @@
 A service is started by a command and advised as a user's would be, several times, without a word of what it is. Then
 every pool runs beside the others, by turns, and what the advised pool does is set against what the best one does. Four
 services are this project's, with work of each kind; two are somebody else's: the greeter of gRPC's examples on grpcio
-alone, and the one in C++. The latter has no pool to choose: it is advised as it runs, and what it is expected to do is
-set against what it does.
+alone, and the one in C++. The latter has no pool to choose: it is advised as it runs. What it is expected to do beside
+our load is set against what it does beside it, right before and right after the advice.
 """
 
 import shlex
@@ -12,15 +12,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 from clients.load.plan.calls import called
 from experiments.measure.bench import CATALOG
 from experiments.peers import is_built, server_command, why_absent
 from experiments.recommend import started
 from experiments.recommend.advice import POOLS, Wish
-from experiments.recommend.asking import Asked, Server, Watch, loaded
+from experiments.recommend.asking import CONNECTIONS, ROUNDS, WINDOW_S, Asked, Server, Watch, loaded
 from experiments.recommend.measured import Measured, of_command, of_running
 from experiments.recommend.words import reached
 from experiments.results import environment
@@ -67,7 +68,7 @@ class Tried:
     """In every run."""
     reached: float
     """By the advised pool, of what the best one did; the least of the runs. Where there is no pool to choose: what was
-    expected of the server beside our load, of what it did; the farthest of the runs."""
+    expected of the server beside our load, of what it did around that run; the farthest of the runs."""
     best: str
     """Every pool and what it did, or what was expected and done."""
     longest_s: float
@@ -136,16 +137,38 @@ def tried(subject: Subject, runs: int, watch: Watch) -> Tried:
 
 
 def _as_it_runs(subject: Subject, runs: int, wish: Wish, watch: Watch) -> Tried:
-    with started.serving(subject.command, 1) as at:
-        asked = subject.asked(at)
-        found, took_s = _timed(runs, lambda: of_running(asked, wish, watch))
-        window_s = started.window_s(found[0].seen.loads[0].mean_s)
-        did_hz = median(
-            loaded(asked, Server(()), started.CONNECTIONS, window_s).throughput_hz for _ in range(JUDGED_ROUNDS)
-        )
-    expected_hz = [reached(each.advice.chosen, each.seen) * each.advice.chosen.highest_hz for each in found]
-    farthest = max((each / did_hz for each in expected_hz), key=lambda each: abs(each - 1))
-    return Tried(subject.name, tuple(str(each.advice) for each in found), farthest, f"{number(did_hz)}/s", took_s)
+    """Each advice stands between two looks at what the server does, so that a neighbour's noise is in all three."""
+    found: list[Measured] = []
+    did_hz: list[float] = []
+    longest_s = 0.0
+    for _ in range(runs):
+        with started.serving(subject.command, 1) as at:
+            asked = subject.asked(at)
+            before_hz = _most(asked)
+            one, took_s = _timed(1, partial(of_running, asked, wish, watch))
+            did_hz.append(fmean((before_hz, _most(asked))))
+        found += one
+        longest_s = max(longest_s, took_s)
+    shares = [
+        reached(each.advice.chosen, each.seen) * each.advice.chosen.highest_hz / hz
+        for each, hz in zip(found, did_hz, strict=True)
+    ]
+    farthest = max(shares, key=lambda each: abs(each - 1))
+    return Tried(
+        subject.name, tuple(str(each.advice) for each in found), farthest, f"{number(median(did_hz))}/s", longest_s
+    )
+
+
+def _most(asked: Asked) -> float:
+    """What a server does at most beside our load, by the connections under which it does it. Replies a second.
+
+    The connections go by turns, ``ROUNDS`` times, and each number's middle window counts.
+    """
+    seen: dict[int, list[float]] = {connections: [] for connections in CONNECTIONS}
+    for _ in range(ROUNDS):
+        for connections, windows in seen.items():
+            windows.append(loaded(asked, Server(()), connections, WINDOW_S).throughput_hz)
+    return max(map(median, seen.values()))
 
 
 def _timed(runs: int, advise: Callable[[], Measured]) -> tuple[list[Measured], float]:

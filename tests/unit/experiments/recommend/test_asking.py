@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 from clients.load.record.times import Times
-from experiments.recommend.asking import NO_GIL, Server, rounds_within, server_at, usual_s
+from experiments.recommend import asking
+from experiments.recommend.asking import NO_GIL, Asked, Server, loaded, rounds_within, server_at, usual_s
+from experiments.recommend.started import serving
 
 
 @pytest.mark.slow
@@ -74,3 +77,12 @@ def test_a_slow_server_gets_fewer_rounds() -> None:
     """So that an answer comes in time; never none."""
     assert [rounds_within(45.0, window_s, 8, 3) for window_s in (0.6, 2.0, 3.0)] == [3, 2, 1]
     assert rounds_within(10.0, 3.0, 8, 3) == 1
+
+
+@pytest.mark.slow
+def test_a_window_in_which_nothing_came_back_is_repeated_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reply takes longer than the first window: a stall of the machine looks the same."""
+    monkeypatch.setattr(asking, "WARM_UP_S", 0.05)
+    serve = f"{sys.executable} -m experiments.services serve stock --transport sockets --io-ms 200 --store memory"
+    with serving(f"{serve} --port {{port}}", 1) as at:
+        assert loaded(Asked("sockets", at, None, ("GameStart",)), Server(()), 1, 0.05).throughput_hz < 10

@@ -77,6 +77,32 @@ def test_without_a_pool_to_choose_both_are_beside_the_load(monkeypatch: pytest.M
     assert found.passed is (did_hz == 50.0)
 
 
+def test_an_advice_is_judged_by_what_is_seen_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine does 50/s around the first advice and half of that around the second, which expects 25/s."""
+    loads = iter([50.0, 25.0])
+    hz = 0.0
+
+    def fresh(*_: object) -> nullcontext[tuple[str, int]]:
+        nonlocal hz
+        hz = next(loads)
+        return nullcontext(("127.0.0.1", 1))
+
+    def running(*_: object) -> Measured:
+        inferred = Inferred(DEMANDS, hz, None, 0.0, hz / 100, False)
+        return replace(advised(8), seen=Seen((Load(1, hz, 0.01, 0.0, 0.02, None, 0.1),), inferred))
+
+    monkeypatch.setattr(started, "serving", fresh)
+    monkeypatch.setattr(Subject, "asked", lambda *_: None)
+    monkeypatch.setattr(trials, "of_running", running)
+    by_connections = {64: 1.0, 128: 0.8}
+    monkeypatch.setattr(
+        trials, "loaded", lambda _, __, on, *___: Load(on, hz * by_connections.get(on, 0.9), 0.01, 0.0, 0.02, None, 0.1)
+    )
+    found = trials.tried(replace(SUBJECT, command="serve {port}"), 2, lambda _: None)
+    assert found.reached == pytest.approx(1.0)
+    assert found.best == "37.5/s"
+
+
 def test_the_page_names_the_machine_and_every_service(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row each, failures said."""
     monkeypatch.setattr(trials, "subjects", lambda: (SUBJECT, SUBJECT))
