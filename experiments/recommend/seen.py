@@ -78,7 +78,7 @@ class Around:
 def infer(loads: Sequence[Load], around: Around) -> Inferred:
     """What the loads show; at least two, the first with one connection."""
     alone, busy = loads[0], _busy(loads)
-    highest_hz = median(load.throughput_hz for load in busy)
+    highest_hz = kept_up_hz(loads)
     read = [load.processor_s for load in busy if load.processor_s is not None]
     processor_s = median(read) if read else 1 / highest_hz
     waited_s = max(0.0, alone.mean_s - (alone.processor_s or processor_s) - around.floor_s)
@@ -101,6 +101,11 @@ def infer(loads: Sequence[Load], around: Around) -> Inferred:
     reached = min(1.0, median(share(load, around.cores) for load in busy))
     error = median(abs(1 / share(load, max(1.0, around.cores - load.client_share)) - 1) for load in loads)
     return Inferred(demands, highest_hz, pool, error, reached, client_limited)
+
+
+def kept_up_hz(loads: Sequence[Load]) -> float:
+    """The throughput under more connections than it takes: the middle one, from the first load that comes near."""
+    return median(load.throughput_hz for load in _busy(loads))
 
 
 def _busy(loads: Sequence[Load]) -> Sequence[Load]:

@@ -21,8 +21,9 @@ from experiments.measure.bench import CATALOG
 from experiments.peers import is_built, server_command, why_absent
 from experiments.recommend import started
 from experiments.recommend.advice import POOLS, Wish
-from experiments.recommend.asking import CONNECTIONS, ROUNDS, WINDOW_S, Asked, Server, Watch, loaded
+from experiments.recommend.asking import CONNECTIONS, ROUNDS, WINDOW_S, Asked, Server, Watch, loaded, middle
 from experiments.recommend.measured import Measured, of_command, of_running
+from experiments.recommend.seen import Load, kept_up_hz
 from experiments.recommend.words import reached
 from experiments.results import environment
 from experiments.show.numbers import number, percent
@@ -144,9 +145,9 @@ def _as_it_runs(subject: Subject, runs: int, wish: Wish, watch: Watch) -> Tried:
     for _ in range(runs):
         with started.serving(subject.command, 1) as at:
             asked = subject.asked(at)
-            before_hz = _most(asked)
+            before_hz = _kept_up_hz(asked)
             one, took_s = _timed(1, partial(of_running, asked, wish, watch))
-            did_hz.append(fmean((before_hz, _most(asked))))
+            did_hz.append(fmean((before_hz, _kept_up_hz(asked))))
         found += one
         longest_s = max(longest_s, took_s)
     shares = [
@@ -159,16 +160,16 @@ def _as_it_runs(subject: Subject, runs: int, wish: Wish, watch: Watch) -> Tried:
     )
 
 
-def _most(asked: Asked) -> float:
-    """What a server does at most beside our load, by the connections under which it does it. Replies a second.
+def _kept_up_hz(asked: Asked) -> float:
+    """What a server does beside our load, told as advices tell it. Replies a second.
 
     The connections go by turns, ``ROUNDS`` times, and each number's middle window counts.
     """
-    seen: dict[int, list[float]] = {connections: [] for connections in CONNECTIONS}
+    seen: dict[int, list[Load]] = {connections: [] for connections in CONNECTIONS}
     for _ in range(ROUNDS):
         for connections, windows in seen.items():
-            windows.append(loaded(asked, Server(()), connections, WINDOW_S).throughput_hz)
-    return max(map(median, seen.values()))
+            windows.append(loaded(asked, Server(()), connections, WINDOW_S))
+    return kept_up_hz([middle(windows) for windows in seen.values()])
 
 
 def _timed(runs: int, advise: Callable[[], Measured]) -> tuple[list[Measured], float]:

@@ -94,9 +94,8 @@ def test_an_advice_is_judged_by_what_is_seen_around_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(started, "serving", fresh)
     monkeypatch.setattr(Subject, "asked", lambda *_: None)
     monkeypatch.setattr(trials, "of_running", running)
-    by_connections = {64: 1.0, 128: 0.8}
     monkeypatch.setattr(
-        trials, "loaded", lambda _, __, on, *___: Load(on, hz * by_connections.get(on, 0.9), 0.01, 0.0, 0.02, None, 0.1)
+        trials, "loaded", lambda _, __, on, *___: Load(on, hz * min(1, on / 16), 0.01, 0.0, 0.02, None, 0.1)
     )
     found = trials.tried(replace(SUBJECT, command="serve {port}"), 2, lambda _: None)
     assert found.reached == pytest.approx(1.0)
