@@ -115,6 +115,8 @@ def _parse_served(text: str) -> Level:
 
 
 MEMORY, SQLITE = "memory", "sqlite"
+OPEN, TOKEN, TLS = "open", "token", "tls"
+"""Whom a server answers, and how: everybody; who shows a token, in the clear; everybody, over TLS."""
 
 SIZE = whole(8, 1_000_000, none=True)
 
@@ -282,6 +284,15 @@ FACTORS: Mapping[str, Factor] = {
             MEMORY,
             "where stocks are kept: sqlite is a new file for each server, in a folder made in the working folder",
         ),
+        Factor(
+            "access",
+            "server",
+            one_of(OPEN, TOKEN, TLS),
+            OPEN,
+            "who is answered: all, by token, all over TLS",
+            wire=True,
+        ),
+        Factor("metrics", "server", YES_NO, False, "whether --metrics is on", lambda _: ("--metrics", "127.0.0.1:0")),
         Factor("locking", "server", one_of(*LOCKINGS), "mutex", "which lock a request holds", _option("--locking")),
         _work("io_ms", "ms that every request waits, off the processor"),
         _work("cpu_ms", "ms that every request computes, holding the interpreter (GIL)"),

@@ -23,6 +23,7 @@ from clients.load.plan.load_plan import RequestType
 from experiments.design.arms import ServerKey
 from experiments.design.factors import APART, AUTO, FACTORS, MEMORY, SQLITE
 from experiments.design.levels import Level, shown
+from experiments.measure.access import server_options
 from experiments.measure.load_programs import LoadProgram
 from experiments.peers import PEERS, PYTHON, RELEASE, Absent, peer_of
 from experiments.peers import server_command as peer_command
@@ -112,6 +113,7 @@ def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline:
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"
         command += ["--catalog", str(catalog), "--store", store]
+    command += server_options(levels)
     for name, level in levels.items():
         if level != FACTORS[name].default_among(levels):
             command += FACTORS[name].options(level)

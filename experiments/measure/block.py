@@ -22,6 +22,7 @@ from experiments.design.arms import Arm, ServerKey
 from experiments.design.factors import FACTORS
 from experiments.design.slots import Slot, draw, warm_up
 from experiments.design.sweep import Slices, Sweep
+from experiments.measure.access import client_credentials
 from experiments.measure.bench import Bench, running_at, server_command
 from experiments.measure.fold import fold, mean_responses_s
 from experiments.measure.programs import Program, kept_to
@@ -148,6 +149,7 @@ def load_plan(arm: Arm, address: Address, bench: Bench, stocks: tuple[str, ...],
         seed=seed,
         cpus=bench.placed(dict(arm.setting.levels)).load_cores,
         request_types=(*request_types(arm.setting.whole("array_len"), size), *bench.request_types),
+        credentials=client_credentials(dict(arm.setting.levels)),
         **fields,  # type: ignore[arg-type]  # the factors' levels are of the fields' types: a test makes every one
     )
 

@@ -30,6 +30,13 @@ SERVER_COST = Study(
             sections=answers.arms,
             peers=("go-stock", "rust-stock"),
         ),
+        "options": Part(
+            title="What TLS, a token, metrics and a store on disk cost a Lookup on sockets",
+            sweep=sweeps.options,
+            pictures=answers.of_options,
+            answers=answers.options,
+            sections=answers.with_goals,
+        ),
     },
     scales={
         "smoke": Scale(rounds=2, looks=(2,), clients=(1,)),

@@ -13,7 +13,7 @@ from experiments.show.figures.style import Picture, label
 from experiments.show.numbers import NOTHING, percent
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.show.tables import Table
-from experiments.studies.server_cost.goals import Goal, as_percent, connections, estimate, goals
+from experiments.studies.server_cost.goals import Goal, as_percent, connections, estimate, goals, option_goals
 from experiments.studies.server_cost.split import NAMES
 from experiments.studies.server_cost.sweeps import CONNECTIONS, OTHERS
 
@@ -23,6 +23,14 @@ ESTIMAND = (
 )
 
 NOT_MEASURED = "Not measured."
+
+OPTIONS = {
+    "tls": "over TLS",
+    "token": "on a connection that showed a token",
+    "metrics": "on a server with metrics",
+    "store": "from a store on disk",
+}
+"""Comparisons of the part ``options``, and what a Lookup is then."""
 
 NOT_CONCLUDED = (
     "What a request costs with fewer connections: a server that sleeps between requests is woken for each.",
@@ -103,6 +111,43 @@ def languages(seen: Seen) -> tuple[Answer, ...]:
             ),
         ),
     )
+
+
+def options(seen: Seen) -> tuple[Answer, ...]:
+    """What each option costs."""
+    names = tuple(each for each in OPTIONS if each in seen.main.judged)
+    said = [ratio_sentence(seen.main.judged[each], f"a Lookup {OPTIONS[each]}", "one without") for each in names]
+    return (
+        Answer(
+            "What do TLS, a token, metrics and a store on disk cost the server in processor time?",
+            " ".join(said) or NOT_MEASURED,
+            tuple(seen.main.judged[each] for each in names),
+            estimand=ESTIMAND,
+            not_concluded=(
+                "What a connection costs: TLS shakes hands, and a token is shown, once before all that is counted.",
+                "What a Trade costs on the disk: a Lookup writes nothing.",
+            ),
+            figure="options" if names else None,
+            to_decide=to_decide(seen.main, names) if names else None,
+        ),
+    )
+
+
+def of_options(seen: Seen) -> tuple[Picture, ...]:
+    """What a Lookup costs the server with each option."""
+    found = points(seen.main.sweep, seen.main.blocks)
+    rows = [
+        costs.Row(arm.name, arm.setting.text("transport"), point.server_cpu_us)
+        for (arm, request), point in found.items()
+        if request == ALL and not arm.copy and point.server_cpu_us
+    ]
+    panel = costs.Panel("Processor time of the server for each Lookup, µs", rows)
+    return (costs.picture("options", "What TLS, a token, metrics and a store on disk cost a Lookup", [panel]),)
+
+
+def with_goals(seen: Seen) -> tuple[Section, ...]:
+    """The options' goals, and the arms."""
+    return Section("Goals", goal_table(option_goals(seen.main))), Section("Arms", arm_table(seen.main))
 
 
 def _of_servers(judgement: Judgement, question: str, names: tuple[str, ...], not_concluded: tuple[str, ...]) -> Answer:

@@ -5,7 +5,7 @@ the text says on which side the value is. Nothing is said of a goal that a gate 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.judge.alone import Lone
@@ -18,6 +18,9 @@ GRPC_OVER_SOCKETS_MIN = 8.0
 
 ABOVE_ECHO_MAX = 1.10
 """What the service may add to a bare protobuf echo."""
+
+OPTIONS_MAX = {"tls": 1.3, "token": 1.05, "metrics": 1.03}
+"""What an option may make of a Lookup's processor time on sockets."""
 
 IDLE_SHARE_MAX = 0.001
 """Of a core, nobody asking."""
@@ -97,6 +100,15 @@ def refusal(judgement: Judgement, name: str) -> str:
     return "; ".join(f"gate {each.gate}: {each.said}" for each in refusals)
 
 
+def option_goals(judgement: Judgement) -> tuple[Goal, ...]:
+    """Those of the part ``options``."""
+    return tuple(_held(judgement, [(name, _title(judgement, name), 0.0, most) for name, most in OPTIONS_MAX.items()]))
+
+
+def _title(judgement: Judgement, name: str) -> str:
+    return next(each.title for each in judgement.sweep.comparisons if each.name == name)
+
+
 def _ratio_goals(judgement: Judgement) -> Iterator[Goal]:
     least, most = GRPC_OVER_SOCKETS_MIN, ABOVE_ECHO_MAX
     rows = (
@@ -105,6 +117,11 @@ def _ratio_goals(judgement: Judgement) -> Iterator[Goal]:
         ("service_sockets", "a request's processor time, Lookup ÷ echo, sockets", 0.0, most),
         ("service_grpc", "a request's processor time, Lookup ÷ echo, gRPC", 0.0, most),
     )
+    yield from _held(judgement, rows)
+
+
+def _held(judgement: Judgement, rows: Iterable[tuple[str, str, float, float]]) -> Iterator[Goal]:
+    """The typical ratio of each comparison, against its least and its most."""
     for name, part, at_least, at_most in rows:
         judged = judgement.judged.get(name)
         bound = f"at least {at_least:g}" if at_least else f"at most {at_most:.2f}"

@@ -5,13 +5,15 @@ the transport alone differs from sockets, and the ``ThreadPoolExecutor`` that it
 Lookup on the transport's own executor. The pairs whose ratio is near 1 have four times the slices.
 
 The part ``split`` tells apart where that time goes (``split.py``), on three servers with one executor. The part
-``languages`` has our stock service beside those in Go and Rust.
+``languages`` has our stock service beside those in Go and Rust. The part ``options`` has it with TLS, with a token,
+with metrics, and with its store on disk.
 """
 
 from dataclasses import replace
 
 from experiments.design.alone import Alone, LoneServer
 from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.factors import SQLITE, TLS, TOKEN
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN, Slices, Sweep
 from experiments.peers import peer_of
@@ -114,6 +116,24 @@ def languages(scale: Scale) -> Sweep:
     )
     turns = Slices(block_s=scale.block_s)
     return Sweep("server_cost", "languages", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
+
+
+def options(scale: Scale) -> Sweep:
+    """Processor time of a Lookup on sockets with an option each, beside the same server without it."""
+    plain, again = Arm(SOCKETS), Arm(SOCKETS, 1)
+    same, _, _ = twins(SOCKETS, "same")
+    token, tls = Arm(SOCKETS.but(access=TOKEN)), Arm(SOCKETS.but(access=TLS))
+    metrics, store = Arm(SOCKETS.but(metrics=True)), Arm(SOCKETS.but(store=SQLITE))
+    comparisons = (
+        _cpu("tls", "Lookup on sockets: over TLS ÷ in the clear", tls, plain, ("access",)),
+        _cpu("token", "Lookup on sockets: with a token ÷ open to all", token, plain, ("access",)),
+        _cpu("metrics", "Lookup on sockets: with --metrics ÷ without", metrics, plain, ("metrics",)),
+        _cpu("store", "Lookup on sockets: store on disk ÷ in memory", store, plain, ("store",)),
+        replace(same, measure="cpu", title=f"{same.title}, processor time"),
+    )
+    groups = (Group((plain, token, tls, metrics, store, again), times=4),)
+    turns = Slices(block_s=scale.block_s)
+    return Sweep("server_cost", "options", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
 
 
 def alone(scale: Scale) -> Alone:

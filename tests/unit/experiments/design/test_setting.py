@@ -24,6 +24,8 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "dispatch": st.sampled_from(("request", "connection", "loop")),
     "pattern": st.sampled_from(("request-reply", "pair", "one-way")),
     "store": st.sampled_from(("memory", "sqlite")),
+    "access": st.sampled_from(("open", "token", "tls")),
+    "metrics": st.booleans(),
     "locking": st.sampled_from(("mutex", "per-stock")),
     "placement": st.sampled_from(("apart", "free")),
     "io_ms": st.floats(0, 1000),

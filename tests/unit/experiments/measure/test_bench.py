@@ -1,6 +1,7 @@
 """The bench: what starts the server of an arm, and that a whole block is measured on real ones."""
 
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from experiments.results import rows
 from experiments.results.observed import KEPT, SILENT
 from experiments.v1.sort_pb2 import MergeSortRequest
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 
 
 def words(text: str) -> list[str]:
@@ -46,6 +48,22 @@ def test_every_server_has_a_store_of_its_own_where_the_setting_asks_for_one() ->
     assert stores[0].parent == stores[1].parent
     assert stores[0].parent.is_dir()
     assert stores[0].parent.resolve().parent == Path.cwd()
+
+
+def test_who_asks_for_a_token_or_speaks_tls_is_loaded_by_clients_that_have_it() -> None:
+    """Credentials are made for the run; others' servers, and load programs in C, have none of them."""
+
+    def asked(text: str) -> ClientCredentials:
+        return load_plan(Arm(read(text)), ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7).credentials
+
+    assert asked("sockets client=lean") == NO_CREDENTIALS
+    tls, token = words("sockets access=tls")[-4:], words("sockets access=token")[-2:]
+    assert (tls[0], tls[2], token[0]) == ("--tls-cert", "--tls-key", "--access")
+    assert asked("sockets access=tls").authority == Path(tls[1]).with_name("ca.pem")
+    assert sha256(asked("grpc access=token").token.encode()).hexdigest() in Path(token[1]).read_text()
+    for text in ("sockets access=tls client=c", "grpc access=tls service=./theirs", "grpc access=token language=go"):
+        with pytest.raises(UsageError, match=r"access: got '\w+', allowed: open, but for our own servers"):
+            asked(text)
 
 
 def test_another_service_is_served_by_its_own_program() -> None:

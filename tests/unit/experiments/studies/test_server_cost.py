@@ -18,7 +18,7 @@ from experiments.results.alone import HeldSeen, LoneSeen, Repetition
 from experiments.results.observed import ALL, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns
 from experiments.show.content import Seen
 from experiments.studies.server_cost import SERVER_COST, split
-from experiments.studies.server_cost.goals import Goal, goals
+from experiments.studies.server_cost.goals import Goal, goals, option_goals
 from experiments.studies.server_cost.sweeps import (
     HELD,
     NULL_SERVER,
@@ -27,6 +27,7 @@ from experiments.studies.server_cost.sweeps import (
     alone,
     echo_of,
     languages,
+    options,
     server_cost,
     twice_of,
 )
@@ -230,6 +231,22 @@ def test_a_share_that_was_not_read_leaves_the_split_unknown() -> None:
     seen = split_seen(kernel_of_null=None)
     assert split.splits(seen.main) == ()
     assert SERVER_COST.parts["split"].answers(seen)[0].sentence.startswith("Not known")
+
+
+def test_an_option_is_held_against_its_goal() -> None:
+    """TLS at 1.25 and metrics at 1.02 are within theirs, a token at 1.2 is not; a store has none."""
+    sweep, rng = options(SMALL), random.Random(4)
+    planted_us = {"access=tls": 12.5, "access=token": 12.0, "metrics=yes": 10.2, "store=sqlite": 10.4}
+    costs = {arm: next((us for said, us in planted_us.items() if said in arm.name), 10.0) for arm in sweep.arms}
+    seen, part = Seen(judge(sweep, [_block(sweep, costs, each, rng) for each in range(1, 11)])), "options"
+    assert said(option_goals(seen.main)) == ["met", "MISSED", "met"]
+    (answer,), (goal_rows, arms) = SERVER_COST.parts[part].answers(seen), SERVER_COST.parts[part].sections(seen)
+    assert answer.sentence.startswith("A Lookup over TLS takes 1.25")
+    assert len(answer.deciding) == 4
+    assert goal_rows.text.count("at most") == 3
+    assert "| sockets store=sqlite |" in arms.text.replace(" connections=16", "").replace(" client=lean", "")
+    quick = options(SERVER_COST.scales["quick"])
+    assert all(quick.pairs(each) >= PAIRS_NEAR_1 for each in quick.comparisons)
 
 
 def test_what_python_costs_is_compared_where_the_peers_are_built() -> None:

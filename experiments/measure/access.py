@@ -1,0 +1,47 @@
+"""Credentials of the servers that ask for them, and of those who load these: made once by a process that measures."""
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from clients.load.plan.load_plan import CLIENT_KINDS
+from experiments.design.factors import OPEN, OURS, TLS
+from experiments.design.levels import Level, shown
+from experiments.peers import PYTHON
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials, read_token
+
+
+def server_options(levels: Mapping[str, Level]) -> Sequence[str]:
+    """What has a server ask for a token, or speak TLS. Raises UsageError where credentials cannot be made."""
+    if levels["access"] == OPEN:
+        return ()
+    if levels["access"] == TLS:
+        return "--tls-cert", str(_folder() / "server.pem"), "--tls-key", str(_folder() / "server-key.pem")
+    return "--access", str(_folder() / "access.toml")
+
+
+def client_credentials(levels: Mapping[str, Level]) -> ClientCredentials:
+    """What such a server's clients trust or show. Raises UsageError where server or client takes none."""
+    if levels["access"] == OPEN:
+        return NO_CREDENTIALS
+    if levels["service"] not in OURS or levels["language"] != PYTHON or levels["client"] not in CLIENT_KINDS:
+        allowed = f"{OPEN}, but for our own servers and client={'|'.join(CLIENT_KINDS)}"
+        raise UsageError("access", shown(levels["access"]), allowed)
+    if levels["access"] == TLS:
+        return ClientCredentials(authority=_folder() / "ca.pem")
+    return ClientCredentials(token=read_token(_folder() / "trader.token"))
+
+
+@cache
+def _folder() -> Path:
+    """Where they are, until this process ends. Raises UsageError without the library that makes them."""
+    from stock_service.rpc.process.credentials import make  # which needs cryptography
+
+    folder = Path(tempfile.mkdtemp(prefix="credentials-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    make(folder)
+    return folder
