@@ -136,8 +136,9 @@ def options(seen: Seen) -> tuple[Answer, ...]:
 def of_options(seen: Seen) -> tuple[Picture, ...]:
     """What a Lookup costs the server with each option."""
     found = points(seen.main.sweep, seen.main.blocks)
+    names = {each.above: OPTIONS[each.name] for each in seen.main.sweep.comparisons if each.name in OPTIONS}
     rows = [
-        costs.Row(arm.name, arm.setting.text("transport"), point.server_cpu_us)
+        costs.Row(f"a Lookup {names.get(arm, 'without any')}", arm.setting.text("transport"), point.server_cpu_us)
         for (arm, request), point in found.items()
         if request == ALL and not arm.copy and point.server_cpu_us
     ]
