@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
 
-from experiments.measure.programs import ProgramFailed
+from experiments.measure.programs import ProgramFailed, ProgramRefused
 from stock_service.rpc.errors import Fault, UsageError
 from stock_service.rpc.process.beginning import UNREAD_EXIT
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, refuse
@@ -23,7 +23,7 @@ INTERRUPTED_EXIT = 130
 EXITS = {
     0: "done, and all that was checked is as it should be",
     FAILED_EXIT: "a server or client failed; verify found a difference; a check of selfcheck did not pass",
-    USAGE_EXIT: "bad usage, or a folder that has no results or cannot be read and written",
+    USAGE_EXIT: "bad usage, a server that takes none of its options, or a folder that cannot be read and written",
     4: "compare --fail-if: B is beyond the limit",
     5: "compare --fail-if: it is not known whether B is beyond the limit",
     INTERRUPTED_EXIT: "Ctrl-C, SIGTERM or SIGHUP",
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         options = parser(arguments[0] if arguments else None).parse_args(arguments)
         code: int = options.do(options)
         sys.stdout.flush()  # here, where it is known what to do if nobody reads
-    except UsageError as error:
+    except (UsageError, ProgramRefused) as error:
         refuse(PROGRAM, error)
     except (ProgramFailed, Fault) as failed:
         print(f"{PROGRAM}: {failed}", file=sys.stderr)

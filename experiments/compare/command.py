@@ -47,12 +47,15 @@ DEFAULT_LOAD = "lean"
 EXITS = {
     0: "compared; with --fail-if: B is within the limit",
     1: "a server or a load failed",
-    USAGE_EXIT: "bad usage, or something that is not here",
+    USAGE_EXIT: "bad usage, options that a server refuses, or something that is not here",
     BEYOND_EXIT: "--fail-if: B is beyond the limit",
     UNDECIDED_EXIT: "--fail-if: it is not known whether B is beyond it",
     INTERRUPTED_EXIT: "Ctrl-C; what was measured is shown",
 }
 """What each exit code is for."""
+
+BEGINS = "Each block starts both servers anew, and takes some 8 s; longer on a busy machine or with slow servers."
+"""What is said at once: the first block says nothing else until its servers have started."""
 
 _DEFAULTS = dict(setting().levels)
 
@@ -121,6 +124,7 @@ def run(options: argparse.Namespace) -> int:
             load[factor.name] = _read(factor, given)
     sides = [side(words, options.transport, load) for words in (options.a, options.b)]
     _check(options, sides)
+    print(BEGINS, file=sys.stderr, flush=True)
     requests: tuple[RequestType, ...] = ()
     if options.call is not None:
         requests = (_asked(sides[0], options),)

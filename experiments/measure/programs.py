@@ -33,7 +33,7 @@ import psutil
 
 from clients.load.run.turn_client import processes_cpu_ns
 from stock_service.rpc.errors import StockServiceError, Unavailable
-from stock_service.rpc.process.command_line import address
+from stock_service.rpc.process.command_line import HELP_HINT, USAGE_EXIT, address
 from stock_service.rpc.process.lifeline import tied
 from stock_service.rpc.transports import Address
 
@@ -73,6 +73,14 @@ class ProgramFailed(StockServiceError):
         program = " ".join([Path(self.command[0]).name, *self.command[1:5]])
         said = " | ".join(self.stderr.strip().splitlines()[-_STDERR_LINES:])
         return f"{program}: {self.what}; it said: {said or 'nothing'}"
+
+
+class ProgramRefused(ProgramFailed):
+    """A program that takes none of its options or files: it ended with 2 before it was ready, and said why."""
+
+    def __str__(self) -> str:
+        said = self.stderr.strip().splitlines() or [" ".join(self.command)]
+        return f"a server refused to start: {said[-1].removesuffix(HELP_HINT)}"
 
 
 class Program:
@@ -121,7 +129,7 @@ class Program:
                 raise self._failed(f"no first line within {timeout_s:g} s")
             byte = os.read(descriptor, 1)  # one at a time: what follows the line is not ours
             if not byte:
-                raise self._failed(f"ended before its first line, with exit code {self._process.wait(STOP_S)}")
+                raise self._ended("its first line", self._process.wait(STOP_S))
             line += byte
             if len(line) > _LINE_BYTES_MAX:
                 raise self._failed(f"a first line of over {_LINE_BYTES_MAX} bytes")
@@ -160,7 +168,7 @@ class Program:
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
             if self._process.poll() is not None:
-                raise self._failed(f"ended before it listened, with exit code {self._process.returncode}")
+                raise self._ended("it listened", self._process.returncode)
             try:
                 socket.create_connection(at, _TRY_S).close()
                 self._port = at[1]
@@ -267,9 +275,13 @@ class Program:
         self._process.stdout.close()
         self._stderr.close()
 
-    def _failed(self, what: str) -> ProgramFailed:
+    def _ended(self, before: str, code: int) -> ProgramFailed:
+        kind = ProgramRefused if code == USAGE_EXIT else ProgramFailed
+        return self._failed(f"ended before {before}, with exit code {code}", kind)
+
+    def _failed(self, what: str, kind: type[ProgramFailed] = ProgramFailed) -> ProgramFailed:
         said = os.pread(self._stderr.fileno(), _STDERR_BYTES, 0)  # not read: the offset is the program's too
-        return ProgramFailed(self._command, what, said.decode("utf-8", "replace"))
+        return kind(self._command, what, said.decode("utf-8", "replace"))
 
 
 def _has_open(process: psutil.Process, port: int) -> bool:

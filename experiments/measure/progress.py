@@ -1,5 +1,7 @@
 """How far a sweep is: one line that is rewritten on a terminal, a line a block anywhere else. On standard error.
 
+The first line comes before the first server is started, which takes seconds, and on a busy machine many.
+
 The time left is what the blocks that may come take, each as long as those so far on average: if the next look decides,
 and at most. Before the first block has ended it is not known, and not guessed.
 """
@@ -32,7 +34,10 @@ class Progress:
     def began(self, done: int) -> None:
         """A block begins; so many are done."""
         self._done, self._began_s = done, self._clock_s()
-        self.within(0.0)
+        if self._rewrites:
+            self._write(f"{self._place()}, starting servers{self._left(0.0)}{self._seen}")
+        elif not self._measured:
+            self.say(f"{self._place()}: starting servers")
 
     def within(self, share: float) -> None:
         """So much of the block is done."""

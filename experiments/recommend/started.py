@@ -86,7 +86,7 @@ def serving(template: str, workers: int, processes: int = 1) -> Iterator[Address
             try:
                 program.listening(("127.0.0.1", port))
             except ProgramFailed as error:  # names the command that was given, without what silences it
-                raise ProgramFailed(words, error.what, error.stderr) from error
+                raise type(error)(words, error.what, error.stderr) from error
         yield ("127.0.0.1", port) if told else program.ready()
     finally:
         with contextlib.suppress(ProgramFailed):  # it is gone, whatever its exit code: many servers have no clean one

@@ -45,7 +45,9 @@ def main(arguments: Sequence[str]) -> None:
     _add_work(parser)
     if chosen.service == STOCK:
         add_stock_options(parser, chosen.transport)
-    options = parser.parse_args(arguments)
+    options, others = parser.parse_known_args(arguments)
+    if others:
+        refuse(PROGRAM, UsageError("options", " ".join(others), f"those of {options.service} on {options.transport}"))
     work = Work(options.io_ms, options.cpu_ms, options.hash_ms)
     if options.service == STOCK:
         serve_stocks(PROGRAM, options.transport, options, lambda service: working(service, work))

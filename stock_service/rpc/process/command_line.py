@@ -14,6 +14,7 @@ from stock_service.rpc.errors import UsageError, short
 from stock_service.rpc.option_types import address, integer, number, seconds
 
 __all__ = [
+    "HELP_HINT",
     "USAGE_EXIT",
     "Parser",
     "address",
@@ -26,6 +27,9 @@ __all__ = [
 
 USAGE_EXIT = 2
 """The exit code for a bad option, argument or file."""
+
+HELP_HINT = " (--help lists the options)"
+"""How a line that refuses something ends."""
 
 
 _CHOICE = re.compile(r"invalid choice: (.*) \(choose from (.*)\)\Z", re.DOTALL)
@@ -70,7 +74,7 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
 
 def refuse(program: str, message: object) -> NoReturn:
     """Ends the program over bad usage: one line on standard error, exit code 2."""
-    print(f"{program}: {message} (--help lists the options)", file=sys.stderr)
+    print(f"{program}: {message}{HELP_HINT}", file=sys.stderr)
     raise SystemExit(USAGE_EXIT)
 
 

@@ -9,9 +9,9 @@ import pytest
 from experiments.__main__ import main
 from experiments.commands import run
 from experiments.compare import sweep
-from experiments.compare.command import EXITS, add_options
+from experiments.compare.command import BEGINS, EXITS, add_options
 from experiments.design.factors import FACTORS
-from stock_service.rpc.process.command_line import Parser
+from stock_service.rpc.process.command_line import USAGE_EXIT, Parser
 
 
 @pytest.fixture
@@ -93,3 +93,14 @@ def test_a_called_method_is_named_whole(
     assert f"Load: lean call={method}." in capsys.readouterr().out
     arms = json.loads((tmp_path / "seen" / "sweep.json").read_text())["arms"]
     assert {arm["levels"]["mix"] for arm in arms} == {method}
+
+
+def test_what_only_a_server_refuses_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 2 with the server's own line. Before a server is started it is said what goes on."""
+    refusal = "shop: --depth: got 0, allowed: 1 or more (--help lists the options)"
+    server = f"sh -c 'echo a warning >&2; echo \"{refusal}\" >&2; exit 2'"
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", server, "sockets", "--transport", "sockets"])
+    assert ended.value.code == USAGE_EXIT
+    said = capsys.readouterr().err.splitlines()
+    assert said == [BEGINS, f"python -m experiments: a server refused to start: {refusal}"]

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from clients.load.run.turn_client import processes_cpu_ns
-from experiments.measure.programs import Program, ProgramFailed, kept_to
+from experiments.measure.programs import Program, ProgramFailed, ProgramRefused, kept_to
 from experiments.results.machine import cores
 
 GOOD = "import signal,sys; signal.signal(15, lambda *_: sys.exit(0)); print('ready 127.0.0.1:5', flush=True)"
@@ -46,7 +46,7 @@ def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("import sys; print('no catalog', file=sys.stderr); sys.exit(2)", "exit code 2; it said: no catalog"),
+        ("import sys; print('no catalog', file=sys.stderr); sys.exit(1)", "exit code 1; it said: no catalog"),
         ("print('hello', flush=True); import signal; signal.pause()", "'hello', not ready HOST:PORT"),
         ("print('serving 127.0.0.1:5', flush=True); import signal; signal.pause()", "not ready HOST:PORT"),
         ("print('ready nowhere', flush=True); import signal; signal.pause()", "'ready nowhere', not ready"),
@@ -60,6 +60,18 @@ def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: 
     with pytest.raises(ProgramFailed, match=message), program:
         program.ready(timeout_s=0.1 if "no first line" in message else 10)
     assert gone(program.pid)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_program_that_takes_none_of_its_options_has_refused() -> None:
+    """It ends with 2 before it is ready. With 2 after that, or with another code, it has failed."""
+    refuses = "import sys; print('shop: --depth: got 0 (--help lists the options)', file=sys.stderr); sys.exit({})"
+    with pytest.raises(ProgramRefused) as refused, python(refuses.format(2)) as program:
+        program.ready()
+    assert str(refused.value) == "a server refused to start: shop: --depth: got 0"
+    with pytest.raises(ProgramFailed, match="with exit code 1") as failed, python(refuses.format(1)) as program:
+        program.ready()
+    assert not isinstance(failed.value, ProgramRefused)
 
 
 LISTEN = "import socket,signal; s = socket.create_server(('127.0.0.1', {port})); signal.pause()"

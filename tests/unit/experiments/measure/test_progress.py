@@ -1,0 +1,52 @@
+"""What is said while a sweep runs, on a terminal and elsewhere."""
+
+import io
+
+from experiments.design.arms import Arm, Comparison, Group
+from experiments.design.setting import setting
+from experiments.design.sweep import Sweep
+from experiments.measure.progress import Progress
+
+ONE, FOUR = (Arm(setting(transport="sockets", workers=number)) for number in (1, 4))
+SWEEP = Sweep(
+    "workers",
+    "workers",
+    (Group((ONE, FOUR), times=1),),
+    (Comparison("workers", "4 ÷ 1", FOUR, ONE, ("workers",), family="headline"),),
+    3,
+    (10, 14),
+)
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what is written."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        raise OSError("it has no width")
+
+
+def test_elsewhere_than_on_a_terminal_the_start_is_said_once() -> None:
+    """Before the first block; then a line for each that is done, with the time left."""
+    said = io.StringIO()
+    seconds = iter(range(100))
+    progress = Progress(SWEEP, said, clock_s=lambda: next(seconds))
+    progress.began(0)
+    assert said.getvalue() == "block 1 of 10 to 14: starting servers\n"
+    progress.within(0.5)
+    progress.ended(1, "B ÷ A 1.01")
+    progress.began(1)
+    told = "block 1 done · 9 s left if block 10 decides it, 13 s at most · B ÷ A 1.01\n"
+    assert said.getvalue() == f"block 1 of 10 to 14: starting servers\n{told}"
+
+
+def test_a_terminal_tells_starting_from_measuring() -> None:
+    """Each line takes the place of the one before."""
+    said = Terminal()
+    progress = Progress(SWEEP, said)
+    progress.began(0)
+    progress.within(0.25)
+    lines = said.getvalue().split("\r\x1b[K")[1:]
+    assert lines == ["block 1 of 10 to 14, starting servers", "block 1 of 10 to 14, 25% of it"]
