@@ -79,7 +79,7 @@ class SqliteCatalog:
                 self._versions.update(fitted)
         except Fault as fault:
             self._file.close()
-            raise UsageError("store", str(path), f"a disk that takes the stocks of --catalog ({fault})") from fault
+            raise UsageError("store file", str(path), f"a disk that takes the stocks of --catalog ({fault})") from fault
         except BaseException:
             self._file.close()
             raise

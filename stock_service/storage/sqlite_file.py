@@ -136,9 +136,10 @@ class StoreFile:
             if not path.exists():  # which another start may have made before this one had the lock
                 log = path.with_name(f"{path.name}-wal")
                 if log.exists():  # SQLite would put it into the new file
-                    raise UsageError("store", str(path), f"a file beside its log; without it, move {log.name} away")
+                    allowed = f"one that is there, since its log is: put it back, or move {log.name} away"
+                    raise UsageError("store file", str(path), allowed)
                 if not _is_left(os.pread(lock, _HEAD_BYTES, 0)):
-                    raise UsageError("store", str(path), f"a name of which {new.name} is free; move that file away")
+                    raise UsageError("store file", str(path), f"a name such that {new.name} is free: move that away")
                 os.truncate(lock, 0)
                 for left in (f"{new}-wal", f"{new}-journal"):
                     with suppress(FileNotFoundError):
@@ -150,7 +151,7 @@ class StoreFile:
                 os.rename(new, path)  # once SQLite has closed it, which else leaves its log behind
                 _sync_folder(path.parent)
         except (OSError, InternalFault, Overloaded) as error:
-            raise UsageError("store", str(path), f"a place where a file can be made ({error})") from error
+            raise UsageError("store file", str(path), f"a place where a file can be made ({error})") from error
         finally:
             os.close(lock)
 
@@ -294,7 +295,7 @@ class StoreFile:
         ) from error
 
     def _damaged(self, what: str) -> UsageError:
-        return UsageError("store", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
+        return UsageError("store file", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
 
 
 def _is_left(head: bytes) -> bool:
@@ -313,16 +314,16 @@ def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bo
     try:
         connection = connect(path)
     except sqlite3.Error as error:
-        raise UsageError("store", str(path), f"a file that SQLite opens ({error})") from error
+        raise UsageError("store file", str(path), f"a file that SQLite opens ({error})") from error
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         ((found,),) = connection.execute("PRAGMA application_id")
         ((version,),) = connection.execute("PRAGMA user_version")
         if found != (0 if new else _APPLICATION_ID):
-            raise UsageError("store", str(path), "a store of this service; this file is something else")
+            raise UsageError("store file", str(path), "a store of this service; this file is something else")
         if version > len(upgrades):
             allowed = f"a store of format {len(upgrades)} or older; this one has {version}: a newer program made it"
-            raise UsageError("store", str(path), allowed)
+            raise UsageError("store file", str(path), allowed)
         for setting in _SETTINGS:
             connection.execute(setting)
         if version < len(upgrades):
@@ -335,7 +336,7 @@ def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bo
         return connection
     except (sqlite3.Error, UnicodeError) as error:  # the latter where its words quote what is damaged
         connection.close()
-        raise UsageError("store", str(path), f"a sound store; SQLite says: {error}") from error
+        raise UsageError("store file", str(path), f"a sound store; SQLite says: {error}") from error
     except BaseException:
         connection.close()
         raise
@@ -349,7 +350,7 @@ def _locked(path: Path, file: Path, flags: int) -> int:
     try:
         lock = os.open(file, flags | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise UsageError("store", str(path), f"a file that can be opened ({error.strerror})") from error
+        raise UsageError("store file", str(path), f"a file that can be opened ({error.strerror})") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(lock), os.stat(file)):  # renamed meanwhile, by a server that starts
@@ -357,7 +358,7 @@ def _locked(path: Path, file: Path, flags: int) -> int:
     except OSError as error:
         os.close(lock)
         allowed = "a file that no other process has open: stop the server that serves it"
-        raise UsageError("store", str(path), allowed) from error
+        raise UsageError("store file", str(path), allowed) from error
     return lock
 
 

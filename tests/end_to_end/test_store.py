@@ -130,9 +130,8 @@ def test_a_store_is_one_servers_alone(tmp_path: Path) -> None:
     with Server(stored(path)) as server:
         for ended in (run(*stored(path), "--port", "0"), *(store(each, path) for each in ("check", "show", "new-day"))):
             assert (ended.code, ended.stdout) == (2, "")
-            assert (
-                f"store: got '{path}', allowed: a file that no other process has open: stop the server" in ended.error
-            )
+            allowed = "a file that no other process has open: stop the server"
+            assert f"store file: got '{path}', allowed: {allowed}" in ended.error
         connection = load("sockets").connect(server.address, WAIT_S)
         assert sent(connection, "1").volume == 1
         connection.close()

@@ -102,7 +102,7 @@ def test_a_log_without_its_file_is_put_into_no_new_one(tmp_path: Path) -> None:
     path = tmp_path / "store"
     log = tmp_path / "store-wal"
     log.write_bytes(RECORD)
-    with pytest.raises(UsageError, match=r"allowed: a file beside its log; without it, move store-wal away"):
+    with pytest.raises(UsageError, match=r"one that is there, since its log is: put it back, or move store-wal away"):
         StoreFile.create(path, STOCKS, unsynced)
     assert log.read_bytes() == RECORD
     log.unlink()
