@@ -35,8 +35,10 @@ class TlsSocket:
                 return
             except ssl.SSLWantReadError:
                 self._flush()
-            except ssl.SSLError:
+            except ssl.SSLError as error:
                 self._flush()  # the alert that says why
+                if error.reason == "WRONG_VERSION_NUMBER":
+                    raise ConnectionAbortedError("the server spoke no TLS") from error
                 raise
             left_s = deadline_s - time.monotonic()
             if left_s <= 0:

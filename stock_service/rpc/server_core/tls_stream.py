@@ -59,6 +59,20 @@ _LOG_PAUSE_NS = 1_000_000_000
 """At most one line in so long about handshakes that failed: who fails them chooses how many there are."""
 
 
+_NO_TLS, _NO_TRUST = "the client spoke no TLS", "the client does not trust this server's certificate"
+
+_MEANINGS = {
+    "HTTP_REQUEST": _NO_TLS,
+    "WRONG_VERSION_NUMBER": _NO_TLS,
+    "UNSUPPORTED_PROTOCOL": "the client's TLS is too old",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client showed no certificate",
+    "CERTIFICATE_VERIFY_FAILED": "the client's certificate is not trusted here",
+    "TLSV1_ALERT_UNKNOWN_CA": _NO_TRUST,
+    "SSLV3_ALERT_BAD_CERTIFICATE": _NO_TRUST,
+}
+"""The usual reasons, which OpenSSL names; another one is said by its name alone."""
+
+
 class FailedHandshakes:
     """Says in the log that clients failed to speak TLS; one server's, of its reading thread."""
 
@@ -68,13 +82,14 @@ class FailedHandshakes:
         self._unsaid = 0
 
     def note(self, peer: Address, why: str) -> None:
-        """A line, or a count for the next one."""
+        """A line, or a count for the next one. ``why``: OpenSSL's name for the reason, or words."""
         now_ns = self._now_ns()
         if now_ns < self._next_ns:
             self._unsaid += 1
             return
         more = f"; {self._unsaid} others since the line before" if self._unsaid else ""
-        _log.warning("no TLS with %s: %s%s", shown_address(peer), short(why), more)
+        meant = f"{_MEANINGS[why]} ({why})" if why in _MEANINGS else short(why)
+        _log.warning("no TLS with %s: %s%s", shown_address(peer), meant, more)
         self._next_ns, self._unsaid = now_ns + _LOG_PAUSE_NS, 0
 
 

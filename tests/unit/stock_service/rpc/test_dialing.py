@@ -4,6 +4,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
@@ -72,3 +73,14 @@ def test_all_that_was_taken_is_given(ends: Ends) -> None:
         client.recv(65536)
     server.half_close()
     assert client.recv(65536) == b""
+
+
+def test_a_server_without_tls_is_named_as_such() -> None:
+    """In plain words, and not in OpenSSL's."""
+    near, far = socket.socketpair()
+    context = trusting(credentials()).context()
+    assert context is not None
+    far.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    with far, closing(TlsSocket(near, context, "localhost")) as client:
+        with pytest.raises(ConnectionAbortedError, match="the server spoke no TLS"):
+            client.handshake(time.monotonic() + WAIT_S)

@@ -165,7 +165,7 @@ def test_failed_handshakes_are_counted_in_one_line_a_second(caplog: pytest.LogCa
     now_ns = 1_000_000_000
     failed.note(("::1", 5), "bad\nline")
     assert [record.getMessage() for record in caplog.records] == [
-        "no TLS with [::1]:5: WRONG_VERSION_NUMBER",
+        "no TLS with [::1]:5: the client spoke no TLS (WRONG_VERSION_NUMBER)",
         "no TLS with [::1]:5: bad\\nline; 999 others since the line before",
     ]
 
