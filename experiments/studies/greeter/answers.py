@@ -52,8 +52,8 @@ def _little(judgement: Judgement) -> Iterator[str]:
         found = rates(judgement, ONE[language])
         if found is not None:
             yield (
-                f"In {name}, with one call at a time, rate × mean time is {number(found.rate_times_response.value)}: "
-                f"{per_second(found.total_hz)} and {milliseconds(found.response_us)} are one number, told twice."
+                f"In {name}, with one call at a time, rate × mean time is {number(found.rate_times_response.value)}. "
+                f"So {per_second(found.total_hz)} and {milliseconds(found.response_us)} are one number, told twice."
             )
 
 

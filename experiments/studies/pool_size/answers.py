@@ -115,8 +115,8 @@ def _begins(seen: Seen) -> Answer:
         (),
         details=(*(f"At {percent(round(each.share, 3))}: {_gained(each)}." for each in found), MODEL_SAYS),
         estimand=(
-            "throughput of 16 threads ÷ that of one, 16 clients; 1 ms of computing and a longer and longer wait in "
-            "each request. The share is that of the wait in one worker's time for a request"
+            "throughput of 16 threads ÷ that of one, 16 clients. A request has 1 ms of computing, and a longer and "
+            "longer wait. The share is that of the wait in one worker's time for a request."
         ),
         not_concluded=(
             "The same share of other work: what holds the interpreter is what counts, and here it is 1 ms.",

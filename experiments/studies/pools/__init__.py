@@ -12,8 +12,8 @@ POOLS = Study(
     question="Which thread-pool server answers sooner and takes less: Rust, Go or Python?",
     document=(
         "the report of Aleksandar Stojanović, “Poređenje implementacija višenidnog servera u programskim jezicima "
-        "*Rust* i *Go*”, University of Novi Sad, 2023; "
-        "[its programs](https://github.com/stojanovic00/rust-go-server-comp) are public"
+        "*Rust* i *Go*”, University of Novi Sad, 2023. "
+        "[Its programs](https://github.com/stojanovic00/rust-go-server-comp) are public"
     ),
     parts={
         PART: Part(

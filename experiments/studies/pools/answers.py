@@ -10,8 +10,9 @@ from experiments.studies.pools.claims import words
 from experiments.studies.pools.sweeps import AT, FEW, HEADLINE, LANGUAGES, MANY, ONE, POOL, VERBS
 
 ESTIMAND = (
-    f"mean time of a request with a connection of its own, from before it connects until the server has closed, {POOL} "
-    f"threads, {ONE} connection in a closed loop. Processor time: the server's for each request, {AT} connections"
+    "mean time of a request with a connection of its own, from before it connects until the server has closed. The "
+    f"pool has {POOL} threads; the load is {ONE} connection in a closed loop. "
+    f"Processor time is the server's for each request, {AT} connections."
 )
 
 PROCESSES = {"rust": "the server in Rust", "go": "the server in Go", "python": "the server in Python"}
@@ -20,7 +21,7 @@ MEASURES = ("", "_cpu")
 """How the names of comparisons end: by time, and by processor time."""
 
 NOT_CONCLUDED = (
-    "How many requests a server takes on connections that stay: here connecting is most of a request's work, and the "
+    "How many requests a server takes on connections that stay. Here connecting is most of a request's work, and the "
     "kernel does it for all three alike.",
     "How the languages compare on more cores, or over a network.",
     "How much time a server needs, where a † stands: the load was near its limit. Processor time is the server's own.",

@@ -222,15 +222,16 @@ def _rust_transfers_more(_: Seen, cells: CellsJudged) -> Finding:
 
 
 def _many_connections(_: Seen, cells: CellsJudged) -> Finding:
-    grows = [*_each(cells, "connections_connect_ms"), *_each(cells, "connections_processing_ms")]
+    connecting, processed = (_each(cells, f"connections_{each}") for each in ("connect_ms", "processing_ms"))
     connect, processing = (cells.judged.get(f"last_{each}") for each in ("connect_ms", "processing_ms"))
-    bounded = all_are("MORE", grows, MUCH_MORE)
+    bounded = all_are("MORE", [*connecting, *processed], MUCH_MORE)
     told = {"CONFIRMED": "All grow much", "CONTRADICTED": "Not all grow much", "INCONCLUSIVE": "Growth is not decided"}
     return Finding(
         joined([bounded, all_are("MORE", [connect]), all_are("LESS", [processing])]),
-        f"{told[bounded]}: {_told(grows)}. Much is over {MUCH_MORE:g} times here. Both together are N ÷ throughput: "
+        f"{told[bounded]}. Connecting: {_told(connecting)}. Processing: {_told(processed)}. "
+        f"Much is over {MUCH_MORE:g} times here. Both together are N ÷ throughput: "
         "100 times the connections take 100 times as long at the same throughput, whatever the server does. "
-        f"Connecting, {words(connect)}; processing, {words(processing)}.",
+        f"The languages apart: connecting, {words(connect)}; processing, {words(processing)}.",
     )
 
 

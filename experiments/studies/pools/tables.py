@@ -146,8 +146,9 @@ def ratio_table(judged: Iterable[CellJudged]) -> str:
         if not each.ratio.family.startswith("each")
     ]
     note = (
-        "Geometric means over all cells that differ in nothing else. LESS and MORE need the interval to exclude 1, and "
-        "Holm's p of the sign-flip test over blocks under 0.05; SAME is an interval inside 0.95 to 1.05. "
+        "Geometric means over all cells that differ in nothing else. LESS and MORE need an interval that excludes 1. "
+        "They also need Holm's p of the sign-flip test over blocks under 0.05. "
+        "SAME is an interval inside 0.95 to 1.05. "
         "A time or a rate is never SAME where the load took over 80 % of its core: †."
     )
     head = ("A ÷ B", "of", "Verdict", "Ratio", "95 % interval", "p (Holm)", "Blocks")
@@ -191,18 +192,18 @@ def faults() -> Iterator[str]:
     """What a program finds in the document's own numbers, a sentence each."""
     broken = original.impossible_means()
     told = "; ".join(f"{each.response_ms:g} for {each.little_ms:.3f} ms" for each in broken)
-    yield f"{len(broken)} printed means break Little's law, all Go's PUT at 100 connections: {told}."
+    yield f"{len(broken)} printed means break Little's law. All are Go's PUT at 100 connections: {told}."
     slower = original.rust_not_faster("put")
     cells = ", ".join(f"pool {rust.pool} at {rust.connections:,} connections" for rust, _ in slower)
     count = sum(1 for _ in original.pairs("put"))
-    yield f"Rust is not faster in {len(slower)} of {count} PUT comparisons, by the totals: {cells}."
+    yield f"Rust is not faster in {len(slower)} of {count} PUT comparisons, by the totals. They are {cells}."
     for what, found in (("processor", original.pool_lowers_cpu), ("memory", original.pool_lowers_memory)):
         cases = [f"{verb.upper()} of {lang} at {at:,}" for verb in VERBS for lang, at in found(verb)]
         yield f"64 threads took no more {what} than 2 in {len(cases)} of 12 cases: {', '.join(cases)} connections."
     get, put = (original.go_connects_later(verb) for verb in VERBS)
     yield (
-        f"Go connects later than Rust at 1,000 connections in {len(get)} of 6 pools of GET and {len(put)} of 6 of PUT; "
-        "the text says that it connects sooner."
+        f"Go connects later than Rust at 1,000 connections in {len(get)} of 6 pools of GET and {len(put)} of 6 of PUT. "
+        "The text says that it connects sooner."
     )
     rust_rows, go_rows = original.JMETER[:4], original.JMETER[4:]
     ratios = [of_go.throughput_hz / of_rust.throughput_hz for of_rust, of_go in zip(rust_rows, go_rows, strict=True)]

@@ -18,8 +18,8 @@ from experiments.studies.server_cost.split import NAMES
 from experiments.studies.server_cost.sweeps import CONNECTIONS, OTHERS
 
 ESTIMAND = (
-    f"processor time of the server process, all its threads, for each request answered, {CONNECTIONS} kept connections "
-    "in a closed loop; typical of pairs of neighbouring slices"
+    "processor time of the server process, all its threads, for each request answered. The load is a closed loop on "
+    f"{CONNECTIONS} kept connections. Ratios are typical of pairs of neighbouring slices."
 )
 
 NOT_MEASURED = "Not measured."

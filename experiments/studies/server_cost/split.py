@@ -80,8 +80,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
                 "No verdict is asked of these shares.",
             ),
             estimand=(
-                "Processor time of the server process for each Lookup, 16 kept connections of one lean client, static "
-                f"pool and mutex on all, and what it is made of; means over {counted(len(seen.main.blocks), 'block')}"
+                "processor time of the server process for each Lookup, and what it is made of. The load is 16 kept "
+                "connections of one lean client; all servers have the static pool and the mutex. Numbers are means "
+                f"over {counted(len(seen.main.blocks), 'block')}."
             ),
             not_concluded=(
                 "That the interpreter takes no more on grpcio than elsewhere: the share is that of the null server.",

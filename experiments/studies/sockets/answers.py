@@ -89,8 +89,8 @@ def _bindings(judgement: Judgement) -> Answer:
 
 
 ESTIMAND = (
-    "response time at the client, from the send to the whole reply; typical of pairs of neighbouring windows, each "
-    "client's first call left out"
+    "response time at the client, from the send to the whole reply. It is typical of pairs of neighbouring windows. "
+    "Each client's first call is left out."
 )
 
 
@@ -145,13 +145,14 @@ def _timer(seen: Seen) -> Answer:
         if cycles and true:
             told.append(
                 f"At {rate_hz:g} messages a second the document's timer reads {_between(cycles)} ms, whatever the API "
-                f"and size: one is due every {1000 / rate_hz:.3g} ms. At the client they take {_between(true)} ms."
+                f"and size. One is due every {1000 / rate_hz:.3g} ms. At the client they take {_between(true)} ms."
             )
     return Answer(question, " ".join(told) or "Not measured.", (), figure="graph_1")
 
 
 def _between(values_us: list[float]) -> str:
-    return f"{number(min(values_us) / 1000)} to {number(max(values_us) / 1000)}"
+    least, most = number(min(values_us) / 1000), number(max(values_us) / 1000)
+    return least if least == most else f"{least} to {most}"
 
 
 def _most(seen: Seen) -> Answer:

@@ -15,8 +15,8 @@ MECHANISM_NAMES = tuple(f"mechanism_{each}" for each in ALGORITHMS)
 ALGORITHM_NAMES = ("algorithm_grpc", "algorithm_net_rpc")
 
 BESIDE = (
-    "Mean time of a call at the client, one client, one connection, a closed loop, Go's own client on both sides, "
-    "warm; typical of pairs of windows side by side."
+    "mean time of a warm call at the client: one client with one connection, in a closed loop. Both sides have Go's "
+    "own client. It is typical of pairs of windows side by side."
 )
 
 NOT_HERE = "That was not measured in this run."
@@ -172,8 +172,8 @@ def _python(found: Measured) -> Answer:
         deciding=(),
         details=tuple(further) if has else (),
         estimand=(
-            "Mean time of a call at the client, one client process with a connection, each transport's own client, the "
-            "static pool on all; typical of pairs of slices."
+            "mean time of a call at the client: one client process with a connection. Each transport has its own "
+            "client, and all servers have the static pool. It is typical of pairs of slices."
         ),
         not_concluded=(
             "How Go compares with Python: their clients differ too, and they were measured one after the other.",

@@ -57,8 +57,9 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
             "client, and so gives other ratios. `python -m experiments run client_kind` measures both.",
         ),
         estimand=(
-            f"Mean latency of Lookup on one server ÷ on another, {_few(judgement)}, kept connections, same locking, "
-            f"catalog and messages; typical of pairs of slices. {confidence(judgement)}"
+            f"mean latency of Lookup on one server ÷ on another, {_few(judgement)}. Connections are kept; locking, "
+            "catalog and messages are the same. The ratio is typical of pairs of slices. "
+            f"{confidence(judgement)}"
         ),
         not_concluded=(
             "That the lock makes the difference: both sides hold the same one.",
@@ -94,7 +95,7 @@ def _growth(judgement: Judgement) -> Answer:
         further=found(judgement, "growth_static"),
         details=tuple(_fills_the_gaps(deciding)),
         estimand=(
-            "Mean latency of Lookup with the most clients ÷ with the fewest, on each server; a client sends again as "
+            "mean latency of Lookup with the most clients ÷ with the fewest, on each server. A client sends again as "
             f"soon as it is answered. {confidence(judgement)}"
         ),
         not_concluded=(LITTLE, "How long a request takes at a given rate of arrivals: that needs an open loop."),
@@ -123,8 +124,8 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
         deciding=deciding,
         details=apart if waits is None else lock_details(waits),
         estimand=(
-            f"Mean latency of Trade ÷ Lookup on gRPC, {_few(judgement)}, one mutex for both; and the time from asking "
-            f"for the lock to having it, stamped in the server. {confidence(judgement)}"
+            f"mean latency of Trade ÷ Lookup on gRPC, {_few(judgement)}, one mutex for both. The wait is the time from "
+            f"asking for the lock to having it, stamped in the server. {confidence(judgement)}"
         ),
         not_concluded=(
             "That a difference between the two is the lock's: their messages and their work differ too. The wait "
@@ -144,7 +145,7 @@ def _past_the_pool(judgement: Judgement) -> Answer:
         sentence=" ".join((sentence, *_pool_means(judgement))),
         deciding=deciding,
         estimand=(
-            f"Mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, sockets, {POOL} threads. It is "
+            f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, sockets, {POOL} threads. It is "
             "held against 2: a cost of queueing beside the clients' own number would lift it above. "
             f"{confidence(judgement)}"
         ),

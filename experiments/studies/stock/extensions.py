@@ -223,7 +223,7 @@ def _answer(
         sentence=sentence,
         deciding=deciding,
         details=details,
-        estimand=f"Ratio of mean latencies, typical of pairs. {confidence(judgement)}",
+        estimand=f"ratio of mean latencies, typical of pairs. {confidence(judgement)}",
         not_concluded=not_concluded,
         to_decide=to_decide(judgement, names),
     )
