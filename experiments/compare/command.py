@@ -54,7 +54,7 @@ EXITS = {
 }
 """What each exit code is for."""
 
-BEGINS = "Each block starts both servers anew, and takes some 8 s; longer on a busy machine or with slow servers."
+BEGINS = "Each block starts both servers anew, and takes some 6 s: longer on a busy machine or with slow servers."
 """What is said at once: the first block says nothing else until its servers have started."""
 
 _DEFAULTS = dict(setting().levels)
