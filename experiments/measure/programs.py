@@ -126,10 +126,10 @@ class Program:
         while not line.endswith(b"\n"):
             left_s = deadline_s - time.monotonic()
             if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
-                raise self._failed(f"no first line within {timeout_s:g} s")
+                raise self._failed(f"no first line within {timeout_s:g} s: a server prints ready HOST:PORT")
             byte = os.read(descriptor, 1)  # one at a time: what follows the line is not ours
             if not byte:
-                raise self._ended("its first line", self._process.wait(STOP_S))
+                raise self._ended("its first line, ready HOST:PORT", self._process.wait(STOP_S))
             line += byte
             if len(line) > _LINE_BYTES_MAX:
                 raise self._failed(f"a first line of over {_LINE_BYTES_MAX} bytes")

@@ -35,6 +35,9 @@ HELP_HINT = " (--help lists the options)"
 _CHOICE = re.compile(r"invalid choice: (.*) \(choose from (.*)\)\Z", re.DOTALL)
 """argparse's words for a choice that there is none of, which it has no other place to change."""
 
+_CHOICES_MAX = 200
+"""Characters of the choices in an error: what is said at most, and whole names of it."""
+
 
 class Parser(argparse.ArgumentParser):
     """argparse, saying what is wrong in one line instead of a page; options cannot be abbreviated."""
@@ -53,7 +56,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         choice = _CHOICE.search(message)
         if choice:
-            message = f"{message[: choice.start()]}got {choice[1]}, allowed: {choice[2].replace(chr(39), '')}"
+            allowed = choice[2].replace("'", "")
+            if len(allowed) > _CHOICES_MAX:
+                allowed = f"{allowed[:_CHOICES_MAX].rpartition(', ')[0]}, …"  # the help has them all
+            message = f"{message[: choice.start()]}got {choice[1]}, allowed: {allowed}"
         refuse(self.prog, short(message.removeprefix("argument ")))
 
 

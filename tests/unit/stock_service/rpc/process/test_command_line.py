@@ -36,6 +36,17 @@ def test_help_says_a_default_where_there_is_one() -> None:
     ]
 
 
+def test_of_very_many_choices_an_error_names_whole_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first of them; the help has all."""
+    made = Parser("prog", "What it does.")
+    made.add_argument("study", choices=[f"study-{number}" for number in range(100)])
+    with pytest.raises(SystemExit):
+        made.parse_args(["none"])
+    said = capsys.readouterr().err
+    assert said.startswith("prog: study: got 'none', allowed: study-0, study-1, ")
+    assert said.endswith(", study-20, … (--help lists the options)\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
