@@ -18,11 +18,15 @@ What it guarantees:
    compute side by side take the GIL from each other and from the caller, which then waits for it at every turn. More
    are woken earlier if the caller twice finds nobody at the GIL, and no task taken: such tasks compute without it. On a
    Python without a GIL each task of a batch is handed to a thread of its own at once.
-6. At most ``queue_limit`` tasks wait while every thread is busy; any more are refused at once.
-7. A sleeping thread costs no CPU: it waits, without a timeout, for a lock of its own.
-8. The thread that slept last is woken first. So under light load one thread, warm in the cache, does all the work.
-9. A task that raises is logged; its thread goes on.
-10. After ``stop`` begins nothing is accepted; what was accepted is still run, and then the threads end.
+6. ``lend``: a caller may run a batch itself, on the place of a thread that sleeps meanwhile. So no more tasks run at a
+   time than there are threads. A place is lent where all threads sleep and tasks are short: ``LEARNT`` of them came in
+   batches after the last that took longer than ``PATIENCE_S``, and ``REST`` times as long as that one took is over.
+   Without a GIL none is lent.
+7. At most ``queue_limit`` tasks wait while every thread is busy; any more are refused at once.
+8. A sleeping thread costs no CPU: it waits, without a timeout, for a lock of its own.
+9. The thread that slept last is woken first. So under light load one thread, warm in the cache, does all the work.
+10. A task that raises is logged; its thread goes on.
+11. After ``stop`` begins nothing is accepted; what was accepted is still run, and then the threads end.
 
 Handing a task to a sleeping thread, and waking the latest sleeper, are ideas of trio's thread cache. A lock used as a
 binary semaphore is the cheapest way to sleep that CPython has.
@@ -73,6 +77,15 @@ _PROMPT_NS = _PATIENCE_NS + 100_000
 _STUCK_LOOKS = 2
 """How often that is found before it is believed: a task that computes lets go of the GIL when it sends its reply."""
 
+LEARNT = 32
+"""So many tasks of batches show that tasks are short."""
+
+REST = 50
+"""A place is lent again so many times later than a task took that took long: whoever runs such here loses 2 % by it."""
+
+_LONGEST_NS = 10_000_000
+"""What took longer counts as this long: whoever has a place lent sees to it that nobody waits for it longer."""
+
 _START_S = 1.0
 """How long threads get to end that were started before one could not be."""
 
@@ -95,6 +108,11 @@ class StaticPool:
         self._computing = False  # whether it took long and computed
         self._computes = False  # whether long tasks do, as the last look found …
         self._looked_ns = 0  # … and when that was
+        self._batched = 0  # tasks of batches so far, but those that were run on a lent place
+        self._lends_from = LEARNT  # how many they must be before a place is lent …
+        self._lends_from_ns = 0  # … and when it may be
+        self.worked_on = 0
+        """Tasks that were begun on a place that was lent."""
         self._stopping = False
         self._has_gil = has_gil()
         self._threads = [Thread(target=self._work, name=f"static-pool-{number}") for number in range(workers)]
@@ -138,6 +156,7 @@ class StaticPool:
             self._refuse_when_stopping()
             accepted = max(0, min(len(tasks), self._room()))
             self._tasks.extend(tasks[:accepted])
+            self._batched += accepted
             if self._blocking or not self._has_gil:
                 woken, drained = self._hand_over(len(self._tasks)), None
             else:
@@ -150,6 +169,50 @@ class StaticPool:
         if drained is not None:
             self._wait_for(drained)
         return accepted
+
+    def lend(self, tasks: Sequence[Task]) -> "_Sleeper | None":
+        """Accepts ``tasks``, and lends the caller a thread's place to run them on: it must ``work_on`` it at once.
+
+        None: it does not, and has accepted none. Then any thread is at work, or there is no room for all, or tasks took
+        long lately, or the pool is stopping, or this Python has no GIL. Never blocks.
+        """
+        with self._lock:
+            idle = len(self._sleeping) == self.workers and not self._stopping
+            if not idle or not self._has_gil or self._batched < self._lends_from or self._room() < len(tasks):
+                return None
+            if self._lends_from_ns:
+                if time.monotonic_ns() < self._lends_from_ns:
+                    return None
+                self._lends_from_ns = 0
+            self._tasks.extend(tasks)
+            return self._sleeping.pop()
+
+    def work_on(self, place: "_Sleeper") -> None:
+        """Runs what waits, on a place that was lent, and gives it back. For the thread that it was lent to.
+
+        Ends where nothing waits, after a task that took longer than ``PATIENCE_S``, and after ``BATCH_S``. Of what
+        still waits, the place's own thread then takes the next.
+        """
+        before_ns = time.monotonic_ns()
+        until_ns = before_ns + _BATCH_NS
+        while before_ns < until_ns and (task := self._next_task()) is not None:
+            self.worked_on += 1
+            try:
+                task()
+            except BaseException:  # as a thread of the pool does
+                _log.exception("a task raised")
+            began_ns, before_ns = before_ns, time.monotonic_ns()
+            if before_ns - began_ns > _PATIENCE_NS:
+                self._took_long(before_ns - began_ns)
+                break
+        task = None
+        with self._lock:
+            place.task = self._next_task()
+            if place.task is None and not self._stopping:
+                self._sleeping.append(place)
+                return
+            self._taken_ns = before_ns
+        place.awake.release()
 
     def stop(self, grace_s: float) -> bool:
         """Runs what was accepted, ends the threads, and says whether all ended within ``grace_s``. May be repeated.
@@ -232,6 +295,11 @@ class StaticPool:
             sleeper.awake.release()
         return None
 
+    def _took_long(self, took_ns: int) -> None:
+        """A task did: for a while no place is lent."""
+        self._lends_from = self._batched + LEARNT
+        self._lends_from_ns = time.monotonic_ns() + REST * min(took_ns, _LONGEST_NS)
+
     def _work(self) -> None:
         """A thread's life."""
         sleeper, now_ns, taken_ns, cpu_ns, tasks = _Sleeper(), 0, 0, 0, 0
@@ -273,6 +341,7 @@ class StaticPool:
                 self._taken_ns = taken_ns = now_ns
             if now_ns - taken_ns > _PATIENCE_NS:  # what short ones before it computed is counted with it
                 tasks += 1
+                self._took_long(now_ns - taken_ns)
                 if now_ns - self._looked_ns > _LOOK_NS:
                     self._looked_ns, before_ns, cpu_ns = now_ns, cpu_ns, time.thread_time_ns()
                     self._computes, tasks = cpu_ns - before_ns > tasks * _PATIENCE_NS, 0

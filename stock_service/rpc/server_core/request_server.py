@@ -1,13 +1,13 @@
 """The server that dispatches requests: one thread reads every connection, each request is a task.
 
-The reading thread sleeps in epoll, has the protocol cut what arrives into requests and gives each to the executor; the
-thread that ran a request sends its reply itself. Replies to pipelined requests leave in the order in which they are
-ready; with a ``pipeline_max`` of 1, in the order of their requests.
+The reading thread sleeps in epoll, has the protocol cut what arrives into requests and gives each to the executor, or
+runs it itself (``reading.py``, which also says which thread it is). Whoever ran a request sends its reply. Replies to
+pipelined requests leave as they are ready; with a ``pipeline_max`` of 1, in the order of their requests.
 
-Who may touch what: only the reading thread accepts, reads, registers and closes, so that no descriptor can be closed,
-and its number reused, under another thread's hands. A worker only sends, under the connection's lock. It asks the
-reading thread where more is to be done: the client does not take its replies, or the connection can now be read on or
-closed. What is to be done is decided in ``wire/served_stream.py``.
+Who may touch what: only the thread that reads accepts, reads, registers and closes. So no descriptor can be closed, and
+its number reused, under another's hands. Who runs a request only sends, under the connection's lock, and asks for the
+reading thread where more is to be done: replies are not taken, or it can be read on or closed. What is to be done is
+decided in ``wire/served_stream.py``.
 """
 
 import select
@@ -16,7 +16,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from threading import Thread
 from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
@@ -32,6 +31,7 @@ from stock_service.rpc.server_core.lengthy import PAUSE_S, Lengthy
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
+from stock_service.rpc.server_core.reading import Reading
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.server_core.tasks import Task, plain_task, session_task, stamped_task
 from stock_service.rpc.server_core.tls_stream import tls_streams
@@ -74,14 +74,15 @@ class RequestServer(Generic[Request]):
         self._readable: Callable[[ServedConnection[Request], int], object] = self._read
         self._sessions = sessions
         if options.timeline is not None:
-            answer = stamping(options.timeline, methods, protocol)
-            self._task = stamped_task(answer, self._ask, options.timeline)
+            self._task = stamped_task(stamping(options.timeline, methods, protocol), self._ask, options.timeline)
         self._reads_clock = options.timeline is not None
         self._executor, self._options = executor, options
         self._admission = Admission(own.delay_target_ms, options.requests_max)
         self._turns = Turns(protocol, self._admission)
         self._handing: HandingOver[Request] = HandingOver(protocol, executor, self._turns, self._attend, self._ask)
         self._batch = self._handing.batch
+        self._reading = Reading(executor, methods.settle is None, self._run, self._end)
+        self._handing.execute_all = self._reading.execute_all
         if methods.settle is not None and options.timeline is None:
             self._task, self._handing.execute_all = serving_or_waiting(self._task, methods.settle, executor)
         if options.metrics is not None:
@@ -101,20 +102,20 @@ class RequestServer(Generic[Request]):
         self._leaving = Departures(own.read_s, self._close)
         self._held = HeldBytes(max(own.held_bytes_max, options.frame_bytes_max), self._make_pay)
         self._stopping = self._draining = self._abandon = False
-        self._thread = Thread(target=self._run, name="server-reader")
-        self._thread.start()
+        self._reading.start()
 
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""
         self._leaving.stop(grace_s)
         self._stopping = True
         self._wake()
-        self._thread.join(grace_s)
-        in_time = not self._thread.is_alive()
+        until_s = time.monotonic() + grace_s
+        in_time = self._reading.over.wait(grace_s)
         if not in_time:
             self._abandon = True
             self._wake()
-            self._thread.join()
+            self._reading.over.wait()
+        self._reading.join(until_s)
         self._waker.close()
         return in_time
 
@@ -128,59 +129,67 @@ class RequestServer(Generic[Request]):
     # ---- the reading thread
 
     def _run(self) -> None:
+        """Reads until all is said, or until another thread does. Raises Relieved then."""
         waiting_turns, muted, lengthy = self._turns.queue, self._turns.muted, self._lengthy
-        executor, batch, hand_over = self._executor, self._batch, self._handing.hand_over
-        connections = self._connections
-        try:
-            while not (self._abandon or (self._draining and not self._connections)):
-                events = self._poll(self._timeout_s(), _EVENTS_MAX)
-                reading_ns = now_ns = time.monotonic_ns()
-                for fd, event in events:
-                    connection = connections.get(fd)
-                    if event == _IN and connection is not None and connection.stream.state is READING:  # nearly always
-                        if (connection.first_ns or connection.few) and not self._draining:
-                            lengthy.join(connection, now_ns)
-                        else:
-                            self._readable(connection, now_ns)
-                    elif connection is not None:
-                        self._turn(connection, event, now_ns)
-                    elif fd == self._listening.fd:
-                        self._accept(ACCEPTS_A_TURN, now_ns)
-                    elif fd == self._waker.fd:  # else it was closed after epoll had said this
-                        self._waker.woken()
-                    if waiting_turns and not executor.waiting and time.monotonic_ns() - reading_ns > READING_NS:
-                        hand_over(time.monotonic_ns())  # it has nothing left, and requests wait
-                        reading_ns = time.monotonic_ns()
-                if waiting_turns:
-                    now_ns = time.monotonic_ns()  # reading, and what was begun meanwhile, took a while
-                while self._attention:
-                    self._attend(self._attention.popleft(), now_ns)
-                if now_ns >= self._next_sweep_ns:
-                    self._sweep(now_ns)
-                if self._leaving:
-                    self._leaving.look(now_ns)
-                if self._stopping and not self._draining:
-                    self._drain(now_ns)
-                if muted:
-                    self._turns.unmute(now_ns, self._attend)
-                if batch or waiting_turns:
-                    hand_over(now_ns)
-                    lengthy.given_ns = now_ns
-                if lengthy.queue:
-                    self._serve_lengthy(not events or bool(waiting_turns))
-        finally:
-            for connection in list(self._connections.values()):
-                self._close(connection)
-            self._listening.close()
-            self._epoll.close()
+        batch, hand_over, runs = self._batch, self._handing.hand_over, self._reading.runs
+        while not (self._abandon or (self._draining and not self._connections)):
+            events = self._poll(self._timeout_s(), _EVENTS_MAX)
+            now_ns = time.monotonic_ns()
+            self._turn_to(events, now_ns)
+            if runs and len(batch) > 1:  # who was replied to last has sent the next now, and would wait for two turns
+                self._turn_to(self._poll(0, _EVENTS_MAX), time.monotonic_ns())
+            if waiting_turns:
+                now_ns = time.monotonic_ns()  # reading, and what was begun meanwhile, took a while
+            while self._attention:
+                self._attend(self._attention.popleft(), now_ns)
+            if now_ns >= self._next_sweep_ns:
+                self._sweep(now_ns)
+            if self._leaving:
+                self._leaving.look(now_ns)
+            if self._stopping and not self._draining:
+                self._drain(now_ns)
+            if muted:
+                self._turns.unmute(now_ns, self._attend)
+            if batch or waiting_turns:
+                lengthy.given_ns = now_ns
+                hand_over(now_ns)
+            if lengthy.queue:
+                self._serve_lengthy(not events or bool(waiting_turns))
+
+    def _turn_to(self, events: list[tuple[int, int]], now_ns: int) -> None:
+        """Does what epoll says that there is to do."""
+        connections, lengthy, waiting_turns = self._connections, self._lengthy, self._turns.queue
+        reading_ns = now_ns
+        for fd, event in events:
+            connection = connections.get(fd)
+            if event == _IN and connection is not None and connection.stream.state is READING:  # nearly always
+                if (connection.first_ns or connection.few) and not self._draining:
+                    lengthy.join(connection, now_ns)
+                else:
+                    self._readable(connection, now_ns)
+            elif connection is not None:
+                self._turn(connection, event, now_ns)
+            elif fd == self._listening.fd:
+                self._accept(ACCEPTS_A_TURN, now_ns)
+            elif fd == self._waker.fd:  # else it was closed after epoll had said this
+                self._waker.woken()
+            if waiting_turns and not self._executor.waiting and time.monotonic_ns() - reading_ns > READING_NS:
+                self._handing.hand_over(time.monotonic_ns())  # it has nothing left, and requests wait
+                reading_ns = time.monotonic_ns()
+
+    def _end(self) -> None:
+        """Nothing is read any more."""
+        for connection in list(self._connections.values()):
+            self._close(connection)
+        self._listening.close()
+        self._epoll.close()
 
     def _serve_lengthy(self, alone: bool) -> None:
         """Reads some of those that take long, and has what came of it begun."""
         self._lengthy.serve(alone)
         if self._batch:
-            now_ns = time.monotonic_ns()
+            self._lengthy.given_ns = now_ns = time.monotonic_ns()
             self._handing.hand_over(now_ns)
-            self._lengthy.given_ns = now_ns
 
     def _timeout_s(self) -> float | None:
         """How long to sleep, if nothing happens."""
@@ -289,8 +298,7 @@ class RequestServer(Generic[Request]):
             turns.shed(connection, now_ns)
         for request, arrived_ns in (*stream.release(turns.share), *connection.ready(now_ns)):
             self._batch.append(partial(self._task, connection, request, arrived_ns))
-        words = stream.words()
-        if words:
+        if words := stream.words():
             connection.reply(words)
         if stream.done:
             self._close(connection)

@@ -1,0 +1,155 @@
+"""Which thread reads: with the static pool, the one that reads also runs what is short.
+
+Waking a thread of the pool costs as much as a short request, and under the GIL two threads gain nothing from it. So the
+reading thread runs what it has read itself, wherever the pool lends it a place. What the pool promises still holds: no
+more requests are in a handler at a time than it has threads. Where requests take long, its own threads run them.
+
+A handler may all the same take long, or wait. So there are two threads, and the second looks on, once in ``LOOK_S``
+while the first runs requests. Where it finds the same request twice, it goes on reading in the other's stead, and has
+the pool run what waits. The other one stays with its request, and then is the one that looks on. So everything else
+waits for a handler ``2 * LOOK_S`` at most, and for the GIL where the handler computes.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from threading import Event, Lock, Thread
+
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.concurrency.static_pool import StaticPool, Task
+from stock_service.rpc.errors import Unavailable
+
+LOOK_S = 0.004
+"""Between two looks. A look costs some 50 µs: whoever looks takes the GIL from the thread that it looks at."""
+
+IDLE_LOOKS = 2
+"""After so many looks that find nothing new, who looks on sleeps until requests are run again."""
+
+
+class Relieved(BaseException):
+    """Another thread reads now. No Exception, so that nobody takes it for an error."""
+
+
+class Reading:
+    """A server's reading, by one thread at a time."""
+
+    def __init__(self, executor: Executor, runs: bool, read: Callable[[], object], end: Callable[[], object]) -> None:
+        """``read`` reads until all is said, and lets ``Relieved`` through. Once it has returned, ``end`` is called.
+
+        ``runs``: whether the thread that reads runs requests, if the executor is a static pool.
+        """
+        self._read, self._end = read, end
+        self._relief = Relief(executor) if runs and isinstance(executor, StaticPool) else None
+        self.runs = self._relief is not None
+        """Whether it does."""
+        self.execute_all: Callable[[Sequence[Task]], int]
+        """``Executor.execute_all`` for the thread that reads. Raises Relieved where that reads no more."""
+        self.execute_all = executor.execute_all if self._relief is None else self._relief.execute_all
+        self.over = Event()
+        """Set once nothing is read any more."""
+        self._threads = [Thread(target=self._live, args=(True,), name="server-reader")]
+        if self._relief is not None:
+            self._threads.append(Thread(target=self._live, args=(False,), name="server-relief"))
+
+    def start(self) -> None:
+        """Reading begins."""
+        for thread in self._threads:
+            thread.start()
+
+    def join(self, until_s: float) -> None:
+        """Waits until the threads have ended, or for ``time.monotonic`` to be so late: one may stay with a request."""
+        for thread in self._threads:
+            thread.join(max(0.0, until_s - time.monotonic()))
+
+    def _live(self, reads: bool) -> None:
+        """A thread's life: it reads, or looks on."""
+        relief = self._relief
+        while reads or (relief is not None and relief.look_on()):
+            reads = False
+            if not self._relieved():
+                return
+
+    def _relieved(self) -> bool:
+        """Reads; says whether that goes on without this thread, which has just ended a request."""
+        relieved = False
+        try:
+            self._read()
+        except Relieved:
+            relieved = True
+        finally:
+            if not relieved:
+                self._end()
+                if self._relief is not None:
+                    self._relief.end()
+                self.over.set()
+        return relieved
+
+
+class Relief:
+    """Two threads, of which one reads and runs requests, and the other looks on."""
+
+    def __init__(self, pool: StaticPool) -> None:
+        self._pool = pool
+        self._lock = Lock()  # guards what follows, but the number
+        self._present = False  # whether a thread looks on
+        self._running = False  # whether the other one runs requests
+        self._asleep = False  # whether the one that looks on waits without a timeout …
+        self._waker = Lock()  # … for this
+        self._waker.acquire()
+        self._ended = False
+        self._turns = 0  # how often the other one began to
+
+    def execute_all(self, tasks: Sequence[Task]) -> int:
+        """See ``Reading.execute_all``."""
+        pool = self._pool
+        place = pool.lend(tasks) if self._present else None
+        if place is None:
+            return pool.execute_all(tasks)
+        with self._lock:
+            self._turns += 1
+            self._running = True
+            asleep, self._asleep = self._asleep, False
+        if asleep:
+            self._waker.release()
+        pool.work_on(place)
+        with self._lock:
+            reads_on, self._running = self._running, False
+        if not reads_on:
+            raise Relieved
+        if pool.waiting:
+            self._leave_to_pool()
+        return len(tasks)
+
+    def look_on(self) -> bool:
+        """Blocks until the caller is to read; False: reading has ended."""
+        seen, idle_looks = (0, 0), 0
+        with self._lock:
+            self._present = True
+        while True:
+            with self._lock:
+                if self._ended:
+                    return False
+                now = (self._turns, self._pool.worked_on)
+                same = now == seen
+                if same and self._running:
+                    self._running = self._present = False
+                    break
+                seen, idle_looks = now, idle_looks + 1 if same else 0
+                self._asleep = asleep = idle_looks >= IDLE_LOOKS
+            self._waker.acquire(timeout=-1 if asleep else LOOK_S)
+        self._leave_to_pool()
+        return True
+
+    def end(self) -> None:
+        """Reading has ended: who looks on ends too."""
+        with self._lock:
+            self._ended = True
+            asleep, self._asleep = self._asleep, False
+        if asleep:
+            self._waker.release()
+
+    def _leave_to_pool(self) -> None:
+        """Has the pool's own threads run what waits."""
+        try:
+            self._pool.execute_all(())
+        except Unavailable:
+            pass  # it stops, and has seen to that
