@@ -39,11 +39,9 @@ class Reading:
         """
         self._read, self._end = read, end
         self._relief = Relief(executor) if runs and isinstance(executor, StaticPool) else None
-        self.runs = self._relief is not None
-        """Whether it does."""
-        self.execute_all: Callable[[Sequence[Task]], int]
-        """``Executor.execute_all`` for the thread that reads. Raises Relieved where that reads no more."""
-        self.execute_all = executor.execute_all if self._relief is None else self._relief.execute_all
+        self.ran = False
+        """Whether the last batch was run by the thread that read it."""
+        self._executor = executor
         self.over = Event()
         """Set once nothing is read any more."""
         self._threads = [Thread(target=self._live, args=(True,), name="server-reader")]
@@ -59,6 +57,11 @@ class Reading:
         """Waits until the threads have ended, or for ``time.monotonic`` to be so late: one may stay with a request."""
         for thread in self._threads:
             thread.join(max(0.0, until_s - time.monotonic()))
+
+    def execute_all(self, tasks: Sequence[Task]) -> int:
+        """``Executor.execute_all`` for the thread that reads. Raises Relieved where that reads no more."""
+        self.ran = self._relief is not None and self._relief.runs(tasks)
+        return len(tasks) if self.ran else self._executor.execute_all(tasks)
 
     def _live(self, reads: bool) -> None:
         """A thread's life: it reads, or looks on."""
@@ -98,12 +101,12 @@ class Relief:
         self._ended = False
         self._turns = 0  # how often the other one began to
 
-    def execute_all(self, tasks: Sequence[Task]) -> int:
-        """See ``Reading.execute_all``."""
+    def runs(self, tasks: Sequence[Task]) -> bool:
+        """Runs tasks, or has the pool run the last of them; False: nobody does. Raises Relieved."""
         pool = self._pool
         place = pool.lend(tasks) if self._present else None
         if place is None:
-            return pool.execute_all(tasks)
+            return False
         with self._lock:
             self._turns += 1
             self._running = True
@@ -117,7 +120,7 @@ class Relief:
             raise Relieved
         if pool.waiting:
             self._leave_to_pool()
-        return len(tasks)
+        return True
 
     def look_on(self) -> bool:
         """Blocks until the caller is to read; False: reading has ended."""

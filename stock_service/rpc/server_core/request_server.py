@@ -131,12 +131,12 @@ class RequestServer(Generic[Request]):
     def _run(self) -> None:
         """Reads until all is said, or until another thread does. Raises Relieved then."""
         waiting_turns, muted, lengthy = self._turns.queue, self._turns.muted, self._lengthy
-        batch, hand_over, runs = self._batch, self._handing.hand_over, self._reading.runs
+        batch, hand_over, reading = self._batch, self._handing.hand_over, self._reading
         while not (self._abandon or (self._draining and not self._connections)):
             events = self._poll(self._timeout_s(), _EVENTS_MAX)
             now_ns = time.monotonic_ns()
             self._turn_to(events, now_ns)
-            if runs and len(batch) > 1:  # who was replied to last has sent the next now, and would wait for two turns
+            if reading.ran and len(batch) > 1:  # who had the last reply sends now, or would wait for two turns
                 self._turn_to(self._poll(0, _EVENTS_MAX), time.monotonic_ns())
             if waiting_turns:
                 now_ns = time.monotonic_ns()  # reading, and what was begun meanwhile, took a while

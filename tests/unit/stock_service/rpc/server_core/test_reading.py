@@ -137,9 +137,13 @@ def test_reading_ends_while_a_request_waits() -> None:
 def test_one_thread_reads_where_it_runs_nothing() -> None:
     """It is told so, or the executor is another one."""
     pool = ThreadPool(2, 10)
-    assert not Reading(pool, True, lambda: None, lambda: None).runs
+    ran: list[str] = []
+    reading = Reading(pool, True, lambda: None, lambda: None)
+    assert reading.execute_all([lambda: ran.append(current_thread().name)]) == 1
     assert pool.stop(WAIT_S)
+    assert ran != [current_thread().name]
     with reader(runs=False) as made:
-        assert not made.reading.runs
         made.teach()
+        made.teach()
+        assert not made.reading.ran
         assert {*made.seen} == {"server-reader"}
