@@ -41,8 +41,8 @@ class Reader:
         until(lambda: len(self.pool._sleeping) == self.pool.workers)
         self.pool._lends_from = self.pool._lends_from_ns = 0  # whatever a busy machine made of that
 
-    def stand(self, gate: Gate) -> None:
-        """Has the thread that reads stand at a gate."""
+    def stand(self, gate: Gate, *behind: Task) -> None:
+        """Has the thread that reads stand at a gate, with tasks behind it."""
         where: list[str] = []
         while where[-1:] not in (["server-reader"], ["server-relief"]):
             self.teach()
@@ -51,7 +51,7 @@ class Reader:
             self.batches.put([lambda: where.append(current_thread().name), one.open])
             until(lambda number=number: len(where) > number)  # type: ignore[misc]
         self.teach()
-        self.batches.put([gate.stand])
+        self.batches.put([gate.stand, *behind])
         gate.wait_for(1)
 
 
@@ -115,6 +115,18 @@ def test_while_a_request_waits_another_thread_reads(workers: int) -> None:
         finally:
             for gate in gates:
                 gate.open()
+
+
+def test_what_waits_behind_a_request_is_run_by_the_pool() -> None:
+    """Though nothing more is read: whoever takes over sees to it."""
+    gate, threads = Gate(), SimpleQueue[str]()
+    with reader() as made:
+        try:
+            made.stand(gate, lambda: threads.put(current_thread().name))
+            assert threads.get(timeout=WAIT_S).startswith("static-pool")
+            assert gate.left == 0
+        finally:
+            gate.open()
 
 
 def test_reading_ends_while_a_request_waits() -> None:
