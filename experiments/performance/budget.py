@@ -127,7 +127,7 @@ class Step:
     """The method; None: requests are not answered."""
     sends: bool = False
     hands_over: bool = False
-    """Whether a thread of the pool answers and sends; else who reads does."""
+    """Whether it is done as the pool says: by its threads, or on a place that it lends; else who reads does it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,11 @@ class Rig:
                 if request is not None and step.answers is not None:
                     batch.append(partial(self._task, connection, request, now_ns))
         if step.hands_over:
-            self._pool.execute_all(batch)
+            place = self._pool.lend(batch)
+            if place is None:
+                self._pool.execute_all(batch)
+            else:
+                self._pool.work_on(place)
             return
         for task in batch:
             task()
