@@ -5,6 +5,7 @@ import pytest
 from stock_service.rpc.concurrency import static_pool
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core import reading
 from stock_service.rpc.wire.framing import ReplyFrame
 from tests.conformance.raw_http2 import RawHttp2, headers, message
 from tests.conformance.raw_socket import RawSocket, frame
@@ -16,6 +17,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pool lends a place from the first request on, and whatever took long before."""
     monkeypatch.setattr(static_pool, "LEARNT", 0)
     monkeypatch.setattr(static_pool, "REST", 0)
+    monkeypatch.setattr(reading, "NEAR_NS", 10**15)
 
 
 def pool_of(running: Running) -> StaticPool:

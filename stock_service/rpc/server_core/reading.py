@@ -5,9 +5,10 @@ reading thread runs what it has read itself, wherever the pool lends it a place.
 more requests are in a handler at a time than it has threads. Where requests take long, its own threads run them.
 
 A handler may all the same take long, or wait. So there are two threads, and the second looks on, once in ``LOOK_S``
-while the first runs requests. Where it finds the same request twice, it goes on reading in the other's stead, and has
-the pool run what waits. The other one stays with its request, and then is the one that looks on. So everything else
-waits for a handler ``2 * LOOK_S`` at most, and for the GIL where the handler computes.
+while the first runs requests; it sleeps after a look that finds nothing new. Where it finds the same request twice, it
+goes on reading in the other's stead, and has the pool run what waits. The other one stays with its request, and then is
+the one that looks on. So everything else waits for a handler ``2 * LOOK_S`` at most, and for the GIL where the handler
+computes.
 """
 
 import time
@@ -21,8 +22,8 @@ from stock_service.rpc.errors import Unavailable
 LOOK_S = 0.004
 """Between two looks. A look costs some 50 µs: whoever looks takes the GIL from the thread that it looks at."""
 
-IDLE_LOOKS = 2
-"""After so many looks that find nothing new, who looks on sleeps until requests are run again."""
+NEAR_NS = 2_000_000
+"""Batches that follow each other within so long are run by who reads. Else it would pay a look to save a wake-up."""
 
 
 class Relieved(BaseException):
@@ -92,19 +93,21 @@ class Relief:
 
     def __init__(self, pool: StaticPool) -> None:
         self._pool = pool
-        self._lock = Lock()  # guards what follows, but the number
+        self._lock = Lock()  # guards what follows, but _last_ns
         self._present = False  # whether a thread looks on
         self._running = False  # whether the other one runs requests
         self._asleep = False  # whether the one that looks on waits without a timeout …
         self._waker = Lock()  # … for this
         self._waker.acquire()
         self._ended = False
+        self._last_ns = 0  # when tasks last came
         self._turns = 0  # how often the other one began to
 
     def runs(self, tasks: Sequence[Task]) -> bool:
         """Runs tasks, or has the pool run the last of them; False: nobody does. Raises Relieved."""
-        pool = self._pool
-        place = pool.lend(tasks) if self._present else None
+        pool, now_ns = self._pool, time.monotonic_ns()
+        is_near, self._last_ns = now_ns - self._last_ns < NEAR_NS, now_ns
+        place = pool.lend(tasks) if is_near and self._present else None
         if place is None:
             return False
         with self._lock:
@@ -124,7 +127,7 @@ class Relief:
 
     def look_on(self) -> bool:
         """Blocks until the caller is to read; False: reading has ended."""
-        seen, idle_looks = (0, 0), 0
+        seen = (-1, -1)
         with self._lock:
             self._present = True
         while True:
@@ -136,9 +139,8 @@ class Relief:
                 if same and self._running:
                     self._running = self._present = False
                     break
-                seen, idle_looks = now, idle_looks + 1 if same else 0
-                self._asleep = asleep = idle_looks >= IDLE_LOOKS
-            self._waker.acquire(timeout=-1 if asleep else LOOK_S)
+                seen, self._asleep = now, same
+            self._waker.acquire(timeout=-1 if same else LOOK_S)
         self._leave_to_pool()
         return True
 

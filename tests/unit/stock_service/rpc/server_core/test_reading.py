@@ -9,8 +9,15 @@ import pytest
 
 from stock_service.rpc.concurrency.static_pool import LEARNT, StaticPool, Task
 from stock_service.rpc.concurrency.thread_pool import ThreadPool
+from stock_service.rpc.server_core import reading
 from stock_service.rpc.server_core.reading import Reading
 from tests.conformance.gates import WAIT_S, Gate, until
+
+
+@pytest.fixture(autouse=True)
+def near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much time is between two batches, it is little."""
+    monkeypatch.setattr(reading, "NEAR_NS", 10**15)
 
 
 class Reader:
@@ -117,6 +124,15 @@ def test_while_a_request_waits_another_thread_reads(workers: int) -> None:
                 gate.open()
 
 
+def test_requests_that_come_now_and_then_are_left_to_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So whoever looks on sleeps: it would have to wake for each."""
+    monkeypatch.setattr(reading, "NEAR_NS", 0)
+    with reader() as made:
+        made.teach()
+        made.teach()
+        assert made.pool.worked_on == 0
+
+
 def test_what_waits_behind_a_request_is_run_by_the_pool() -> None:
     """Though nothing more is read: whoever takes over sees to it."""
     gate, threads = Gate(), SimpleQueue[str]()
@@ -150,8 +166,8 @@ def test_one_thread_reads_where_it_runs_nothing() -> None:
     """It is told so, or the executor is another one."""
     pool = ThreadPool(2, 10)
     ran: list[str] = []
-    reading = Reading(pool, True, lambda: None, lambda: None)
-    assert reading.execute_all([lambda: ran.append(current_thread().name)]) == 1
+    made_alone = Reading(pool, True, lambda: None, lambda: None)
+    assert made_alone.execute_all([lambda: ran.append(current_thread().name)]) == 1
     assert pool.stop(WAIT_S)
     assert ran != [current_thread().name]
     with reader(runs=False) as made:
