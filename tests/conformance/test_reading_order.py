@@ -1,4 +1,7 @@
-"""In what order connections are read on which something has come: who sends little first, then those that take long."""
+"""In what order connections are read on which something has come: who sends little first, then those that take long.
+
+Who has gone is not read at all.
+"""
 
 import socket
 from collections.abc import Callable
@@ -12,8 +15,10 @@ from stock_service.rpc.server_core.byte_stream import PlainStream, unacknowledge
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.request_server import RequestServer
 from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
+from stock_service.rpc.transports.sockets.frames import Frames
 from tests.conformance.raw_http2 import RawHttp2, headers, message
-from tests.conformance.running import WAIT_S, Probe, until
+from tests.conformance.raw_socket import RawSocket, frame
+from tests.conformance.running import BLOCK, WAIT_S, Probe, until
 
 
 class Noting(PlainStream):
@@ -87,6 +92,45 @@ def test_who_calls_is_read_before_all_who_are_new() -> None:
             assert known[1].status(5) is not None
             until(lambda: len(order) >= 4, "they are read")
             assert order[:4] == [1, 2, 3, 4]
+    finally:
+        streams[0].held_up.set()
+        assert server.stop(WAIT_S)
+        assert pool.stop(WAIT_S)
+
+
+def test_of_who_has_reset_nothing_is_begun() -> None:
+    """Though whole requests of it had come: they are not even read, and one that ends as usual is served."""
+    streams: list[Noting] = []
+    order: list[int] = []
+    probe, pool = Probe(), StaticPool(2, 100)
+    probe.released.set()
+    methods, options = methods_of(probe.service), ServeOptions(requests_max=102)
+
+    def carrier(accepted: socket.socket, peer: Address) -> Noting:
+        streams.append(Noting(accepted, peer, len(streams), order))
+        return streams[-1]
+
+    server = RequestServer(methods, Frames(methods, options.frame_bytes_max), pool, options, ReadOptions(), carrier)
+    try:
+        with RawSocket(server.address) as known, RawSocket(server.address) as leaves, RawSocket(server.address) as ends:
+            assert known.echo()
+            assert leaves.echo()
+            assert ends.echo()
+            streams[0].held_up.clear()
+            streams[0].reached.clear()
+            known.send(frame(1, BLOCK, b"known"))
+            assert streams[0].reached.wait(WAIT_S)
+            order.clear()
+            for client, name in ((leaves, b"leaves"), (ends, b"ends")):
+                client.send(frame(1, BLOCK, name) * 3)
+                until(lambda: not unacknowledged_bytes(client.socket), "the server's kernel has it")  # noqa: B023
+            leaves.reset()
+            ends.half_close()
+            streams[0].held_up.set()
+            assert len(ends.rest()) == 3
+            assert known.reply() is not None
+            assert sorted(probe.begun) == [b"ends"] * 3 + [b"known"]
+            assert 1 not in order
     finally:
         streams[0].held_up.set()
         assert server.stop(WAIT_S)

@@ -193,15 +193,18 @@ class RequestServer(Generic[Request]):
         return LOOK_S if self._leaving or self._turns.muted else idle_s
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
-        """Does what epoll says a connection is ready for."""
-        if event & select.EPOLLIN:
-            if connection.stream.state is READING:
+        """Does what epoll says a connection is ready for. Of one that its client has reset, nothing more is begun."""
+        state = connection.stream.state
+        if event & select.EPOLLERR or (event & select.EPOLLHUP and state is not LEAVING):
+            self._break(connection)
+        elif event & select.EPOLLIN:
+            if state is READING:
                 self._readable(connection, now_ns)
             elif not connection.stream.reads_on:
                 self._leave_unread(connection, now_ns)
             else:
                 self._read(connection, now_ns)
-        elif event & (select.EPOLLHUP | select.EPOLLERR):
+        elif event & select.EPOLLHUP:
             self._break(connection)
         if event & select.EPOLLOUT and connection.stream.state is not CLOSED:
             connection.flush()
