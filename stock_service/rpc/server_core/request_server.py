@@ -135,6 +135,7 @@ class RequestServer(Generic[Request]):
             while not (self._abandon or (self._draining and not self._connections)):
                 events = self._poll(self._timeout_s(), _EVENTS_MAX)
                 reading_ns = now_ns = time.monotonic_ns()
+                accepts = False
                 for fd, event in events:
                     connection = connections.get(fd)
                     if event == _IN and connection is not None and connection.stream.state is READING:  # nearly always
@@ -145,12 +146,14 @@ class RequestServer(Generic[Request]):
                     elif connection is not None:
                         self._turn(connection, event, now_ns)
                     elif fd == self._listening.fd:
-                        self._accept(ACCEPTS_A_TURN, now_ns)
+                        accepts = True
                     elif fd == self._waker.fd:  # else it was closed after epoll had said this
                         self._waker.woken()
                     if waiting_turns and not executor.waiting and time.monotonic_ns() - reading_ns > READING_NS:
                         hand_over(time.monotonic_ns())  # it has nothing left, and requests wait
                         reading_ns = time.monotonic_ns()
+                if accepts:  # last: a new one may have the number of one that was closed, of which these events tell
+                    self._accept(ACCEPTS_A_TURN, now_ns)
                 if waiting_turns:
                     now_ns = time.monotonic_ns()  # reading, and what was begun meanwhile, took a while
                 while self._attention:
@@ -278,8 +281,8 @@ class RequestServer(Generic[Request]):
         """Reads what had arrived when the drain began, as far as the pipeline's limit lets it; then the stream ends."""
         while connection.stream.state is READING and self._read(connection, now_ns):
             pass
-        while connection.stream.state is LEAVING and self._leaving.drop(connection, now_ns):
-            pass
+        if connection.stream.state is LEAVING:
+            self._leaving.drop(connection, now_ns)  # once: the peer may send on and on, of which epoll tells
         self._look_after(connection, now_ns)
 
     def _look_after(self, connection: ServedConnection[Request], now_ns: int) -> None:
