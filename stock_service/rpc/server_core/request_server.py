@@ -198,7 +198,7 @@ class RequestServer(Generic[Request]):
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for. Of one that its client has reset, nothing more is begun."""
         state = connection.stream.state
-        if event & select.EPOLLERR or (event & select.EPOLLHUP and state is not LEAVING):
+        if event & select.EPOLLERR or (event & select.EPOLLHUP and (state is not LEAVING or not event & select.EPOLLIN)):
             self._break(connection)
         elif event & select.EPOLLIN:
             if state is READING:
@@ -207,8 +207,6 @@ class RequestServer(Generic[Request]):
                 self._leave_unread(connection, now_ns)
             else:
                 self._read(connection, now_ns)
-        elif event & select.EPOLLHUP:
-            self._break(connection)
         if event & select.EPOLLOUT and connection.stream.state is not CLOSED:
             connection.flush()
             self._attend(connection, now_ns)
