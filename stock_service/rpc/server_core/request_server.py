@@ -198,7 +198,8 @@ class RequestServer(Generic[Request]):
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for. Of one that its client has reset, nothing more is begun."""
         state = connection.stream.state
-        if event & select.EPOLLERR or (event & select.EPOLLHUP and (state is not LEAVING or not event & select.EPOLLIN)):
+        hung_up = event & select.EPOLLHUP and (state is not LEAVING or not event & select.EPOLLIN)
+        if hung_up or event & select.EPOLLERR:
             self._break(connection)
         elif event & select.EPOLLIN:
             if state is READING:
