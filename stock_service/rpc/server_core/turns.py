@@ -2,7 +2,8 @@
 
 Who was refused nothing lately, and has few requests waiting, comes sooner: every other turn is theirs. So who sends
 little is not held up by those who send too much, and does not keep them out. A peer that comes again under a new
-connection, whenever it was refused something, gains nothing by it. As long as any send little, few are begun at a time.
+connection, whenever it was refused something, gains nothing by it. As long as any send little beside others that send
+much, few are begun at a time.
 
 The reading thread's alone. What waits too long for its turn is refused at once. So is what the executor's queue has no
 room for: of a connection that joins with more than its share, the oldest.
@@ -31,8 +32,8 @@ _LATELY_NS = 1_000_000_000
 _LITTLE = 4
 """Requests that wait at a time of one that sends little, at most."""
 
-_LITTLE_NS = 10_000_000
-"""One that sends little was there within so long."""
+_BOTH_NS = 10_000_000
+"""One that sends little was there within so long, and one that sends much."""
 
 _PARTS = 8
 """What the executor is given at a time is a part of what it might have, of so many at most: handing over costs, too."""
@@ -51,7 +52,7 @@ class Turns(Generic[Request]):
         self.queue: deque[ServedConnection[Request]] = deque()
         """Those that wait for their turn; only to be looked at."""
         self._sooner: set[ServedConnection[Request]] = set()  # of these, who sends little
-        self._little_ns = 0  # when one of them last came
+        self._little_ns = self._many_ns = 0  # when one of them last came, and one that has many requests waiting
         self._served: ServedConnection[Request] | None = None  # who has its turn just now
         self._held = 0  # requests that wait, of all
         self._next_look_ns = 0
@@ -78,6 +79,8 @@ class Turns(Generic[Request]):
             connection.counted = number
             self._held += number
             stream.queued = True
+            if number > _LITTLE:
+                self._many_ns = now_ns
             if connection.refused_ns or number > _LITTLE:
                 self.queue.append(connection)
             else:
@@ -117,11 +120,11 @@ class Turns(Generic[Request]):
             self._next_look_ns = now_ns + _LOOK_NS
 
     def fair_room(self, room: int, now_ns: int) -> int:
-        """Of so many requests, how many are begun at a time: all, but while some send little, half a turn of each.
+        """Of so many requests, how many are begun at a time: all, but half a turn of each while some send little.
 
-        Who sends little has its next request once it has its reply, and would miss what others get meanwhile.
+        Who does has its next request once it has its reply, and would miss what those get meanwhile who send much.
         """
-        if now_ns - self._little_ns > _LITTLE_NS:
+        if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS:
             return room
         return min(room, max(len(self.queue) // 2, self.admission.ahead // _PARTS, AHEAD_LEAST))
 

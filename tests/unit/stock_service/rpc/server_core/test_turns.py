@@ -153,7 +153,7 @@ def test_while_refusing_takes_too_much_those_who_cause_it_are_not_read() -> None
 
 
 def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
-    """Where none did for 10 ms it is all that there is room for; the rest of what one has sent is not little."""
+    """Beside others that send much. Else it is all that there is room for; the rest of what one sent is not little."""
     waiting = turns()
     for number in range(40):
         waiting.join(connection(10 if number else 3), 1000, NOW - 20 * MS)
@@ -164,5 +164,7 @@ def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
         break
     assert waiting.fair_room(100, NOW) == 100
     waiting.join(connection(1), 1000, NOW)
-    assert [waiting.fair_room(room, NOW) for room in (100, 5, 0)] == [20, 5, 0]
+    assert waiting.fair_room(100, NOW) == 100
+    waiting.join(connection(10), 1000, NOW)
+    assert [waiting.fair_room(room, NOW) for room in (100, 5, 0)] == [21, 5, 0]
     assert waiting.fair_room(100, NOW + 11 * MS) == 100
