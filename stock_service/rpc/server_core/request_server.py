@@ -322,7 +322,7 @@ class RequestServer(Generic[Request]):
 
     def _break(self, connection: ServedConnection[Request]) -> None:
         """A connection that the client cut: closed as soon as no worker holds it."""
-        connection.stream.cut()
+        connection.cut()
         if connection.stream.done:
             self._close(connection)
         elif connection.events >= 0:

@@ -11,7 +11,6 @@ from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.waiting import here
-from stock_service.rpc.wire.served_stream import BROKEN
 
 Task = Callable[[ServedConnection[Request], Request, int], None]
 """Of a request, and when it arrived, on ``time.monotonic_ns``."""
@@ -24,7 +23,7 @@ def plain_task(answer: Answering[Request], ask: Ask[Request]) -> Task[Request]:
 
     def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
         reply = b""
-        if connection.stream.state is not BROKEN or _is_begun():
+        if not connection.gone or _is_begun():
             reply = answer(request, arrived_ns, connection.peer)
         if connection.reply(reply):
             ask(connection)
@@ -36,7 +35,7 @@ def session_task(answer: Answering[Request], ask: Ask[Request]) -> Task[Request]
     """For a protocol that speaks by itself."""
 
     def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-        if connection.stream.state is not BROKEN or _is_begun():
+        if not connection.gone or _is_begun():
             needs_a_look = connection.answer(request, answer(request, arrived_ns, connection.peer))
         else:
             needs_a_look = connection.reply(b"")  # without its session, which nobody feeds any more
@@ -51,7 +50,7 @@ def stamped_task(answer_stamped: Answering[Request], ask: Ask[Request], timeline
     local = timeline.local
 
     def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-        if connection.stream.state is not BROKEN or _is_begun():
+        if not connection.gone or _is_begun():
             needs_a_look = connection.answer(request, answer_stamped(request, arrived_ns, connection.peer))
             if local.stamper.handled_ns:
                 local.stamper.end()

@@ -63,7 +63,7 @@ def test_who_is_there_is_answered(task: Callable[[Answering, Ask], Task[RequestF
 def test_of_who_has_gone_nothing_is_begun(task: Callable[[Answering, Ask], Task[RequestFrame]]) -> None:
     """It counts as answered, and the reading thread closes the connection."""
     asked = Asked(task)
-    asked.connection.stream.cut()
+    asked.connection.cut()
     asked.run()
     assert not asked.answered
     assert asked.looks == [asked.connection]
@@ -74,7 +74,7 @@ def test_of_who_has_gone_nothing_is_begun(task: Callable[[Answering, Ask], Task[
 def test_what_was_begun_goes_on(task: Callable[[Answering, Ask], Task[RequestFrame]], waits: bool) -> None:
     """Though its client has gone since: one that has waited, not one that only might."""
     asked = Asked(task)
-    asked.connection.stream.cut()
+    asked.connection.cut()
     here.wait = Wait(lambda _: None)
     try:
         here.wait.on = "the disk" if waits else None
@@ -83,3 +83,18 @@ def test_what_was_begun_goes_on(task: Callable[[Answering, Ask], Task[RequestFra
         here.wait = None
     assert asked.answered == [asked.request] * waits
     assert asked.connection.stream.done
+
+
+def test_who_answers_learns_it_first(task: Callable[[Answering, Ask], Task[RequestFrame]]) -> None:
+    """From a reply that the kernel does not take: the next request is not begun, before the reading thread looks."""
+    asked = Asked(task)
+
+    def send(_data: bytes | bytearray) -> int:
+        raise BrokenPipeError
+
+    asked.connection.bytes.send = send
+    asked.run()
+    asked.connection.stream.received += 1
+    asked.run()
+    assert asked.answered == [asked.request]
+    assert not asked.connection.stream.in_flight
