@@ -1,30 +1,40 @@
-"""In what order connections are read on which something has come: who sends little first, then those that take long."""
+"""In what order connections are read on which something has come: who sends little first, then those that take long.
+
+Who has gone is not read at all.
+"""
 
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from threading import Event
+from threading import Event, Thread
+from types import TracebackType
+from typing import Self
+
+import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
+from stock_service.rpc.server_core import yielding
 from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.byte_stream import PlainStream, unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.request_server import RequestServer
 from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
+from stock_service.rpc.transports.sockets.frames import Frames
 from tests.conformance.raw_http2 import RawHttp2, headers, message
-from tests.conformance.running import WAIT_S, Probe, until
+from tests.conformance.raw_socket import RawSocket, frame
+from tests.conformance.running import BLOCK, WAIT_S, Probe, refuses, until
 
 
 class Noting(PlainStream):
     """One that notes by its number that it is read, and can be made to hold up whoever reads it."""
 
-    __slots__ = ("_number", "_order", "held_up", "reached")
+    __slots__ = ("_number", "_order", "floods", "held_up", "reached")
 
     def __init__(self, accepted: socket.socket, peer: Address, number: int, order: list[int]) -> None:
         super().__init__(accepted, peer)
         self._number, self._order = number, order
-        self.held_up, self.reached = Event(), Event()
+        self.held_up, self.reached, self.floods = Event(), Event(), Event()
         self.held_up.set()
         receive = self.receive
 
@@ -35,6 +45,10 @@ class Noting(PlainStream):
             return receive(size)
 
         self.receive: Callable[[int], bytes] = noting
+
+    def drop(self) -> int:
+        """There is always more, of a peer that floods."""
+        return 1 if self.floods.is_set() else super().drop()
 
 
 def test_who_calls_is_read_before_all_who_are_new() -> None:
@@ -91,3 +105,107 @@ def test_who_calls_is_read_before_all_who_are_new() -> None:
         streams[0].held_up.set()
         assert server.stop(WAIT_S)
         assert pool.stop(WAIT_S)
+
+
+class Served:
+    """A server of frames, until ``with`` ends, and what its streams note; the first one can be made to hold it up."""
+
+    def __init__(self, connections_max: int = 100) -> None:
+        self.streams: list[Noting] = []
+        self.order: list[int] = []
+        self.probe, self._pool = Probe(), StaticPool(2, 100)
+        self.probe.released.set()
+        methods = methods_of(self.probe.service)
+        options = ServeOptions(requests_max=102, connections_max=connections_max)
+        protocol = Frames(methods, options.frame_bytes_max)
+        self._server = RequestServer(methods, protocol, self._pool, options, ReadOptions(), self._carry)
+        self.address = self._server.address
+
+    def _carry(self, accepted: socket.socket, peer: Address) -> Noting:
+        self.streams.append(Noting(accepted, peer, len(self.streams), self.order))
+        return self.streams[-1]
+
+    def hold_up(self, first: RawSocket) -> None:
+        """From here on nothing is read, until ``go_on``; ``first`` has a request under way."""
+        self.streams[0].held_up.clear()
+        self.streams[0].reached.clear()
+        first.send(frame(1, BLOCK, b"first"))
+        assert self.streams[0].reached.wait(WAIT_S)
+        self.order.clear()
+
+    def go_on(self) -> None:
+        """Reads what has come."""
+        self.streams[0].held_up.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.go_on()
+        self.stop(WAIT_S)
+        assert self._pool.stop(WAIT_S)
+
+    def stop(self, grace_s: float) -> None:
+        """Stops it, within the grace."""
+        assert self._server.stop(grace_s)
+
+
+def clients(served: Served, count: int, stack: ExitStack) -> list[RawSocket]:
+    """So many clients that were answered, one after the other."""
+    made = []
+    for _ in range(count):
+        made.append(stack.enter_context(RawSocket(served.address)))
+        assert made[-1].echo()
+    return made
+
+
+def test_of_who_has_reset_nothing_is_begun() -> None:
+    """Though whole requests of it had come: they are not even read, and one that ends as usual is served."""
+    with Served() as served, ExitStack() as stack:
+        first, leaves, ends = clients(served, 3, stack)
+        served.hold_up(first)
+        for client, name in ((leaves, b"leaves"), (ends, b"ends")):
+            client.send(frame(1, BLOCK, name) * 3)
+            until(lambda: not unacknowledged_bytes(client.socket), "the server's kernel has it")  # noqa: B023
+        leaves.reset()
+        ends.half_close()
+        served.go_on()
+        assert len(ends.rest()) == 3
+        assert first.reply() is not None
+        assert sorted(served.probe.begun) == [b"ends"] * 3 + [b"first"]
+        assert 1 not in served.order
+
+
+def test_what_is_told_of_one_that_was_closed_is_not_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new connection may get its number, while epoll has said that the old one was reset."""
+    monkeypatch.setattr(yielding, "YIELD_AFTER_S", 0.0)
+    with Served(connections_max=3) as served, ExitStack() as stack:
+        longest, _, first = clients(served, 3, stack)
+        served.streams[0], served.streams[2] = served.streams[2], served.streams[0]
+        served.hold_up(first)
+        new = [stack.enter_context(RawSocket(served.address)) for _ in range(2)]
+        longest.reset()
+        served.go_on()
+        assert first.reply() is not None
+        assert [client.echo() for client in new] == [True, True]
+
+
+def test_who_sends_on_and_on_does_not_keep_a_stop_from_going_on() -> None:
+    """What comes after the last reply is dropped a piece at a time, though there is always another."""
+    with Served() as served, ExitStack() as stack:
+        (client,) = clients(served, 1, stack)
+        served.streams[0].floods.set()
+        served.probe.released.clear()
+        client.send(frame(1, BLOCK))
+        served.probe.entered()
+        stop = Thread(target=served.stop, args=(WAIT_S,))
+        stop.start()
+        try:
+            until(lambda: refuses(served.address), "the server stops accepting")
+            served.probe.released.set()
+            assert client.reply() is not None
+            stop.join(WAIT_S / 2)
+            assert not stop.is_alive()
+        finally:
+            served.streams[0].floods.clear()
+            stop.join()

@@ -1,7 +1,8 @@
 """Promise: fair. 64 greedy connections, which send without pause, beside 16 polite ones; storms of connects and resets.
 
 A polite connection has one request under way, and sends the next once it has the reply. The greedy ones are a process:
-``python -m tests.reliability.fair HOST PORT SECONDS``, which prints how many answers it had in that time.
+``python -m tests.reliability.fair HOST PORT SECONDS``, which prints how many answers it had in that time. On
+``grpc_static``, where a connection may have 64 calls open, they keep so many (``fair_calls.py``).
 """
 
 import os
@@ -9,14 +10,16 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-from stock_service.rpc.transports import Address
+from stock_service.rpc.transports import Address, ServeOptions
 from stock_service.rpc.wire.framing import reply_decoder
 from stock_service.trading.service import LOOKUP
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.end_to_end.process import ROOT, Server
+from tests.reliability.fair_calls import called
 from tests.reliability.honest import ASK, P99_S, SUCCESS, Served, honest
 from tests.reliability.rows import Row
 from tests.reliability.serving import usual_server
@@ -36,21 +39,29 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
     """Blocks for some seconds; with ``minutes`` for half a minute."""
     duration_s = 10.0 if minutes else 1.0
     with usual_server("sockets") as server:
-        host, port = server.address
-        command = [sys.executable, "-m", "tests.reliability.fair", host, str(port), str(duration_s)]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as greedy:
-            assert greedy.stdout is not None
-            assert greedy.stdout.readline() == "begun\n"
-            polite = politely(server.address, duration_s)
-            answered = int(greedy.communicate()[0])
-        share = (len(polite.took_s) / POLITE) / ((answered + len(polite.took_s)) / (GREEDY + POLITE))
-        what = f"{POLITE} polite connections beside {GREEDY} greedy ones"
-        rows = [
-            Row(f"{what}: share", f"≥ {SHARE:.0%} of the fair one", f"{share:.0%}", share >= SHARE),
-            Row(f"{what}: answers", GOAL, str(polite), polite.well),
-        ]
+        command = ("tests.reliability.fair", *map(str, (*server.address, duration_s)))
+        rows = _shared("sockets", command, lambda: politely(server.address, duration_s))
         rows += [_stormed(server, name, duration_s) for name in STORMS]
-    return rows
+    with usual_server("grpc_static") as server:
+        numbers = (*server.address, GREEDY, ServeOptions().pipeline_max, duration_s)
+        command = ("tests.reliability.fair_calls", "grpc_static", *map(str, numbers))
+        polite = partial(called, "grpc_static", server.address, POLITE, 1, duration_s)
+        return rows + _shared("grpc_static", command, polite)
+
+
+def _shared(transport: str, greedily: Sequence[str], politely: Callable[[], Served]) -> list[Row]:
+    """What the polite ones get beside the greedy ones, which are a module's with its arguments."""
+    with subprocess.Popen([sys.executable, "-m", *greedily], cwd=ROOT, stdout=subprocess.PIPE, text=True) as greedy:
+        assert greedy.stdout is not None
+        assert greedy.stdout.readline() == "begun\n"
+        polite = politely()
+        answered = int(greedy.communicate()[0])
+    share = (len(polite.took_s) / POLITE) / ((answered + len(polite.took_s)) / (GREEDY + POLITE))
+    what = f"{transport}: {POLITE} polite connections beside {GREEDY} greedy ones"
+    return [
+        Row(f"{what}: share", f"≥ {SHARE:.0%} of the fair one", f"{share:.0%}", share >= SHARE),
+        Row(f"{what}: answers", GOAL, str(polite), polite.well),
+    ]
 
 
 def _stormed(server: Server, name: str, duration_s: float) -> Row:

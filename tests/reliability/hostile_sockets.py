@@ -1,4 +1,4 @@
-"""Promise: unmoved by hostile peers. During each of 32 attacks an honest client is answered, and soon.
+"""Promise: unmoved by hostile peers. During each of 33 attacks an honest client is answered, and soon.
 
 The attacks are a process's (``socket_attacker.py``), nicer than the honest client, with which it shares a core. The
 last one takes the server's descriptors away while others dial: who is connected is served, who is not waits.

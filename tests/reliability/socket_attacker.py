@@ -45,7 +45,10 @@ class Attack:
     reads: bool = True
     half_closes: bool = False
     ends: str = "stays"
-    """Once it has nothing more to send; or it ``closes``, or ``resets``, and the next one comes."""
+    """Once it has nothing more to send; or it ``closes``, or ``resets``, and the next one comes.
+
+    Or it is ``answered``: it resets once the first reply has come.
+    """
 
 
 def once(*pieces: bytes) -> Callable[[], Iterator[bytes]]:
@@ -99,7 +102,8 @@ ATTACKS: dict[str, Attack] = {
     "half-open, in a request": Attack(once(WHOLE[:-2]), connections=256, half_closes=True),
     "half-open, and no reply read": Attack(once(WHOLE * 1000), reads=False, half_closes=True),
     "reset in a request": Attack(once(WHOLE[:-2]), ends="resets"),
-    "reset in a reply": Attack(once(WHOLE * 500), reads=False, ends="resets"),
+    "reset before a reply": Attack(once(WHOLE * 500), reads=False, ends="resets"),
+    "reset in a reply": Attack(once(WHOLE * 500), ends="answered"),
     "closed at every byte": Attack(cut, ends="closes"),
     "reset at every byte": Attack(cut, ends="resets"),
     "connected and closed": Attack(once(), ends="closes"),
@@ -120,7 +124,7 @@ ATTACKS: dict[str, Attack] = {
     "a quantity that is NaN": Attack(again(frame(1, TRADE, b"\x0a\x06FishCo" + NAN))),
     "requests without pause": Attack(again(WHOLE), connections=16),
 }
-"""With "no file to be had", which is done to the server, these are 32."""
+"""With "no file to be had", which is done to the server, these are 33."""
 
 STORM = "connected and closed"
 GREEDY = "requests without pause"
@@ -155,12 +159,12 @@ class _Attacker:
             pass  # the server reads no more of it now
         except OSError:
             return False
-        return not self.done or self._attack.ends == "stays"
+        return not self.done or self._attack.ends in ("stays", "answered")
 
     def take(self) -> bool:
         """Reads what is there; whether the connection goes on."""
         try:
-            return bool(self.socket.recv(1 << 16))
+            return bool(self.socket.recv(1 << 16)) and self._attack.ends != "answered"
         except BlockingIOError:
             return True
         except OSError:
@@ -168,7 +172,7 @@ class _Attacker:
 
     def leave(self) -> None:
         """Closes it, in its way."""
-        if self._attack.ends == "resets":
+        if self._attack.ends in ("resets", "answered"):
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 

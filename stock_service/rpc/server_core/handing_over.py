@@ -68,6 +68,7 @@ class HandingOver(Generic[Request]):
         for connection in newcomers:
             self._attend(connection, now_ns)
         turns.look(now_ns)
+        room = turns.fair_room(room, now_ns)
         if room:
             until_ns = time.monotonic_ns() + SHEDDING_NS  # who has its turn may have nothing but what is late
             for connection in turns.shared(room):
@@ -80,12 +81,13 @@ class HandingOver(Generic[Request]):
         """Has the executor answer what was read, and refuses what it has no room for."""
         batch = self.batch.copy()
         self.batch.clear()
+        self._accepted += len(batch)  # before: while it runs them, another thread may begin to read
         try:
             accepted = self.execute_all(batch)
-            self._accepted += accepted
             code, detail = FaultCode.RESOURCE_EXHAUSTED, "too many requests are waiting"
         except Fault as fault:
             accepted, code, detail = 0, fault.code, fault.detail
+        self._accepted -= len(batch) - accepted
         for task in batch[accepted:]:
             connection, request, _ = task.args
             if connection.answer(request, self._protocol.refusal(request, code, detail)):

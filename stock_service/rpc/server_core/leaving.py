@@ -47,6 +47,7 @@ class Departures(Generic[Request]):
         self._read_ns = int(read_s * 1e9)
         self._close = close
         self._leaving: dict[ServedConnection[Request], Leaving] = {}
+        self._next_look_ns = 0
         self._by_ns = 0  # when stopping: who has everything is waited for no longer
 
     def __bool__(self) -> bool:
@@ -66,22 +67,27 @@ class Departures(Generic[Request]):
         except OSError:
             pass  # the client has gone, which epoll will say
 
-    def drop(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Reads what nobody will answer; closes where the client has ended. Says whether there was anything."""
+    def drop(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Reads some of what nobody will answer; closes where the client has ended."""
         try:
             more = connection.bytes.drop()
         except BlockingIOError:
-            return False
+            return
         except OSError:
             more = 0  # it is gone: there is nothing to lose
         if more:
             self._leaving[connection].heard_ns = now_ns
         else:
             self._close(connection)
-        return True
 
     def look(self, now_ns: int) -> None:
-        """Closes those that have everything, and have been quiet or have lingered; and those that take nothing."""
+        """Closes those that have everything, and have been quiet or have lingered; and those that take nothing.
+
+        May be called as often as one likes.
+        """
+        if now_ns < self._next_look_ns:
+            return
+        self._next_look_ns = now_ns + int(LOOK_S * 1e9)
         late = 0 < self._by_ns < now_ns
         for connection, leaving in list(self._leaving.items()):
             given_up = not self._by_ns and now_ns - leaving.since_ns > self._read_ns

@@ -49,6 +49,7 @@ class Lengthy(Generic[Request]):
         """Those that wait, the longest first; only to be looked at."""
         self.given_ns = 0
         """When the executor was last given anything."""
+        self._joined: list[ServedConnection[Request]] = []  # since the last look at what epoll watches
         self._rests_until_ns = 0
 
     def join(self, connection: ServedConnection[Request], now_ns: int) -> None:
@@ -57,12 +58,15 @@ class Lengthy(Generic[Request]):
             connection.lengthy = True
             connection.first_ns = connection.first_ns or now_ns
             self.queue[connection] = None
+            self._joined.append(connection)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
         """It is closed: what it holds is not to wait here for its turn."""
         if connection.lengthy:
             connection.lengthy = False
             del self.queue[connection]
+            if not self.queue:
+                self._joined.clear()
 
     def pause_s(self, now_ns: int) -> float:
         """How long the reading thread may sleep while any wait."""
@@ -83,8 +87,9 @@ class Lengthy(Generic[Request]):
                     break
             now_ns = time.monotonic_ns()
             self._rests_until_ns = now_ns + REST * took_ns
-        for connection in tuple(self.queue):  # looking after one may close it
-            if connection.events > 0 and connection.events & select.EPOLLIN:
+        joined, self._joined = self._joined, []
+        for connection in joined:  # looking after one may close others
+            if connection.lengthy and connection.events > 0 and connection.events & select.EPOLLIN:
                 self._look_after(connection, now_ns)  # or epoll would say again and again that it is to be read
 
     def _serve(self, connection: ServedConnection[Request], now_ns: int) -> None:
@@ -99,3 +104,4 @@ class Lengthy(Generic[Request]):
         for connection in self.queue:
             connection.lengthy = False
         self.queue.clear()
+        self._joined.clear()

@@ -6,8 +6,7 @@ pipelined requests leave as they are ready; with a ``pipeline_max`` of 1, in the
 
 Who may touch what: only the thread that reads accepts, reads, registers and closes. So no descriptor can be closed, and
 its number reused, under another's hands. Who runs a request only sends, under the connection's lock, and asks for the
-reading thread where more is to be done: replies are not taken, or it can be read on or closed. What is to be done is
-decided in ``wire/served_stream.py``.
+reading thread where more is to be done (``wire/served_stream.py``): replies are not taken, or it can be closed.
 """
 
 import select
@@ -75,8 +74,7 @@ class RequestServer(Generic[Request]):
         self._sessions = sessions
         if options.timeline is not None:
             self._task = stamped_task(stamping(options.timeline, methods, protocol), self._ask, options.timeline)
-        self._reads_clock = options.timeline is not None
-        self._executor, self._options = executor, options
+        self._executor, self._options, self._reads_clock = executor, options, options.timeline is not None
         self._admission = Admission(own.delay_target_ms, options.requests_max)
         self._turns = Turns(protocol, self._admission)
         self._handing: HandingOver[Request] = HandingOver(protocol, executor, self._turns, self._attend, self._ask)
@@ -159,7 +157,7 @@ class RequestServer(Generic[Request]):
     def _turn_to(self, events: list[tuple[int, int]], now_ns: int) -> None:
         """Does what epoll says that there is to do."""
         connections, lengthy, waiting_turns = self._connections, self._lengthy, self._turns.queue
-        reading_ns = now_ns
+        reading_ns, accepts = now_ns, False
         for fd, event in events:
             connection = connections.get(fd)
             if event == _IN and connection is not None and connection.stream.state is READING:  # nearly always
@@ -170,12 +168,14 @@ class RequestServer(Generic[Request]):
             elif connection is not None:
                 self._turn(connection, event, now_ns)
             elif fd == self._listening.fd:
-                self._accept(ACCEPTS_A_TURN, now_ns)
+                accepts = True
             elif fd == self._waker.fd:  # else it was closed after epoll had said this
                 self._waker.woken()
             if waiting_turns and not self._executor.waiting and time.monotonic_ns() - reading_ns > READING_NS:
                 self._handing.hand_over(time.monotonic_ns())  # it has nothing left, and requests wait
                 reading_ns = time.monotonic_ns()
+        if accepts:  # last: a new one may have the number of one that was closed, of which these events tell
+            self._accept(ACCEPTS_A_TURN, now_ns)
 
     def _end(self) -> None:
         """Nothing is read any more."""
@@ -202,31 +202,31 @@ class RequestServer(Generic[Request]):
         return LOOK_S if self._leaving or self._turns.muted else idle_s
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
-        """Does what epoll says a connection is ready for."""
-        if event & select.EPOLLIN:
-            if connection.stream.state is READING:
+        """Does what epoll says a connection is ready for. Of one that its client has reset, nothing more is begun."""
+        state = connection.stream.state
+        if event & select.EPOLLERR or (event & select.EPOLLHUP and not (state is LEAVING and event & select.EPOLLIN)):
+            self._break(connection)
+        elif event & select.EPOLLIN:
+            if state is READING:
                 self._readable(connection, now_ns)
             elif not connection.stream.reads_on:
                 self._leave_unread(connection, now_ns)
             else:
                 self._read(connection, now_ns)
-        elif event & (select.EPOLLHUP | select.EPOLLERR):
-            self._break(connection)
         if event & select.EPOLLOUT and connection.stream.state is not CLOSED:
             connection.flush()
             self._attend(connection, now_ns)
 
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Something came on a connection that is not read now: notes when, and asks no more until it is read."""
-        if connection.stream.state is LEAVING:
-            if self._draining:
-                self._leaving.drop(connection, now_ns)
-            else:
-                self._lengthy.join(connection, now_ns)
-            return
-        connection.first_ns = connection.first_ns or now_ns
-        connection.events &= ~select.EPOLLIN
-        self._epoll.modify(connection.fd, connection.events)
+        if connection.stream.state is not LEAVING:
+            connection.first_ns = connection.first_ns or now_ns
+            connection.events &= ~select.EPOLLIN
+            self._epoll.modify(connection.fd, connection.events)
+        elif self._draining:
+            self._leaving.drop(connection, now_ns)
+        else:
+            self._lengthy.join(connection, now_ns)
 
     def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Reads once, or drops what nobody will answer: the kernel may take long over what a peer sends on and on."""
@@ -284,8 +284,8 @@ class RequestServer(Generic[Request]):
         """Reads what had arrived when the drain began, as far as the pipeline's limit lets it; then the stream ends."""
         while connection.stream.state is READING and self._read(connection, now_ns):
             pass
-        while connection.stream.state is LEAVING and self._leaving.drop(connection, now_ns):
-            pass
+        if connection.stream.state is LEAVING:
+            self._leaving.drop(connection, now_ns)  # once: the peer may send on and on, of which epoll tells
         self._look_after(connection, now_ns)
 
     def _look_after(self, connection: ServedConnection[Request], now_ns: int) -> None:
@@ -325,7 +325,7 @@ class RequestServer(Generic[Request]):
 
     def _break(self, connection: ServedConnection[Request]) -> None:
         """A connection that the client cut: closed as soon as no worker holds it."""
-        connection.stream.cut()
+        connection.cut()
         if connection.stream.done:
             self._close(connection)
         elif connection.events >= 0:

@@ -28,6 +28,7 @@ class ServedConnection(Generic[Request]):
         "fd",
         "few",
         "first_ns",
+        "gone",
         "holds",
         "lengthy",
         "muted",
@@ -56,6 +57,7 @@ class ServedConnection(Generic[Request]):
         self.refused_ns = 0  # when requests of it were last refused by the reading thread; 0: never
         self.few = session is not None  # whether it is to be read in small pieces, so that others' turns come soon
         self.lengthy = False  # whether it waits to be read after all others
+        self.gone = False  # whether the client has: who answers is told by the kernel, or the reading thread by epoll
         self.muted = False  # whether it is not to be read, since refusing its requests takes too much
         self.holds = False  # whether it was found to hold bytes when it was last looked at
         self.counted = 0  # its requests that wait for its turn
@@ -179,8 +181,16 @@ class ServedConnection(Generic[Request]):
             return self.bytes.send(data)
         except BlockingIOError:
             return 0
-        except OSError:  # the client has gone, which the reading thread learns from epoll
+        except ConnectionError:  # which the reading thread learns from epoll
+            self.gone = True
             return len(data)
+        except OSError:
+            return len(data)
+
+    def cut(self) -> None:
+        """The client is gone: nothing more of it is begun. The reading thread's."""
+        self.gone = True
+        self.stream.cut()
 
     def close(self) -> None:
         """Frees the socket; the reading thread alone, once no worker holds the connection or all is given up."""

@@ -2,7 +2,8 @@
 
 Who was refused nothing lately, and has few requests waiting, comes sooner: every other turn is theirs. So who sends
 little is not held up by those who send too much, and does not keep them out. A peer that comes again under a new
-connection, whenever it was refused something, gains nothing by it.
+connection, whenever it was refused something, gains nothing by it. As long as any send little beside others that send
+much, few are begun at a time.
 
 The reading thread's alone. What waits too long for its turn is refused at once. So is what the executor's queue has no
 room for: of a connection that joins with more than its share, the oldest.
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic
 
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.server_core.admission import Admission
+from stock_service.rpc.server_core.admission import AHEAD_LEAST, Admission
 from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
@@ -31,6 +32,12 @@ _LATELY_NS = 1_000_000_000
 _LITTLE = 4
 """Requests that wait at a time of one that sends little, at most."""
 
+_BOTH_NS = 10_000_000
+"""One that sends little was there within so long, and one that sends much."""
+
+_PARTS = 8
+"""What the executor is given at a time is a part of what it might have, of so many at most: handing over costs, too."""
+
 MANY = 1 << 30
 """More requests than a connection has."""
 
@@ -45,6 +52,8 @@ class Turns(Generic[Request]):
         self.queue: deque[ServedConnection[Request]] = deque()
         """Those that wait for their turn; only to be looked at."""
         self._sooner: set[ServedConnection[Request]] = set()  # of these, who sends little
+        self._little_ns = self._many_ns = 0  # when one of them last came, and one that has many requests waiting
+        self._served: ServedConnection[Request] | None = None  # who has its turn just now
         self._held = 0  # requests that wait, of all
         self._next_look_ns = 0
         self.muted: list[ServedConnection[Request]] = []
@@ -70,11 +79,15 @@ class Turns(Generic[Request]):
             connection.counted = number
             self._held += number
             stream.queued = True
+            if number > _LITTLE:
+                self._many_ns = now_ns
             if connection.refused_ns or number > _LITTLE:
                 self.queue.append(connection)
             else:
                 self.queue.insert(2 * len(self._sooner), connection)
                 self._sooner.add(connection)
+                if connection is not self._served:  # else it is the rest of what another one sent
+                    self._little_ns = now_ns
 
     def next(self) -> ServedConnection[Request]:
         """The connection whose turn it is; it has to join again."""
@@ -106,14 +119,25 @@ class Turns(Generic[Request]):
                     return
             self._next_look_ns = now_ns + _LOOK_NS
 
+    def fair_room(self, room: int, now_ns: int) -> int:
+        """Of so many requests, how many are begun at a time: all, but half a turn of each while some send little.
+
+        Who does has its next request once it has its reply, and would miss what those get meanwhile who send much.
+        """
+        if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS:
+            return room
+        return min(room, max(len(self.queue) // 2, self.admission.ahead // _PARTS, AHEAD_LEAST))
+
     def shared(self, room: int) -> Iterator[ServedConnection[Request]]:
         """Who has a turn now that there is room for so many requests; ends when nobody waits, or when told to."""
         self.share = max(1, room // (len(self.queue) or 1))
         while self.queue:
-            yield self.next()
+            self._served = self.next()
+            yield self._served
 
     def hold(self) -> None:
         """After the turns: as long as anybody waits, who comes now waits too."""
+        self._served = None
         self.share = 0 if self.queue else MANY
 
     # ---- refusing

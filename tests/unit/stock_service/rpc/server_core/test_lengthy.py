@@ -159,3 +159,20 @@ def test_all_of_them_are_others_to_read_once_it_is_cleared() -> None:
     reader.lengthy.clear()
     assert not reader.lengthy.queue
     assert not any(each.lengthy for each in reader.made)
+
+
+def test_only_who_has_just_joined_is_looked_after() -> None:
+    """Thousands may wait, and each turn of the reading thread would go through all of them."""
+    reader = Reader(3)
+    reader.more = [1, 1, 1]
+    reader.lengthy.serve(alone=True)
+    looked: list[ServedConnection[RequestFrame]] = []
+    reader.lengthy._look_after = lambda connection, _: looked.append(connection)
+    reader.made[2].events = select.EPOLLIN  # as if it were new
+    reader.lengthy.forget(reader.made[2])
+    reader.lengthy.join(reader.made[2], NOW)
+    for each in reader.made[:2]:
+        each.events = select.EPOLLIN
+    reader.lengthy._rests_until_ns = 1 << 62
+    reader.lengthy.serve(alone=False)
+    assert looked == [reader.made[2]]

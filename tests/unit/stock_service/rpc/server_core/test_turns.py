@@ -150,3 +150,21 @@ def test_while_refusing_takes_too_much_those_who_cause_it_are_not_read() -> None
     admission.spend(1, 100 * MS, NOW + 60 * MS)
     waiting.shed(connection(1, NOW - 3000 * MS), NOW + 60 * MS)
     assert waiting.mutes(greedy, NOW + 61 * MS), "it was refused lately"
+
+
+def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
+    """Beside others that send much. Else it is all that there is room for; the rest of what one sent is not little."""
+    waiting = turns()
+    for number in range(40):
+        waiting.join(connection(10 if number else 3), 1000, NOW - 20 * MS)
+    assert waiting.fair_room(100, NOW) == 100
+    for each in waiting.shared(40):
+        each.stream.release(1)
+        waiting.join(each, 1000, NOW)
+        break
+    assert waiting.fair_room(100, NOW) == 100
+    waiting.join(connection(1), 1000, NOW)
+    assert waiting.fair_room(100, NOW) == 100
+    waiting.join(connection(10), 1000, NOW)
+    assert [waiting.fair_room(room, NOW) for room in (100, 5, 0)] == [21, 5, 0]
+    assert waiting.fair_room(100, NOW + 11 * MS) == 100

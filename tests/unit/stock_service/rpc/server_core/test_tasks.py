@@ -1,0 +1,100 @@
+"""What becomes of a request whose client has gone: it is dropped before it is begun, and ended once it was."""
+
+from collections.abc import Callable
+
+import pytest
+
+from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.server_core.served_connection import ServedConnection
+from stock_service.rpc.server_core.tasks import Task, plain_task, session_task, stamped_task
+from stock_service.rpc.timeline import Timeline
+from stock_service.rpc.waiting import Wait, here
+from stock_service.rpc.wire.framing import RequestFrame, encode_request, request_decoder
+from stock_service.rpc.wire.served_stream import ServedStream
+from tests.unit.stock_service.rpc.server_core.nothing import Nothing
+
+NOW = 1_000_000_000
+
+Answering = Callable[[RequestFrame, int, Address], bytes]
+Ask = Callable[[ServedConnection[RequestFrame]], None]
+
+
+def _stamped(answer: Answering, ask: Ask) -> Task[RequestFrame]:
+    return stamped_task(answer, ask, Timeline(8))
+
+
+@pytest.fixture(params=[plain_task, session_task, _stamped], ids=["plain", "session", "stamped"])
+def task(request: pytest.FixtureRequest) -> Callable[[Answering, Ask], Task[RequestFrame]]:
+    """Each way to make one."""
+    made: Callable[[Answering, Ask], Task[RequestFrame]] = request.param
+    return made
+
+
+class Asked:
+    """One connection with one request, and what was answered and asked for."""
+
+    def __init__(self, make: Callable[[Answering, Ask], Task[RequestFrame]]) -> None:
+        stream = ServedStream(request_decoder(), lambda _: b"", 64, NOW)
+        request = stream.take(encode_request(1, 0, b"/a.B/C", b""), NOW, NOW)
+        assert request is not None
+        self.request = request
+        self.connection = ServedConnection(Nothing(), stream)
+        self.answered: list[RequestFrame] = []
+        self.looks: list[ServedConnection[RequestFrame]] = []
+        self._task = make(self._answer, self.looks.append)
+
+    def _answer(self, request: RequestFrame, _arrived_ns: int, _peer: Address) -> bytes:
+        self.answered.append(request)
+        return b"reply"
+
+    def run(self) -> None:
+        """Runs the request's task."""
+        self._task(self.connection, self.request, NOW)
+
+
+def test_who_is_there_is_answered(task: Callable[[Answering, Ask], Task[RequestFrame]]) -> None:
+    """The reading thread need not look."""
+    asked = Asked(task)
+    asked.run()
+    assert asked.answered == [asked.request]
+    assert not asked.looks
+
+
+def test_of_who_has_gone_nothing_is_begun(task: Callable[[Answering, Ask], Task[RequestFrame]]) -> None:
+    """It counts as answered, and the reading thread closes the connection."""
+    asked = Asked(task)
+    asked.connection.cut()
+    asked.run()
+    assert not asked.answered
+    assert asked.looks == [asked.connection]
+    assert asked.connection.stream.done
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_was_begun_goes_on(task: Callable[[Answering, Ask], Task[RequestFrame]], waits: bool) -> None:
+    """Though its client has gone since: one that has waited, not one that only might."""
+    asked = Asked(task)
+    asked.connection.cut()
+    here.wait = Wait(lambda _: None)
+    try:
+        here.wait.on = "the disk" if waits else None
+        asked.run()
+    finally:
+        here.wait = None
+    assert asked.answered == [asked.request] * waits
+    assert asked.connection.stream.done
+
+
+def test_who_answers_learns_it_first(task: Callable[[Answering, Ask], Task[RequestFrame]]) -> None:
+    """From a reply that the kernel does not take: the next request is not begun, before the reading thread looks."""
+    asked = Asked(task)
+
+    def send(_data: bytes | bytearray) -> int:
+        raise BrokenPipeError
+
+    asked.connection.bytes.send = send
+    asked.run()
+    asked.connection.stream.received += 1
+    asked.run()
+    assert asked.answered == [asked.request]
+    assert not asked.connection.stream.in_flight
