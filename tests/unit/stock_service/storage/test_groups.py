@@ -48,21 +48,23 @@ def wait_for(catalog: SqliteCatalog, number: int) -> None:
 
 
 def test_a_group_waits_to_become_as_large_as_the_last(catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is less than half of it; and no longer than until it is."""
+    """Where it is less than three quarters of it; and no longer than until it is."""
     monkeypatch.setattr(sqlite, "GATHER_S", FOR_EVER_S)
     wait_for(catalog, 8)
     catalog.settle(here=True)
     catalog._last_s = 2 * FOR_EVER_S
-    wait_for(catalog, 3)
+    wait_for(catalog, 5)
     with ThreadPoolExecutor(1) as pool:
         settled = pool.submit(catalog.settle, True)
         until(lambda: catalog._wanted == 8, "it gathers")
-        wait_for(catalog, 4)
+        wait_for(catalog, 2)
         assert not settled.done()
         assert len(catalog._waiting) == 7
         wait_for(catalog, 1)
         settled.result(WAIT_S)
-    assert Exchange(catalog).lookup("FishCo").volume == 16
+    wait_for(catalog, 6)
+    catalog.settle(here=True)
+    assert Exchange(catalog).lookup("FishCo").volume == 22
 
 
 def test_a_group_that_stays_small_is_written_all_the_same(
