@@ -21,6 +21,7 @@ from stock_service.rpc.server_core.listening import listen
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import ServeOptions, load
+from stock_service.rpc.waiting import Settle
 from stock_service.storage.sqlite import CLOSE_S, SqliteCatalog
 from stock_service.trading import catalog_file
 from stock_service.trading.catalog import Catalog, MemoryCatalog
@@ -131,7 +132,7 @@ class Opened(NamedTuple):
     """A catalog, its ``Service.settle``, what closes it (was it served? gives: in time?), and whether it is sick."""
 
     catalog: Catalog
-    settle: Callable[[], object] | None = None
+    settle: Settle | None = None
     close: Callable[[bool], bool] = lambda _: True
     sick: Callable[[], bool] = lambda: False
 

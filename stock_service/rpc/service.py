@@ -21,6 +21,7 @@ from stock_service.rpc.health import CHECK, Health
 from stock_service.rpc.metering import metered, metered_on_loop, outcomes_of
 from stock_service.rpc.metrics import Meter, Metrics
 from stock_service.rpc.security import Right
+from stock_service.rpc.waiting import Settle
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -175,13 +176,13 @@ class Service:
     ``streams`` are those of several replies, which the transport ``grpc_static`` alone serves: to the others there are
     no such methods.
     ``settle``: of a service whose requests may wait without a thread (``waiting.py``). Who lets them calls it, on any
-    thread, when it has begun those that it had; it may block. None: none of them waits so.
+    thread, when it has begun those that it had. None: none of them waits so.
     ``health`` says whether it is served; None: it always is.
     """
 
     name: str
     methods: Mapping[str, Method[Any, Any]]
-    settle: Callable[[], object] | None = None
+    settle: Settle | None = None
     streams: Mapping[str, StreamMethod[Any, Any]] = field(default_factory=dict)
     health: Health | None = None
 

@@ -6,6 +6,8 @@ handler again, with the same ``Wait``: it comes to the same place, finds that th
 handler must do nothing before that which may not be done twice; and it may wait once.
 
 Where a server puts nothing there, what has to wait blocks.
+
+What waits is done once the server says that it has begun what it had: it calls the service's ``Settle``.
 """
 
 import threading
@@ -15,6 +17,10 @@ from contextlib import contextmanager
 
 class Waiting(BaseException):
     """The request waits: nothing is to be replied now. No Exception, so that no handler takes it for an error."""
+
+
+Settle = Callable[[bool], object]
+"""Has done what requests wait for. With True this thread does it, and blocks; with False another does. Any thread."""
 
 
 class Wait:

@@ -1,10 +1,10 @@
 """The stock service, said in protobuf: each method decodes, asks the exchange, and encodes what it replies."""
 
-from collections.abc import Callable
 from typing import Any
 
 from stock_service.rpc.security import Right
 from stock_service.rpc.service import Method, Service
+from stock_service.rpc.waiting import Settle
 from stock_service.trading.exchange import Exchange
 from stock_service.v1 import stock_pb2
 
@@ -14,7 +14,7 @@ TRADE = f"/{STOCK_SERVICE}/Trade"
 UPDATE = f"/{STOCK_SERVICE}/Update"
 
 
-def stock_service(exchange: Exchange, settle: Callable[[], object] | None = None) -> Service:
+def stock_service(exchange: Exchange, settle: Settle | None = None) -> Service:
     """The stock service on an exchange; ``settle`` is what ``Service`` has by that name."""
 
     def lookup(request: stock_pb2.LookupRequest) -> stock_pb2.LookupResponse:

@@ -17,7 +17,7 @@ from stock_service.rpc.server_core.options import NOBODY, Address
 from stock_service.rpc.server_core.protocol import Answers, Request
 from stock_service.rpc.service import Answer, CallAnswer, Service
 from stock_service.rpc.timeline import NO_METHOD, Timeline
-from stock_service.rpc.waiting import Waiting
+from stock_service.rpc.waiting import Settle, Waiting
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Methods:
 
     plain: Mapping[bytes, Answer]
     calling: Mapping[bytes, CallAnswer]
-    settle: Callable[[], object] | None = None
+    settle: Settle | None = None
     """The service's own."""
     meters: Mapping[bytes, Meter] = field(default_factory=dict)
     """What counts their requests, of those that are counted."""

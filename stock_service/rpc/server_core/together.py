@@ -7,10 +7,9 @@ from itertools import count
 from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.errors import Fault
 from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.server_core.served_connection import ServedConnection
-from stock_service.rpc.waiting import Wait, Waiting, going_on, here
+from stock_service.rpc.waiting import Settle, Wait, Waiting, going_on, here
 
 Task = Callable[[], object]
 
@@ -27,7 +26,7 @@ Serve = Callable[[ServedConnection[Request], Request, int], None]
 class WaitingTasks(Generic[Request]):
     """How a server's tasks are run whose requests may wait. Any thread may use it."""
 
-    def __init__(self, serve: Serve[Request], settle: Task, executor: Executor) -> None:
+    def __init__(self, serve: Serve[Request], settle: Settle, executor: Executor) -> None:
         """``settle`` is the service's."""
         self._serve = serve
         self._settle = settle
@@ -39,10 +38,9 @@ class WaitingTasks(Generic[Request]):
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has the executor run them, and settles behind the last; see ``Executor.execute_all``."""
-        together = Together(len(tasks), self._settle, self._executor)
+        together = Together(len(tasks), self._settle)
         accepted = self._executor.execute_all([partial(together.run, task) for task in tasks])
-        if accepted:  # else none of them begins, and the caller is not to wait for the disk
-            together.leave_out(len(tasks) - accepted)
+        together.leave_out(len(tasks) - accepted)
         return accepted
 
     def _serve_later(self, connection: ServedConnection[Request], request: Request, wait: Wait) -> None:
@@ -59,7 +57,7 @@ class WaitingTasks(Generic[Request]):
 
 
 def serving_or_waiting(
-    serve: Serve[Request], settle: Task, executor: Executor
+    serve: Serve[Request], settle: Settle, executor: Executor
 ) -> tuple[Serve[Request], Callable[[Sequence[Task]], int]]:
     """What is to serve a request that may wait, and to execute a batch of such; see ``WaitingTasks``."""
     tasks = WaitingTasks(serve, settle, executor)
@@ -83,16 +81,15 @@ def polling_behind(poll: Poll) -> Poll:
 
 
 class Together:
-    """Tasks of one batch, and behind the last of them that ends a task that settles.
+    """Tasks of one batch; the last of them that ends settles.
 
-    A task that is alone settles on its own thread, which saves waking another. Else that is a task of its own, so that
-    those that gave the executor the batch see it end before.
+    One that is alone settles on its own thread, which saves waking another. Else another does it: those that gave the
+    executor the batch are to see it end before, and no thread of the executor's waits for the disk.
     """
 
-    def __init__(self, size: int, settle: Task, executor: Executor) -> None:
+    def __init__(self, size: int, settle: Settle) -> None:
         """``size`` is the number of tasks."""
         self._settle = settle
-        self._executor = executor
         self._size = size
         self._ended = count(1)  # next() of it is atomic in CPython
 
@@ -102,18 +99,9 @@ class Together:
             task()
         finally:
             if next(self._ended) == self._size:
-                if self._size == 1:
-                    self._settle()
-                else:
-                    self._execute()
+                self._settle(self._size == 1)
 
     def leave_out(self, number: int) -> None:
-        """Says that so many of the tasks are not run. Blocks where the others have ended and no thread is free."""
+        """Says that so many of the tasks are not run."""
         if self._size in [next(self._ended) for _ in range(number)]:
-            self._execute()
-
-    def _execute(self) -> None:
-        try:
-            self._executor.execute(self._settle)
-        except Fault:
-            self._settle()  # no thread is free
+            self._settle(False)

@@ -67,7 +67,7 @@ class AioServer:
         self._checks = checks_of(options.access, service)
         self._execute = executor.execute if options.metrics is None else options.metrics.waited(executor.execute)
         self._answers_on_loop = on_loop
-        self._waits = None if service.settle is None else Waits(service.settle, executor)
+        self._waits = None if service.settle is None else Waits(service.settle)
         self._options = options
         self._loop = asyncio.new_event_loop()
         self._stop_asked: asyncio.Future[float] = self._loop.create_future()

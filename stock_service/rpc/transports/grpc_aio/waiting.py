@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.errors import Fault
-from stock_service.rpc.waiting import Wait, Waiting, here
+from stock_service.rpc.waiting import Settle, Wait, Waiting, here
 
 Answer = Callable[[], bytes]
 """A request's, to be called once or twice."""
@@ -15,10 +13,9 @@ Answer = Callable[[], bytes]
 class Waits:
     """Those of one server. For the loop's thread, but for ``_over``."""
 
-    def __init__(self, settle: Callable[[], object], executor: Executor) -> None:
-        """``settle`` is the service's; a thread of the executor calls it, since it blocks."""
+    def __init__(self, settle: Settle) -> None:
+        """``settle`` is the service's."""
         self._settle = settle
-        self._executor = executor
         self._asked = False
 
     async def answered(self, answer: Answer) -> bytes:
@@ -37,10 +34,7 @@ class Waits:
 
     def _ask(self) -> None:
         self._asked = False
-        try:
-            self._executor.execute(self._settle)
-        except Fault:
-            self._settle()  # no thread is free: the loop is held up for once, and nobody waits for ever
+        self._settle(False)
 
     def _over(self, loop: asyncio.AbstractEventLoop, over: "asyncio.Future[None]") -> None:
         """A wait is over; any thread."""

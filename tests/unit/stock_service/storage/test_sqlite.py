@@ -104,7 +104,7 @@ def a_request_without_a_thread_goes_on_when_it_is_on_the_disk(folder: Path) -> N
         with pytest.raises(Waiting):
             trade(wait)
         assert not gate.reached(0), "written before it is settled"
-        settled = pool.submit(exchange._catalog.settle)  # type: ignore[attr-defined]
+        settled = pool.submit(exchange._catalog.settle, True)  # type: ignore[attr-defined]
         assert gate.reached()
         early, seen = gone_on.is_set(), exchange.lookup("FishCo")
         gate.let()

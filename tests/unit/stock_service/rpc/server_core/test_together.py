@@ -1,86 +1,50 @@
 """Tasks of one batch are settled once, after the last of them; those that are left out count as ended."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
-from stock_service.rpc.errors import Fault, Overloaded, Unavailable
-from stock_service.rpc.server_core.together import Together, WaitingTasks, polling_behind
+from stock_service.rpc.server_core.together import Together, polling_behind
 from stock_service.rpc.waiting import in_one_go
 from tests.conformance.running import until
 
 WAIT_S = 10.0
 
 
-class Here:
-    """An executor that calls a task at once, or refuses it."""
-
-    room, waiting = 1, 0
-
-    def __init__(self, refusal: Fault | None = None) -> None:
-        self._refusal = refusal
-
-    def execute(self, task: Callable[[], object]) -> None:
-        if self._refusal is not None:
-            raise self._refusal
-        task()
-
-    def execute_all(self, tasks: object) -> int:
-        raise NotImplementedError
-
-    def submit(self, task: object) -> object:
-        raise NotImplementedError
-
-    def stop(self, grace_s: float) -> bool:
-        return True
-
-
 @pytest.mark.parametrize("left_out", range(4))
 def test_it_settles_once_behind_the_last(left_out: int) -> None:
     """Whether the last to end is a task that ran or one that was left out."""
     for first in ("tasks", "left out"):
-        done: list[str] = []
-        together = Together(3, lambda: done.append("settled"), Here())  # noqa: B023
+        done: list[str | bool] = []
+        together = Together(3, done.append)
         if first == "left out":
             together.leave_out(left_out)
         for _ in range(3 - left_out):
             together.run(lambda: done.append("task"))  # noqa: B023
         if first == "tasks":
             together.leave_out(left_out)
-        assert done == ["task"] * (3 - left_out) + ["settled"]
+        assert done == ["task"] * (3 - left_out) + [False]
 
 
 def test_a_task_that_is_alone_settles_on_its_own_thread() -> None:
     """So that no other need be woken."""
-    settled: list[None] = []
-    together = Together(1, lambda: settled.append(None), Here(Overloaded("full")))
+    settled: list[bool] = []
+    together = Together(1, settled.append)
     together.run(lambda: None)
-    assert settled == [None]
+    assert settled == [True]
 
 
 def test_a_task_that_raises_counts_as_ended() -> None:
     """What it raises is its executor's to see; the others are settled all the same."""
-    settled: list[None] = []
-    together = Together(2, lambda: settled.append(None), Here())
+    settled: list[bool] = []
+    together = Together(2, settled.append)
     with pytest.raises(ZeroDivisionError):
         together.run(lambda: 1 // 0)
     assert settled == []
     together.run(lambda: None)
-    assert settled == [None]
-
-
-@pytest.mark.parametrize("refusal", [Overloaded("full"), Unavailable("stopping")])
-def test_an_executor_without_room_settles_here(refusal: Fault) -> None:
-    """On the thread that ended the last task: else what waits would wait for the next batch."""
-    settled: list[None] = []
-    together = Together(2, lambda: settled.append(None), Here(refusal))
-    together.run(lambda: None)
-    assert settled == []
-    together.leave_out(1)
-    assert settled == [None]
+    assert settled == [False]
 
 
 def test_threads_settle_each_batch_once() -> None:
@@ -88,23 +52,10 @@ def test_threads_settle_each_batch_once() -> None:
     settled: list[int] = []
     pool = StaticPool(4, 1000)
     for batch in range(200):
-        together = Together(7, lambda batch=batch: settled.append(batch), pool)  # type: ignore[misc]
+        together = Together(7, lambda _, batch=batch: settled.append(batch))  # type: ignore[misc]
         together.leave_out(7 - pool.execute_all([lambda together=together: together.run(int)] * 7))  # type: ignore[misc]
     assert pool.stop(WAIT_S)
     assert sorted(settled) == list(range(200))
-
-
-def test_a_batch_that_finds_no_room_settles_nothing() -> None:
-    """None of it was begun; and the thread that gives it away reads all connections."""
-    settled: list[str] = []
-
-    class Full(Here):
-        def execute_all(self, tasks: object) -> int:
-            return 0
-
-    tasks: WaitingTasks[object] = WaitingTasks(lambda *_: None, lambda: settled.append(""), Full(Overloaded("full")))
-    assert tasks.execute_all([list, list]) == 0
-    assert settled == []
 
 
 @pytest.mark.parametrize("waits", [True, False])

@@ -1,46 +1,18 @@
-"""Requests that wait on an event loop are settled on a thread, once for all that begin together, if there is room."""
+"""Requests that wait on an event loop are settled on another thread, once for all that begin together."""
 
 import asyncio
-from collections.abc import Callable
 
-import pytest
-
-from stock_service.rpc.errors import Overloaded
 from stock_service.rpc.transports.grpc_aio.waiting import Waits
 from stock_service.rpc.waiting import Wait, Waiting, here
 
 
-class Executor:
-    """Calls a task at once, or refuses it."""
-
-    room, waiting = 1, 0
-
-    def __init__(self, full: bool) -> None:
-        self._full = full
-
-    def execute(self, task: Callable[[], object]) -> None:
-        if self._full:
-            raise Overloaded("full")
-        task()
-
-    def execute_all(self, tasks: object) -> int:
-        raise NotImplementedError
-
-    def submit(self, task: object) -> object:
-        raise NotImplementedError
-
-    def stop(self, grace_s: float) -> bool:
-        return True
-
-
-@pytest.mark.parametrize("full", [False, True])
-def test_requests_that_begin_together_are_settled_once(full: bool) -> None:
-    """And all are answered, where the executor has room and where it has none."""
+def test_requests_that_begin_together_are_settled_once() -> None:
+    """And all are answered; the loop does not do it itself."""
     waiting: list[Wait] = []
-    settled: list[int] = []
+    settled: list[tuple[int, bool]] = []
 
-    def settle() -> None:
-        settled.append(len(waiting))
+    def settle(here: bool) -> None:
+        settled.append((len(waiting), here))
         for wait in waiting:
             wait.go_on(wait)
 
@@ -54,8 +26,8 @@ def test_requests_that_begin_together_are_settled_once(full: bool) -> None:
         return b"done"
 
     async def ask() -> list[bytes]:
-        waits = Waits(settle, Executor(full))
+        waits = Waits(settle)
         return await asyncio.gather(*(waits.answered(answer) for _ in range(3)))
 
     assert asyncio.run(asyncio.wait_for(ask(), 10.0)) == [b"done"] * 3
-    assert settled == [3]
+    assert settled == [(3, False)]
