@@ -215,10 +215,7 @@ class RequestServer(Generic[Request]):
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Something came on a connection that is not read now: notes when, and asks no more until it is read."""
         if connection.stream.state is LEAVING:
-            if self._draining:
-                self._leaving.drop(connection, now_ns)
-            else:
-                self._lengthy.join(connection, now_ns)
+            (self._leaving.drop if self._draining else self._lengthy.join)(connection, now_ns)
             return
         connection.first_ns = connection.first_ns or now_ns
         connection.events &= ~select.EPOLLIN
@@ -226,10 +223,7 @@ class RequestServer(Generic[Request]):
 
     def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Reads once, or drops what nobody will answer: the kernel may take long over what a peer sends on and on."""
-        if connection.stream.state is LEAVING:
-            self._leaving.drop(connection, now_ns)
-        else:
-            self._read(connection, now_ns)
+        (self._leaving.drop if connection.stream.state is LEAVING else self._read)(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
         """Reads once; says whether anything came, be it the end."""
