@@ -6,7 +6,8 @@ pipelined requests leave as they are ready; with a ``pipeline_max`` of 1, in the
 
 Who may touch what: only the thread that reads accepts, reads, registers and closes. So no descriptor can be closed, and
 its number reused, under another's hands. Who runs a request only sends, under the connection's lock, and asks for the
-reading thread where more is to be done (``wire/served_stream.py``): replies are not taken, or it can be closed.
+reading thread where more is to be done: replies are not taken, or it can be read on or closed. What is to be done is
+decided in ``wire/served_stream.py``.
 """
 
 import select
@@ -74,7 +75,8 @@ class RequestServer(Generic[Request]):
         self._sessions = sessions
         if options.timeline is not None:
             self._task = stamped_task(stamping(options.timeline, methods, protocol), self._ask, options.timeline)
-        self._executor, self._options, self._reads_clock = executor, options, options.timeline is not None
+        self._reads_clock = options.timeline is not None
+        self._executor, self._options = executor, options
         self._admission = Admission(own.delay_target_ms, options.requests_max)
         self._turns = Turns(protocol, self._admission)
         self._handing: HandingOver[Request] = HandingOver(protocol, executor, self._turns, self._attend, self._ask)
@@ -204,7 +206,8 @@ class RequestServer(Generic[Request]):
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for. Of one that its client has reset, nothing more is begun."""
         state = connection.stream.state
-        if event & select.EPOLLERR or (event & select.EPOLLHUP and not (state is LEAVING and event & select.EPOLLIN)):
+        hung_up = event & select.EPOLLHUP and (state is not LEAVING or not event & select.EPOLLIN)
+        if hung_up or event & select.EPOLLERR:
             self._break(connection)
         elif event & select.EPOLLIN:
             if state is READING:
@@ -219,21 +222,16 @@ class RequestServer(Generic[Request]):
 
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Something came on a connection that is not read now: notes when, and asks no more until it is read."""
-        if connection.stream.state is not LEAVING:
-            connection.first_ns = connection.first_ns or now_ns
-            connection.events &= ~select.EPOLLIN
-            self._epoll.modify(connection.fd, connection.events)
-        elif self._draining:
-            self._leaving.drop(connection, now_ns)
-        else:
-            self._lengthy.join(connection, now_ns)
+        if connection.stream.state is LEAVING:
+            (self._leaving.drop if self._draining else self._lengthy.join)(connection, now_ns)
+            return
+        connection.first_ns = connection.first_ns or now_ns
+        connection.events &= ~select.EPOLLIN
+        self._epoll.modify(connection.fd, connection.events)
 
     def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Reads once, or drops what nobody will answer: the kernel may take long over what a peer sends on and on."""
-        if connection.stream.state is LEAVING:
-            self._leaving.drop(connection, now_ns)
-        else:
-            self._read(connection, now_ns)
+        (self._leaving.drop if connection.stream.state is LEAVING else self._read)(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
         """Reads once; says whether anything came, be it the end."""
