@@ -184,7 +184,7 @@ def ask(asked: Asked, server: Server, watch: Watch, budget_s: float = BUDGET_S) 
             windows.append(loaded(asked, server, connections, window_s))
     kernel_after_s, all_after_s = server.kernel_s()
     kernel_share = (kernel_after_s - kernel_s) / (all_after_s - all_s) if all_after_s > all_s else 0.0
-    return tuple(map(middle, seen)), kernel_share
+    return tuple(map(_middle, seen)), kernel_share
 
 
 def _step(connections: int, number: int, rounds: int) -> str:
@@ -234,7 +234,7 @@ def usual_s(times: Times) -> tuple[float, float]:
     return mean_s, float(np.average((middles_s - mean_s) ** 2, weights=kept)) ** 0.5
 
 
-def middle(windows: Sequence[Load]) -> Load:
+def _middle(windows: Sequence[Load]) -> Load:
     """Each number's middle over the windows of a load."""
     read = [window.processor_s for window in windows if window.processor_s is not None]
     return Load(

@@ -4,7 +4,8 @@ A service is started by a command and advised as a user's would be, several time
 every pool runs beside the others, by turns, and what the advised pool does is set against what the best one does. Four
 services are this project's, with work of each kind; two are somebody else's: the greeter of gRPC's examples on grpcio
 alone, and the one in C++. The latter has no pool to choose: it is advised as it runs. What it is expected to do beside
-our load is set against what it does beside it, right before and right after the advice.
+our load is set against what it does beside it, right before and right after the advice. That tries whether an advice is
+found again, and not the model: an advice gives what was measured beside the load where less was reached than foretold.
 """
 
 import shlex
@@ -21,9 +22,9 @@ from experiments.measure.bench import CATALOG
 from experiments.peers import is_built, server_command, why_absent
 from experiments.recommend import started
 from experiments.recommend.advice import POOLS, Wish
-from experiments.recommend.asking import CONNECTIONS, ROUNDS, WINDOW_S, Asked, Server, Watch, loaded, middle
+from experiments.recommend.asking import Asked, Server, Watch, ask
 from experiments.recommend.measured import Measured, of_command, of_running
-from experiments.recommend.seen import Load, kept_up_hz
+from experiments.recommend.seen import kept_up_hz
 from experiments.recommend.words import reached
 from experiments.results import environment
 from experiments.show.numbers import number, percent
@@ -145,9 +146,9 @@ def _as_it_runs(subject: Subject, runs: int, wish: Wish, watch: Watch) -> Tried:
     for _ in range(runs):
         with started.serving(subject.command, 1) as at:
             asked = subject.asked(at)
-            before_hz = _kept_up_hz(asked)
+            before_hz = _kept_up_hz(asked, watch)
             one, took_s = _timed(1, partial(of_running, asked, wish, watch))
-            did_hz.append(fmean((before_hz, _kept_up_hz(asked))))
+            did_hz.append(fmean((before_hz, _kept_up_hz(asked, watch))))
         found += one
         longest_s = max(longest_s, took_s)
     shares = [
@@ -160,16 +161,9 @@ def _as_it_runs(subject: Subject, runs: int, wish: Wish, watch: Watch) -> Tried:
     )
 
 
-def _kept_up_hz(asked: Asked) -> float:
-    """What a server does beside our load, told as advices tell it. Replies a second.
-
-    The connections go by turns, ``ROUNDS`` times, and each number's middle window counts.
-    """
-    seen: dict[int, list[Load]] = {connections: [] for connections in CONNECTIONS}
-    for _ in range(ROUNDS):
-        for connections, windows in seen.items():
-            windows.append(loaded(asked, Server(()), connections, WINDOW_S))
-    return kept_up_hz([middle(windows) for windows in seen.values()])
+def _kept_up_hz(asked: Asked, watch: Watch) -> float:
+    """What a server does beside our load, asked and told as advices do it. Replies a second."""
+    return kept_up_hz(ask(asked, Server(()), watch)[0])
 
 
 def _timed(runs: int, advise: Callable[[], Measured]) -> tuple[list[Measured], float]:

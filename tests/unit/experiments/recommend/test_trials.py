@@ -71,7 +71,7 @@ def test_without_a_pool_to_choose_both_are_beside_the_load(monkeypatch: pytest.M
     monkeypatch.setattr(started, "serving", lambda *_: nullcontext(("127.0.0.1", 1)))
     monkeypatch.setattr(Subject, "asked", lambda *_: None)
     monkeypatch.setattr(trials, "of_running", lambda *_: replace(advised(8), seen=seen))
-    monkeypatch.setattr(trials, "loaded", lambda *_: replace(seen.loads[0], throughput_hz=did_hz))
+    monkeypatch.setattr(trials, "ask", lambda *_: ((replace(seen.loads[0], throughput_hz=did_hz),), 0.5))
     found = trials.tried(replace(SUBJECT, command="serve {port}"), 2, lambda _: None)
     assert found.reached == pytest.approx(50.0 / did_hz)
     assert found.passed is (did_hz == 50.0)
@@ -79,12 +79,12 @@ def test_without_a_pool_to_choose_both_are_beside_the_load(monkeypatch: pytest.M
 
 def test_an_advice_is_judged_by_what_is_seen_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine does 50/s around the first advice and half of that around the second, which expects 25/s."""
-    loads = iter([50.0, 25.0])
+    rates_hz = iter([50.0, 25.0])
     hz = 0.0
 
     def fresh(*_: object) -> nullcontext[tuple[str, int]]:
         nonlocal hz
-        hz = next(loads)
+        hz = next(rates_hz)
         return nullcontext(("127.0.0.1", 1))
 
     def running(*_: object) -> Measured:
@@ -94,8 +94,11 @@ def test_an_advice_is_judged_by_what_is_seen_around_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(started, "serving", fresh)
     monkeypatch.setattr(Subject, "asked", lambda *_: None)
     monkeypatch.setattr(trials, "of_running", running)
+    loads = [Load(on, 0.0, 0.01, 0.0, 0.02, None, 0.1) for on in (1, 16, 128)]
     monkeypatch.setattr(
-        trials, "loaded", lambda _, __, on, *___: Load(on, hz * min(1, on / 16), 0.01, 0.0, 0.02, None, 0.1)
+        trials,
+        "ask",
+        lambda *_: ([replace(load, throughput_hz=hz * min(1, load.connections / 16)) for load in loads], 0.5),
     )
     found = trials.tried(replace(SUBJECT, command="serve {port}"), 2, lambda _: None)
     assert found.reached == pytest.approx(1.0)
