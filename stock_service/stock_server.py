@@ -80,11 +80,11 @@ def serve_stocks(
         catalog, settle, close, sick = CATALOGS[kind](options, timeline, metrics)
     except UsageError as error:
         refuse(program, error)
-    served = stock_service(Exchange(catalog), settle)
-    service = wrapped(replace(served, health=Health(served.name, sick)))
     note = "" if options.store is None else f"stocks are kept in {options.store}"
     began = False
     try:
+        served = stock_service(Exchange(catalog), settle)
+        service = wrapped(replace(served, health=Health(served.name, sick)))
         code = serving.run(program, transport, service, options, timeline, note, metrics, hand_over)
         began = True
     finally:

@@ -95,11 +95,13 @@ def infer(loads: Sequence[Load], around: Around) -> Inferred:
     pool = None if client_limited else _pool(loads, highest_hz, demands, around.cores)
     workers = pool or max(load.connections for load in loads)
 
-    def share(load: Load, cores: float) -> float:
-        return load.throughput_hz / predict(demands, workers, load.connections, cores).throughput_hz
+    def predicted_hz(load: Load, cores: float) -> float:
+        return predict(demands, workers, load.connections, cores).throughput_hz
 
-    reached = min(1.0, median(share(load, around.cores) for load in busy))
-    error = median(abs(1 / share(load, max(1.0, around.cores - load.client_share)) - 1) for load in loads)
+    reached = min(1.0, highest_hz / max(predicted_hz(load, around.cores) for load in busy))
+    error = median(
+        abs(predicted_hz(load, max(1.0, around.cores - load.client_share)) / load.throughput_hz - 1) for load in loads
+    )
     return Inferred(demands, highest_hz, pool, error, reached, client_limited)
 
 

@@ -109,8 +109,9 @@ def run(runs: int, watch: Watch) -> Iterator[str]:
     """
     here = environment.look()
     yield "# Advice beside a sweep\n"
-    yield f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}, commit {here.commit[:12]}"
-    yield f"{'with changes' if here.dirty else ''}; begun {here.before.at} at load {here.before.load_1_min:g}.\n"
+    changed = " with changes" if here.dirty else ""
+    yield f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}, commit {here.commit[:12]}{changed};"
+    yield f"begun {here.before.at} at load {here.before.load_1_min:g}.\n"
     if not is_built(CPP):
         yield f"Left out: {why_absent(CPP)}.\n"
     yield "| service | advised | reached | what the pools did | longest | passed |"

@@ -100,6 +100,9 @@ class Access:
         self.file = file
         self._by_token: Mapping[bytes, tuple[Caller, ...]] = {}
         self._by_certificate: Mapping[str, Caller] = {}
+        self.granted: set[tuple[bytes, Shown]] = set()
+        """Methods and the tokens that were found good for them since the file was read. A digest is looked up by its
+        hash, whose time says nothing of a token."""
         self.refused: Callable[[str, str], object] | None = None
         """Told of each refusal: that it was of a ``request``, and the fault's code. None: nobody is."""
         self.reload()
@@ -114,6 +117,7 @@ class Access:
         by_token.pop(b"", None)
         self._by_certificate = {caller.certificate: caller for caller in callers if caller.certificate}
         self._by_token = by_token
+        self.granted = set()  # last: whoever has this one is checked against the callers above
 
     def check(self, needed: Right, shown: Shown, certificate: str) -> None:
         """Returns where a request may be answered. ``certificate``: its connection's common name, or empty.
@@ -150,15 +154,20 @@ class Guard:
 
     def __init__(self, access: Access, rights: Mapping[bytes, Right]) -> None:
         """``rights``: what each method that can be answered needs, by the path that it is resolved to."""
-        self._check = access.check
+        self._access = access
         self._rights = rights
 
     def check(self, path: bytes, shown: Shown, certificate: str) -> None:
         """Returns where the method may be answered; raises Unauthenticated, PermissionDenied, UnknownMethod."""
+        granted = self._access.granted
+        if (path, shown) in granted and not certificate:  # a certificate's name may be anybody's: they are not kept
+            return
         needed = self._rights.get(path)
         if needed is None:
             raise UnknownMethod("no such method")
-        self._check(needed, shown, certificate)
+        self._access.check(needed, shown, certificate)
+        if shown is not None and not certificate:
+            granted.add((path, shown))
 
 
 def load(path: Path) -> tuple[Caller, ...]:

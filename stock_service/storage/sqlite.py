@@ -7,7 +7,8 @@ waits for the disk. One thread writes at a time.
 
 A change waits with its thread; or without one, where the server can do that (``rpc/waiting.py``). Then the server calls
 ``settle`` once it has begun all requests that it has read: they share a commit, whatever the number of its threads.
-Such a group is written by a thread of the catalog's own. So none of the server's waits for the disk meanwhile.
+Such a group is written by a thread of the catalog's own, so that none of the server's waits for the disk meanwhile; but
+a request that was alone is written by the thread that ran it, which saves waking another.
 
 Where the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next one
 is tried. Where the log is what finds no room in its file, it grows instead. Any other failure (InternalFault, INTERNAL)
@@ -101,7 +102,11 @@ class SqliteCatalog:
         self._asked.acquire()
         self._ended = False  # whether it is to end
         self._writer = Thread(target=self._write_when_asked, name="store-writer")
-        self._writer.start()
+        try:
+            self._writer.start()
+        except RuntimeError as error:
+            self._file.close(remove=self._made)
+            raise UsageError("store file", str(path), f"a system that gives it a thread ({error})") from error
 
     def names(self) -> Iterable[str]:
         return self._versions.keys()
@@ -348,7 +353,10 @@ def _let_go(group: Iterable[_Change]) -> None:
             if not change.writes:
                 go_on = change.go_on
                 del change.go_on  # a change and its Wait have each other: such a circle only a collection would end
-                go_on()
+                try:
+                    go_on()
+                except Exception:  # of that request: the others go on, and so does the thread that writes
+                    _log.exception("a request did not go on after its change was written")
 
 
 def _refuse(group: Iterable[_Change], fault: Fault) -> None:

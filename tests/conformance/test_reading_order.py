@@ -159,6 +159,22 @@ def clients(served: Served, count: int, stack: ExitStack) -> list[RawSocket]:
     return made
 
 
+def test_what_was_asked_of_the_reading_thread_keeps_it_awake() -> None:
+    """Though its waking was read by a thread that was relieved before it had looked: a look at somebody, and a stop."""
+    with Served() as served, ExitStack() as stack:
+        (first,) = clients(served, 1, stack)
+        served.hold_up(first)
+        server = served._server
+        (connection,) = server._connections.values()
+        assert server._timeout_s() != 0
+        server._attention.append(connection)
+        assert server._timeout_s() == 0
+        server._attention.clear()
+        server._stopping = True
+        assert server._timeout_s() == 0
+        server._stopping = False
+
+
 def test_of_who_has_reset_nothing_is_begun() -> None:
     """Though whole requests of it had come: they are not even read, and one that ends as usual is served."""
     with Served() as served, ExitStack() as stack:

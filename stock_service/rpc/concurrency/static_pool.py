@@ -4,8 +4,8 @@ What it guarantees:
 
 1. All threads exist when the constructor returns, and none is started later.
 2. Tasks are given to threads in the order in which they were accepted; a thread that must first wake starts later.
-3. ``execute``: a task never waits while a thread sleeps. The task is handed to a sleeping thread, and waits only if
-   there is none. A thread that ends a task takes the next one before it sleeps.
+3. ``execute``: a sleeping thread is woken. It takes the oldest task that waits: this one, unless there is a batch. A
+   task waits only where no thread sleeps. A thread that ends a task takes the next one before it sleeps.
 4. ``execute_all``, for tasks that come in a batch: one thread is given the batch. More are woken if no thread took a
    task for ``PATIENCE_S``, or after ``BATCH_S``. Under the GIL a second thread cannot speed up tasks that only compute,
    and waking it costs more than such a task. A task that blocks for long delays those behind it by twice ``PATIENCE_S``
@@ -19,9 +19,9 @@ What it guarantees:
    are woken earlier if the caller twice finds nobody at the GIL, and no task taken: such tasks compute without it. On a
    Python without a GIL each task of a batch is handed to a thread of its own at once.
 6. ``lend``: a caller may run a batch itself, on the place of a thread that sleeps meanwhile. So no more tasks run at a
-   time than there are threads. A place is lent where all threads sleep and tasks are short: ``LEARNT`` of them came in
-   batches after the last that took longer than ``PATIENCE_S``, and ``REST`` times as long as that one took is over.
-   Without a GIL none is lent.
+   time than there are threads. A place is lent where all threads sleep and tasks are short. After a task that took
+   longer than ``PATIENCE_S`` none is lent for ``REST`` times as long, nor before ``LEARNT`` tasks of batches have
+   passed. Without a GIL none is lent. Whoever has the place calls ``wake`` where others are to run what waits.
 7. At most ``queue_limit`` tasks wait while every thread is busy; any more are refused at once.
 8. A sleeping thread costs no CPU: it waits, without a timeout, for a lock of its own.
 9. The thread that slept last is woken first. So under light load one thread, warm in the cache, does all the work.
@@ -81,10 +81,10 @@ LEARNT = 32
 """So many tasks of batches show that tasks are short."""
 
 REST = 50
-"""A place is lent again so many times later than a task took that took long: whoever runs such here loses 2 % by it."""
+"""After a task that took long no place is lent for so many times as long. So who meets one loses 2 % at most."""
 
 _LONGEST_NS = 10_000_000
-"""What took longer counts as this long: whoever has a place lent sees to it that nobody waits for it longer."""
+"""A task that took longer counts as this long: nobody waits longer for a place that was lent (``reading.py``)."""
 
 _START_S = 1.0
 """How long threads get to end that were started before one could not be."""
@@ -213,6 +213,13 @@ class StaticPool:
                 return
             self._taken_ns = before_ns
         place.awake.release()
+
+    def wake(self) -> None:
+        """Gives what waits to threads that sleep: after ``work_on``, or in its stead. Never blocks."""
+        with self._lock:
+            woken = self._hand_over(len(self._tasks))
+        for sleeper in woken:
+            sleeper.awake.release()
 
     def stop(self, grace_s: float) -> bool:
         """Runs what was accepted, ends the threads, and says whether all ended within ``grace_s``. May be repeated.

@@ -68,7 +68,7 @@ class HandingOver(Generic[Request]):
         for connection in newcomers:
             self._attend(connection, now_ns)
         turns.look(now_ns)
-        room = turns.fair_room(room, now_ns)
+        room = turns.fair_room(room, now_ns, self._behind)
         if room:
             until_ns = time.monotonic_ns() + SHEDDING_NS  # who has its turn may have nothing but what is late
             for connection in turns.shared(room):

@@ -17,7 +17,6 @@ from threading import Event, Lock, Thread
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.concurrency.static_pool import StaticPool, Task
-from stock_service.rpc.errors import Unavailable
 
 LOOK_S = 0.004
 """Between two looks. A look costs some 50 µs: whoever looks takes the GIL from the thread that it looks at."""
@@ -81,11 +80,16 @@ class Reading:
             relieved = True
         finally:
             if not relieved:
-                self._end()
-                if self._relief is not None:
-                    self._relief.end()
-                self.over.set()
+                self._all_read()
         return relieved
+
+    def _all_read(self) -> None:
+        try:
+            self._end()
+        finally:  # or who stops the server would wait for ever
+            if self._relief is not None:
+                self._relief.end()
+            self.over.set()
 
 
 class Relief:
@@ -122,7 +126,7 @@ class Relief:
         if not reads_on:
             raise Relieved
         if pool.waiting:
-            self._leave_to_pool()
+            pool.wake()
         return True
 
     def look_on(self) -> bool:
@@ -141,7 +145,7 @@ class Relief:
                     break
                 seen, self._asleep = now, same
             self._waker.acquire(timeout=-1 if same else LOOK_S)
-        self._leave_to_pool()
+        self._pool.wake()
         return True
 
     def end(self) -> None:
@@ -151,10 +155,3 @@ class Relief:
             asleep, self._asleep = self._asleep, False
         if asleep:
             self._waker.release()
-
-    def _leave_to_pool(self) -> None:
-        """Has the pool's own threads run what waits."""
-        try:
-            self._pool.execute_all(())
-        except Unavailable:
-            pass  # it stops, and has seen to that

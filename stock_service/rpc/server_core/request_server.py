@@ -6,8 +6,7 @@ pipelined requests leave as they are ready; with a ``pipeline_max`` of 1, in the
 
 Who may touch what: only the thread that reads accepts, reads, registers and closes. So no descriptor can be closed, and
 its number reused, under another's hands. Who runs a request only sends, under the connection's lock, and asks for the
-reading thread where more is to be done: replies are not taken, or it can be read on or closed. What is to be done is
-decided in ``wire/served_stream.py``.
+reading thread where more is to be done (``wire/served_stream.py``): it can be read on, or closed, or is not taken from.
 """
 
 import select
@@ -194,7 +193,9 @@ class RequestServer(Generic[Request]):
             self._handing.hand_over(now_ns)
 
     def _timeout_s(self) -> float | None:
-        """How long to sleep, if nothing happens."""
+        """How long to sleep, if nothing happens; not at all where another thread read the waking, and was relieved."""
+        if self._attention or (self._stopping and not self._draining):
+            return 0.0
         if self._turns.queue:
             pause_s = self._admission.pause_s(self._executor.waiting)
             return min(pause_s, PAUSE_S) if self._lengthy.queue else pause_s
@@ -206,9 +207,10 @@ class RequestServer(Generic[Request]):
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for. Of one that its client has reset, nothing more is begun."""
         state = connection.stream.state
-        hung_up = event & select.EPOLLHUP and (state is not LEAVING or not event & select.EPOLLIN)
-        if hung_up or event & select.EPOLLERR:
+        if event & select.EPOLLERR or (event & select.EPOLLHUP and state is not LEAVING):
             self._break(connection)
+        elif event & select.EPOLLHUP:  # its client has ended too: what is left is little
+            self._leaving.drop(connection, now_ns)
         elif event & select.EPOLLIN:
             if state is READING:
                 self._readable(connection, now_ns)
@@ -349,8 +351,8 @@ class RequestServer(Generic[Request]):
         stream = ServedStream(session or protocol.decoder(), protocol.objection, pipeline_max, now_ns, session)
         connection = ServedConnection(self._carrier(accepted, peer), stream, session)
         self._connections[connection.fd] = connection
-        connection.events = select.EPOLLIN
         self._epoll.register(connection.fd, select.EPOLLIN)
+        connection.events = select.EPOLLIN
 
     def _close(self, connection: ServedConnection[Request]) -> None:
         del self._connections[connection.fd]

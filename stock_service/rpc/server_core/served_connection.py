@@ -52,7 +52,7 @@ class ServedConnection(Generic[Request]):
         self.peer: Address = carrier.peer
         self.fd = carrier.fileno()
         self.stream = stream
-        self.events = 0  # what epoll watches for; -1: nothing, it was taken out
+        self.events = -1  # what epoll watches for; -1: nothing, it was not put in or was taken out
         self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
         self.refused_ns = 0  # when requests of it were last refused by the reading thread; 0: never
         self.few = session is not None  # whether it is to be read in small pieces, so that others' turns come soon

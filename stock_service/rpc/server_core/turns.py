@@ -119,14 +119,16 @@ class Turns(Generic[Request]):
                     return
             self._next_look_ns = now_ns + _LOOK_NS
 
-    def fair_room(self, room: int, now_ns: int) -> int:
+    def fair_room(self, room: int, now_ns: int, behind: bool) -> int:
         """Of so many requests, how many are begun at a time: all, but half a turn of each while some send little.
 
         Who does has its next request once it has its reply, and would miss what those get meanwhile who send much.
+        ``behind``: the executor had tasks waiting, so that the reading thread sleeps: they must last that long.
         """
         if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS:
             return room
-        return min(room, max(len(self.queue) // 2, self.admission.ahead // _PARTS, AHEAD_LEAST))
+        lasting = self.admission.lasting if behind else 0
+        return min(room, max(len(self.queue) // 2, self.admission.ahead // _PARTS, AHEAD_LEAST, lasting))
 
     def shared(self, room: int) -> Iterator[ServedConnection[Request]]:
         """Who has a turn now that there is room for so many requests; ends when nobody waits, or when told to."""

@@ -67,6 +67,29 @@ def test_a_method_without_an_entry_is_nobodys(file: Path) -> None:
             guard.check(path, None, "boss")
 
 
+def test_what_was_granted_is_checked_again_once_the_file_was_read_anew(file: Path) -> None:
+    """And only for the very method and token, without a certificate."""
+    access = Access(file)
+    guard = Guard(access, {b"/a/B": Right.TRADER, b"/a/C": Right.ADMIN})
+    for _ in range(2):
+        guard.check(b"/a/B", digest(TOKEN), "")
+    assert access.granted == {(b"/a/B", digest(TOKEN))}
+    for path, shown, certificate in (
+        (b"/a/C", digest(TOKEN), ""),
+        (b"/a/B", digest(OTHER), ""),
+        (b"/a/B", None, ""),
+        (b"/a/B", None, "nobody"),
+    ):
+        with pytest.raises((PermissionDenied, Unauthenticated)):
+            guard.check(path, shown, certificate)
+    guard.check(b"/a/C", None, "boss")
+    assert len(access.granted) == 1
+    file.write_text(FILE.replace(digest(TOKEN).hex(), digest(OTHER).hex()))
+    access.reload()
+    with pytest.raises(Unauthenticated):
+        guard.check(b"/a/B", digest(TOKEN), "")
+
+
 def test_a_file_is_read_anew_or_not_at_all(file: Path) -> None:
     """A caller that is gone has no right any more; a file that is bad changes nothing."""
     access = Access(file)

@@ -114,6 +114,31 @@ def test_requests_with_and_without_a_thread_share_a_store(catalog: SqliteCatalog
     until(lambda: Exchange(catalog).lookup("FishCo").volume == 4 * TRADES, "all are written")
 
 
+def test_a_request_that_cannot_go_on_holds_up_no_other(
+    catalog: SqliteCatalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its own group is let go, the thread that writes goes on, and the fault is logged."""
+    went_on: list[int] = []
+
+    def go_on(number: int) -> None:
+        if number == 0:
+            raise MemoryError
+        went_on.append(number)
+
+    for group in ((0, 1, 2), (3, 0, 4)):
+        for number in group:
+            here.wait = Wait(lambda _, number=number: go_on(number))  # type: ignore[misc]
+            try:
+                with pytest.raises(Waiting):
+                    Exchange(catalog).trade("FishCo", 1, Side.BUY)
+            finally:
+                here.wait = None
+        catalog.settle(here=False)
+        until(lambda: not catalog._writing, "it is written")
+    assert went_on == [1, 2, 3, 4]
+    assert caplog.text.count("did not go on") == 2
+
+
 def test_a_group_that_is_settled_elsewhere_holds_no_thread(tmp_path: Path) -> None:
     """While the disk is waited for, the caller goes on; what comes meanwhile is written after it, and so at a close."""
     reached, go = Semaphore(0), Semaphore(0)

@@ -1,5 +1,6 @@
 """Which thread reads: the one that runs requests, until one of them does not end."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
@@ -143,6 +144,22 @@ def test_what_waits_behind_a_request_is_run_by_the_pool() -> None:
             assert gate.left == 0
         finally:
             gate.open()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_end_that_fails_is_an_end() -> None:
+    """Whoever stops the server waits for it, and for both threads."""
+    pool = StaticPool(1, 1)
+
+    def end() -> None:
+        raise OSError("planted")
+
+    made = Reading(pool, True, lambda: None, end)
+    made.start()
+    assert made.over.wait(WAIT_S)
+    made.join(time.monotonic() + WAIT_S)
+    assert not any(thread.is_alive() for thread in made._threads)
+    assert pool.stop(WAIT_S)
 
 
 def test_reading_ends_while_a_request_waits() -> None:

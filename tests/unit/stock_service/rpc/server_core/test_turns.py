@@ -157,14 +157,16 @@ def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
     waiting = turns()
     for number in range(40):
         waiting.join(connection(10 if number else 3), 1000, NOW - 20 * MS)
-    assert waiting.fair_room(100, NOW) == 100
+    assert waiting.fair_room(100, NOW, behind=False) == 100
     for each in waiting.shared(40):
         each.stream.release(1)
         waiting.join(each, 1000, NOW)
         break
-    assert waiting.fair_room(100, NOW) == 100
+    assert waiting.fair_room(100, NOW, behind=False) == 100
     waiting.join(connection(1), 1000, NOW)
-    assert waiting.fair_room(100, NOW) == 100
+    assert waiting.fair_room(100, NOW, behind=False) == 100
     waiting.join(connection(10), 1000, NOW)
-    assert [waiting.fair_room(room, NOW) for room in (100, 5, 0)] == [21, 5, 0]
-    assert waiting.fair_room(100, NOW + 11 * MS) == 100
+    assert [waiting.fair_room(room, NOW, behind=False) for room in (100, 5, 0)] == [21, 5, 0]
+    assert waiting.fair_room(100, NOW + 11 * MS, behind=False) == 100
+    waiting.admission.ran(80, 2 * MS)
+    assert [waiting.fair_room(100, NOW, behind) for behind in (False, True)] == [21, 40], "as many as last a sleep"
