@@ -120,9 +120,9 @@ class Admission:
         self.burst = min(self._most, max(AHEAD_LEAST, int(rate * BURST_MS * _MS)))
 
     @property
-    def lasting(self) -> int:
-        """Tasks that last as long as the reading thread's shortest sleep, of a millisecond."""
-        return int(self._rate * _MS)
+    def lasting(self) -> float:
+        """Tasks that last as long as the reading thread's shortest sleep, of a millisecond; 0: not measured yet."""
+        return self._rate * _MS
 
     def pause_s(self, waiting: int) -> float:
         """How long the reading thread may sleep while requests wait: half of what the executor has lasts so long."""

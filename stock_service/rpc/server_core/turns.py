@@ -125,9 +125,9 @@ class Turns(Generic[Request]):
         Who does has its next request once it has its reply, and would miss what those get meanwhile who send much.
         ``behind``: the executor had tasks waiting, so that the reading thread sleeps: they must last that long.
         """
-        if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS:
-            return room
-        lasting = self.admission.lasting if behind else 0
+        if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS or 0 < self.admission.lasting < AHEAD_LEAST:
+            return room  # also where requests take long: few of them at a time would leave threads without
+        lasting = int(self.admission.lasting) if behind else 0
         return min(room, max(len(self.queue) // 2, self.admission.ahead // _PARTS, AHEAD_LEAST, lasting))
 
     def shared(self, room: int) -> Iterator[ServedConnection[Request]]:

@@ -155,6 +155,7 @@ def test_while_refusing_takes_too_much_those_who_cause_it_are_not_read() -> None
 def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
     """Beside others that send much. Else it is all that there is room for; the rest of what one sent is not little."""
     waiting = turns()
+    waiting.admission.ran(20, 2 * MS)
     for number in range(40):
         waiting.join(connection(10 if number else 3), 1000, NOW - 20 * MS)
     assert waiting.fair_room(100, NOW, behind=False) == 100
@@ -170,3 +171,12 @@ def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
     assert waiting.fair_room(100, NOW + 11 * MS, behind=False) == 100
     waiting.admission.ran(80, 2 * MS)
     assert [waiting.fair_room(100, NOW, behind) for behind in (False, True)] == [21, 40], "as many as last a sleep"
+
+
+def test_where_requests_take_long_all_that_there_is_room_for_are_begun() -> None:
+    """Whoever sends little beside others that send much: here 2 of them are done in a millisecond."""
+    waiting = turns()
+    waiting.admission.ran(20, 10 * MS)
+    for number in range(40):
+        waiting.join(connection(10 if number else 1), 1000, NOW)
+    assert waiting.fair_room(100, NOW, behind=False) == 100
