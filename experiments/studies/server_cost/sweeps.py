@@ -120,8 +120,7 @@ def languages(scale: Scale) -> Sweep:
 
 def options(scale: Scale) -> Sweep:
     """Processor time of a Lookup on sockets with an option each, beside the same server without it."""
-    plain, again = Arm(SOCKETS), Arm(SOCKETS, 1)
-    same, _, _ = twins(SOCKETS, "same")
+    same, plain, again = twins(SOCKETS, "same")
     token, tls = Arm(SOCKETS.but(access=TOKEN)), Arm(SOCKETS.but(access=TLS))
     metrics, store = Arm(SOCKETS.but(metrics=True)), Arm(SOCKETS.but(store=SQLITE))
     comparisons = (

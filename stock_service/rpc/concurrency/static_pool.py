@@ -173,8 +173,9 @@ class StaticPool:
     def lend(self, tasks: Sequence[Task]) -> "_Sleeper | None":
         """Accepts ``tasks``, and lends the caller a thread's place to run them on: it must ``work_on`` it at once.
 
-        None: it does not, and has accepted none. Then any thread is at work, or there is no room for all, or tasks took
-        long lately, or the pool is stopping, or this Python has no GIL. Never blocks.
+        None: it does not, and has accepted none. That is so where any thread is at work, where there is no room for
+        all, and where tasks took long lately. So it is where the pool is stopping, or this Python has no GIL. Never
+        blocks.
         """
         with self._lock:
             idle = len(self._sleeping) == self.workers and not self._stopping
@@ -297,9 +298,7 @@ class StaticPool:
                 self._drained.remove(drained)
             if not wakes:
                 return self._wait_for_drain()
-            woken = self._hand_over(len(self._tasks))
-        for sleeper in woken:
-            sleeper.awake.release()
+        self.wake()
         return None
 
     def _took_long(self, took_ns: int) -> None:

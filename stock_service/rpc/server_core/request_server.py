@@ -1,12 +1,12 @@
 """The server that dispatches requests: one thread reads every connection, each request is a task.
 
-The reading thread sleeps in epoll, has the protocol cut what arrives into requests and gives each to the executor, or
-runs it itself (``reading.py``, which also says which thread it is). Whoever ran a request sends its reply. Replies to
+The reading thread sleeps in epoll, and has the protocol cut what arrives into requests. It gives each to the executor,
+or runs it itself. ``reading.py`` has that, and which thread it is. Whoever ran a request sends its reply. Replies to
 pipelined requests leave as they are ready; with a ``pipeline_max`` of 1, in the order of their requests.
 
 Who may touch what: only the thread that reads accepts, reads, registers and closes. So no descriptor can be closed, and
-its number reused, under another's hands. Who runs a request only sends, under the connection's lock, and asks for the
-reading thread where more is to be done (``wire/served_stream.py``): it can be read on, or closed, or is not taken from.
+its number reused, under another's hands. Who runs a request only sends, under the connection's lock. Where more is to
+be done, it asks for the reading thread. ``wire/served_stream.py`` decides what is to be done.
 """
 
 import select
