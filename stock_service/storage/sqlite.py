@@ -8,7 +8,7 @@ waits for the disk. One thread writes at a time.
 A change waits with its thread; or without one, where the server can do that (``rpc/waiting.py``). Then the server calls
 ``settle`` once it has begun all requests that it has read: they share a commit, whatever the number of its threads.
 A thread of the catalog's own writes such a group. So none of the server's waits for the disk meanwhile. A request that
-was alone is written by the thread that ran it. That saves waking another.
+was alone is written by the thread that ran it, unless that one reads. That saves waking another.
 
 Where the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next one
 is tried. Where the log is what finds no room in its file, it grows instead. Any other failure (InternalFault, INTERNAL)

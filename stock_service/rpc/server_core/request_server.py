@@ -76,14 +76,14 @@ class RequestServer(Generic[Request]):
             self._task = stamped_task(stamping(options.timeline, methods, protocol), self._ask, options.timeline)
         self._reads_clock = options.timeline is not None
         self._executor, self._options = executor, options
-        self._admission = Admission(own.delay_target_ms, options.requests_max)
-        self._turns = Turns(protocol, self._admission)
+        self._turns = Turns(protocol, Admission(own.delay_target_ms, options.requests_max))
         self._handing: HandingOver[Request] = HandingOver(protocol, executor, self._turns, self._attend, self._ask)
         self._batch = self._handing.batch
-        self._reading = Reading(executor, methods.settle is None, self._run, self._end)
-        self._handing.execute_all = self._reading.execute_all
-        if methods.settle is not None and options.timeline is None:
-            self._task, self._handing.execute_all = serving_or_waiting(self._task, methods.settle, executor)
+        blocks = methods.settle is not None and options.timeline is not None  # its own thread, what has to wait
+        self._reading = Reading(executor, not blocks, self._run, self._end)
+        execute_all = self._handing.execute_all = self._reading.execute_all
+        if methods.settle is not None and not blocks:
+            self._task, self._handing.execute_all = serving_or_waiting(self._task, methods.settle, execute_all)
         if options.metrics is not None:
             self._handing.execute_all = noting_waits(self._handing.execute_all, self._task, options.metrics)
         self._read_s, self._next_sweep_ns = own.read_s, 0
@@ -197,7 +197,7 @@ class RequestServer(Generic[Request]):
         if self._attention or (self._stopping and not self._draining):
             return 0.0
         if self._turns.queue:
-            pause_s = self._admission.pause_s(self._executor.waiting)
+            pause_s = self._turns.admission.pause_s(self._executor.waiting)
             return min(pause_s, PAUSE_S) if self._lengthy.queue else pause_s
         if self._lengthy.queue:
             return self._lengthy.pause_s(time.monotonic_ns())

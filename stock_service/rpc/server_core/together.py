@@ -4,14 +4,17 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
+from threading import get_ident
 from typing import Generic
 
-from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.waiting import Settle, Wait, Waiting, going_on, here
 
 Task = Callable[[], object]
+
+ExecuteAll = Callable[[Sequence[Task]], int]
+"""``Executor.execute_all``."""
 
 Poll = Callable[[float | None, int], list[tuple[int, int]]]
 """``select.epoll.poll``."""
@@ -26,20 +29,20 @@ Serve = Callable[[ServedConnection[Request], Request, int], None]
 class WaitingTasks(Generic[Request]):
     """How a server's tasks are run whose requests may wait. Any thread may use it."""
 
-    def __init__(self, serve: Serve[Request], settle: Settle, executor: Executor) -> None:
+    def __init__(self, serve: Serve[Request], settle: Settle, execute_all: ExecuteAll) -> None:
         """``settle`` is the service's."""
         self._serve = serve
         self._settle = settle
-        self._executor = executor
+        self._execute_all = execute_all
 
     def serve(self, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
         """Serves a request; one that has to wait is served again when that is over."""
         self._serve_with(Wait(partial(self._serve_later, connection, request)), connection, request, arrived_ns)
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Has the executor run them, and settles behind the last; see ``Executor.execute_all``."""
+        """Has them run, and settles behind the last; see ``Executor.execute_all``."""
         together = Together(len(tasks), self._settle)
-        accepted = self._executor.execute_all([partial(together.run, task) for task in tasks])
+        accepted = self._execute_all([partial(together.run, task) for task in tasks])
         together.leave_out(len(tasks) - accepted)
         return accepted
 
@@ -57,10 +60,10 @@ class WaitingTasks(Generic[Request]):
 
 
 def serving_or_waiting(
-    serve: Serve[Request], settle: Settle, executor: Executor
-) -> tuple[Serve[Request], Callable[[Sequence[Task]], int]]:
+    serve: Serve[Request], settle: Settle, execute_all: ExecuteAll
+) -> tuple[Serve[Request], ExecuteAll]:
     """What is to serve a request that may wait, and to execute a batch of such; see ``WaitingTasks``."""
-    tasks = WaitingTasks(serve, settle, executor)
+    tasks = WaitingTasks(serve, settle, execute_all)
     return tasks.serve, tasks.execute_all
 
 
@@ -83,14 +86,15 @@ def polling_behind(poll: Poll) -> Poll:
 class Together:
     """Tasks of one batch; the last of them that ends settles.
 
-    One that is alone settles on its own thread, which saves waking another. Else another does it: those that gave the
-    executor the batch are to see it end before, and no thread of the executor's waits for the disk.
+    One that is alone settles on the executor's thread that ran it, which saves waking another. Else another does it: no
+    thread that has more to do waits for the disk, and least of all the one that reads.
     """
 
     def __init__(self, size: int, settle: Settle) -> None:
-        """``size`` is the number of tasks."""
+        """``size`` is the number of tasks. For the thread that reads."""
         self._settle = settle
         self._size = size
+        self._reader = get_ident()
         self._ended = count(1)  # next() of it is atomic in CPython
 
     def run(self, task: Task) -> None:
@@ -99,7 +103,7 @@ class Together:
             task()
         finally:
             if next(self._ended) == self._size:
-                self._settle(self._size == 1)
+                self._settle(self._size == 1 and get_ident() != self._reader)
 
     def leave_out(self, number: int) -> None:
         """Says that so many of the tasks are not run."""

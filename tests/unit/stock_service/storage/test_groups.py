@@ -173,21 +173,15 @@ def test_a_trade_that_waits_leaves_nothing_to_collect(catalog: SqliteCatalog) ->
     payload = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
     codes: list[int] = []
 
-    class AtOnce:
-        """An executor whose caller runs the tasks."""
-
-        def execute_all(self, tasks: Sequence[Callable[[], object]]) -> int:
-            for task in tasks:
-                task()
-            return len(tasks)
-
-        def execute(self, task: Callable[[], object]) -> None:
+    def execute_all(tasks: Sequence[Callable[[], object]]) -> int:
+        for task in tasks:
             task()
+        return len(tasks)
 
     def serve(*_: object) -> None:
         codes.append(methods.answered(TRADE.encode(), payload, 0, 0, ("", 0))[0])
 
-    tasks: WaitingTasks[object] = WaitingTasks(serve, lambda _: catalog.settle(True), AtOnce())  # type: ignore[arg-type]
+    tasks: WaitingTasks[object] = WaitingTasks(serve, lambda _: catalog.settle(True), execute_all)
     gc.collect()
     gc.disable()
     try:

@@ -41,6 +41,9 @@ class Steady(Admission):
     def room(self, begun: int, waiting: int, now_ns: int) -> int:
         return self.ahead
 
+    def ran(self, tasks: int, took_ns: int) -> None:
+        pass
+
 
 class Counting:
     """An executor that begins what it is given at once, and notes of which connection it was."""

@@ -32,8 +32,16 @@ def test_a_task_that_is_alone_settles_on_its_own_thread() -> None:
     """So that no other need be woken."""
     settled: list[bool] = []
     together = Together(1, settled.append)
-    together.run(lambda: None)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(together.run, lambda: None).result()
     assert settled == [True]
+
+
+def test_the_thread_that_reads_has_another_settle() -> None:
+    """Though it ran the task itself: all others would wait for the disk."""
+    settled: list[bool] = []
+    Together(1, settled.append).run(lambda: None)
+    assert settled == [False]
 
 
 def test_a_task_that_raises_counts_as_ended() -> None:
