@@ -66,6 +66,10 @@ UNREADABLE = b""
 """Of something that is shown for a token and is none: no caller has it."""
 
 
+Asked = tuple[bytes | None, Shown]
+"""A method by the path that a request was resolved to, None for none, and what the request shows."""
+
+
 def digest(token: bytes) -> bytes:
     """A token as it is known here, 32 bytes."""
     return sha256(token).digest()
@@ -100,15 +104,15 @@ class Access:
         self.file = file
         self._by_token: Mapping[bytes, tuple[Caller, ...]] = {}
         self._by_certificate: Mapping[str, Caller] = {}
-        self.granted: set[tuple[bytes, Shown]] = set()
-        """Methods and the tokens that were found good for them since the file was read. A digest is looked up by its
-        hash, whose time says nothing of a token."""
+        self.granted: set[Asked] = set()
+        """What tokens were found good for since the file was read; it holds on every connection, whatever that shows
+        besides. A digest is looked up by its hash, whose time says nothing of a token."""
         self.refused: Callable[[str, str], object] | None = None
         """Told of each refusal: that it was of a ``request``, and the fault's code. None: nobody is."""
         self.reload()
 
     def reload(self) -> None:
-        """Reads the file anew, for all requests from now on. Raises as ``__init__``, and changes nothing then."""
+        """Reads the file anew, for all requests read from now on. Raises as ``__init__``, and changes nothing then."""
         callers = load(self.file)
         by_token: dict[bytes, tuple[Caller, ...]] = {}
         for caller in callers:
@@ -154,19 +158,20 @@ class Guard:
 
     def __init__(self, access: Access, rights: Mapping[bytes, Right]) -> None:
         """``rights``: what each method that can be answered needs, by the path that it is resolved to."""
-        self._access = access
+        self.access = access
+        """Whose ``granted`` spares a ``check``."""
         self._rights = rights
 
     def check(self, path: bytes, shown: Shown, certificate: str) -> None:
         """Returns where the method may be answered; raises Unauthenticated, PermissionDenied, UnknownMethod."""
-        granted = self._access.granted
-        if (path, shown) in granted and not certificate:  # a certificate's name may be anybody's: they are not kept
+        granted = self.access.granted
+        if (path, shown) in granted:
             return
         needed = self._rights.get(path)
         if needed is None:
             raise UnknownMethod("no such method")
-        self._access.check(needed, shown, certificate)
-        if shown is not None and not certificate:
+        self.access.check(needed, shown, certificate)
+        if shown is not None and not certificate:  # else it might be the certificate that was good for it
             granted.add((path, shown))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Generic, Protocol
 
 from stock_service.rpc.errors import Fault, FaultCode
-from stock_service.rpc.security import Access, Guard, Right, Shown
+from stock_service.rpc.security import Access, Asked, Guard, Right
 from stock_service.rpc.server_core.options import Address, certificate_of
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.service import Service
@@ -19,10 +19,10 @@ from stock_service.rpc.wire.served_stream import RequestDecoder
 class Guardable(WireProtocol[Request], Protocol[Request]):
     """A protocol whose requests can show a token."""
 
-    def asked(self, request: Request) -> tuple[bytes | None, Shown]:
+    def asked(self, request: Request) -> Asked | None:
         """The method that a request is resolved to, and the token that it shows.
 
-        None: it is resolved to none, and ``answer`` does nothing but refuse it.
+        One that is resolved to no method, ``answer`` does nothing but refuse. None: it was found to be granted already.
         """
 
 
@@ -31,18 +31,20 @@ class Guarded(Generic[Request]):
 
     def __init__(self, protocol: Guardable[Request], guard: Guard) -> None:
         self._protocol = protocol
-        self._check = guard.check
+        self._guard, self._access = guard, guard.access
         self._asked, self._answer = protocol.asked, protocol.answer
 
     def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
         """The protocol's answer, or its refusal."""
-        path, shown = self._asked(request)
-        wait = here.wait
-        if path is not None and (wait is None or wait.on is None):  # else it was begun, and is not refused any more
-            try:
-                self._check(path, shown, certificate_of(peer))
-            except Fault as fault:
-                return self._protocol.refusal(request, fault.code, fault.detail)
+        asked = self._asked(request)
+        if asked is not None and asked not in self._access.granted:
+            wait = here.wait
+            path, shown = asked
+            if path is not None and (wait is None or wait.on is None):  # else it was begun, and goes on to its end
+                try:
+                    self._guard.check(path, shown, certificate_of(peer))
+                except Fault as fault:
+                    return self._protocol.refusal(request, fault.code, fault.detail)
         return self._answer(request, arrived_ns, peer)
 
     def path(self, request: Request) -> bytes | None:

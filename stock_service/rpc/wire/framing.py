@@ -67,6 +67,9 @@ class ReplyFrame(NamedTuple):
 
 Frame = TypeVar("Frame", RequestFrame, ReplyFrame)
 
+Cut = Callable[[bytes, int, int], Frame]
+"""Makes a frame of the bytes between two offsets, its length already read. Raises FramingError."""
+
 
 def encode_request(call: int, timeout_ms: int, method: bytes, payload: bytes) -> bytes:
     """A request's frame. ``method`` has at most 255 bytes."""
@@ -91,8 +94,8 @@ class FrameDecoder(Generic[Frame]):
     ended = False
     """No frame says that it is the last one."""
 
-    def __init__(self, cut: Callable[[bytes, int, int], Frame], length_min: int, frame_bytes_max: int) -> None:
-        self._cut: Callable[[bytes, int, int], Frame] = cut
+    def __init__(self, cut: Cut[Frame], length_min: int, frame_bytes_max: int) -> None:
+        self._cut: Cut[Frame] = cut
         self._length_min = length_min
         self._frame_bytes_max = frame_bytes_max
         self._buffer = bytearray()
@@ -137,9 +140,11 @@ class FrameDecoder(Generic[Frame]):
         return frames
 
 
-def request_decoder(frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameDecoder[RequestFrame]:
-    """A server's side: cuts what a client sends into requests."""
-    return FrameDecoder(_cut_request, _REQUEST_LENGTH_MIN, frame_bytes_max)
+def request_decoder(
+    frame_bytes_max: int = FRAME_BYTES_MAX, cut: "Cut[RequestFrame] | None" = None
+) -> FrameDecoder[RequestFrame]:
+    """A server's side: cuts what a client sends into requests. ``cut`` is for who makes more of one than its frame."""
+    return FrameDecoder(cut or cut_request, _REQUEST_LENGTH_MIN, frame_bytes_max)
 
 
 def reply_decoder(frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameDecoder[ReplyFrame]:
@@ -147,7 +152,7 @@ def reply_decoder(frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameDecoder[ReplyF
     return FrameDecoder(_cut_reply, _REPLY_LENGTH_MIN, frame_bytes_max)
 
 
-def _cut_request(data: bytes, start: int, stop: int) -> RequestFrame:
+def cut_request(data: bytes, start: int, stop: int) -> RequestFrame:
     """The request between two offsets, its length already read."""
     _, call, timeout_ms, method_length = _request_at(data, start)
     method_start = start + _REQUEST_BYTES

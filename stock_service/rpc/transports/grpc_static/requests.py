@@ -8,7 +8,7 @@ from dataclasses import replace
 from stock_service.rpc.call import Call, ReplyMetadata
 from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode, InternalFault, Overloaded
 from stock_service.rpc.health import Health
-from stock_service.rpc.security import Right, Shown
+from stock_service.rpc.security import Asked, Right
 from stock_service.rpc.server_core.answering import OK, Methods, failure, said_of
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.service import Service, StreamAnswer
@@ -77,7 +77,7 @@ class GrpcRequests:
             code, reply = failure(head.path, error)
             return fault_reply(stream, code, reply.decode(errors="replace"))
 
-    def asked(self, request: GrpcRequest) -> tuple[bytes, Shown]:
+    def asked(self, request: GrpcRequest) -> Asked:
         """The method that a call names, and the token that it shows."""
         head = request[0]
         return head.path, head.shown

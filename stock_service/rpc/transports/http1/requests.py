@@ -9,7 +9,7 @@ from urllib.parse import unquote_to_bytes
 
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.message_json import from_json, to_json
-from stock_service.rpc.security import Shown
+from stock_service.rpc.security import Asked
 from stock_service.rpc.server_core.answering import OK, Methods, failure
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.service import Method, Route, Service
@@ -80,7 +80,7 @@ class Http:
             code, reply = failure(target.path, error)
         return self._response(head, code, reply, JSON)
 
-    def asked(self, request: HttpMessage[RequestHead]) -> tuple[bytes | None, Shown]:
+    def asked(self, request: HttpMessage[RequestHead]) -> Asked:
         """The method that a request is resolved to, by its path or its route, and the token that it shows."""
         target = self._find(request.head)
         return target.path if isinstance(target, _Target) else None, request.head.shown

@@ -57,12 +57,10 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     assert isinstance(own, SocketOptions), f"the options of another transport: {own}"
     service = service.with_health()
     methods = methods_of(service)
-    frames = Frames(methods, options.frame_bytes_max)
     if options.access is None:
-        return _serve(methods, frames, executor, options, own)
-    return _serve(
-        methods, guarded(GreetedFrames(frames), options.access, service, GREETING_RIGHTS), executor, options, own
-    )
+        return _serve(methods, Frames(methods, options.frame_bytes_max), executor, options, own)
+    greeted = GreetedFrames(methods, options.frame_bytes_max, options.access)
+    return _serve(methods, guarded(greeted, options.access, service, GREETING_RIGHTS), executor, options, own)
 
 
 def _serve(

@@ -5,93 +5,56 @@ the fault UNAUTHENTICATED, after which the connection goes on as nobody's. Reque
 need not wait for its reply. A second hello replaces the first. A server that knows no callers says yes to each.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
-from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.security import TOKEN_BYTES_MAX, UNREADABLE, Right, Shown, digest
-from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.security import TOKEN_BYTES_MAX, UNREADABLE, Access, Asked, Right, Shown, digest
+from stock_service.rpc.server_core.answering import Methods
 from stock_service.rpc.transports.sockets.frames import HELLO, Frames
-from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame
+from stock_service.rpc.wire.framing import FrameDecoder, RequestFrame, cut_request, request_decoder
 
 RIGHTS = {HELLO: Right.TRADER}
 """A hello is answered where its token is a caller's."""
 
 
-class GreetedFrame(NamedTuple):
-    """A request off the wire, and what its connection has shown."""
+class UnjudgedFrame(RequestFrame):
+    """A request of which nobody knows yet whether its caller may ask for it."""
 
-    frame: RequestFrame
     shown: Shown
+    """What its connection has shown."""
 
 
-class GreetedDecoder:
-    """Cuts a connection's bytes into requests, and keeps the last hello's token, by its digest. One thread's."""
+class Greeting:
+    """What a connection has shown: the last hello's token, by its digest. One thread's."""
 
-    __slots__ = ("_decoder", "_shown")
+    __slots__ = ("_access", "_shown")
 
-    ended = False
-    """No frame says that it is the last one."""
-
-    def __init__(self, decoder: FrameDecoder[RequestFrame]) -> None:
-        self._decoder = decoder
+    def __init__(self, access: Access) -> None:
+        self._access = access
         self._shown: Shown = None
 
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes held of a frame that is not whole yet."""
-        return self._decoder.pending_bytes
-
-    def take_interim(self) -> bytes:
-        """Nothing, ever."""
-        return b""
-
-    def feed(self, data: bytes) -> list[GreetedFrame]:
-        """See ``FrameDecoder.feed``."""
-        try:
-            return self._greeted(self._decoder.feed(data))
-        except FramingError as error:
-            error.frames = self._greeted(error.frames)
-            raise
-
-    def _greeted(self, frames: Sequence[RequestFrame]) -> list[GreetedFrame]:
-        greeted: list[GreetedFrame] = []
-        for frame in frames:
-            if frame.method == HELLO:
-                token = frame.payload
-                self._shown = digest(token) if 0 < len(token) <= TOKEN_BYTES_MAX else UNREADABLE
-            greeted.append(GreetedFrame(frame, self._shown))
-        return greeted
+    def cut(self, data: bytes, start: int, stop: int) -> RequestFrame:
+        """See ``framing.cut_request``; an ``UnjudgedFrame``, but where the same was granted before."""
+        frame = cut_request(data, start, stop)
+        method = frame[2]
+        if method == HELLO:
+            token = frame.payload
+            self._shown = digest(token) if 0 < len(token) <= TOKEN_BYTES_MAX else UNREADABLE
+        if (method, self._shown) in self._access.granted:
+            return frame
+        unjudged = UnjudgedFrame(*frame)
+        unjudged.shown = self._shown
+        return unjudged
 
 
-class GreetedFrames:
-    """See ``server_core.guarding.Guardable``: ``Frames`` whose connections show tokens."""
+class GreetedFrames(Frames):
+    """See ``server_core.guarding.Guardable``: frames on connections that show tokens."""
 
-    def __init__(self, frames: Frames) -> None:
-        self._frames = frames
-        self.farewell = frames.farewell
-        self.objection = frames.objection
+    def __init__(self, methods: Methods, frame_bytes_max: int, access: Access) -> None:
+        super().__init__(methods, frame_bytes_max)
+        self._access = access
 
-    def decoder(self) -> GreetedDecoder:
+    def decoder(self) -> FrameDecoder[RequestFrame]:
         """What cuts a new connection's bytes into requests."""
-        return GreetedDecoder(self._frames.decoder())
+        return request_decoder(self._frame_bytes_max, Greeting(self._access).cut)
 
-    def asked(self, request: GreetedFrame) -> tuple[bytes, Shown]:
-        """The method that a request names, and what its connection has shown."""
-        return request.frame.method, request.shown
-
-    def answer(self, request: GreetedFrame, arrived_ns: int, peer: Address) -> bytes:
-        """The reply's frame to a request's."""
-        return self._frames.answer(request.frame, arrived_ns, peer)
-
-    def path(self, request: GreetedFrame) -> bytes | None:
-        """The method that a request names; None for a hello."""
-        return self._frames.path(request.frame)
-
-    def refusal(self, request: GreetedFrame, code: FaultCode, detail: str) -> bytes:
-        """The frame of a fault."""
-        return self._frames.refusal(request.frame, code, detail)
-
-    def timeout_ms(self, request: GreetedFrame) -> int:
-        """How long the client waits, in milliseconds; 0: it does not say."""
-        return request.frame.timeout_ms
+    def asked(self, request: RequestFrame) -> Asked | None:
+        """The method that a request names, and what its connection has shown; None: it was granted as it was read."""
+        return (request.method, request.shown) if isinstance(request, UnjudgedFrame) else None

@@ -1,4 +1,4 @@
-"""A guarded protocol: a request that has begun to wait is not judged again."""
+"""A guarded protocol: what is judged, when, and not twice."""
 
 from pathlib import Path
 
@@ -6,14 +6,18 @@ from stock_service.rpc.security import Access, digest
 from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.guarding import guarded
 from stock_service.rpc.server_core.options import NOBODY
-from stock_service.rpc.transports.sockets.frames import Frames
-from stock_service.rpc.transports.sockets.greeting import GreetedFrame, GreetedFrames
+from stock_service.rpc.transports.sockets.frames import HELLO
+from stock_service.rpc.transports.sockets.greeting import RIGHTS, GreetedFrames, UnjudgedFrame
 from stock_service.rpc.waiting import Wait, here
-from stock_service.rpc.wire.framing import RequestFrame, reply_decoder
-from stock_service.trading.service import LOOKUP, stock_service
+from stock_service.rpc.wire.framing import RequestFrame, encode_request, reply_decoder
+from stock_service.rpc.wire.served_stream import RequestDecoder
+from stock_service.trading.service import LOOKUP, UPDATE, stock_service
 from tests.conformance.transports import fresh_exchange
 
 TOKEN = b"a-token-of-a-trader"
+
+HELLO_FRAME = encode_request(1, 0, HELLO, TOKEN)
+LOOKUP_FRAME = encode_request(2, 0, LOOKUP.encode(), b"")
 
 
 def test_what_was_begun_is_not_refused_where_its_token_is_withdrawn_meanwhile(tmp_path: Path) -> None:
@@ -21,8 +25,8 @@ def test_what_was_begun_is_not_refused_where_its_token_is_withdrawn_meanwhile(tm
     file = tmp_path / "access.toml"
     file.write_text(f'[[callers]]\nname = "a"\nright = "trader"\ntoken_sha256 = "{digest(TOKEN).hex()}"\n')
     access, service = Access(file), stock_service(fresh_exchange())
-    protocol = guarded(GreetedFrames(Frames(methods_of(service), 1000)), access, service)
-    request = GreetedFrame(RequestFrame(1, 0, LOOKUP.encode(), b""), digest(TOKEN))
+    protocol = guarded(GreetedFrames(methods_of(service), 1000, access), access, service)
+    (_, request) = protocol.decoder().feed(HELLO_FRAME + LOOKUP_FRAME)
     wait = Wait(lambda _: None)
 
     def code() -> int:
@@ -39,3 +43,31 @@ def test_what_was_begun_is_not_refused_where_its_token_is_withdrawn_meanwhile(tm
     assert code() == 16
     wait.on = "the disk"
     assert code() == 0
+
+
+def test_a_connections_requests_are_judged_until_the_same_was_granted(tmp_path: Path) -> None:
+    """Then no more, for that token, until the callers are read anew. Other connections are judged by what they show."""
+    file = tmp_path / "access.toml"
+    file.write_text(f'[[callers]]\nname = "a"\nright = "trader"\ntoken_sha256 = "{digest(TOKEN).hex()}"\n')
+    access, service = Access(file), stock_service(fresh_exchange())
+    protocol = guarded(GreetedFrames(methods_of(service), 1000, access), access, service, RIGHTS)
+    known, nobody = protocol.decoder(), protocol.decoder()
+
+    def asked(decoder: RequestDecoder[RequestFrame], frame: bytes) -> tuple[bool, int]:
+        """Whether it is still to be judged, and the code of its reply."""
+        (request,) = decoder.feed(frame)
+        (reply,) = reply_decoder().feed(protocol.answer(request, 0, NOBODY))
+        return isinstance(request, UnjudgedFrame), reply.code
+
+    assert [asked(known, frame) for frame in (HELLO_FRAME, LOOKUP_FRAME, LOOKUP_FRAME)] == [
+        (True, 0),
+        (True, 0),
+        (False, 0),
+    ]
+    assert [asked(nobody, LOOKUP_FRAME) for _ in range(2)] == [(True, 16), (True, 16)]
+    assert asked(known, encode_request(3, 0, UPDATE.encode(), b"")) == (True, 7)
+    access.reload()
+    assert asked(known, LOOKUP_FRAME) == (True, 0)
+    assert asked(known, LOOKUP_FRAME) == (False, 0)
+    assert asked(known, encode_request(4, 0, HELLO, b"of-nobody-that-is-known")) == (True, 16)
+    assert asked(known, LOOKUP_FRAME) == (True, 16)
