@@ -106,9 +106,11 @@ class TlsStream:
         "_lock",
         "_outgoing",
         "_owed",
+        "_read",
         "_socket",
         "_tls",
         "_unsent",
+        "_write",
         "opening",
         "peer",
         "receive",
@@ -120,6 +122,7 @@ class TlsStream:
         self._socket = accepted
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = tls.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._read, self._write = self._tls.read, self._tls.write
         self._failed = failed
         self._lock = Lock()  # guards all of the object but what follows until ``opening``, the reading thread's
         self._hello: bytes | None = b""  # what came of the peer's first message; None: its length is known, and good
@@ -178,7 +181,13 @@ class TlsStream:
         with self._lock:
             if self._ended:
                 return b""
-            ended = self._take_encrypted(min(size, _TAKEN_BYTES))
+            if self._hello is None and self._left is None:  # nearly always
+                encrypted = self._socket.recv(size if size < _TAKEN_BYTES else _TAKEN_BYTES)
+                self._incoming.write(encrypted)
+                self._barren += len(encrypted)
+                ended = not encrypted
+            else:
+                ended = self._take_encrypted(min(size, _TAKEN_BYTES))
             try:
                 data = self._decrypted()
             except ssl.SSLError as error:
@@ -186,7 +195,8 @@ class TlsStream:
                 if self.opening:
                     self._failed.note(self.peer, error.reason or "the connection ended in the handshake")
                 raise
-            self._flush_quietly()
+            if self._unsent or self._outgoing.pending:
+                self._flush_quietly()
             if data or self.opening:
                 self._barren = 0
             if self._barren > _BARREN_BYTES_MAX or len(self._unsent) > _SEND_BYTES + _OWN_BYTES_MAX:
@@ -228,9 +238,9 @@ class TlsStream:
                 self._tls.do_handshake()
                 self.peer.certificate = named_in(self._tls.getpeercert())
                 self.opening = False
-            while data := self._tls.read(_RECORD_BYTES):
+            while data := self._read(_RECORD_BYTES):
                 found.append(data)
-                if not self._incoming.pending and not self._tls.pending():
+                if not self._incoming.pending and len(data) < _RECORD_BYTES:  # no more of that record, and no other
                     break  # nearly always: to ask once more would cost an exception
             self._ended = not data
         except ssl.SSLWantReadError:
@@ -248,7 +258,7 @@ class TlsStream:
             sent, self._owed = self._owed, 0
             while sent < len(data):
                 part = data[sent : sent + _SEND_BYTES]
-                self._tls.write(part)
+                self._write(part)
                 if not self._flush():
                     self._owed = len(part)
                     break
@@ -267,11 +277,10 @@ class TlsStream:
 
     def _flush_quietly(self) -> None:
         """The same for what is OpenSSL's own to say; that the peer is gone, the next receive says."""
-        if self._unsent or self._outgoing.pending:
-            try:
-                self._flush()
-            except OSError:
-                pass
+        try:
+            self._flush()
+        except OSError:
+            pass
 
     def _say_farewell(self) -> None:
         """Has TLS say that nothing more comes, as far as that takes no waiting. May be repeated."""
