@@ -71,10 +71,10 @@ def noting_waits(execute_all: Execute, serve: Callable[[Any, Any, int], None], m
 
     def execute_noting(batch: list["partial[None]"]) -> int:
         nonlocal due
-        while due < len(batch):
+        due -= len(batch)
+        while due < 0:  # counted from the batch's end
             batch[due] = partial(serve_noting, *batch[due].args)
             due += ONE_IN
-        due -= len(batch)
         return execute_all(batch)
 
     return execute_noting
