@@ -6,7 +6,7 @@ catalog does.
 
 from stock_service.rpc.errors import InvalidRequest
 from stock_service.trading import rules
-from stock_service.trading.catalog import Catalog
+from stock_service.trading.catalog import Catalog, Version
 from stock_service.trading.model import (
     REQUEST_ID_LENGTH_MAX,
     LookupReply,
@@ -26,14 +26,22 @@ class Exchange:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self._replies: dict[str, tuple[Version, LookupReply]] = {}  # to the last version that was looked up
 
     def lookup(self, name: str) -> LookupReply:
-        """A stock's price in cents, its volume and its last commit: one consistent set."""
+        """A stock's price in cents, its volume and its last commit: one consistent set.
+
+        As long as the stock stands as it is, mostly the very same object.
+        """
         version = self._catalog.read(name)
         if version is None:
             return _UNKNOWN_LOOKUP
-        stock, sequence = version
-        return LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)
+        known = self._replies.get(name)
+        if known is None or known[0] is not version:
+            stock, sequence = version
+            reply = LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)
+            known = self._replies[name] = version, reply
+        return known[1]
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         """Adds a quantity to a stock's volume, or says why not.

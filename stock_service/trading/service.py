@@ -6,6 +6,7 @@ from stock_service.rpc.security import Right
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.waiting import Settle
 from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import LookupReply, Status
 from stock_service.v1 import stock_pb2
 
 STOCK_SERVICE = stock_pb2.DESCRIPTOR.services_by_name["StockService"].full_name
@@ -15,16 +16,27 @@ UPDATE = f"/{STOCK_SERVICE}/Update"
 
 
 def stock_service(exchange: Exchange, settle: Settle | None = None) -> Service:
-    """The stock service on an exchange; ``settle`` is what ``Service`` has by that name."""
+    """The stock service on an exchange; ``settle`` is what ``Service`` has by that name.
+
+    A stock that stands as it did at the last Lookup has the response of that one: to make it takes half of a Lookup.
+    """
+    responses: dict[str, tuple[LookupReply, stock_pb2.LookupResponse]] = {}  # of stocks that there are
 
     def lookup(request: stock_pb2.LookupRequest) -> stock_pb2.LookupResponse:
-        reply = exchange.lookup(request.name)
-        return stock_pb2.LookupResponse(
+        name = request.name
+        reply = exchange.lookup(name)
+        known = responses.get(name)
+        if known is not None and known[0] is reply:
+            return known[1]
+        response = stock_pb2.LookupResponse(
             status=reply.status,  # type: ignore[arg-type]  # the numbers of Status are the wire's
             price_cents=reply.price_cents,
             volume=reply.volume,
             sequence=reply.sequence,
         )
+        if reply.status != Status.UNKNOWN_STOCK:
+            responses[name] = reply, response
+        return response
 
     def trade(request: stock_pb2.TradeRequest) -> stock_pb2.TradeResponse:
         reply = exchange.trade(request.name, request.quantity, request.side, request.request_id)

@@ -59,6 +59,22 @@ def test_a_session_in_bytes() -> None:
     )
 
 
+def test_a_response_is_made_once_for_each_state_of_a_stock() -> None:
+    """And anew after any change. What names no stock is kept nowhere: its name is anybody's."""
+    methods = service().methods
+
+    def looked_up(name: str) -> LookupResponse:
+        response = methods[LOOKUP].function(LookupRequest(name=name))  # type: ignore[call-arg]
+        assert isinstance(response, LookupResponse)
+        return response
+
+    first = looked_up("A")
+    assert looked_up("A") is first
+    methods[UPDATE].function(UpdateRequest(name="A", price_cents=1))  # type: ignore[call-arg]
+    assert looked_up("A").price_cents == 1
+    assert looked_up("none") is not looked_up("none")
+
+
 @pytest.mark.parametrize(
     ("path", "request_message", "status"),
     [
