@@ -4,7 +4,8 @@ Nothing else here sends anything twice, and measurements never do. What is sent 
 
     Lookup    UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED
     Trade     the same: each has an id, so that it has one effect, whatever became of the first; one without gets one
-    Update    RESOURCE_EXHAUSTED, which says that it had no effect; else it might undo a later one
+    Update    RESOURCE_EXHAUSTED, and UNAVAILABLE where the server has said so: both say that it had no effect;
+              else it might undo a later one
 
 Before each try it waits, twice as long every time, and by a random share less: so clients that failed together do not
 come back together. After a fault that may leave a reply on its way, the next try has a connection of its own.
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from clients.remote_exchange import RemoteExchange
-from stock_service.rpc.errors import DeadlineExceeded, Fault, Overloaded, Unavailable
+from stock_service.rpc.errors import DeadlineExceeded, Fault, NotBegun, Overloaded, Unavailable
 from stock_service.rpc.transports import Connection
 from stock_service.trading.model import LookupReply, TradeReply, UpdateReply
 
@@ -70,7 +71,7 @@ class RetryingExchange:
 
     def update(self, name: str, price_cents: int) -> UpdateReply:
         """See ``RemoteExchange``."""
-        return self._sent(lambda exchange: exchange.update(name, price_cents), (Overloaded,))
+        return self._sent(lambda exchange: exchange.update(name, price_cents), (Overloaded, NotBegun))
 
     def close(self) -> None:
         """Closes its connection. May be repeated; a later request makes a new one."""

@@ -11,6 +11,7 @@
         ├── UnknownMethod         UNIMPLEMENTED         the service has no such method
         ├── InternalFault         INTERNAL              a bug: the handler raised; or the disk of the store failed
         ├── Unavailable           UNAVAILABLE           no connection, or a server that is stopping
+        │   └── NotBegun              UNAVAILABLE           the server said that it has not begun the request
         └── Unauthenticated       UNAUTHENTICATED       the request shows no credential, or one that nobody knows
 
 Outcomes (an unknown stock, a suspended trade …) are not errors: they are values in a reply.
@@ -132,6 +133,10 @@ class Unavailable(Fault):
     """The server cannot be reached, or is stopping; whether a request that was sent had an effect is unknown."""
 
     code = FaultCode.UNAVAILABLE
+
+
+class NotBegun(Unavailable):
+    """The server ends, or ended the connection, and said that it has not begun the request: it had no effect."""
 
 
 class Unauthenticated(Fault):

@@ -6,6 +6,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
+from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.framing import ReplyFrame, encode_reply, encode_request, reply_decoder
 from tests.conformance.running import ECHO, WAIT_S, Kind, Maker, maker
@@ -33,13 +34,15 @@ class RawSocket:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._decoder = reply_decoder()
         self._replies: list[ReplyFrame] = []
+        self.goodbyes = 0
+        """How often the server has said that it ends the connection."""
 
     def send(self, data: bytes) -> None:
         """Sends all of it."""
         self.socket.sendall(data)
 
     def reply(self) -> ReplyFrame | None:
-        """The next reply; None once the server has closed the connection."""
+        """The next reply, but for a goodbye; None once the server has closed the connection."""
         while not self._replies:
             try:
                 data = self.socket.recv(65536)
@@ -48,8 +51,12 @@ class RawSocket:
             if not data:
                 assert not self._decoder.pending_bytes, "the server closed in the middle of a reply"
                 return None
-            self._replies = self._decoder.feed(data)
+            self._replies = [each for each in self._decoder.feed(data) if not self._is_goodbye(each)]
         return self._replies.pop(0)
+
+    def _is_goodbye(self, reply: ReplyFrame) -> bool:
+        self.goodbyes += (reply.call, reply.code) == (0, FaultCode.UNAVAILABLE)
+        return (reply.call, reply.code) == (0, FaultCode.UNAVAILABLE)
 
     def rest(self) -> list[ReplyFrame]:
         """Every reply from here to the server's closing."""

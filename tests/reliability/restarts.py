@@ -25,6 +25,9 @@ from tests.reliability.rows import Row
 
 RESTARTS, SOME = 100, 2
 TRANSPORTS = ("sockets", "grpc_static")
+TOLD = ("sockets",)
+"""Whose clients learn which requests were not begun, so that an Update may be sent again: grpcio keeps it to itself."""
+
 TRADERS = 3
 RETRIES = 5
 
@@ -64,7 +67,7 @@ def row(transport: str, restarts: int, rng: random.Random) -> Row:
 
 def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
     """What each client was told; fails where a commit was done twice, or lost, or a server did not end well."""
-    with TemporaryDirectory() as folder, ThreadPoolExecutor(TRADERS + 2) as threads, ExitStack() as running:
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(TRADERS + 3) as threads, ExitStack() as running:
         start = (*stored(Path(folder) / "store", transport), "--hand-over", str(Path(folder) / "socket"))
         server = running.enter_context(Server(start))
         answered, over = threading.Semaphore(0), threading.Event()
@@ -76,9 +79,11 @@ def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
                 RETRIES,
                 rng=random.Random(rng.random()),
             )
-            for _ in range(TRADERS + 2)
+            for _ in range(TRADERS + 3)
         ]
-        works = [*(trading(each) for each in exchanges[:TRADERS]), dialing(exchanges[-2]), reading(exchanges[-1])]
+        *traders, dials, reads, last = exchanges
+        sixth = updating(last) if transport in TOLD else reading(last)
+        works = [*map(trading, traders), dialing(dials), reading(reads), sixth]
         clients = [
             threads.submit(until_over, work, exchange, answered, over)
             for work, exchange in zip(works, exchanges, strict=True)
@@ -123,6 +128,17 @@ def dialing(exchange: RetryingExchange) -> Work:
         trade(told)
 
     return dial
+
+
+def updating(exchange: RetryingExchange) -> Work:
+    """Sets a price: sent again only where the server said that it has not begun it."""
+
+    def update(told: Told) -> None:
+        reply = exchange.update("FishCo", 100 + told.requests)
+        assert reply.status is Status.OK, reply
+        told.sequences.append(reply.sequence)
+
+    return update
 
 
 def reading(exchange: RetryingExchange) -> Work:

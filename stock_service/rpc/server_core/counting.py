@@ -48,6 +48,10 @@ class CountedRefusals(Generic[Request]):
         self._refused("connection", code.name)
         return self._protocol.farewell(code, detail)
 
+    def goodbye(self) -> bytes:
+        """The protocol's."""
+        return self._protocol.goodbye()
+
     def objection(self, error: FramingError) -> bytes:
         """The protocol's, counted."""
         self._refused("connection", FaultCode.INVALID_ARGUMENT.name)

@@ -67,6 +67,10 @@ class Guarded(Generic[Request]):
         """The protocol's."""
         return self._protocol.farewell(code, detail)
 
+    def goodbye(self) -> bytes:
+        """The protocol's."""
+        return self._protocol.goodbye()
+
     def objection(self, error: FramingError) -> bytes:
         """The protocol's."""
         return self._protocol.objection(error)

@@ -42,8 +42,12 @@ class Leaving:
 class Departures(Generic[Request]):
     """The connections of a server that are leaving; the reading thread's. Times are ``time.monotonic_ns``."""
 
-    def __init__(self, read_s: float, close: Callable[[ServedConnection[Request]], None]) -> None:
-        """``close`` closes a connection and has it forgotten here; ``read_s``: who takes nothing is closed then."""
+    def __init__(self, read_s: float, goodbye: bytes, close: Callable[[ServedConnection[Request]], None]) -> None:
+        """``close`` closes a connection and has it forgotten here; ``read_s``: who takes nothing is closed then.
+
+        ``goodbye`` is the protocol's.
+        """
+        self._goodbye = goodbye
         self._read_ns = int(read_s * 1e9)
         self._close = close
         self._leaving: dict[ServedConnection[Request], Leaving] = {}
@@ -61,11 +65,18 @@ class Departures(Generic[Request]):
     def begin(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Half-closes a connection on which all is said."""
         connection.stream.leave()
+        if self._by_ns:  # it is the server that ends it
+            connection.give_up(self._goodbye)
         self._leaving[connection] = Leaving(now_ns, now_ns)
         try:
             connection.bytes.half_close()
         except OSError:
             pass  # the client has gone, which epoll will say
+
+    def dismiss(self, connection: ServedConnection[Request]) -> None:
+        """Closes an idle connection at once. Should a request be on its way, its client knows that it was not begun."""
+        connection.give_up(self._goodbye)
+        self._close(connection)
 
     def drop(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Reads some of what nobody will answer; closes where the client has ended."""

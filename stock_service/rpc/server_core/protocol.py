@@ -45,5 +45,11 @@ class WireProtocol(Answers[Request], Protocol[Request]):
     def farewell(self, code: FaultCode, detail: str) -> bytes:
         """What to say about the connection, which is then closed."""
 
+    def goodbye(self) -> bytes:
+        """What is said last where the server ends a connection that owes no reply; empty: nothing.
+
+        It says that no other request was begun.
+        """
+
     def objection(self, error: FramingError) -> bytes:
         """The same about bytes that are no request."""

@@ -98,7 +98,7 @@ class RequestServer(Generic[Request]):
         self._lengthy: Lengthy[Request] = Lengthy(self._read_late, self._look_after)
         self._connections: dict[int, ServedConnection[Request]] = {}
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
-        self._leaving = Departures(own.read_s, self._close)
+        self._leaving = Departures(own.read_s, protocol.goodbye(), self._close)
         self._held = HeldBytes(max(own.held_bytes_max, options.frame_bytes_max), self._make_pay)
         self._stopping = self._draining = self._abandon = False
         self._reading.start()
@@ -342,7 +342,7 @@ class RequestServer(Generic[Request]):
                     detail = f"{limit} connections are open, the limit"
                     refuse_connection(accepted, self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
                     continue
-                self._close(yields)
+                self._leaving.dismiss(yields)
             self._open(accepted, peer, now_ns)
 
     def _open(self, accepted: socket.socket, peer: Address, now_ns: int) -> None:
@@ -379,7 +379,7 @@ class RequestServer(Generic[Request]):
                     connection.reply(self._protocol.farewell(FaultCode.DEADLINE_EXCEEDED, detail))
                     self._look_after(connection, now_ns)
                 case Overdue.IDLE:
-                    self._close(connection)
+                    self._leaving.dismiss(connection)
         if not self._draining:
             self._listening.accept(True)
 
@@ -397,4 +397,4 @@ class RequestServer(Generic[Request]):
             if arrived or speaks or not connection.stream.idle or connection.bytes.unacknowledged():
                 self._read_last(connection, now_ns)
             else:
-                self._close(connection)
+                self._leaving.dismiss(connection)

@@ -11,6 +11,7 @@ from stock_service.rpc.errors import (
     DeadlineExceeded,
     Fault,
     InvalidRequest,
+    NotBegun,
     Overloaded,
     Unavailable,
 )
@@ -71,10 +72,10 @@ class _Failing(FakeConnection):
 
 
 @pytest.mark.parametrize("path", ASKED)
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda each: each.__name__)
+@pytest.mark.parametrize("fault", [*FAULTS.values(), NotBegun], ids=lambda each: each.__name__)
 def test_what_is_sent_again_after_which_fault(path: str, fault: type[Fault]) -> None:
     """A Lookup and a Trade after those that may pass; an Update only where it had no effect; nothing after another."""
-    again = fault is Overloaded or (fault in PASSING and path != UPDATE)
+    again = fault in (Overloaded, NotBegun) or (fault in PASSING and path != UPDATE)
     server = Faulty(fault("once"))
     exchange = server.exchange(3)
     if again:

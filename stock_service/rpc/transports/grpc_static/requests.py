@@ -104,6 +104,10 @@ class GrpcRequests:
         last = 0 if code is FaultCode.RESOURCE_EXHAUSTED else http2.STREAM_MAX
         return http2.goaway(last, http2.ErrorCode.ENHANCE_YOUR_CALM, detail)
 
+    def goodbye(self) -> bytes:
+        """See ``WireProtocol``: nothing: its session says GOAWAY."""
+        return b""
+
     def objection(self, error: FramingError) -> bytes:
         """GOAWAY with what broke the connection."""
         assert isinstance(error, SessionError)

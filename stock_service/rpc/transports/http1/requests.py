@@ -103,6 +103,10 @@ class Http:
         status = 408 if code is FaultCode.DEADLINE_EXCEEDED else STATUSES[code]
         return encode_response(status, TEXT, detail.encode(), self._date() + _fault(code) + _CLOSE)
 
+    def goodbye(self) -> bytes:
+        """See ``WireProtocol``: nothing: a response to no request is none."""
+        return b""
+
     def objection(self, error: FramingError) -> bytes:
         """The same for bytes that are no request."""
         status = error.status if isinstance(error, HttpError) else 400

@@ -83,6 +83,10 @@ class JsonRpc:
         """The connection's last words: an error of no request."""
         return _error(None, code, detail)
 
+    def goodbye(self) -> bytes:
+        """See ``WireProtocol``: nothing, which its clients would not expect."""
+        return b""
+
     def objection(self, error: FramingError) -> bytes:
         """The same about bytes that are no object."""
         return _error(None, FaultCode.INVALID_ARGUMENT, str(error))

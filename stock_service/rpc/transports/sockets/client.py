@@ -7,7 +7,7 @@ import socket
 import time
 
 from stock_service.rpc.dialing import TlsSocket, dial
-from stock_service.rpc.errors import DeadlineExceeded, Fault, InvalidRequest, Unavailable, coded
+from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode, InvalidRequest, NotBegun, Unavailable, coded
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.server_core.listening import READ_BYTES
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
@@ -71,9 +71,11 @@ class SocketConnection:
         reply = self._exchange(encode_request(number, max(1, round(timeout_s * 1000)), method, payload), timeout_s)
         if reply.code == 0:
             return reply.payload
+        detail = reply.payload.decode(errors="replace")
         if reply.call == 0:  # about the connection, which the server now closes
             self.close()
-        raise coded(reply.code, reply.payload.decode(errors="replace"))
+            detail = f"connection to {shown_address(self._address)}: {detail}"
+        raise NotBegun(detail) if reply.code == FaultCode.UNAVAILABLE else coded(reply.code, detail)
 
     def close(self) -> None:
         if self._socket is not None:
@@ -92,9 +94,13 @@ class SocketConnection:
                 data = self._socket.recv(READ_BYTES)
                 if not data:
                     raise self._lost("the server closed the connection")
-                for reply in self._decoder.feed(data):
-                    if reply.call == self._call or reply.call == 0:
-                        return reply  # any other is the late reply to a call that was given up
+                frames = {reply.call: reply for reply in self._decoder.feed(data)}
+                if self._call in frames:  # any other is the late reply to a call that was given up
+                    if 0 in frames:  # and the next call needs another connection
+                        self.close()
+                    return frames[self._call]
+                if 0 in frames:
+                    return frames[0]
                 left_s = deadline_s - time.monotonic()
                 if left_s <= 0:
                     raise BlockingIOError

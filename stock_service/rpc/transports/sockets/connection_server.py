@@ -178,6 +178,7 @@ class ConnectionServer(Generic[Request]):
         Says whether the client may still send, or has not everything yet.
         """
         options, read_s, farewell, answer_frame = self._options, self._read_s, self._frames.farewell, self._answer
+        goodbye = self._frames.goodbye()
         send: Callable[[bytes], None] = connection.sendall
         if self._timeline is not None:
             send = _stamping_send(connection, self._timeline)
@@ -189,10 +190,11 @@ class ConnectionServer(Generic[Request]):
             try:
                 data = connection.recv(READ_BYTES)
             except BlockingIOError:  # the kernel's word for a timeout
-                if partial_since_s:
-                    connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late))
+                connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late) if partial_since_s else goodbye)
                 return bool(partial_since_s)
             if not data:
+                if self._stopping.is_set():
+                    connection.sendall(goodbye)
                 return self._stopping.is_set() and unacknowledged_bytes(connection) > 0
             arrived_ns = unread.read(len(data) < READ_BYTES)
             fault = ""
@@ -210,6 +212,7 @@ class ConnectionServer(Generic[Request]):
             if self._stopping.is_set():
                 left = arrived_bytes(connection) if left < 0 else left - len(data)
                 if left <= 0:
+                    connection.sendall(goodbye)
                     return True
             if decoder.pending_bytes:
                 now_s = time.monotonic()

@@ -53,6 +53,10 @@ class Frames:
         """The frame of a fault of the whole connection: its call is 0."""
         return encode_reply(0, code, detail.encode())
 
+    def goodbye(self) -> bytes:
+        """The same where the server ends a connection in order."""
+        return self.farewell(FaultCode.UNAVAILABLE, "the server ends the connection, and begins no other request of it")
+
     def objection(self, error: FramingError) -> bytes:
         """The same for bytes that are no frame."""
         return self.farewell(FaultCode.INVALID_ARGUMENT, str(error))

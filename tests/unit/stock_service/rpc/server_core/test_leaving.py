@@ -7,6 +7,7 @@ from stock_service.rpc.wire.served_stream import ServedStream
 from tests.unit.stock_service.rpc.server_core.nothing import Nothing
 
 NOW = 1_000_000_000
+GOODBYE = b"goodbye"
 LOOK_NS, QUIET_NS = int(LOOK_S * 1e9), int(QUIET_S * 1e9)
 
 
@@ -30,12 +31,14 @@ class Asked(Nothing):
 class Leaving:
     """One connection that leaves, and whether it was closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, stopping: bool = False) -> None:
         self.bytes = Asked()
         self.connection: ServedConnection[RequestFrame]
         self.connection = ServedConnection(self.bytes, ServedStream(request_decoder(), lambda _: b"", 64, NOW))
         self.closed: list[ServedConnection[RequestFrame]] = []
-        self.departures: Departures[RequestFrame] = Departures(10.0, self.closed.append)
+        self.departures: Departures[RequestFrame] = Departures(10.0, GOODBYE, self.closed.append)
+        if stopping:
+            self.departures.stop(1.0)
         self.departures.begin(self.connection, NOW)
 
 
@@ -56,3 +59,13 @@ def test_it_is_looked_now_and_then() -> None:
     for at_ns in range(NOW + 2 * QUIET_NS, NOW + 2 * QUIET_NS + 3 * LOOK_NS, 1_000_000):
         leaving.departures.look(at_ns)
     assert leaving.bytes.asked == 3
+
+
+def test_the_server_says_goodbye_where_it_is_the_one_to_end() -> None:
+    """Then a client knows that what it sent meanwhile was not begun. One that has ended itself need not hear it."""
+    assert Leaving(stopping=True).bytes.sent == GOODBYE
+    assert Leaving().bytes.sent == b""
+    leaving = Leaving()
+    leaving.departures.dismiss(leaving.connection)
+    assert leaving.bytes.sent == GOODBYE
+    assert leaving.closed == [leaving.connection]

@@ -1,0 +1,48 @@
+"""What the client makes of a server's last words on a connection, whenever they come."""
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from stock_service.rpc.errors import NotBegun, Unavailable
+from stock_service.rpc.server_core.answering import Methods
+from stock_service.rpc.transports.sockets.client import connect
+from stock_service.rpc.transports.sockets.frames import Frames
+from stock_service.rpc.wire.framing import encode_reply
+
+GOODBYE = Frames(Methods({}, {}), 1000).goodbye()
+WAIT_S = 5.0
+
+
+def served(listener: socket.socket, *said: bytes) -> None:
+    """Takes connections one after the other; on each it reads a request, says this much, and closes."""
+    for words in said:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1000)
+            connection.sendall(words)
+
+
+def test_a_goodbye_behind_a_reply_is_heeded() -> None:
+    """The next request has a connection of its own: on this one it would be lost, and nobody would know its fate."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
+        done = threads.submit(served, listener, encode_reply(1, 0, b"one") + GOODBYE, encode_reply(2, 0, b"two"))
+        client = connect(listener.getsockname(), WAIT_S)
+        assert [client.call("/a.B/C", b"", WAIT_S) for _ in range(2)] == [b"one", b"two"]
+        client.close()
+        done.result(WAIT_S)
+
+
+def test_a_request_that_meets_a_goodbye_was_not_begun() -> None:
+    """One that meets the bare end of the connection may have been."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
+        done = threads.submit(served, listener, GOODBYE, b"")
+        client = connect(listener.getsockname(), WAIT_S)
+        with pytest.raises(NotBegun):
+            client.call("/a.B/C", b"", WAIT_S)
+        with pytest.raises(Unavailable) as lost:
+            client.call("/a.B/C", b"", WAIT_S)
+        assert type(lost.value) is Unavailable
+        client.close()
+        done.result(WAIT_S)
