@@ -1,11 +1,36 @@
-"""``python -m stock_service.grpc_server``: the stock service on gRPC."""
+"""``python -m stock_service.grpc_server``: the stock service on gRPC, by grpcio; ``--server static``: by our own."""
 
 import sys
 
 from stock_service.rpc.process.beginning import begin
 
 if __name__ == "__main__":
-    begin()  # before the import, which takes long
-    from stock_service import stock_server
+    begin()  # before the other imports, which take long
 
-    stock_server.main("python -m stock_service.grpc_server", "grpc", sys.argv[1:])
+from collections.abc import Sequence
+from typing import NoReturn
+
+from stock_service import stock_server
+from stock_service.rpc.process.command_line import Parser
+
+PROGRAM = "python -m stock_service.grpc_server"
+
+SERVERS = {"grpcio": "grpc", "static": "grpc_static"}
+"""What ``--server`` takes, and the transport that it is; the first unless told."""
+
+
+def main(arguments: Sequence[str]) -> NoReturn:
+    """Serves by the server that is asked for, whose options and help are shown and taken; does not return."""
+    first = Parser(PROGRAM, "The stock service on gRPC.")
+    _add_server(first)
+    chosen, _ = first.parse_known_args([each for each in arguments if each not in ("-h", "--help")])
+    stock_server.main(PROGRAM, SERVERS[chosen.server], arguments, _add_server)
+
+
+def _add_server(parser: Parser) -> None:
+    help_text = "whose server: grpcio's on threads, or our own (static); each has its own port, store and options"
+    parser.add_argument("--server", choices=SERVERS, default=next(iter(SERVERS)), help=help_text)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

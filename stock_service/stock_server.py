@@ -43,10 +43,16 @@ _OVER_S = 5.0
 """How long a process may take to end beside its grace and its store's last commit."""
 
 
-def main(program: str, transport: str, arguments: Sequence[str]) -> NoReturn:
-    """Serves the stock service on a transport until a signal comes, and ends the process."""
+def main(
+    program: str, transport: str, arguments: Sequence[str], add_own: Callable[[Parser], object] = lambda _: None
+) -> NoReturn:
+    """Serves the stock service on a transport until a signal comes, and ends the process.
+
+    ``add_own`` adds the program's own options, which it has read itself.
+    """
     description = f"The stock service on {load(transport).LABEL}. Prints 'ready HOST:PORT' once it serves."
     parser = Parser(program, description, serving.EXITS)
+    add_own(parser)
     serving.add_server_options(parser, transport)
     add_stock_options(parser, transport)
     serve_stocks(program, transport, parser.parse_args(arguments))

@@ -175,6 +175,39 @@ def test_what_was_asked_of_the_reading_thread_keeps_it_awake() -> None:
         server._stopping = False
 
 
+ACCEPTED = -1
+"""In the order, that one more was accepted."""
+
+
+class Dialled(Served):
+    """One whose second client sends a request as soon as one is accepted that came after it."""
+
+    def __init__(self) -> None:
+        super().__init__(connections_max=200)
+        self.second: RawSocket | None = None
+
+    def _carry(self, accepted: socket.socket, peer: Address) -> Noting:
+        stream = super()._carry(accepted, peer)
+        self.order.append(ACCEPTED)
+        if len(self.streams) == 3 and self.second is not None:
+            self.second.send(frame(1, BLOCK))
+        return stream
+
+
+def test_who_calls_is_read_behind_a_turn_of_accepts() -> None:
+    """However many wait to be accepted: sixteen at a time, which the design says."""
+    with Dialled() as served, ExitStack() as stack:
+        first, second = clients(served, 2, stack)
+        served.hold_up(first)
+        served.second = second
+        for _ in range(100):
+            stack.enter_context(RawSocket(served.address))
+        served.go_on()
+        assert second.reply() is not None
+        until(lambda: served.order.count(ACCEPTED) == 100, "all are accepted")
+        assert served.order.index(1) <= 16, "it waited for more"
+
+
 def test_of_who_has_reset_nothing_is_begun() -> None:
     """Though whole requests of it had come: they are not even read, and one that ends as usual is served."""
     with Served() as served, ExitStack() as stack:

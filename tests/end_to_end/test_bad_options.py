@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stock_service import __main__ as serve_or_list
-from stock_service import stock_server
+from stock_service import grpc_server, stock_server
 from stock_service.rpc.transports import TRANSPORTS
 from tests.end_to_end.process import STARTS, TRANSPORT_OF, Server, run
 from tests.unit.clients.load.run.fleet_bench import half
@@ -94,6 +94,27 @@ def test_a_bad_option_on_sockets(
     line = refused_here(capsys, "socket_server", *options)
     assert line.startswith("python -m stock_service.socket_server: ")
     assert all(part in line for part in (option, given, allowed))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--server", "aio"], "--server: got 'aio', allowed: grpcio, static"),
+        (["--server"], "--server: expected one argument"),
+        (["--read-s", "1"], "unrecognized arguments: --read-s 1"),
+        (["--server", "grpcio", "--read-s", "1"], "unrecognized arguments: --read-s 1"),
+        (["--read-s", "0.01", "--server", "static"], "--read-s: got '0.01', allowed: seconds, from 0.05 to 3600"),
+        (["--server=static", "--store", "memory", "--dispatch", "loop"], "unrecognized arguments: --dispatch loop"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_the_options_are_those_of_the_server_that_is_asked_for(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--server`` says whose they are, wherever it stands; what it does not know is refused like any other."""
+    with pytest.raises(SystemExit, match="2"):
+        grpc_server.main(options)
+    assert capsys.readouterr().err == f"python -m stock_service.grpc_server: {said} (--help lists the options)\n"
 
 
 @pytest.mark.parametrize("options", [["--locking", "none"], ["--dispatch", "request"], ["--read-s", "1"]])

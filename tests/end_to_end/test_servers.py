@@ -11,6 +11,7 @@ import pytest
 
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import TRANSPORTS, Connection, load
+from stock_service.rpc.wire import http2
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
@@ -19,6 +20,9 @@ from tests.end_to_end.process import STARTS, TRANSPORT_OF, Server, run
 from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
+
+NO_TABLE = http2.HEADER_TABLE_SIZE.to_bytes(2) + bytes(4)
+"""What our own gRPC server says first, and grpcio's does not."""
 
 LOOKUP_FISHCO = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
@@ -92,6 +96,21 @@ def test_help_names_every_option(start: str) -> None:
     assert all(f"--{option}" in ended.stdout for option in options)
     assert ("--dispatch" in ended.stdout) == (TRANSPORT_OF[start] == "sockets")
     assert "(default: 1024)" in ended.stdout
+
+
+@pytest.mark.parametrize(("server", "transport"), [("grpcio", "grpc"), ("static", "grpc_static")])
+def test_one_option_picks_the_grpc_server(server: str, transport: str) -> None:
+    """``--help`` has the port and the store of the one that is chosen; and that one serves."""
+    start = ("stock_service.grpc_server", "--server", server)
+    said = " ".join(run(*start, "--help").stdout.split())
+    assert f"(default: {load(transport).DEFAULT_PORT})" in said
+    assert f"stock_service-{transport}.sqlite3" in said
+    assert ("--read-s" in said) == (server == "static")
+    with Server(start, "--store", "memory") as running:
+        with socket.create_connection(running.address, 10.0) as client:
+            client.sendall(http2.PREFACE + http2.settings())
+            assert (NO_TABLE in client.recv(1 << 16)) == (server == "static")
+        assert running.stopped().code == 0
 
 
 @pytest.mark.parametrize("start", ["socket_server", "grpc_server"])

@@ -1,7 +1,7 @@
 """``grpc.testing.TestService``, as gRPC's interoperability tests want it answered: its unary and its streaming methods.
 
 Source: ``doc/interop-test-descriptions.md`` of gRPC. Left out: ``StreamingInputCall``, whose one reply follows from all
-requests together.
+requests together, and reports of load (ORCA).
 """
 
 import tempfile
@@ -19,6 +19,9 @@ from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.service import Method, Service, StreamMethod
 
 NAME = "grpc.testing.TestService"
+SERVER_ID = "the only one"
+"""What a client is told that asks which server answers."""
+
 _PROTO = Path(__file__).with_name("grpc_testing.proto")
 _INITIAL, _TRAILING = "x-grpc-test-echo-initial", "x-grpc-test-echo-trailing-bin"
 
@@ -55,7 +58,8 @@ def interop_service() -> Service:
         _echo(call)
         if request.response_status.code:
             raise _Asked(request.response_status)
-        return types["SimpleResponse"](payload=payload(request.response_size))
+        server_id = SERVER_ID if request.fill_server_id else ""
+        return types["SimpleResponse"](payload=payload(request.response_size), server_id=server_id)
 
     def several(request: Any, call: Call) -> Iterator[Any]:
         _echo(call)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.peers import missing
 from tests.interop.conftest import ROOT, TOOLS, absent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -31,6 +32,13 @@ EXPECTED = [
 ]
 
 
+def _absent(what: str, remedy: str, lacks: list[str]) -> None:
+    """Ends the test as ``absent`` does, if this machine lacks nothing that it is built with; else skips it."""
+    if lacks:
+        pytest.skip(f"{what} is absent: {lacks[0]}; then run {remedy}")
+    absent(what, remedy)
+
+
 def run(*command: str, cwd: Path) -> str:
     """What a command prints; fails the test, with what the command said, where it failed."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
@@ -42,7 +50,8 @@ def test_node(server: str, tmp_path: Path) -> None:
     """@grpc/grpc-js, in Node."""
     node, modules = shutil.which("node"), TOOLS.parent / "node" / "node_modules"
     if node is None or not modules.exists():
-        pytest.skip("the client in Node is absent: run make node-client")
+        _absent("the client in Node", "make node-client", [] if shutil.which("npm") else ["npm is missing"])
+    assert node is not None
     lines = run(node, str(HERE / "node_client" / "main.js"), str(modules), str(ROOT / "protos"), server, cwd=tmp_path)
     assert lines.splitlines() == EXPECTED
 
@@ -50,7 +59,7 @@ def test_node(server: str, tmp_path: Path) -> None:
 def test_tonic(server: str, tmp_path: Path) -> None:
     """tonic, in Rust."""
     if not (TOOLS / "tonic-client").exists():
-        pytest.skip("the client on tonic is absent: run make tonic-client")
+        _absent("the client on tonic", "make tonic-client", missing("rust-stock"))
     assert run(str(TOOLS / "tonic-client"), server, cwd=tmp_path).splitlines() == EXPECTED
 
 

@@ -1,43 +1,23 @@
 """The interoperability cases of grpc-go's own client, against our own gRPC server."""
 
-import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.conformance.running import Kind, Running, maker
-from tests.interop.interop_service import interop_service
+from tests.conformance.running import Running
+from tests.interop.cases import GO_CASES, go_case, interop_server
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
-
-CASES = [
-    "empty_unary",
-    "large_unary",
-    "server_streaming",
-    "ping_pong",
-    "empty_stream",
-    "timeout_on_sleeping_server",
-    "cancel_after_first_response",
-    "status_code_and_message",
-    "special_status_message",
-    "custom_metadata",
-    "unimplemented_method",
-    "unimplemented_service",
-]
-"""All but those that need TLS, credentials or several servers, and the two of ``StreamingInputCall``."""
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
     """A server of the service that they call."""
-    with maker(Kind("grpc_static", "static-pool"))(interop_service()) as server:
+    with interop_server() as server:
         yield server
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", GO_CASES)
 def test_case(case: str, running: Running, tool: Callable[[str], str]) -> None:
     """It passes."""
-    host, port = running.address
-    command = [tool("grpc-go-interop"), "--use_tls=false", f"--server_host={host}", f"--server_port={port}"]
-    done = subprocess.run([*command, f"--test_case={case}"], capture_output=True, text=True, check=False, timeout=30)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert not go_case(tool("grpc-go-interop"), case, running.address)

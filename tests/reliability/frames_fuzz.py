@@ -1,32 +1,46 @@
 """Promise: fuzzed. Mutated requests to the frame decoder and the service's messages, in process; and live sessions.
 
-An input is a session of some requests with bytes changed, left out or put in, fed in two pieces. A live one is sent to
-a server on a connection of its own. A frame that is whole is answered or refused by name, and anything else ends its
-connection and no other.
+Those are of sockets and of our own gRPC, whose frames at random are in ``grpc_fuzz.py``. An input is a session of some
+requests with bytes changed, left out or put in, fed in two pieces. A live one is sent to a server on a connection of
+its own. What is whole is answered or refused by name, and anything else ends its connection and no other.
 """
 
 import random
-from contextlib import suppress
+import socket
+from collections.abc import Callable
+from contextlib import closing, suppress
+from typing import NamedTuple
 
 from stock_service.rpc.errors import Fault
-from stock_service.rpc.wire.framing import FramingError, RequestFrame, request_decoder
+from stock_service.rpc.transports import load
+from stock_service.rpc.wire import http2
+from stock_service.rpc.wire.framing import FramingError, RequestFrame, reply_decoder, request_decoder
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import Mutex
 from stock_service.trading.service import LOOKUP, TRADE, UPDATE, stock_service
 from stock_service.v1 import stock_pb2
-from tests.conformance.raw_socket import RawSocket, frame
+from tests.conformance.raw_socket import frame
 from tests.reliability.rows import Row
 from tests.reliability.serving import threads_and_descriptors, usual_server, within
 from tests.stores import STOCKS
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call
+from tests.unit.stock_service.rpc.wire.streams import frames_of
 
 INPUTS, SOME = 1_000_000, 2_000
-SESSIONS, FEW = 20_000, 50
+FEW = 50
+"""Live sessions where there are but seconds."""
+
+WAIT_S = 10.0
+"""How long a server may take to say anything, and to close, on a machine that is very busy."""
+
+REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 
 
 def check(minutes: bool, seed: int) -> list[Row]:
     """Blocks for seconds; with ``minutes`` for one or two. Drawn: every input. Raises what an input did to us."""
-    return [_inputs(INPUTS if minutes else SOME, seed), _sessions(SESSIONS if minutes else FEW, seed)]
+    live = [_sessions(transport, each.sessions if minutes else FEW, seed) for transport, each in LIVE.items()]
+    return [_inputs(INPUTS if minutes else SOME, seed), *live]
 
 
 def _inputs(count: int, seed: int) -> Row:
@@ -36,7 +50,7 @@ def _inputs(count: int, seed: int) -> Row:
     answered = refused = broken = 0
     for number in range(count):
         rng = random.Random(f"{seed} {number}")
-        data, decoder = _mutated(rng), request_decoder()
+        data, decoder = _mutated(rng, _frames(rng)), request_decoder()
         cut = rng.randrange(len(data) + 1)
         frames: list[RequestFrame] = []
         try:
@@ -59,29 +73,53 @@ def _inputs(count: int, seed: int) -> Row:
     return Row("mutated requests, in process", f"{INPUTS:,} inputs, no crash, no hang", figure, passed=True)
 
 
-def _sessions(count: int, seed: int) -> Row:
-    """Sent to a server."""
-    with usual_server("sockets") as server, RawSocket(server.address) as other:
-        other.send(frame(1, LOOKUP))
-        assert other.reply()
+def _sessions(transport: str, count: int, seed: int) -> Row:
+    """Sent to a server; another client, on the transport's own library, is answered before and after."""
+    live, replies = LIVE[transport], 0
+    with usual_server(transport) as server, closing(load(transport).connect(server.address, WAIT_S)) as other:
+        assert other.call(LOOKUP, b"", WAIT_S)
         before = threads_and_descriptors(server.pid)
         for number in range(count):
-            with RawSocket(server.address) as client, suppress(ConnectionError):
-                client.send(_mutated(random.Random(f"{seed} live {number}")))
-                client.half_close()
-                client.rest()
-        other.send(frame(2, LOOKUP))
-        alive = other.reply() is not None
+            rng = random.Random(f"{seed} {transport} {number}")
+            with socket.create_connection(server.address, WAIT_S) as client:
+                try:
+                    replies += live.replies_in(_said(client, _mutated(rng, live.made(rng))))
+                except BaseException as error:
+                    error.add_note(f"{transport}: seed {seed}, session {number}")
+                    raise
+        alive = bool(other.call(LOOKUP, b"", WAIT_S))
         settled = within(2.0, lambda: threads_and_descriptors(server.pid) == before)
         ended = server.stopped()
-    sound = alive and settled and not ended.code and "Traceback" not in ended.stderr
-    figure = f"{count:,} sessions, exit code {ended.code}, {'no' if settled else 'a'} thread or descriptor left"
-    return Row("mutated live sessions", f"{SESSIONS:,} sessions, no crash, no hang", figure, sound)
+    sound = alive and settled and replies >= count // 10 and not ended.code and "Traceback" not in ended.stderr
+    left = f"{'no' if settled else 'a'} thread or descriptor left"
+    figure = f"{count:,} sessions with {replies:,} replies, exit code {ended.code}, {left}"
+    return Row(f"{transport}: mutated live sessions", f"{live.sessions:,} sessions, no crash, no hang", figure, sound)
 
 
-def _mutated(rng: random.Random) -> bytes:
-    """Some requests, with up to four mutations."""
-    data = bytearray(b"".join(_request(rng) for _ in range(rng.randrange(1, 4))))
+def _said(client: socket.socket, session: bytes) -> bytes:
+    """All that a server says to a session, until it closes. Raises TimeoutError where it does not."""
+    said = bytearray()
+    with suppress(ConnectionError):
+        client.sendall(session)
+        client.shutdown(socket.SHUT_WR)
+        while piece := client.recv(1 << 16):
+            said += piece
+    return bytes(said)
+
+
+def _frames_said(said: bytes) -> int:
+    """Replies of the sockets protocol."""
+    return sum(reply.call > 0 for reply in reply_decoder().feed(said))
+
+
+def _calls_said(said: bytes) -> int:
+    """Calls of gRPC that had a message for their answer."""
+    return sum(kind == http2.DATA and bool(payload) for kind, _, _, payload in frames_of(said))
+
+
+def _mutated(rng: random.Random, session: bytes) -> bytes:
+    """A session with up to four mutations."""
+    data = bytearray(session)
     for _ in range(rng.randrange(5)):
         place = rng.randrange(len(data)) if data else 0
         match rng.randrange(4):
@@ -96,7 +134,50 @@ def _mutated(rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def _request(rng: random.Random) -> bytes:
+def _frames(rng: random.Random) -> bytes:
+    """Some requests of the sockets protocol."""
+    requests = [_request(rng) for _ in range(rng.randrange(1, 4))]
+    return b"".join(frame(rng.randrange(1, 2**32), path, payload) for path, payload in requests)
+
+
+def _calls(rng: random.Random) -> bytes:
+    """Some calls on an HTTP/2 connection, and other frames between them."""
+    session = HELLO
+    for number in range(rng.randrange(1, 4)):
+        path, payload = (REFLECTION, b"\x3a\x00") if rng.random() < 0.1 else _request(rng)
+        session += call(2 * number + 1, payload, path.encode())
+        if rng.random() < 0.5:
+            session += rng.choice(_OTHERS)
+    return session
+
+
+_OTHERS = (
+    http2.frame(http2.PING, 0, 0, bytes(8)),
+    http2.settings((http2.INITIAL_WINDOW_SIZE, 5)),
+    http2.window_update(0, 1000),
+    http2.window_update(1, 1),
+    http2.rst_stream(1, http2.ErrorCode.CANCEL),
+    http2.goaway(0, http2.ErrorCode.NO_ERROR),
+)
+
+
+class Live(NamedTuple):
+    """What is sent to a transport's server."""
+
+    made: Callable[[random.Random], bytes]
+    """Draws a session."""
+    replies_in: Callable[[bytes], int]
+    """How many replies are in what the server says."""
+    sessions: int
+    """Of the minutes version."""
+
+
+LIVE = {"sockets": Live(_frames, _frames_said, 20_000), "grpc_static": Live(_calls, _calls_said, 10_000)}
+"""By transport. A session on HTTP/2 takes three times as long."""
+
+
+def _request(rng: random.Random) -> tuple[str, bytes]:
+    """A method's path, and a message."""
     name, number = rng.choice(("FishCo", "GameStart", "", "x" * 65)), rng.choice((0, 1, -1, 2**31, 2**63 - 1))
     side = rng.choice((stock_pb2.SIDE_BUY, stock_pb2.SIDE_SELL, stock_pb2.SIDE_UNSPECIFIED))
     request_id = rng.choice(("", "a", "b" * 65))
@@ -107,4 +188,4 @@ def _request(rng: random.Random) -> bytes:
             (UPDATE, stock_pb2.UpdateRequest(name=name, price_cents=number)),
         )
     )
-    return frame(rng.randrange(1, 2**32), path, message.SerializeToString())
+    return path, message.SerializeToString()

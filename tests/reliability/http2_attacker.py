@@ -3,6 +3,7 @@
 ``python -m tests.reliability.http2_attacker HOST PORT ATTACK SECONDS``; prints how many connections it took.
 """
 
+import random
 import select
 import socket
 import sys
@@ -12,7 +13,9 @@ from itertools import count
 
 from stock_service.rpc.transports import Address
 from stock_service.rpc.wire import http2
-from stock_service.trading.service import LOOKUP
+from stock_service.rpc.wire.grpc_replies import PREFIX
+from stock_service.trading.service import LOOKUP, TRADE
+from stock_service.v1 import stock_pb2
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call, data, head, message
 from tests.unit.stock_service.rpc.wire.http2_floods import floods
 
@@ -21,6 +24,9 @@ CONNECTIONS = 4
 
 PIECE = 65_536
 """Bytes made at a time, or more."""
+
+MESSAGE_BYTES_MAX = 1 << 20
+"""What a server takes unless told otherwise."""
 
 PATH = LOOKUP.encode()
 REFLECTION = b"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
@@ -62,6 +68,37 @@ def _half_messages() -> Iterator[bytes]:
     yield HELLO + head(1, PATH) + data(1, message(bytes(1 << 20))[:5], ends=False) + frames
 
 
+def _oversized() -> Iterator[bytes]:
+    yield HELLO
+    for stream in count(1, 2):
+        size = MESSAGE_BYTES_MAX + 1 if stream % 4 == 1 else 2**32 - 1
+        begin = data(stream, PREFIX.pack(0, size) + bytes(16_000), ends=False)
+        yield head(stream, PATH) + begin + data(stream, bytes(16_000), ends=False) * 64 + data(stream, b"")
+
+
+def _cancelled() -> Iterator[bytes]:
+    rng = random.Random(f"cancelled {next(_CANCELLED)}")
+    talk = message(b"\x3a\x00")  # the names of all services
+    trade = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
+    paths = ((PATH, message(b"")), (TRADE.encode(), message(trade)), (REFLECTION, talk * 20))
+    half, cancelled = dict[int, bytes](), http2.ErrorCode.CANCEL
+    yield HELLO
+    for stream in count(1, 2):
+        path, body = rng.choice(paths)
+        at = rng.randrange(len(body) + 1)
+        piece, half[stream] = head(stream, path) + data(stream, body[:at], ends=False), body[at:]
+        while half and rng.random() < 0.5:
+            chosen = rng.choice(list(half))
+            rest, dice = half.pop(chosen), rng.random()
+            piece += data(chosen, rest) if dice < 0.7 else b""
+            piece += http2.rst_stream(chosen, cancelled) if dice > 0.2 else b""  # after the message, or in it
+        cut = rng.randrange(len(piece))
+        yield from (each for each in (piece[:cut], piece[cut:]) if each)
+
+
+_CANCELLED = count()
+
+
 def _held_replies() -> Iterator[bytes]:
     yield SHUT + b"".join(call(stream, b"", PATH) for stream in range(1, 129, 2))
 
@@ -85,6 +122,8 @@ ATTACKS: dict[str, Attack] = {
     "continuation": _continuation,
     "HEADERS alone": _heads,
     "half messages": _half_messages,
+    "oversized messages": _oversized,
+    "cancellation at random": _cancelled,
     "held replies": _held_replies,
     "talks that are not read": _talks,
     "another protocol": _garbage,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tests.reliability import (
     closed,
+    conformance,
     fair,
     frames_fuzz,
     grpc_fuzz,
@@ -40,6 +41,7 @@ PROMISES: dict[str, Promise] = {
     "sick-disk": Promise((sick_disk.check,), timed=False),
     "fuzzed": Promise((frames_fuzz.check, grpc_fuzz.check), timed=False),
     "closed": Promise((closed.check,), timed=False),
+    "conformance": Promise((conformance.check,), timed=False),
     "overload": Promise((overload.check,)),
     "hostile-sockets": Promise((hostile_sockets.check,)),
     "hostile-http2": Promise((hostile_http2.check,)),
@@ -54,6 +56,7 @@ _SETTLES = "twenty seconds are too short for a slope, which was under 0.2 MiB a 
 SHORT: dict[str, str] = {
     "sockets: reset in a reply": "a peer resets once the first of 500 replies has come, and comes again; by then 64 "
     "requests of each are begun. The p99 was 15 to 25 ms in six runs on a quiet machine",
+    **{conformance.absent(tool): "the tool is not here" for tool in (conformance.H2SPEC, conformance.GO)},
     "sockets: memory under load": _SETTLES,
     "grpc_static: memory under load": _SETTLES,
 }

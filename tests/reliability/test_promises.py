@@ -1,8 +1,11 @@
 """The command that tries the promises: what it calls fallen short, and what its page says."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.reliability import __main__ as command
+from tests.reliability import conformance
 from tests.reliability.promises import PROMISES, SHORT, Promise
 from tests.reliability.rows import Row, worst
 
@@ -31,6 +34,19 @@ def test_a_check_that_breaks_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setitem(PROMISES, "fair", Promise((breaks,)))
     assert command.main(["fair", "--seconds"]) == 1
     assert "ValueError: no such thing" in capsys.readouterr().out
+
+
+def test_what_an_absent_tool_would_try_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A row of each tool says how to get it; the command goes on, since the machine lacks it and not the service."""
+    monkeypatch.setattr(conformance, "TOOLS", tmp_path)
+    rows = conformance.check(False)
+    assert [row.passed for row in rows] == [False, False]
+    assert all("make go-tools" in row.figure for row in rows)
+    monkeypatch.setitem(PROMISES, "conformance", Promise((lambda _minutes, _seed: rows,)))
+    assert command.main(["conformance", "--seconds"]) == 0
+    assert capsys.readouterr().out.count("| NO") == 2
 
 
 def test_of_several_rounds_the_worst_counts() -> None:

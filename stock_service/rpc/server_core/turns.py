@@ -131,7 +131,11 @@ class Turns(Generic[Request]):
         return min(room, max(len(self.queue) // 2, self.admission.ahead // _PARTS, AHEAD_LEAST, lasting))
 
     def shared(self, room: int) -> Iterator[ServedConnection[Request]]:
-        """Who has a turn now that there is room for so many requests; ends when nobody waits, or when told to."""
+        """Who has a turn now that there is room for so many requests; ends when nobody waits, or when told to.
+
+        A turn is an equal part of the room, and not one request: to look after a connection costs as much for one as
+        for several.
+        """
         self.share = max(1, room // (len(self.queue) or 1))
         while self.queue:
             self._served = self.next()

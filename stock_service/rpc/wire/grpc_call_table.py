@@ -197,7 +197,12 @@ class CallTable:
     # ---- the end
 
     def drain(self) -> None:
-        """No further call is taken; those that are not whole are refused, and kept ones come to their end."""
+        """No further call is taken; those that are not whole are refused, and kept ones come to their end.
+
+        GOAWAY is said once, with the last call seen. RFC 9113, 6.8, would rather have a first one of 2^31 - 1, and
+        calls taken for a round trip more. A drain takes only what had arrived when it began, so that its end does not
+        hang on a client. A call past the last one was not begun, so its client may send it again.
+        """
         self._endpoint.outgoing += http2.goaway(self.last, ErrorCode.NO_ERROR, _DRAINING)
         for stream in list(self.half):
             self.refuse(stream, False, FaultCode.UNAVAILABLE, _DRAINING)

@@ -1,8 +1,9 @@
 """The gRPC transport of our own: HTTP/2 spoken by hand on the server core, with grpcio's client.
 
-``serve`` starts it: the core's reading thread cuts calls (``wire/grpc_session.py``), the executor's threads answer
-them (``requests.py``). Offered besides: the standard health service and server reflection, v1alpha and v1. The codec
-and the null server are those of every transport that speaks gRPC.
+``serve`` starts it: the core's reading thread cuts calls (``wire/grpc_session.py``). The executor's threads answer them
+(``requests.py``), and the reading thread those that are short (``server_core/reading.py``). Offered besides: the
+standard health service and server reflection, v1alpha and v1. The codec and the null server are those of every
+transport that speaks gRPC.
 
 Limits, besides the executor's: ``connections_max``, ``frame_bytes_max`` (of a message; one more is RESOURCE_EXHAUSTED),
 ``idle_s``, ``pipeline_max`` (calls of one connection at a time) and of its own ``read_s``.

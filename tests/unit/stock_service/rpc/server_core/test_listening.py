@@ -3,13 +3,14 @@
 import select
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Literal
 
 import pytest
 
 from stock_service.rpc.concurrency import EXECUTORS
-from stock_service.rpc.server_core.listening import Listening
+from stock_service.rpc.server_core.byte_stream import arrived_bytes
+from stock_service.rpc.server_core.listening import RECEIVE_BYTES, Listening
 from stock_service.rpc.server_core.options import PassedListener, ServeOptions
 from stock_service.rpc.transports.sockets import SocketOptions, serve
 from tests.conformance.raw_socket import RawSocket
@@ -44,6 +45,23 @@ def test_a_server_that_stops_leaves_what_waits_to_the_next(
         else:
             with pytest.raises(BlockingIOError):
                 passed.socket.accept()
+
+
+def test_what_waits_unread_is_bounded() -> None:
+    """The kernel holds no more of an accepted connection than it was told, though its client sends on and on."""
+    listening = Listening(ServeOptions(port=0), select.epoll)
+    with closing(listening.epoll), closing(listening), socket.socket() as like_it:
+        like_it.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        bound = like_it.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)  # what the kernel makes of it
+        with socket.create_connection(listening.address, WAIT_S) as client:
+            ((accepted, _),) = listening.accepted(1)
+            with closing(accepted):
+                client.setblocking(False)
+                with suppress(BlockingIOError):
+                    while True:
+                        client.send(bytes(1 << 20))
+                assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == bound
+                assert 0 < arrived_bytes(accepted) <= bound <= 2 * RECEIVE_BYTES
 
 
 def test_a_closed_one_wakes_nobody(passed: PassedListener) -> None:
