@@ -32,6 +32,7 @@ class CallTable:
         "kept",
         "last",
         "open",
+        "pending_bytes",
         "ready",
         "room",
         "sent_bytes",
@@ -51,6 +52,8 @@ class CallTable:
         self.ready: list[GrpcRequest] = []
         """Messages of kept calls that waited for another's answer, and need to no more."""
         self._lost = False
+        self.pending_bytes = 0
+        """See ``grpc_session``, which counts them; a call that ends here takes what it had of a message with it."""
         self.room = streams_max
         """How many may be ``open``: all but those that are not whole, held, or kept and not with a worker."""
         self.last = 0
@@ -160,10 +163,10 @@ class CallTable:
         if size <= allowed_bytes and is_usual(reply) and stream not in self.kept.calls:
             endpoint.send_window -= size
             return reply
-        allowed = self._allowed(stream, credit, reply)
-        if stream in self.kept.calls:
-            self._after_reply(stream, reply, credit)
-        return allowed
+        incoming = self.kept.calls.get(stream)
+        return (
+            self._allowed(stream, credit, reply) if incoming is None else self._kept(incoming, request, reply, credit)
+        )
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
         """What of a reply's frames may leave now; the rest is held."""
@@ -178,21 +181,25 @@ class CallTable:
         self.count()
         return before + frames
 
-    def _after_reply(self, stream: int, reply: bytes, credit: int) -> None:
-        """A kept call had a message answered, or its end."""
-        incoming = self.kept.calls[stream]
+    def _kept(self, incoming: IncomingCall, request: GrpcRequest, reply: bytes, credit: int) -> bytes:
+        """What may leave of the answer to a message of a kept call, or to its end."""
+        stream = request[1]
         before, body, after = parted(reply)
-        if not ends(after or before):
-            incoming.credit = credit - len(body)
-            if incoming.progress is not None and incoming.progress.replies is not None:
-                incoming.waiting.appendleft((b"", MORE))
-            self.ready += self.settle_kept()
-            return
-        del self.kept.calls[stream]
-        self.count()
-        if not incoming.ended:
-            self._ended_early(stream)
-            self._endpoint.outgoing += http2.rst_stream(stream, ErrorCode.NO_ERROR)
+        if ends(after or before):
+            del self.kept.calls[stream]
+            self.pending_bytes -= len(incoming.body)
+            if not incoming.ended:
+                self._ended_early(stream)
+                reply += http2.rst_stream(stream, ErrorCode.NO_ERROR)  # which is held where the reply is
+            allowed = self._allowed(stream, credit, reply)
+            self.count()
+            return allowed
+        allowed = self._allowed(stream, credit, reply)
+        incoming.credit = credit - len(body)
+        if incoming.progress is not None and incoming.progress.replies is not None:
+            incoming.waiting.appendleft((b"", MORE))
+        self.ready += self.settle_kept()
+        return allowed
 
     # ---- the end
 

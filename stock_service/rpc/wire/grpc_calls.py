@@ -143,7 +143,8 @@ class KeptCalls:
                 call.busy = False
             if call.waiting and not call.busy:
                 message, flags = call.waiting.popleft()
-                call.waiting_bytes = max(0, call.waiting_bytes - PREFIX.size - len(message))
+                if not flags & (END | MORE):  # which are no message that came
+                    call.waiting_bytes -= PREFIX.size + len(message)
                 flags |= LATER if call.begun else 0
                 requests.append((call.head, stream, message, flags, self.open, call.progress))
                 self.open[stream] = call.credit

@@ -86,7 +86,6 @@ class GrpcSession:
         "admit",
         "held",
         "outgoing",
-        "pending_bytes",
         "ready",
         "toils",
     )
@@ -117,10 +116,13 @@ class GrpcSession:
         """See ``served_stream.Session``."""
         self._draining = False
         self._lost = False
-        self.pending_bytes = 0
-        """Bytes held of what is not whole yet; a call that waits for its message counts as one at least."""
 
     # ---- what the server asks
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes held of what is not whole yet; a call that waits for its message counts as one at least."""
+        return self._calls.pending_bytes
 
     @property
     def held_bytes(self) -> int:
@@ -204,8 +206,12 @@ class GrpcSession:
             self.lose()
             raise SessionError(error, self._calls.last, requests) from error
         self._pending = data[at:]
-        self.pending_bytes = len(self._pending) + endpoint.block_bytes + self._calls.half_bytes
+        self._count_pending()
         self._calls.count()
+
+    def _count_pending(self) -> None:
+        """Counts what is not whole."""
+        self._calls.pending_bytes = len(self._pending) + self._endpoint.block_bytes + self._calls.half_bytes
 
     def _cut_usual(self, data: bytes, at: int, requests: list[GrpcRequest]) -> int:
         """Cuts the usual calls that stand at an offset; gives where the first other thing stands."""
@@ -368,14 +374,14 @@ class GrpcSession:
             self._draining = True
             self._usual.clear()
             self._calls.drain()
-            self.pending_bytes = len(self._pending)
+            self._count_pending()
 
     def lose(self) -> None:
         """See ``served_stream.Session``."""
         self._lost = True
         self._calls.lose()
         self._pending = b""
-        self.pending_bytes = 0
+        self._calls.pending_bytes = 0
 
 
 def _dribbles(event: Event) -> bool:

@@ -368,6 +368,8 @@ class ServedStream(Generic[Request]):
             self._active_ns = now_ns
         if self._blocked_ns and now_ns - self._blocked_ns > read_ns:
             return Overdue.REPLY
+        if self._partial_ns and not self._decoder.pending_bytes:
+            self._partial_ns = 0  # whoever answered has ended the call that was half there
         if self._partial_ns and now_ns - self._partial_ns > read_ns and self.state is READING:
             self.state = ENDING
             self.received += 1  # the fault counts as one reply more; it waits for none

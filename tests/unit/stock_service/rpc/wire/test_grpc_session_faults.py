@@ -9,7 +9,7 @@ from stock_service.rpc.wire import grpc_replies, http2
 from stock_service.rpc.wire.grpc_heads import Head, Kind
 from stock_service.rpc.wire.header_blocks import KNOWN_BYTES_MAX, KNOWN_MAX, BlockReader, encode_block
 from stock_service.rpc.wire.http2 import ErrorCode
-from stock_service.rpc.wire.served_stream import ServedStream
+from stock_service.rpc.wire.served_stream import Overdue, ServedStream
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
     HELLO,
     MIXED,
@@ -310,3 +310,29 @@ def test_who_only_watches_yields_to_who_asks() -> None:
     session.admit((Head(kind=Kind.STREAMED_REPLY), 1, b"", 0, {}, None), grpc_replies.begun(1))
     stream.replied(False)
     assert (stream.idle, stream.idle_since_ns) == (False, 5)
+
+
+def test_half_a_message_of_a_call_that_was_ended_is_waited_for_no_more() -> None:
+    """Its time is up for nobody: the connection stays."""
+    talk = Talk()
+    stream = ServedStream(talk.session, lambda _: b"", 100, 5, talk.session)
+    request = stream.take(head(1, TALKED) + data(1, message(b"1"), ends=False), 5, 5)
+    assert request is not None
+    stream.take(data(1, message(b"22")[:6], ends=False), 5, 5)
+    assert talk.session.admit(request, grpc_replies.fault_reply(1, FaultCode.INTERNAL, "planted"))
+    stream.replied(False)
+    stream.release(1)
+    stream.settle(5)
+    assert stream.overdue(7, 1000, 1) is Overdue.NOTHING
+
+
+def test_a_call_is_reset_after_the_last_of_its_reply() -> None:
+    """Where the windows hold it, until they do not: what comes after a reset is nobody's."""
+    talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)))
+    (request,) = talk.send(head(1, TALKED), data(1, message(b"1"), ends=False))
+    reply = grpc_replies.begun(1) + grpc_replies.messages(1, b"last") + grpc_replies.ended(1)
+    said = frames(talk.session.admit(request, reply)) + talk.said()
+    talk.send(http2.window_update(1, 100))
+    said += talk.said()
+    kinds = [frame.kind for frame in said if frame.kind != http2.WINDOW_UPDATE]
+    assert kinds == [http2.HEADERS, http2.DATA, http2.HEADERS, http2.RST_STREAM]

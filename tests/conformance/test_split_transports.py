@@ -1,0 +1,203 @@
+"""Each transport on the server core over a stream that splits and stalls: the same bytes come of it all the same."""
+
+import random
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import pytest
+
+from stock_service.rpc.concurrency.static_pool import StaticPool
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core.answering import methods_of
+from stock_service.rpc.server_core.byte_stream import unacknowledged_bytes
+from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
+from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
+from stock_service.rpc.transports.http1.requests import Http
+from stock_service.rpc.transports.sockets.frames import Frames
+from stock_service.rpc.wire import http1_status, http2
+from stock_service.rpc.wire.framing import reply_decoder
+from stock_service.rpc.wire.http1 import response_decoder
+from tests.conformance.raw_socket import frame
+from tests.conformance.running import BLOCK, ECHO, WAIT_S, Probe, until
+from tests.conformance.test_split_streams import SplitStream
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call, frames
+
+CALLS, BYTES_MAX = 30, 1000
+
+PATIENT = ReadOptions(delay_target_ms=0)
+"""However slow the machine is, nothing is refused for its wait."""
+
+Replies = list[tuple[int, int, bytes]]
+"""Of each reply: its call, its fault's code or 0, and its payload."""
+
+
+def of_sockets(said: bytes) -> Replies:
+    """Each is a frame."""
+    return [(reply.call, reply.code, reply.payload) for reply in reply_decoder().feed(said)]
+
+
+def of_http1(said: bytes) -> Replies:
+    """Each is a response; they come in order."""
+    found = response_decoder(1 << 20).feed(said)
+    return [(at, FaultCode[head.fault.decode()] if head.fault else 0, body) for at, (head, body) in enumerate(found, 1)]
+
+
+def of_grpc(said: bytes) -> Replies:
+    """Each is frames of a stream, of which the last has the status."""
+    bodies: dict[int, bytes] = {}
+    replies: Replies = []
+    for kind, flags, stream, payload in frames(said):
+        if kind == http2.DATA:
+            bodies[stream] = bodies.get(stream, b"") + payload
+        elif kind == http2.HEADERS and flags & http2.END_STREAM:
+            status = payload.partition(b"grpc-status")[2]
+            replies.append((stream // 2 + 1, int(status[1 : 1 + status[0]]), bodies.get(stream, b"")[5:]))
+    return replies
+
+
+class Spoken(NamedTuple):
+    """A transport's protocol, and how its client speaks."""
+
+    protocol: Callable[..., Any]
+    hello: bytes
+    request: Callable[[int, bytes, str], bytes]
+    replies: Callable[[bytes], Replies]
+    in_order: bool = False
+
+
+SPOKEN = {
+    "sockets": Spoken(
+        lambda _, methods: Frames(methods, BYTES_MAX),
+        b"",
+        lambda number, payload, path: frame(number, path, payload),
+        of_sockets,
+    ),
+    "http1": Spoken(
+        lambda service, methods: Http(service, methods, BYTES_MAX),
+        b"",
+        lambda _, payload, path: http1_status.encode_request(b"a:1", path.encode(), 0, payload),
+        of_http1,
+        in_order=True,
+    ),
+    "grpc_static": Spoken(
+        lambda service, methods: GrpcRequests(service, methods, BYTES_MAX, CALLS),
+        HELLO,
+        lambda number, payload, path: call(2 * number - 1, payload, path.encode()),
+        of_grpc,
+    ),
+}
+
+
+@pytest.fixture(params=SPOKEN)
+def spoken(request: pytest.FixtureRequest) -> Spoken:
+    """One transport after the other."""
+    return SPOKEN[request.param]
+
+
+@contextmanager
+def served(
+    spoken: Spoken, rng: random.Random, most: int, probe: Probe, queue_limit: int = 1000, own: ReadOptions = PATIENT
+) -> Iterator[tuple[RequestServer[Any], socket.socket]]:
+    """A server whose streams move up to ``most`` bytes at a time, and a client of it."""
+    service = probe.service.with_health()
+    methods, pool = methods_of(service), StaticPool(1, queue_limit)
+    protocol = spoken.protocol(service, methods)
+    pipeline_max = 1 if spoken.in_order else CALLS
+    options = ServeOptions(requests_max=1 + queue_limit, pipeline_max=pipeline_max, frame_bytes_max=BYTES_MAX)
+
+    def carrier(accepted: socket.socket, peer: Address) -> SplitStream:
+        return SplitStream(accepted, peer, random.Random(rng.random()), most)
+
+    sessions = protocol.decoder if spoken.hello else None
+    server = RequestServer(methods, protocol, pool, options, own, carrier, sessions)
+    try:
+        with probe, socket.create_connection(server.address, WAIT_S) as client:
+            yield server, client
+    finally:
+        probe.released.set()
+        stopped = server.stop(WAIT_S)
+        assert pool.stop(WAIT_S)
+        assert stopped
+
+
+def rest(client: socket.socket) -> bytes:
+    """All that comes until the server has ended."""
+    said = b""
+    while piece := client.recv(65536):
+        said += piece
+    return said
+
+
+def many(spoken: Spoken, rng: random.Random) -> tuple[bytes, Replies]:
+    """Pipelined requests of several sizes, and their replies."""
+    payloads = [bytes([number]) * rng.randint(0, 300) for number in range(1, CALLS + 1)]
+    sent = b"".join(spoken.request(number, payload, ECHO) for number, payload in enumerate(payloads, 1))
+    return spoken.hello + sent, [(number, 0, payload) for number, payload in enumerate(payloads, 1)]
+
+
+@pytest.mark.parametrize("most", [20, 200])
+@pytest.mark.slow
+def test_a_client_that_half_closes_gets_every_reply(spoken: Spoken, rng: random.Random, most: int) -> None:
+    """What it pipelined is answered whole, and in order where the protocol has one; then the server ends."""
+    sent, expected = many(spoken, rng)
+    with served(spoken, rng, most, Probe()) as (_, client):
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+        replies = spoken.replies(rest(client))
+    assert (replies if spoken.in_order else sorted(replies)) == expected
+
+
+@pytest.mark.slow
+def test_a_stop_answers_what_had_arrived(spoken: Spoken, rng: random.Random) -> None:
+    """All of it, though it is read in small pieces after the stop began."""
+    sent, expected = many(spoken, rng)
+    with served(spoken, rng, 50, Probe()) as (server, client):
+        client.sendall(sent)
+        until(lambda: not unacknowledged_bytes(client), "the server's kernel has it")
+        assert server.stop(WAIT_S)
+        assert sorted(spoken.replies(rest(client))) == expected
+
+
+def test_what_is_too_long_is_refused(spoken: Spoken, rng: random.Random) -> None:
+    """After the reply to what came before it."""
+    with served(spoken, rng, 20, Probe()) as (_, client):
+        client.sendall(spoken.hello + spoken.request(1, b"good", ECHO) + spoken.request(2, bytes(BYTES_MAX + 1), ECHO))
+        client.shutdown(socket.SHUT_WR)
+        replies = spoken.replies(rest(client))
+    assert (1, 0, b"good") in replies
+    (code,) = [code for _, code, _ in replies if code]
+    assert code in (FaultCode.INVALID_ARGUMENT, FaultCode.RESOURCE_EXHAUSTED)
+
+
+def test_what_the_queue_has_no_room_for_is_refused_by_name(spoken: Spoken, rng: random.Random) -> None:
+    """Each request gets a reply; those that found a place get theirs once the worker is free."""
+    probe = Probe()
+    with served(spoken, rng, 50, probe, 1, ReadOptions()) as (server, stuck):
+        stuck.sendall(spoken.hello + spoken.request(1, b"stuck", BLOCK))
+        probe.entered()
+        others = [socket.create_connection(server.address, WAIT_S) for _ in range(4)]
+        said = dict.fromkeys(others, b"")
+        with ExitStack() as opened:
+            for other in others:
+                opened.enter_context(other).sendall(spoken.hello + spoken.request(1, b"other", BLOCK))
+                other.shutdown(socket.SHUT_WR)
+                other.setblocking(False)
+            until(lambda: sum(_ended(other, said) for other in others) >= 3, "three are refused")
+            probe.released.set()
+            for other in others:
+                other.settimeout(WAIT_S)
+                said[other] += rest(other)
+    assert sorted(spoken.replies(each)[0][1] for each in said.values()) == [0] + 3 * [FaultCode.RESOURCE_EXHAUSTED]
+
+
+def _ended(client: socket.socket, said: dict[socket.socket, bytes]) -> bool:
+    """Whether all has come that will."""
+    try:
+        piece = client.recv(65536)
+    except BlockingIOError:
+        return False
+    said[client] += piece
+    return not piece
