@@ -54,7 +54,7 @@ def _held(transport: str, duration_s: float, peers: int) -> list[Row]:
             opened, sent_mib = map(int, attacking.line().split())
             attacking.ended()
         grown_mib = memory_mib(server.pid, "VmHWM") - before_mib
-    limit_mib, what = BUDGET_MIB + MORE_MIB, f"{transport}: {PEERS:,} requests but for a byte each"
+    limit_mib, what = BUDGET_MIB + MORE_MIB, f"{transport}: {peers:,} requests but for a byte each"
     figure = f"{grown_mib:.0f} MiB more at most, of {sent_mib:,} MiB sent on {opened:,} connections"
     return [
         Row(f"{what}: memory", f"≤ {limit_mib:g} MiB more", figure, grown_mib <= limit_mib),
