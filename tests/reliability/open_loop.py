@@ -26,6 +26,9 @@ TICK_S = 0.001
 ALIKE_S = 0.0005
 """Requests due within so long of each other have the same deadline: that of the first of them."""
 
+LANES_A_TICK = 16
+"""What is due in a tick goes to so many connections or fewer: each costs a call of the kernel."""
+
 PATIENCE_S = 3.0
 """How long replies are waited for after the last request."""
 
@@ -144,26 +147,27 @@ class _OpenLoop:
 
     def _start(self, now_s: float) -> None:
         """Starts what is due, as far as there is room for it, on each connection in its turn."""
-        waiting, lanes, deadline_s = self._waiting, self._lanes, self._deadline_s
+        waiting, lanes, offered = self._waiting, self._lanes, self._offered
+        share = 1 + len(waiting) // LANES_A_TICK
         alike_s, full = 0.0, 0
         prepared: Prepared = ()
         while waiting and full < len(lanes):
-            due_s = waiting[0]
-            if now_s >= due_s + deadline_s:
-                waiting.popleft()
-                self._offered.given_up += 1
-                continue
             lane = lanes[0]
             lanes.rotate(-1)
-            if not lane.codec.room():
-                full += 1
-                continue
-            if due_s > alike_s:
-                prepared, alike_s = self._prepared(due_s, now_s), due_s + ALIKE_S
-            full = 0
-            number, request = lane.codec.start(prepared)
-            lane.due_s[number] = waiting.popleft()
-            lane.unsent += request
+            full += 1
+            for _ in range(share):
+                while waiting and now_s >= waiting[0] + self._deadline_s:
+                    waiting.popleft()
+                    offered.given_up += 1
+                if not waiting or not lane.codec.room():
+                    break
+                due_s = waiting.popleft()
+                if due_s > alike_s:
+                    prepared, alike_s = self._prepared(due_s, now_s), due_s + ALIKE_S
+                number, request = lane.codec.start(prepared)
+                lane.due_s[number] = due_s
+                lane.unsent += request
+                full = 0
 
     def _prepared(self, due_s: float, now_s: float) -> Prepared:
         """A request that was due then: the server is told what is left of its time."""
