@@ -8,8 +8,9 @@ from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.transports.sockets import SocketOptions
 from stock_service.rpc.wire.framing import ReplyFrame
 from tests.conformance.raw_socket import DISPATCHES, RawSocket, frame
-from tests.conformance.running import BLOCK, ECHO, Limits, Probe, Running, until
+from tests.conformance.running import BLOCK, ECHO, Kind, Limits, Probe, Running, maker, until
 from tests.raw_service import raw_service
+from tests.reliability.fair_calls import called
 from tests.reliability.open_loop import offer
 
 REQUEST_DISPATCH = DISPATCHES[0]
@@ -142,21 +143,22 @@ def test_a_connection_that_said_nothing_while_it_waited_is_not_late() -> None:
 
 
 @pytest.mark.slow
-def test_in_an_open_loop_every_request_is_answered_or_refused_by_name() -> None:
+@pytest.mark.parametrize("transport", ["sockets", "grpc_static"])
+def test_in_an_open_loop_every_request_is_answered_or_refused_by_name(transport: str) -> None:
     """Five times what one worker takes, for a second: some are answered, the rest refused, and none forgotten."""
 
     def slow(_: bytes) -> bytes:
         return b"" if sum(range(20_000)) else b"never"
 
     service = raw_service("tests.v1.Slow", {"/tests.v1.Slow/Get": slow})
-    with REQUEST_DISPATCH(service, Limits(workers=2, queue_limit=1000)) as running:
-        offered = offer(running.address, b"/tests.v1.Slow/Get", lambda _: b"", 10_000, 1.0, deadline_s=0.1)
+    with maker(Kind(transport, "static-pool"))(service, Limits(workers=2, queue_limit=1000)) as running:
+        path, address = "/tests.v1.Slow/Get", running.address
+        offered = offer(transport, address, path, lambda _: b"", 10_000, 1.0, deadline_s=0.1)
         assert offered.unanswered == 0
         assert offered.answered_s
-        assert set(offered.codes) <= {0, FaultCode.RESOURCE_EXHAUSTED, FaultCode.DEADLINE_EXCEEDED}
-        with RawSocket(running.address) as after:
-            after.send(frame(1, "/tests.v1.Slow/Get"))
-            assert after.reply() == ReplyFrame(1, 0, b"")
+        assert offered.refused_s
+        assert set(offered.codes) <= {FaultCode.RESOURCE_EXHAUSTED, FaultCode.DEADLINE_EXCEEDED}
+        assert called(transport, address, 1, 1, 0.1, path, b"").failed == 0
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from stock_service.rpc.wire.framing import reply_decoder
 from stock_service.trading.service import LOOKUP
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.end_to_end.process import ROOT, Server
+from tests.reliability import hostile_http2
 from tests.reliability.fair_calls import called
 from tests.reliability.honest import ASK, P99_S, SUCCESS, Served, honest
 from tests.reliability.rows import Row
@@ -34,19 +35,23 @@ GOAL = f"≥ {SUCCESS:.1%}, p99 ≤ {P99_S * 1000:g} ms"
 
 STORMS = ("connected and closed", "connected and reset")
 
+Honest = Callable[[Address, float, Callable[[], object]], Served]
+"""An honest client of a transport; calls what it is given once it is connected."""
+
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for some seconds; with ``minutes`` for half a minute."""
+    """Blocks for some seconds; with ``minutes`` for a minute."""
     duration_s = 10.0 if minutes else 1.0
     with usual_server("sockets") as server:
         command = ("tests.reliability.fair", *map(str, (*server.address, duration_s)))
         rows = _shared("sockets", command, lambda: politely(server.address, duration_s))
-        rows += [_stormed(server, name, duration_s) for name in STORMS]
+        rows += [_stormed("sockets", server, name, honest, duration_s) for name in STORMS]
     with usual_server("grpc_static") as server:
         numbers = (*server.address, GREEDY, ServeOptions().pipeline_max, duration_s)
         command = ("tests.reliability.fair_calls", "grpc_static", *map(str, numbers))
         polite = partial(called, "grpc_static", server.address, POLITE, 1, duration_s)
-        return rows + _shared("grpc_static", command, polite)
+        rows += _shared("grpc_static", command, polite)
+        return rows + [_stormed("grpc_static", server, name, hostile_http2.honest, duration_s) for name in STORMS]
 
 
 def _shared(transport: str, greedily: Sequence[str], politely: Callable[[], Served]) -> list[Row]:
@@ -64,14 +69,14 @@ def _shared(transport: str, greedily: Sequence[str], politely: Callable[[], Serv
     ]
 
 
-def _stormed(server: Server, name: str, duration_s: float) -> Row:
+def _stormed(transport: str, server: Server, name: str, honest_for: Honest, duration_s: float) -> Row:
     """An honest client, connected before a storm of connections that end at once."""
     host, port = server.address
     command = [sys.executable, "-m", "tests.reliability.socket_attacker", host, str(port), name, str(duration_s)]
     with ExitStack() as storms:
         storm = partial(subprocess.Popen, command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        served = honest(server.address, duration_s, lambda: storms.enter_context(storm()))
-    return Row(f"a storm of what is {name}", GOAL, str(served), served.well)
+        served = honest_for(server.address, duration_s, lambda: storms.enter_context(storm()))
+    return Row(f"{transport}: a storm of what is {name}", GOAL, str(served), served.well)
 
 
 def politely(address: Address, duration_s: float) -> Served:

@@ -56,10 +56,18 @@ class Caller:
                 served.failed += 1
 
 
-def called(transport: str, address: Address, connections: int, calls: int, duration_s: float) -> Served:
-    """What became of Lookups on so many connections, each with so many open at a time. Blocks for so long."""
+def called(
+    transport: str,
+    address: Address,
+    connections: int,
+    calls: int,
+    duration_s: float,
+    path: str = LOOKUP,
+    payload: bytes = ASK,
+) -> Served:
+    """What became of requests on so many connections, each with so many open at a time. Blocks for so long."""
     served, callers = Served(), dict[int, Caller]()
-    prepared = _codec(transport, address).prepare(LOOKUP, ASK)
+    prepared = _codec(transport, address).prepare(path, payload)
     with ExitStack() as sockets, select.epoll() as epoll:
         for _ in range(connections):
             connected = sockets.enter_context(socket.create_connection(address, WAIT_S))

@@ -1,4 +1,4 @@
-"""Promise: bounded memory. 1,000 peers each send all but the last byte of the longest frame, and then nothing.
+"""Promise: bounded memory. 1,000 peers each send all but the last byte of the longest request, and then nothing.
 
 What a server holds of them counts against one budget (``--held-bytes-max``). An honest client is answered meanwhile.
 """
@@ -7,6 +7,8 @@ import select
 import socket
 import sys
 import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.transports import Address
@@ -14,9 +16,11 @@ from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
 from stock_service.trading.service import LOOKUP
 from tests.conformance.raw_socket import frame
 from tests.end_to_end.process import Running
-from tests.reliability.honest import SUCCESS, honest
+from tests.reliability import hostile_http2
+from tests.reliability.honest import SUCCESS, Served, honest
 from tests.reliability.rows import Row
 from tests.reliability.serving import files_at_most, memory_mib, usual_server
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, data, head, message
 
 PEERS, SOME = 1_000, 100
 
@@ -24,18 +28,33 @@ BUDGET_MIB = ReadOptions().held_bytes_max / 2**20
 MORE_MIB = 32.0
 
 
+HONEST: Mapping[str, Callable[[Address, float], Served]] = MappingProxyType(
+    {"sockets": honest, "grpc_static": hostile_http2.honest}
+)
+"""The honest client of each transport that is tried."""
+
+PIECE_BYTES = 16_384
+"""Of a message in a frame of HTTP/2, at most."""
+
+
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for some seconds; with ``minutes`` for a quarter of one."""
+    """Blocks for some seconds; with ``minutes`` for half a minute."""
     duration_s, peers = (10.0, PEERS) if minutes else (2.0, SOME)
-    with usual_server("sockets") as server:
-        honest(server.address, 0.2)
+    return [row for transport in HONEST for row in _held(transport, duration_s, peers)]
+
+
+def _held(transport: str, duration_s: float, peers: int) -> list[Row]:
+    honest_for = HONEST[transport]
+    with usual_server(transport) as server:
+        honest_for(server.address, 0.2)
         before_mib = memory_mib(server.pid)
-        with Running("tests.reliability.held", *map(str, (*server.address, peers, duration_s))) as attacking:
-            served = honest(server.address, duration_s)
+        arguments = map(str, (transport, *server.address, peers, duration_s))
+        with Running("tests.reliability.held", *arguments) as attacking:
+            served = honest_for(server.address, duration_s)
             opened, sent_mib = map(int, attacking.line().split())
             attacking.ended()
         grown_mib = memory_mib(server.pid, "VmHWM") - before_mib
-    limit_mib, what = BUDGET_MIB + MORE_MIB, f"{PEERS:,} frames but for a byte each"
+    limit_mib, what = BUDGET_MIB + MORE_MIB, f"{transport}: {peers:,} requests but for a byte each"
     figure = f"{grown_mib:.0f} MiB more at most, of {sent_mib:,} MiB sent on {opened:,} connections"
     return [
         Row(f"{what}: memory", f"≤ {limit_mib:g} MiB more", figure, grown_mib <= limit_mib),
@@ -43,9 +62,19 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
     ]
 
 
-def attack(address: Address, peers: int, duration_s: float) -> tuple[int, int]:
+def longest(transport: str) -> bytes:
+    """What a client sends with the longest request."""
+    if transport == "sockets":
+        return frame(1, LOOKUP, bytes(FRAME_BYTES_MAX - 9 - len(LOOKUP)))
+    body = message(bytes(FRAME_BYTES_MAX))
+    pieces = [body[at : at + PIECE_BYTES] for at in range(0, len(body), PIECE_BYTES)]
+    frames = [data(1, piece, ends=at == len(pieces) - 1) for at, piece in enumerate(pieces)]
+    return HELLO + head(1, LOOKUP.encode()) + b"".join(frames)
+
+
+def attack(transport: str, address: Address, peers: int, duration_s: float) -> tuple[int, int]:
     """As many at a time, anew where one is cut off; how many connections that took, and MiB that the kernel took."""
-    whole = frame(1, LOOKUP, bytes(FRAME_BYTES_MAX - 9 - len(LOOKUP)))[:-1]
+    whole = longest(transport)[:-1]
     until_s, opened, sent = time.monotonic() + duration_s, 0, 0
     waiting: dict[int, tuple[socket.socket, int]] = {}
     with select.epoll() as epoll:
@@ -60,8 +89,12 @@ def attack(address: Address, peers: int, duration_s: float) -> tuple[int, int]:
             for descriptor, events in epoll.poll(0.1):
                 peer, at = waiting[descriptor]
                 try:
-                    if events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+                    if events & (select.EPOLLHUP | select.EPOLLERR) or (
+                        events & select.EPOLLIN and not peer.recv(1 << 16)
+                    ):
                         raise ConnectionResetError
+                    if at == len(whole):
+                        continue
                     count = peer.send(whole[at : at + (1 << 18)])
                     sent += count
                     waiting[descriptor] = (peer, at + count)
@@ -77,6 +110,6 @@ def attack(address: Address, peers: int, duration_s: float) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    host, port, count, seconds = sys.argv[1:]
+    name, host, port, count, seconds = sys.argv[1:]
     files_at_most(20_000)
-    print(*attack((host, int(port)), int(count), float(seconds)), flush=True)
+    print(*attack(name, (host, int(port)), int(count), float(seconds)), flush=True)

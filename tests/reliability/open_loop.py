@@ -1,59 +1,76 @@
-"""An open loop on the sockets protocol: requests that come when they are due, whatever became of those before them.
+"""An open loop on any transport that the lean client speaks: requests come when due, whatever became of others.
 
-One thread; requests are pipelined over a few connections. So it offers more than a server takes, which a client with
-one request under way a connection cannot.
+One thread; many requests are open on each of some connections. So it offers more than a server takes, which a client
+with one request under way a connection cannot. A request for which no connection has room waits here, as in gRPC's own
+clients, and is given up at its deadline.
 """
 
+import math
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from struct import Struct
+from types import MappingProxyType
 
-from stock_service.rpc.transports import Address
-from stock_service.rpc.wire.framing import encode_request
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.transports import Address, load
+from stock_service.rpc.wire.codec import Codec, Prepared
+from tests.conformance.running import WAIT_S
 
 TICK_S = 0.001
 """What is due is sent this often."""
 
+ALIKE_S = 0.0005
+"""Requests due within so long of each other have the same deadline: that of the first of them."""
+
+LANES_A_TICK = 16
+"""What is due in a tick goes to so many connections or fewer: each costs a call of the kernel."""
+
 PATIENCE_S = 3.0
 """How long replies are waited for after the last request."""
 
-_REPLY = Struct("!IIB")
-_CALL = Struct("!I")
+CONNECTIONS: Mapping[str, int] = MappingProxyType({"sockets": 16})
+CONNECTIONS_ELSE = 64
+"""On ``grpc_static``, where a client opens half of the 64 calls that a connection may have, that is 2,048 open calls.
+On sockets the requests that wait for an answer are not limited, but for what the kernel takes."""
 
 
 @dataclass(slots=True)
 class Offered:
     """What became of an open loop's requests. Times are seconds from when a request was due."""
 
-    sent: int = 0
+    due: int = 0
+    given_up: int = 0
+    """Requests that were never sent: until their deadline no connection had room."""
+    good: int = 0
+    """Answers within the deadline that came before the loop's end, as a closed loop's are counted."""
     answered_s: list[float] = field(default_factory=list)
     refused_s: list[float] = field(default_factory=list)
+    codes: Counter[FaultCode] = field(default_factory=Counter)
+    """Of the refusals."""
     lag_s: list[float] = field(default_factory=list)
-    """How late the last request of each tick was given to the kernel, or kept for it."""
-    codes: dict[int, int] = field(default_factory=dict)
-
-    def in_time(self, deadline_s: float) -> int:
-        """Answers within the deadline."""
-        return sum(each <= deadline_s for each in self.answered_s)
+    """How late the first request of each tick was given to the kernel, or kept for it."""
 
     @property
     def unanswered(self) -> int:
-        """Requests of which nothing was heard."""
-        return self.sent - len(self.answered_s) - len(self.refused_s)
+        """Requests that were sent and of which nothing was heard."""
+        return self.due - self.given_up - len(self.answered_s) - len(self.refused_s)
 
 
 class _Lane:
     """One connection."""
 
-    def __init__(self, address: Address) -> None:
-        self.socket = socket.create_connection(address)
+    def __init__(self, address: Address, codec: Codec) -> None:
+        self.socket = socket.create_connection(address, WAIT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
-        self.unsent = bytearray()
-        self.received = b""
+        self.codec = codec
+        self.unsent = bytearray(codec.hello)
+        self.due_s: dict[int, float] = {}
+        """When each of its open calls was due."""
 
     def push(self) -> None:
         """Sends what the kernel takes."""
@@ -64,60 +81,119 @@ class _Lane:
 
 
 def offer(
+    transport: str,
     address: Address,
-    path: bytes,
+    path: str,
     payload: Callable[[int], bytes],
     rate_hz: float,
     duration_s: float,
     deadline_s: float,
-    connections: int = 16,
 ) -> Offered:
-    """Sends ``rate_hz`` requests a second for ``duration_s``, and takes the replies. Blocks.
+    """Has ``rate_hz`` requests a second be due for ``duration_s``, and takes the replies. Blocks.
 
     ``payload`` gets when the client gives up, in ns on ``time.monotonic_ns``. The server is told the deadline, too.
     """
-    lanes = [_Lane(address) for _ in range(connections)]
-    by_descriptor = {lane.socket.fileno(): lane for lane in lanes}
-    epoll = select.epoll()
-    for descriptor in by_descriptor:
-        epoll.register(descriptor, select.EPOLLIN)
-    offered, due_s = Offered(), [0.0]  # calls are numbered from 1
-    timeout_ms = int(deadline_s * 1000)
-    began_s = time.monotonic()
-    try:
+    with ExitStack() as opened:
+        return _OpenLoop(opened, transport, address, path, payload, deadline_s).run(rate_hz, duration_s)
+
+
+class _OpenLoop:
+    """See ``offer``."""
+
+    def __init__(
+        self,
+        opened: ExitStack,
+        transport: str,
+        address: Address,
+        path: str,
+        payload: Callable[[int], bytes],
+        deadline_s: float,
+    ) -> None:
+        self._transport, self._address, self._path, self._payload = transport, address, path, payload
+        self._deadline_s = deadline_s
+        self._codecs: dict[int, Codec] = {}  # by the timeout that they tell, in ms
+        self._offered = Offered()
+        self._waiting: deque[float] = deque()  # when each request was due that is not sent yet
+        connections = CONNECTIONS.get(transport, CONNECTIONS_ELSE)
+        self._lanes = deque(_Lane(address, self._codec(deadline_s)) for _ in range(connections))
+        self._by_descriptor = {lane.socket.fileno(): lane for lane in self._lanes}
+        self._epoll = opened.enter_context(select.epoll())
+        for lane in self._lanes:
+            opened.enter_context(lane.socket)
+            self._epoll.register(lane.socket, select.EPOLLIN)
+
+    def run(self, rate_hz: float, duration_s: float) -> Offered:
+        """What became of the requests."""
+        offered, waiting = self._offered, self._waiting
+        began_s = time.monotonic()
+        until_s = began_s + duration_s
         while True:
             now_s = time.monotonic()
             upto = int(min(now_s - began_s, duration_s) * rate_hz)
-            for call in range(offered.sent + 1, upto + 1):
-                at_s = began_s + call / rate_hz
-                due_s.append(at_s)
-                given_up_ns = int((at_s + deadline_s) * 1e9)
-                lanes[call % connections].unsent += encode_request(call, timeout_ms, path, payload(given_up_ns))
-            if upto > offered.sent:
-                offered.lag_s.append(time.monotonic() - due_s[offered.sent + 1])
-            offered.sent = max(offered.sent, upto)
-            for lane in lanes:
+            if upto > offered.due:
+                waiting.extend([began_s + call / rate_hz for call in range(offered.due + 1, upto + 1)])
+                offered.due = upto
+            if waiting:
+                first_s = waiting[0]
+                self._start(now_s)
+                offered.lag_s.append(time.monotonic() - first_s)
+            for lane in self._lanes:
                 if lane.unsent:
                     lane.push()
-            for descriptor, _ in epoll.poll(TICK_S):
-                _take(by_descriptor[descriptor], offered, due_s)
-            if now_s - began_s > duration_s and (not offered.unanswered or now_s - began_s > duration_s + PATIENCE_S):
+            for descriptor, _ in self._epoll.poll(TICK_S):
+                self._take(self._by_descriptor[descriptor], until_s)
+            if now_s > until_s and (not offered.unanswered or now_s > until_s + PATIENCE_S):
                 return offered
-    finally:
-        epoll.close()
-        for lane in lanes:
-            lane.socket.close()
 
+    def _start(self, now_s: float) -> None:
+        """Starts what is due, as far as there is room for it, on each connection in its turn."""
+        waiting, lanes, offered = self._waiting, self._lanes, self._offered
+        share = 1 + len(waiting) // LANES_A_TICK
+        alike_s, full = 0.0, 0
+        prepared: Prepared = ()
+        while waiting and full < len(lanes):
+            lane = lanes[0]
+            lanes.rotate(-1)
+            full += 1
+            for _ in range(share):
+                while waiting and now_s >= waiting[0] + self._deadline_s:
+                    waiting.popleft()
+                    offered.given_up += 1
+                if not waiting or not lane.codec.room():
+                    break
+                due_s = waiting.popleft()
+                if due_s > alike_s:
+                    prepared, alike_s = self._prepared(due_s, now_s), due_s + ALIKE_S
+                number, request = lane.codec.start(prepared)
+                lane.due_s[number] = due_s
+                lane.unsent += request
+                full = 0
 
-def _take(lane: _Lane, offered: Offered, due_s: list[float]) -> None:
-    """Takes the replies that have come."""
-    data = lane.received + lane.socket.recv(1 << 18)
-    now_s, start = time.monotonic(), 0
-    while len(data) - start >= _REPLY.size:
-        length, call, code = _REPLY.unpack_from(data, start)
-        if len(data) - start < 4 + length:
-            break
-        start += 4 + length
-        offered.codes[code] = offered.codes.get(code, 0) + 1
-        (offered.refused_s if code else offered.answered_s).append(now_s - due_s[call])
-    lane.received = data[start:]
+    def _prepared(self, due_s: float, now_s: float) -> Prepared:
+        """A request that was due then: the server is told what is left of its time."""
+        given_up_s = due_s + self._deadline_s
+        left_ms = max(1, math.ceil((given_up_s - now_s) * 1000))
+        codec = self._codecs.get(left_ms)
+        if codec is None:
+            codec = self._codecs[left_ms] = self._codec(left_ms / 1000)
+        return codec.prepare(self._path, self._payload(int(given_up_s * 1e9)))
+
+    def _codec(self, timeout_s: float) -> Codec:
+        codec = load(self._transport).codec(self._address, timeout_s)
+        assert codec is not None, f"the lean client does not speak {self._transport}"
+        return codec
+
+    def _take(self, lane: _Lane, until_s: float) -> None:
+        """Takes the replies that have come."""
+        data = lane.socket.recv(1 << 18)
+        assert data, "the server closed a connection"
+        offered, now_s = self._offered, time.monotonic()
+        for number, reply in lane.codec.feed(data):
+            took_s = now_s - lane.due_s.pop(number)
+            if isinstance(reply, bytes):
+                offered.answered_s.append(took_s)
+                offered.good += took_s <= self._deadline_s and now_s <= until_s
+            else:
+                offered.refused_s.append(took_s)
+                offered.codes[reply.code] += 1
+        lane.unsent += lane.codec.take_outgoing()

@@ -1,7 +1,13 @@
-"""A line of the promises' table, and what each module here has that tries a promise: ``check(minutes, seed)``."""
+"""A line of the promises' table, and what each module here has that tries a promise: ``check(minutes, seed)``.
+
+A row may have no goal: it states what something else reaches that is no promise of ours.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
+
+NO_GOAL = "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +19,19 @@ class Row:
     figure: str
     passed: bool
 
+    @classmethod
+    def stated(cls, promise: str, figure: str) -> Self:
+        """A row without a goal, which cannot fall short."""
+        return cls(promise, NO_GOAL, figure, passed=True)
+
+    @property
+    def states(self) -> bool:
+        """Whether it has no goal."""
+        return self.goal == NO_GOAL
+
     def __str__(self) -> str:
-        return f"{self.promise} | {self.goal} | {self.figure} | {'yes' if self.passed else 'NO'}"
+        kept = NO_GOAL if self.states else "yes" if self.passed else "NO"
+        return f"{self.promise} | {self.goal} | {self.figure} | {kept}"
 
 
 Check = Callable[[bool, int], list[Row]]
@@ -33,6 +50,7 @@ def worst(rounds: Sequence[Sequence[Row]]) -> list[Row]:
     for promise, rows in by_promise.items():
         chosen = next((row for row in rows if not row.passed), rows[-1])
         kept = sum(row.passed for row in rows)
-        figure = f"{chosen.figure} (kept in {kept} of {len(rounds)} rounds)"
+        told = "stated" if chosen.states else "kept"
+        figure = f"{chosen.figure} ({told} in {kept} of {len(rounds)} rounds)"
         found.append(Row(promise, chosen.goal, figure, kept == len(rounds)))
     return found

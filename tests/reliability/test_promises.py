@@ -55,6 +55,16 @@ def test_of_several_rounds_the_worst_counts() -> None:
     assert row == Row("a", "0", "3 (kept in 2 of 3 rounds)", False)
 
 
+def test_a_row_that_only_states_is_neither_kept_nor_short() -> None:
+    """It has a dash for its goal and for whether it is kept, and counts with none of the others."""
+    row = Row.stated("beside", "7%")
+    assert str(row) == "beside | – | 7% | –"
+    text = command.page({name: [KEPT, row] for name in PROMISES}, "make it", 5)
+    assert text.count("| beside | – | 7% | – |") == len(PROMISES)
+    assert f"{len(PROMISES)} of {len(PROMISES)} rows are kept" in text
+    assert worst([[row], [row]]) == [Row.stated("beside", "7% (stated in 2 of 2 rounds)")]
+
+
 def test_the_page_has_every_row_and_reason() -> None:
     """What falls short is marked, and what is known to has its reason."""
     text = command.page({name: [KEPT, FALLEN, KNOWN] for name in PROMISES}, "make it", 5)

@@ -1,0 +1,68 @@
+"""Promise: bounded under overload. A stock server as its users get it is offered all the Lookups that one load offers.
+
+``python -m tests.reliability.overload_lookups [--minutes]``, on a machine with two cores that nobody else uses. The
+peak is what 16 connections get that keep eight calls open each. The load is one thread of Python. What a request costs
+it is measured first, and it offers what nearly fills its core. A row says how many times the peak that was.
+"""
+
+import sys
+import time
+from dataclasses import replace
+from statistics import fmean
+
+from stock_service.trading.service import LOOKUP
+from tests.reliability.honest import ASK
+from tests.reliability.open_loop import Offered, offer
+from tests.reliability.overload import DEADLINE_S, Lengths, block_of, closed_loop, rows_of
+from tests.reliability.rows import Row
+from tests.reliability.serving import usual_server
+
+TRANSPORTS_TRIED = ("sockets", "grpc_static")
+
+GOODPUT = 0.7
+
+CALLS = 8
+"""Open on each connection of a closed loop: with one, its client would be what is measured."""
+
+TRIED_S = 0.5
+TRIED_TIMES = 2
+"""For so long the load is tried, at so many times the peak's rate."""
+
+FILLED = 0.9
+"""Of the load's core."""
+
+
+def check(minutes: bool, _seed: int = 0) -> list[Row]:
+    """Blocks for some seconds; with ``minutes`` for half a minute."""
+    lengths = Lengths(3, 2.0, 1.0) if minutes else Lengths(1, 0.5, 0.4)
+    return [row for transport in TRANSPORTS_TRIED for row in _looked_up(transport, lengths)]
+
+
+def _looked_up(transport: str, lengths: Lengths) -> list[Row]:
+    """The rows of one transport."""
+    with usual_server(transport) as server:
+
+        def offered_at(rate_hz: float, duration_s: float) -> Offered:
+            return offer(transport, server.address, LOOKUP, lambda _: ASK, rate_hz, duration_s, DEADLINE_S)
+
+        def closed_for(duration_s: float) -> tuple[float, float]:
+            return closed_loop(transport, server.address, LOOKUP, ASK, duration_s, CALLS)
+
+        peak_hz = fmean(closed_for(lengths.closed_s))
+        began_s = time.thread_time()
+        tried = offered_at(TRIED_TIMES * peak_hz, TRIED_S)
+        rate_hz = FILLED * (tried.due - tried.given_up) / (time.thread_time() - began_s)
+        closed, blocks, times = closed_for(lengths.closed_s), [], []
+        for _ in range(lengths.blocks):
+            offered = offered_at(rate_hz, lengths.block_s)
+            after = closed_for(lengths.closed_s)
+            blocks.append(block_of(offered, lengths.block_s, closed, after))
+            times.append(rate_hz / fmean((*closed, *after)))
+            closed = after
+    goodput, *others = rows_of(f"{transport}: all Lookups that one load offers", blocks, GOODPUT)
+    return [replace(goodput, figure=f"{goodput.figure}, at {fmean(times):.1f} times the peak"), *others]
+
+
+if __name__ == "__main__":
+    for row in check("--minutes" in sys.argv):
+        print(row)
