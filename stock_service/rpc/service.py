@@ -147,12 +147,14 @@ class StreamMethod(Generic[Request, Response]):
 
     ``function`` may be a generator. Where the client goes, it is closed by whichever thread sees that, so what it does
     then must be short. ``talks``: a client may send several requests in one call; each is answered in its turn.
+    ``right``: as a ``Method``'s.
     """
 
     request_type: type[Request]
     response_type: type[Response]
     function: Callable[[Request, Call], Iterator[Response]]
     talks: bool = False
+    right: Right = Right.ADMIN
 
     def answer_stream(self) -> StreamAnswer:
         """The method in bytes; to be asked once, before serving. For bytes that do not decode: InvalidRequest."""

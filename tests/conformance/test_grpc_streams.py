@@ -4,6 +4,8 @@ import gc
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import grpc
@@ -12,7 +14,11 @@ from google.protobuf.wrappers_pb2 import BytesValue
 
 from stock_service.rpc.call import Call
 from stock_service.rpc.errors import InvalidRequest, Overloaded
+from stock_service.rpc.process.credentials import make as make_credentials
+from stock_service.rpc.security import Access, Right
 from stock_service.rpc.service import Method, Service, StreamMethod
+from stock_service.rpc.tls import read_token
+from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire import http2
 from tests.conformance.running import WAIT_S, Kind, Limits, maker
 from tests.conformance.test_grpc_static import RawHttp2, channel, echo
@@ -159,3 +165,32 @@ def test_replies_end_with_their_time() -> None:
             client.more()
     assert b"not ended within 50 ms" in client.frames[-1].payload
     assert streams.begun == 2
+
+
+def test_a_stream_needs_its_right(tmp_path: Path) -> None:
+    """Who may ask for one is as for a method: one that declares nothing needs an admin's; and nothing else is begun."""
+    make_credentials(tmp_path / "own")
+    streams, table = Streams(), {"": (16, 16, 0), "trader": (7, 0, 0), "admin": (0, 0, 0)}
+    open_to = {f"{COUNT}For{right.name}": right for right in (Right.TRADER, Right.ANYONE)}
+    count = streams.service.streams[COUNT]
+    others = {path: replace(count, right=right) for path, right in open_to.items()}
+    service = replace(streams.service, streams={COUNT: count, **others})
+    limits = Limits(options=ServeOptions(access=Access(tmp_path / "own" / "access.toml")))
+    with MAKE(service, limits) as running, channel(running) as opened:
+        for caller, expected in table.items():
+            shown = f"Bearer {read_token(tmp_path / 'own' / f'{caller}.token')}" if caller else ""
+            metadata = (("authorization", shown),) if shown else ()
+            begun = streams.begun
+            codes = tuple(ended(opened, path, metadata) for path in (COUNT, *open_to))
+            assert (caller, codes) == (caller, expected)
+            assert streams.begun - begun == 2 * codes.count(0)
+
+
+def ended(opened: grpc.Channel, path: str, metadata: tuple[tuple[str, str], ...]) -> int:
+    """The status of a call of two replies."""
+    count: grpc.UnaryStreamMultiCallable[bytes, bytes] = opened.unary_stream(path)
+    try:
+        assert len(list(count(encoded(b"\x01\x01"), WAIT_S, metadata=metadata))) == 2
+    except grpc.RpcError as error:
+        return int(error.code().value[0])
+    return 0
