@@ -4,19 +4,19 @@ import signal
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
-from stock_service.rpc.errors import Fault, Unauthenticated
+from stock_service.rpc.errors import Fault, PermissionDenied, Unauthenticated
 from stock_service.rpc.option_types import address
 from stock_service.rpc.process.credentials import make
 from stock_service.rpc.tls import ClientCredentials, read_token
 from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.rpc.wire.framing import encode_request
-from stock_service.trading.service import LOOKUP, TRADE
+from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
 from tests.conformance.running import until
 from tests.end_to_end.process import Server, run
@@ -25,6 +25,9 @@ from tests.tls import credentials
 pytestmark = pytest.mark.slow
 
 SECURED = [name for name in TRANSPORTS if load(name).TLS_PROTOCOLS is not None]
+
+UNSECURED = [name for name in TRANSPORTS if name not in SECURED]
+"""Those that cannot tell who calls."""
 
 LOOKUP_FISHCO = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
@@ -108,6 +111,22 @@ def test_credentials_are_renewed_as_it_serves(transport: str, tmp_path: Path) ->
 
             until(withdrawn, "the token is not known any more")
         assert server.stopped().code == 0
+
+
+@pytest.mark.parametrize("transport", UNSECURED)
+def test_who_cannot_tell_who_calls_refuses_an_update(transport: str) -> None:
+    """Once the server knows callers; the rest is answered, and without callers an Update is, too."""
+    update = stock_pb2.UpdateRequest(name="FishCo", price_cents=5).SerializeToString()
+    access = ("--access", str(credentials() / "access.toml"))
+    for options, is_closed in ((access, True), ((), False)):
+        start = ("stock_service", "serve", "--transport", transport, "--store", "memory", *options)
+        with Server(start) as server, closing(load(transport).connect(server.address, 10.0)) as connection:
+            before = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
+            assert before.status == stock_pb2.STATUS_OK
+            with pytest.raises(PermissionDenied) if is_closed else nullcontext():
+                connection.call(UPDATE, update, 10.0)
+            after = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
+            assert after.price_cents == (before.price_cents if is_closed else 5)
 
 
 @pytest.mark.parametrize("transport", SECURED)
