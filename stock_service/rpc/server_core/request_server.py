@@ -73,8 +73,7 @@ class RequestServer(Generic[Request]):
         self._sessions = sessions
         if options.timeline is not None:
             self._task = stamped_task(stamping(options.timeline, methods, protocol), self._ask, options.timeline)
-        self._reads_clock = options.timeline is not None
-        self._executor, self._options = executor, options
+        self._reads_clock, self._executor, self._options = options.timeline is not None, executor, options
         self._turns = Turns(protocol, Admission(own.delay_target_ms, options.requests_max))
         self._handing: HandingOver[Request] = HandingOver(protocol, executor, self._turns, self._attend, self._ask)
         self._batch = self._handing.batch
@@ -266,9 +265,9 @@ class RequestServer(Generic[Request]):
                 connection.first_ns = arrived_ns if len(data) == read_bytes else 0
             request = connection.take(data, now_ns, arrived_ns)
             if request is not None:
-                self._batch.append(
-                    partial(self._task, connection, request, now_ns if self._reads_clock else arrived_ns)
-                )
+                if self._reads_clock:
+                    arrived_ns = now_ns
+                self._batch.append(partial(self._task, connection, request, arrived_ns))
             else:
                 self._look_after(connection, now_ns)
                 if connection.first_ns and connection.stream.state is READING and not self._draining:
