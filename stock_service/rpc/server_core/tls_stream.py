@@ -186,6 +186,7 @@ class TlsStream:
         with self._lock:
             self._say_farewell()
             self._socket.close()
+        self.receive, self.send = self._socket.recv, self._socket.send  # its own would be a circle with all that it has
 
     # ---- the reading thread
 
