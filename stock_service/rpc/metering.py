@@ -3,14 +3,15 @@
 It is one function, as the one without is: a frame around that would cost more than the counting.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
 
+from stock_service.rpc.call import Call
 from stock_service.rpc.errors import Fault, FaultCode, InvalidRequest
-from stock_service.rpc.metrics import SKIPPED, Meter, now_ns
+from stock_service.rpc.metrics import CANCELLED, SKIPPED, Meter, now_ns
 from stock_service.rpc.waiting import Waiting
 
 Decode = Callable[[bytes], Any]
@@ -83,6 +84,41 @@ def metered_on_loop(
             meter.times.observe(now_ns() - began_ns)
         encoded: bytes = reply.SerializeToString()
         return encoded
+
+    return answer
+
+
+def metered_stream(
+    decode: Decode, function: Callable[[Any, Call], Iterator[Any]], meter: Meter, undecodable: Undecodable
+) -> Callable[[Call], Iterator[bytes]]:
+    """A method of several replies: begun when the first is asked for, ended behind the last.
+
+    Between two of them it is set aside, as no thread is in its handler. How long that took is not noted.
+    """
+
+    def answer(call: Call) -> Iterator[bytes]:
+        meter.begin()
+        try:
+            request = decode(call.payload)
+        except DecodeError as error:
+            meter.failed(_UNDECODABLE)
+            raise undecodable(call.payload) from error
+        try:
+            for reply in function(request, call):
+                encoded: bytes = reply.SerializeToString()
+                meter.set_aside()
+                try:
+                    yield encoded
+                finally:
+                    meter.begin()
+        except GeneratorExit:
+            late = call.deadline_ns is not None and now_ns() > call.deadline_ns
+            meter.failed(FaultCode.DEADLINE_EXCEEDED.name if late else CANCELLED)
+            raise
+        except BaseException as error:
+            _count(meter, error)
+            raise
+        meter.ended[None]()
 
     return answer
 

@@ -33,6 +33,9 @@ OK = "OK"
 UNKNOWN = "UNKNOWN"
 """The outcome of a reply whose status has no name."""
 
+CANCELLED = "CANCELLED"
+"""The outcome of a request of several replies whose client did not take the last."""
+
 now_ns = time.monotonic_ns
 
 

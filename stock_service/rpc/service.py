@@ -18,7 +18,7 @@ from stock_service.rpc.call import Call
 from stock_service.rpc.decoding import decoder
 from stock_service.rpc.errors import InvalidRequest
 from stock_service.rpc.health import CHECK, Health
-from stock_service.rpc.metering import metered, metered_on_loop, outcomes_of
+from stock_service.rpc.metering import metered, metered_on_loop, metered_stream, outcomes_of
 from stock_service.rpc.metrics import Meter, Metrics
 from stock_service.rpc.security import Right
 from stock_service.rpc.waiting import Settle
@@ -147,16 +147,23 @@ class StreamMethod(Generic[Request, Response]):
 
     ``function`` may be a generator. Where the client goes, it is closed by whichever thread sees that, so what it does
     then must be short. ``talks``: a client may send several requests in one call; each is answered in its turn.
+    ``right``: as a ``Method``'s.
     """
 
     request_type: type[Request]
     response_type: type[Response]
     function: Callable[[Request, Call], Iterator[Response]]
     talks: bool = False
+    right: Right = Right.ADMIN
+    meter: Meter | None = None
+    """As a ``Method``'s; each of several requests in a call is one."""
 
     def answer_stream(self) -> StreamAnswer:
         """The method in bytes; to be asked once, before serving. For bytes that do not decode: InvalidRequest."""
         decode: Callable[[bytes], Request] = decoder(self.request_type)
+        if self.meter is not None:
+            undecodable = partial(_undecodable, request_type=self.request_type)
+            return metered_stream(decode, self.function, self.meter, undecodable)
 
         def answer(call: Call) -> Iterator[bytes]:
             try:
@@ -198,7 +205,8 @@ class Service:
             path: replace(method, meter=metrics.meter(path, outcomes_of(method.response_type.DESCRIPTOR)))
             for path, method in self.methods.items()
         }
-        return replace(self, methods=methods)
+        streams = {path: replace(stream, meter=metrics.meter(path, {})) for path, stream in self.streams.items()}
+        return replace(self, methods=methods, streams=streams)
 
 
 def _undecodable(payload: bytes, request_type: type[Message]) -> InvalidRequest:

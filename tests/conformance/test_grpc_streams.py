@@ -4,6 +4,9 @@ import gc
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import grpc
@@ -12,9 +15,20 @@ from google.protobuf.wrappers_pb2 import BytesValue
 
 from stock_service.rpc.call import Call
 from stock_service.rpc.errors import InvalidRequest, Overloaded
+from stock_service.rpc.metrics import Metrics
+from stock_service.rpc.process.credentials import make as make_credentials
+from stock_service.rpc.security import Access, Right
+from stock_service.rpc.server_core.answering import methods_of
+from stock_service.rpc.server_core.options import NOBODY
 from stock_service.rpc.service import Method, Service, StreamMethod
+from stock_service.rpc.tls import read_token
+from stock_service.rpc.transports import ServeOptions
+from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
 from stock_service.rpc.wire import http2
-from tests.conformance.running import WAIT_S, Kind, Limits, maker
+from stock_service.rpc.wire.grpc_calls import Progress
+from stock_service.rpc.wire.grpc_heads import Head
+from stock_service.rpc.wire.grpc_heads import Kind as Kinds
+from tests.conformance.running import WAIT_S, Kind, Limits, maker, until
 from tests.conformance.test_grpc_static import RawHttp2, channel, echo
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import data, head, message
 
@@ -159,3 +173,81 @@ def test_replies_end_with_their_time() -> None:
             client.more()
     assert b"not ended within 50 ms" in client.frames[-1].payload
     assert streams.begun == 2
+
+
+def test_a_stream_needs_its_right(tmp_path: Path) -> None:
+    """Who may ask for one is as for a method: one that declares nothing needs an admin's; and nothing else is begun."""
+    make_credentials(tmp_path / "own")
+    streams, table = Streams(), {"": (16, 16, 0), "trader": (7, 0, 0), "admin": (0, 0, 0)}
+    open_to = {f"{COUNT}For{right.name}": right for right in (Right.TRADER, Right.ANYONE)}
+    count = streams.service.streams[COUNT]
+    others = {path: replace(count, right=right) for path, right in open_to.items()}
+    service = replace(streams.service, streams={COUNT: count, **others})
+    limits = Limits(options=ServeOptions(access=Access(tmp_path / "own" / "access.toml")))
+    with MAKE(service, limits) as running, channel(running) as opened:
+        for caller, expected in table.items():
+            shown = f"Bearer {read_token(tmp_path / 'own' / f'{caller}.token')}" if caller else ""
+            metadata = (("authorization", shown),) if shown else ()
+            begun = streams.begun
+            codes = tuple(ended(opened, path, metadata) for path in (COUNT, *open_to))
+            assert (caller, codes) == (caller, expected)
+            assert streams.begun - begun == 2 * codes.count(0)
+
+
+def ended(opened: grpc.Channel, path: str, metadata: tuple[tuple[str, str], ...]) -> int:
+    """The status of a call of two replies."""
+    count: grpc.UnaryStreamMultiCallable[bytes, bytes] = opened.unary_stream(path)
+    try:
+        assert len(list(count(encoded(b"\x01\x01"), WAIT_S, metadata=metadata))) == 2
+    except grpc.RpcError as error:
+        return int(error.code().value[0])
+    return 0
+
+
+def test_calls_of_several_replies_are_counted() -> None:
+    """Each ends with its last reply, a fault, or its client; between two replies it keeps no worker busy."""
+    streams, metrics = Streams(), Metrics()
+    with MAKE(streams.service.counted(metrics)) as running:
+        with channel(running) as opened:
+            count: grpc.UnaryStreamMultiCallable[bytes, bytes] = opened.unary_stream(COUNT)
+            talk: grpc.StreamStreamMultiCallable[bytes, bytes] = opened.stream_stream(TALK)
+            for sent in (encoded(b"\x01\x02\x03"), encoded(b""), encoded(b"\x01\x00\x01"), b"\xff"):
+                with suppress(grpc.RpcError):
+                    list(count(sent, WAIT_S))
+            assert len(list(talk(iter([encoded(b"\x01"), encoded(b""), encoded(b"\x01\x01")]), WAIT_S))) == 3
+        with RawHttp2(running) as client:
+            sent = encoded(bytes([1, LATE, 1, 1]))
+            client.send(head(1, COUNT.encode(), grpc_timeout="50m") + data(1, message(sent)))
+            while not (client.frames and client.frames[-1].flags & http2.END_STREAM and client.frames[-1].stream):
+                client.more()
+        with RawHttp2(running, window_bytes=10) as client:
+            client.send(echo(1, encoded(b"\x01" * 200), COUNT))
+            assert client.until(http2.DATA, 1).payload
+            until(lambda: not metrics.meters[COUNT].under_way(), "it is set aside")
+            assert metrics.meters[COUNT].outcomes().get("CANCELLED") is None
+            client.send(http2.rst_stream(1, http2.ErrorCode.CANCEL) + http2.frame(http2.PING, 0, 0, bytes(8)))
+            client.until(http2.PING)
+            gc.collect()
+            until(lambda: counted(metrics)[COUNT].get("CANCELLED") == 1, "its end is counted")
+    known = {"RESOURCE_EXHAUSTED": 1, "INVALID_ARGUMENT": 1, "DEADLINE_EXCEEDED": 1, "CANCELLED": 1}
+    assert counted(metrics) == {COUNT: {"OK": 2, **known}, TALK: {"OK": 3}, SAY: {}}
+    assert [meter.under_way() for meter in metrics.meters.values()] == [0, 0, 0]
+
+
+def counted(metrics: Metrics) -> dict[str, dict[str, int]]:
+    """How many requests of each method ended how."""
+    return {path: {k: v for k, v in meter.outcomes().items() if v} for path, meter in metrics.meters.items()}
+
+
+def test_a_call_that_is_begun_too_late_is_counted() -> None:
+    """Of one reply or of several, under its fault, once."""
+    streams, metrics = Streams(), Metrics()
+    plain = Method(BytesValue, BytesValue, lambda request: request)
+    service = replace(streams.service, methods={SAY: plain}).counted(metrics)
+    protocol = GrpcRequests(service, methods_of(service), 1000, 10)
+    for path, kind in ((SAY, Kinds.UNARY), (COUNT, Kinds.REPLIES)):
+        late = Head(path.encode(), kind, 1)
+        progress = None if kind is Kinds.UNARY else Progress()
+        assert b"not begun within 1 ms" in protocol.answer((late, 1, b"", 0, {1: 0}, progress), 1, NOBODY)
+    assert counted(metrics) == {SAY: {"DEADLINE_EXCEEDED": 1}, COUNT: {"DEADLINE_EXCEEDED": 1}, TALK: {}}
+    assert [meter.under_way() for meter in metrics.meters.values()] == [0, 0, 0]

@@ -35,6 +35,7 @@ class SplitStream:
         self.drop = self._plain.drop
         self.half_close = self._plain.half_close
         self.unacknowledged = self._plain.unacknowledged
+        self.held = self._plain.held
         self.close = self._plain.close
         self.receive: Callable[[int], bytes] = self._receive
         self.send: Callable[[bytes | bytearray], int] = self._send

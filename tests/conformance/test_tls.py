@@ -1,11 +1,13 @@
 """The server core over TLS: records that split and stall, handshakes that never end, ends, and new certificates."""
 
+import gc
 import logging
 import random
 import re
 import socket
+import ssl
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -46,7 +48,10 @@ class SplitSocket(socket.socket):
 
 @contextmanager
 def tls_server(
-    options: ServeOptions, read_s: float = 10.0, split: tuple[random.Random, int] | None = None
+    options: ServeOptions,
+    read_s: float = 10.0,
+    split: tuple[random.Random, int] | None = None,
+    held_bytes_max: int = ReadOptions().held_bytes_max,
 ) -> Iterator[RequestServer[RequestFrame]]:
     """One that echoes, with two workers; ``split``: over sockets that move so many bytes at most."""
     methods, pool = methods_of(Probe().service), StaticPool(2, 1000)
@@ -60,7 +65,7 @@ def tls_server(
         torn.rng, torn.most = split
         return TlsStream(torn, peer, tls, FailedHandshakes())
 
-    own = ReadOptions(read_s=read_s, delay_target_ms=0)
+    own = ReadOptions(read_s, 0, held_bytes_max)
     server = RequestServer(methods, protocol, pool, options, own, None if split is None else carrier)
     try:
         yield server
@@ -141,6 +146,96 @@ def test_a_handshake_has_its_time(said: bytes) -> None:
         with RawTls(server.address) as other:
             assert other.echo()
         assert slow.socket.recv(100) == b""
+
+
+def test_half_hellos_are_in_the_budget() -> None:
+    """Of many, those that were silent longest are closed; who is served goes on, and who comes is served."""
+    hello = hello_of(credentials())
+    with (
+        tls_server(secured(frame_bytes_max=250_000), held_bytes_max=1_000_000) as server,
+        RawTls(server.address) as early,
+    ):
+        assert early.echo()
+        slow = [RawSocket(server.address) for _ in range(60)]
+        try:
+            for client in slow:
+                client.send(hello[:-1])
+                assert early.echo(), "by now it is held"
+            assert 10 < len(server._connections) < 25
+            assert [ended(client) for client in (slow[0], slow[30])] == [True, True]
+            with RawTls(server.address) as late:
+                assert late.echo()
+            slow[-1].send(hello[-1:])
+            assert slow[-1].socket.recv(1) == b"\x16", "its handshake goes on"
+        finally:
+            for client in slow:
+                client.socket.close()
+        until(lambda: len(server._connections) == 1, "the others are gone")
+        assert server._held._total == 0
+
+
+def test_half_a_record_is_in_the_budget() -> None:
+    """As long as it is half; what is said with the handshake's last words holds nothing."""
+    with tls_server(secured()) as server, RawTls(server.address) as client:
+        assert client.echo()
+        assert server._held._total == 0
+        tls = client.socket
+        tls._tls.write(frame(1))  # type: ignore[attr-defined]
+        record = tls._outgoing.read()  # type: ignore[attr-defined]
+        tls._socket.sendall(record[:-3])  # type: ignore[attr-defined]
+        until(lambda: server._held._total > 16_384, "it is held")
+        tls._socket.sendall(record[-3:])  # type: ignore[attr-defined]
+        assert client.reply() == ReplyFrame(1, 0, b"")
+        assert server._held._total == 0
+
+
+def test_what_is_closed_is_free_at_once() -> None:
+    """No collection is needed: what OpenSSL keeps of each is far more than the collector knows of."""
+    with tls_server(secured()) as server, RawTls(server.address) as other:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(20):
+                with RawTls(server.address) as client:
+                    assert client.echo()
+            until(lambda: len(server._connections) == 1, "they are closed")
+            assert other.echo()
+            assert sum(type(each) is TlsStream for each in gc.get_objects()) < 4
+        finally:
+            gc.enable()
+
+
+def test_without_tls_nobody_asks_what_a_stream_holds() -> None:
+    """The reading function is the bare one, and a stream that is plain keeps nothing."""
+    methods, pool = methods_of(Probe().service), StaticPool(2, 1000)
+    server = RequestServer(methods, Frames(methods, 1000), pool, ServeOptions(requests_max=1002), ReadOptions())
+    try:
+        assert server._read == server._readable == server._read_once
+        with RawSocket(server.address) as client:
+            assert client.echo()
+            (connection,) = server._connections.values()
+            assert connection.bytes.held() == 0
+    finally:
+        assert server.stop(WAIT_S)
+        assert pool.stop(WAIT_S)
+
+
+def hello_of(folder: Path) -> bytes:
+    """A client's first message."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = trusting(folder).context()
+    assert context is not None
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
+    return outgoing.read()
+
+
+def ended(client: RawSocket) -> bool:
+    """Whether the server has closed it; it says nothing of TLS before that."""
+    try:
+        return not client.socket.recv(100)
+    except ConnectionResetError:
+        return True
 
 
 @pytest.mark.parametrize("said", [frame(1), b"GET / HTTP/1.1\r\n\r\n", bytes(100)], ids=["a frame", "http", "zeros"])

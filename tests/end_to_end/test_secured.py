@@ -2,19 +2,21 @@
 
 import signal
 import socket
+import ssl
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
-from stock_service.rpc.errors import Fault, Unauthenticated
+from stock_service.rpc.errors import Fault, PermissionDenied, Unauthenticated
 from stock_service.rpc.option_types import address
 from stock_service.rpc.process.credentials import make
 from stock_service.rpc.tls import ClientCredentials, read_token
 from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.rpc.wire.framing import encode_request
-from stock_service.trading.service import LOOKUP
+from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
 from tests.conformance.running import until
 from tests.end_to_end.process import Server, run
@@ -23,6 +25,9 @@ from tests.tls import credentials
 pytestmark = pytest.mark.slow
 
 SECURED = [name for name in TRANSPORTS if load(name).TLS_PROTOCOLS is not None]
+
+UNSECURED = [name for name in TRANSPORTS if name not in SECURED]
+"""Those that cannot tell who calls."""
 
 LOOKUP_FISHCO = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
@@ -108,33 +113,90 @@ def test_credentials_are_renewed_as_it_serves(transport: str, tmp_path: Path) ->
         assert server.stopped().code == 0
 
 
+@pytest.mark.parametrize("transport", UNSECURED)
+def test_who_cannot_tell_who_calls_refuses_an_update(transport: str) -> None:
+    """Once the server knows callers; the rest is answered, and without callers an Update is, too."""
+    update = stock_pb2.UpdateRequest(name="FishCo", price_cents=5).SerializeToString()
+    access = ("--access", str(credentials() / "access.toml"))
+    for options, is_closed in ((access, True), ((), False)):
+        start = ("stock_service", "serve", "--transport", transport, "--store", "memory", *options)
+        with Server(start) as server, closing(load(transport).connect(server.address, 10.0)) as connection:
+            before = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
+            assert before.status == stock_pb2.STATUS_OK
+            with pytest.raises(PermissionDenied) if is_closed else nullcontext():
+                connection.call(UPDATE, update, 10.0)
+            after = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
+            assert after.price_cents == (before.price_cents if is_closed else 5)
+
+
 @pytest.mark.parametrize("transport", SECURED)
 def test_no_secret_is_said(transport: str, tmp_path: Path) -> None:
-    """Not in logs, replies, a timeline, the command line or the environment; whatever a client does with its token."""
-    folder, timeline = credentials(), tmp_path / "timeline.npy"
+    """Not in logs, replies, metrics, a timeline or the store, nor to who looks at the process; whatever a client does
+    with its token, and whatever is wrong with the key's file."""
+    folder, kept = tmp_path / "own", tmp_path / "kept"
+    make(folder)
+    kept.mkdir()
     tokens = [read_token(folder / f"{name}.token") for name in ("admin", "trader")]
     wrong = "wrong-" + "w" * 40
+    key = folder / "server-key.pem"
     replies: list[bytes] = []
-    plain = (*options_of(folder)[4:], "--timeline", str(timeline))
-    start = ("stock_service", "serve", "--transport", transport, "--store", "memory")
-    with Server(start, *plain) as server:
+    files = ("--store", f"sqlite:{kept}/store.sqlite3", "--timeline", str(kept / "timeline.npy"))
+    with secured(transport, folder, *files, "--metrics", "127.0.0.1:0") as server:
         for token in (*tokens, wrong):
             try:
-                looked_up(transport, server.address, ClientCredentials(token=token))
+                traded(transport, server.address, ClientCredentials(folder / "ca.pem", token=token))
             except Fault as fault:
                 replies.append(str(fault).encode())
             for said in said_with(token):
-                with socket.create_connection(server.address, 5.0) as client:
-                    client.sendall(said)
-                    client.shutdown(socket.SHUT_WR)
-                    replies += iter(lambda: client.recv(65536), b"")  # at once
+                replies += [*answers(server.address, said, None), *answers(server.address, said, trusting(transport))]
+        key.write_text(key.read_text().replace("\n", "\n!", 1))
+        until(lambda: "cannot be used" in server.said(), "the broken key is in the log")
+        page = metrics_page(server)
         process = Path("/proc") / str(server.pid)
         seen = [(process / name).read_bytes() for name in ("cmdline", "environ")]
+        stored = [file.read_bytes() for file in kept.iterdir()]
         ended = server.stopped(signal.SIGINT)
     assert ended.code == 0
-    everything = b"".join((*seen, *replies, ended.stdout.encode(), ended.stderr.encode(), timeline.read_bytes()))
-    for secret in (*tokens, wrong, *(file.read_text().split("\n")[1] for file in folder.glob("*-key.pem"))):
+    assert f'requests_total{{method="{TRADE}",outcome="OK"}} 2.0'.encode() in page
+    stored += [file.read_bytes() for file in kept.iterdir()]
+    assert any(b"FishCo" in content for content in stored)
+    everything = b"".join((*seen, *replies, *stored, page, ended.stdout.encode(), ended.stderr.encode()))
+    for secret in (*tokens, wrong, *key.read_text().replace("!", "").split("\n")[1:-2]):
         assert secret.encode() not in everything
+
+
+def traded(transport: str, at: tuple[str, int], shown: ClientCredentials) -> None:
+    """Raises a Fault where it is refused."""
+    trade = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
+    with closing(load(transport).connect(at, 10.0, shown)) as connection:
+        assert connection.call(TRADE, trade, 10.0)
+
+
+def trusting(transport: str) -> ssl.SSLContext:
+    """What speaks TLS with whoever is there."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(list(load(transport).TLS_PROTOCOLS or ()) or ["none"])
+    return context
+
+
+def answers(at: tuple[str, int], said: bytes, tls: ssl.SSLContext | None) -> list[bytes]:
+    """What a server replies to these bytes, until it closes."""
+    replies: list[bytes] = []
+    with socket.create_connection(at, 5.0) as plain, plain if tls is None else tls.wrap_socket(plain) as client:
+        with suppress(ConnectionError, ssl.SSLError):  # it closes without a farewell
+            client.sendall(said)
+            client.shutdown(socket.SHUT_WR)
+            replies += iter(lambda: client.recv(65536), b"")  # at once
+    return replies
+
+
+def metrics_page(server: Server) -> bytes:
+    """All that it shows."""
+    host, _, port = server.said().partition("metrics at ")[2].split()[0].rpartition(":")
+    with closing(HTTPConnection(host, int(port), timeout=10.0)) as asking:
+        asking.request("GET", "/metrics")
+        return asking.getresponse().read()
 
 
 def test_a_load_shows_a_token_and_says_none(tmp_path: Path) -> None:

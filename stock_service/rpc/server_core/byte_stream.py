@@ -68,6 +68,9 @@ class ByteStream(Protocol):
     def unacknowledged(self) -> int:
         """Bytes that were sent and that the peer's kernel has not taken yet."""
 
+    def held(self) -> int:
+        """Bytes of memory that it keeps for what it has not given, or its peer not taken."""
+
     def close(self) -> None:
         """Frees the connection."""
 
@@ -117,6 +120,10 @@ class PlainStream:
     def unacknowledged(self) -> int:
         """See ``ByteStream``; the word that nothing more will come counts as one byte."""
         return unacknowledged_bytes(self._socket)
+
+    def held(self) -> int:
+        """See ``ByteStream``: all is the kernel's."""
+        return 0
 
     def close(self) -> None:
         """See ``ByteStream``."""

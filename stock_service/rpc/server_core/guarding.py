@@ -79,7 +79,7 @@ class Guarded(Generic[Request]):
 def guarded(
     protocol: Guardable[Request], access: Access | None, service: Service, own: Mapping[bytes, Right] | None = None
 ) -> WireProtocol[Request]:
-    """The protocol as a server with these callers has it. ``own``: rights for what the protocol itself answers."""
+    """The protocol as a server with these callers has it. ``own``: rights for what it answers beside ``methods``."""
     if access is None:
         return protocol
     rights = {path.encode(): method.right for path, method in service.methods.items()}

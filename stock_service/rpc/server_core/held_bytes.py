@@ -2,7 +2,8 @@
 
 Each connection alone is bounded by the largest frame. A thousand of them together would be too much. Once the budget is
 exceeded, whoever holds most pays: that connection is closed, and then the next. So one that holds little is left alone,
-however many hold much. Left out: what the kernel holds, which SO_RCVBUF bounds for each connection.
+however many hold much. Of those that hold as much it is who was silent longest. What TLS keeps of a handshake or of
+half a record counts too. Left out: what the kernel holds, which SO_RCVBUF bounds for each connection.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,10 @@ from typing import Generic
 
 from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.server_core.served_connection import ServedConnection
+from stock_service.rpc.wire.served_stream import CLOSED
+
+Read = Callable[[ServedConnection[Request], int], bool]
+"""Reads a connection once; says whether anything came."""
 
 
 class HeldBytes(Generic[Request]):
@@ -38,3 +43,15 @@ class HeldBytes(Generic[Request]):
     def forget(self, connection: ServedConnection[Request]) -> None:
         """It holds nothing, or is closed."""
         self._total -= self._held.pop(connection, 0)
+
+
+def noting(read: Read[Request], held: HeldBytes[Request]) -> Read[Request]:
+    """The same, which then counts what the connection's carrier keeps by itself: of one that may keep something."""
+
+    def read_noting(connection: ServedConnection[Request], now_ns: int) -> bool:
+        came = read(connection, now_ns)
+        if (connection.holds or not came) and connection.stream.state is not CLOSED:
+            held.note(connection)
+        return came
+
+    return read_noting

@@ -24,7 +24,7 @@ from stock_service.rpc.server_core.answering import Methods, stamping
 from stock_service.rpc.server_core.byte_stream import ByteStream, PlainStream
 from stock_service.rpc.server_core.counting import CountedRefusals, noting_waits
 from stock_service.rpc.server_core.handing_over import HandingOver
-from stock_service.rpc.server_core.held_bytes import HeldBytes
+from stock_service.rpc.server_core.held_bytes import HeldBytes, noting
 from stock_service.rpc.server_core.leaving import LOOK_S, Departures
 from stock_service.rpc.server_core.lengthy import PAUSE_S, Lengthy
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
@@ -70,12 +70,10 @@ class RequestServer(Generic[Request]):
             protocol = CountedRefusals(protocol, options.metrics)
         self._protocol = protocol
         self._task: Task[Request] = (plain_task if sessions is None else session_task)(self._answer, self._ask)
-        self._readable: Callable[[ServedConnection[Request], int], object] = self._read
         self._sessions = sessions
         if options.timeline is not None:
             self._task = stamped_task(stamping(options.timeline, methods, protocol), self._ask, options.timeline)
-        self._reads_clock = options.timeline is not None
-        self._executor, self._options = executor, options
+        self._reads_clock, self._executor, self._options = options.timeline is not None, executor, options
         self._turns = Turns(protocol, Admission(own.delay_target_ms, options.requests_max))
         self._handing: HandingOver[Request] = HandingOver(protocol, executor, self._turns, self._attend, self._ask)
         self._batch = self._handing.batch
@@ -100,6 +98,8 @@ class RequestServer(Generic[Request]):
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
         self._leaving = Departures(own.read_s, protocol.goodbye(), self._close)
         self._held = HeldBytes(max(own.held_bytes_max, options.frame_bytes_max), self._make_pay)
+        self._read = self._read_once if options.tls is None else noting(self._read_once, self._held)
+        self._readable: Callable[[ServedConnection[Request], int], object] = self._read
         self._stopping = self._draining = self._abandon = False
         self._reading.start()
 
@@ -235,7 +235,7 @@ class RequestServer(Generic[Request]):
         """Reads once, or drops what nobody will answer: the kernel may take long over what a peer sends on and on."""
         (self._leaving.drop if connection.stream.state is LEAVING else self._read)(connection, now_ns)
 
-    def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
+    def _read_once(self, connection: ServedConnection[Request], now_ns: int) -> bool:
         """Reads once; says whether anything came, be it the end."""
         if connection.refused_ns and self._turns.mutes(connection, now_ns):
             connection.first_ns = connection.first_ns or now_ns

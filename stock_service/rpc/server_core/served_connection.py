@@ -149,8 +149,10 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox), len(refused))
 
     def held(self) -> int:
-        """Bytes of requests that are not begun, and of replies that are not taken. The reading thread's."""
-        return self.stream.held_bytes() + len(self._outbox)
+        """Bytes of requests that are not begun, of replies that are not taken, and the carrier's own.
+
+        The reading thread's."""
+        return self.stream.held_bytes() + len(self._outbox) + self.bytes.held()
 
     def give_up(self, words: bytes) -> None:
         """Says a last word, as far as that takes no waiting, and drops what is unsent."""

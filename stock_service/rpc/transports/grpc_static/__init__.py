@@ -53,7 +53,8 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     methods = methods_of(service)
     protocol = GrpcRequests(service, methods, options.frame_bytes_max, options.pipeline_max)
     unpaused = replace(options, pipeline_max=_RESETS * options.pipeline_max)
-    closed = guarded(protocol, options.access, service, RIGHTS)
+    streams = {path.encode(): method.right for path, method in service.streams.items()}
+    closed = guarded(protocol, options.access, service, {**streams, **RIGHTS})
     return RequestServer(methods, closed, executor, unpaused, own, sessions=protocol.decoder)
 
 

@@ -48,6 +48,8 @@ class GrpcRequests:
         answering = replace(methods, plain={**methods.plain, CHECK: health.check})
         self._answered, self._plain = answering.answered, answering.plain
         self._streams = {path.encode(): method.answer_stream() for path, method in service.streams.items()}
+        counted = {path.encode(): method.meter for path, method in service.streams.items()}
+        self._meters = {**methods.meters, **{path: meter for path, meter in counted.items() if meter is not None}}
         self._kept = {WATCH: health.watch, **dict.fromkeys(REFLECTION, reflection.answer)}
         self._kinds = dict.fromkeys((*answering.plain, *answering.calling), Kind.UNARY)
         self._kinds |= {WATCH: Kind.STREAMED_REPLY, **dict.fromkeys(REFLECTION, Kind.STREAMED)}
@@ -71,7 +73,7 @@ class GrpcRequests:
         timeout_ms = head.timeout_ms
         try:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
-                raise DeadlineExceeded(f"not begun within {timeout_ms} ms")
+                raise self._missed(head.path, timeout_ms)
             return usual_reply(stream, method(message))
         except BaseException as error:  # SystemExit too: every request gets its reply
             code, reply = failure(head.path, error)
@@ -170,6 +172,9 @@ class GrpcRequests:
         assert progress is not None
         deadline_ns = progress.began_ns + head.timeout_ms * 1_000_000 if head.timeout_ms else None
         if deadline_ns is not None and time.monotonic_ns() > deadline_ns:
+            if not carries & MORE:
+                raise self._missed(head.path, head.timeout_ms)
+            progress.replies = None  # which closes what makes them
             raise DeadlineExceeded(f"not ended within {head.timeout_ms} ms")
         if not carries & MORE:
             progress.replies = method(Call(message, said_of(peer), deadline_ns, head.metadata, progress.said))
@@ -180,6 +185,12 @@ class GrpcRequests:
             return [reply]
         progress.replies = None
         return []
+
+    def _missed(self, path: bytes, timeout_ms: int) -> Fault:
+        """The fault of a request that was not begun in time, which is counted."""
+        if path in self._meters:
+            self._meters[path].missed()
+        return DeadlineExceeded(f"not begun within {timeout_ms} ms")
 
     def _unzipped(self, message: bytes) -> bytes:
         """What a message was before it was compressed. Raises a Fault."""

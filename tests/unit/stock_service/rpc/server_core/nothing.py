@@ -30,6 +30,10 @@ class Nothing:
 
     drop = unacknowledged = keep_to_arrived
 
+    def held(self) -> int:
+        """Nothing."""
+        return 0
+
     def half_close(self) -> None:
         """There is no other side."""
 

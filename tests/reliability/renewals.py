@@ -1,0 +1,134 @@
+"""Promise: a certificate is renewed without a dropped request, by writing its files while clients call and connect.
+
+``python -m tests.reliability.renewals [COUNT]`` prints the rows. The authority changes each time, too. The key is
+written some looks behind its certificate or before it: what is half written changes nothing. On ``grpc`` and
+``grpc_aio`` nobody connects meanwhile, as ``stock_service/rpc/process/README.md`` asks for; open connections go on.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.process.credentials import make
+from stock_service.rpc.tls import ClientCredentials, read_token
+from stock_service.rpc.transports import load
+from stock_service.trading.service import LOOKUP
+from tests.end_to_end.process import WAIT_S, Server
+from tests.end_to_end.test_secured import LOOKUP_FISHCO, looked_up, secured
+from tests.reliability.rows import Row
+from tests.reliability.serving import within
+
+RENEWALS, SOME = 10, 1
+UNDER_CONNECTS = ("sockets", "http1", "grpc_static")
+OPEN_ALONE = ("grpc", "grpc_aio")
+CALLING = 2
+"""Clients that keep their connection, and as many that connect for each request."""
+
+TOGETHER = 3
+"""Transports that are tried at a time."""
+
+PARTS = ("server.pem", "server-key.pem")
+
+
+@dataclass(slots=True)
+class Told:
+    """What one client was told."""
+
+    requests: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+def check(minutes: bool, _seed: int = 0) -> list[Row]:
+    """Blocks for some seconds; with ``minutes`` for a minute."""
+    transports = (*UNDER_CONNECTS, *OPEN_ALONE) if minutes else UNDER_CONNECTS[:1]
+    with ThreadPoolExecutor(TOGETHER) as threads:  # most of it is waiting for the servers to look
+        return list(threads.map(partial(row, renewals=RENEWALS if minutes else SOME), transports))
+
+
+def row(transport: str, renewals: int) -> Row:
+    """So many renewals, and what clients saw of them."""
+    staying, dialing = renewed(transport, renewals)
+    failures = [failure for client in (*staying, *dialing) for failure in client.failures]
+    requests, connects = (sum(client.requests for client in clients) for clients in (staying, dialing))
+    under = f"{connects:,} connects and " if dialing else ""
+    first = f": {failures[0]}" if failures else ""
+    figure = f"{len(failures)} of {under}{requests:,} requests in {renewals} renewals{first}"
+    return Row(f"{transport}: certificates renewed", f"0 failures in {RENEWALS} renewals", figure, not failures)
+
+
+def renewed(transport: str, renewals: int) -> tuple[list[Told], list[Told]]:
+    """What clients were told that stayed, and those that connected anew; fails where a renewal is not seen."""
+    with TemporaryDirectory() as name, ThreadPoolExecutor(2 * CALLING) as threads, ExitStack() as running:
+        folder, others = Path(name) / "own", (Path(name) / "even", Path(name) / "odd")
+        for each in (folder, *others):
+            make(each)
+        either = Path(name) / "authorities.pem"
+        either.write_bytes(b"".join((each / "ca.pem").read_bytes() for each in (folder, *others)))
+        shown = ClientCredentials(either, token=read_token(folder / "trader.token"))
+        server, over = running.enter_context(secured(transport, folder)), threading.Event()
+        running.callback(over.set)
+        dials = CALLING if transport in UNDER_CONNECTS else 0
+        staying = [threads.submit(stay, transport, server, shown, over) for _ in range(CALLING)]
+        dialing = [threads.submit(until_over, dial(transport, server, shown), over) for _ in range(dials)]
+        for number in range(renewals):
+            renew(server, folder, others[number % 2], PARTS if number % 4 < 2 else PARTS[::-1])
+            new = ClientCredentials(others[number % 2] / "ca.pem", token=shown.token)
+            assert within(WAIT_S, partial(is_served, transport, server, new)), "the renewal is not seen"
+        over.set()
+        told = [client.result(WAIT_S) for client in staying], [client.result(WAIT_S) for client in dialing]
+        assert server.stopped().code == 0
+        assert all(client.requests > renewals for clients in told for client in clients)
+        return told
+
+
+def renew(server: Server, folder: Path, new: Path, parts: tuple[str, ...]) -> None:
+    """Writes the new files, the second once the server has seen that the first alone is no use."""
+    first, second = parts
+    seen = server.said().count("cannot be used")
+    (folder / first).write_bytes((new / first).read_bytes())
+    assert within(WAIT_S, lambda: server.said().count("cannot be used") > seen), "what is half written is in no log"
+    (folder / second).write_bytes((new / second).read_bytes())
+
+
+def is_served(transport: str, server: Server, shown: ClientCredentials) -> bool:
+    """Whether a new connection that trusts one authority alone gets an answer."""
+    try:
+        return looked_up(transport, server.address, shown)
+    except Fault:
+        return False
+
+
+def stay(transport: str, server: Server, shown: ClientCredentials, over: threading.Event) -> Told:
+    """One connection for all requests."""
+    with closing(load(transport).connect(server.address, WAIT_S, shown)) as connection:
+        return until_over(lambda: connection.call(LOOKUP, LOOKUP_FISHCO, WAIT_S), over)
+
+
+def dial(transport: str, server: Server, shown: ClientCredentials) -> Callable[[], object]:
+    """A connection for each."""
+    return lambda: looked_up(transport, server.address, shown)
+
+
+def until_over(ask: Callable[[], object], over: threading.Event) -> Told:
+    """Asks again and again."""
+    told = Told()
+    while not over.is_set():
+        try:
+            ask()
+            told.requests += 1
+        except Fault as fault:
+            told.failures.append(str(fault))
+            over.wait(0.01)  # where each fails, so that they stay few
+    return told
+
+
+if __name__ == "__main__":
+    for transport in (*UNDER_CONNECTS, *OPEN_ALONE):
+        print(row(transport, int(sys.argv[1]) if len(sys.argv) > 1 else RENEWALS), flush=True)
