@@ -13,6 +13,7 @@ import gc
 import os
 import random
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,10 +57,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the notebooks ``slow``, which cannot do so themselves: each starts a kernel."""
+    """Marks the notebooks ``slow``, which cannot do so themselves: each starts a kernel; and orders the files.
+
+    The files with tests that are ``alone`` come first, and in them those: they hold up no long test of others. Then
+    come the files with the most slow tests, so that no process begins with one when the others have nothing left.
+    """
     for item in items:
         if item.path.suffix == ".ipynb":
             item.add_marker("slow")
+    slow = Counter(item.path for item in items if "slow" in item.keywords)
+    alone = {item.path for item in items if "alone" in item.keywords}
+    items.sort(key=lambda item: (item.path not in alone, -slow[item.path], item.path, "alone" not in item.keywords))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -18,6 +18,7 @@ from experiments.show.report import index
 from experiments.studies import STUDIES
 from experiments.studies.pool_size.beside import beside
 from experiments.verify import differences
+from tests.unit.experiments.studies.test_readmes import sections
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = sorted(file.parent for file in (ROOT / "experiments" / "studies").glob(f"*/recorded/*/{SWEEP_FILE}"))
@@ -38,6 +39,17 @@ def _read_once() -> Iterator[None]:
 def test_a_recording_is_what_its_blocks_give(folder: Path) -> None:
     """Every row and sentence, computed anew: none was edited, and the sweep was not cut short."""
     assert list(differences(folder, computed)) == []
+
+
+OF_A_CARD = [folder for folder in RECORDED if folder.name == "quick"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", OF_A_CARD, ids=lambda folder: folder.parts[-3])
+def test_every_claim_is_listed(folder: Path) -> None:
+    """Each of the recorded card stands on the study's page, word for word."""
+    listed = sections((folder.parents[1] / "README.md").read_text(encoding="utf-8")).get("Claims", "")
+    assert [claim.text for claim in recording.read(folder).claims if f"| {claim.text} |" not in listed] == []
 
 
 def test_the_studies_are_recorded() -> None:

@@ -182,9 +182,9 @@ def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
     place = sweep.arms.index(arm)
     spent = active = 0.0
     for block in blocks:
-        own = ratios.used(sweep.limits, block) & (np.asarray(block.slices.arm) == place)
-        spent += float(np.asarray(block.slices.client_cpu_ns)[own].sum())
-        active += float(np.asarray(block.slices.active_ns)[own].sum())
+        own = ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == place)
+        spent += float(ratios.column(block.slices.client_cpu_ns)[own].sum())
+        active += float(ratios.column(block.slices.active_ns)[own].sum())
     return spent / active if spent and active else None
 
 
@@ -223,16 +223,16 @@ def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
     What is counted is all that the loopback carries: other programs' traffic can only add to it.
     """
-    own = np.flatnonzero(ratios.used(sweep.limits, block) & (np.asarray(block.slices.arm) == sweep.arms.index(arm)))
-    requests, carried = np.asarray(block.slices.requests)[own], np.asarray(block.slices.wire_bytes)[own]
+    own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.arms.index(arm)))
+    requests, carried = ratios.column(block.slices.requests)[own], ratios.column(block.slices.wire_bytes)[own]
     sending = (requests > 0) & (carried > 0)
     return float(np.percentile(carried[sending] / requests[sending], 10)) if sending.any() else 0.0
 
 
 def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
     """What a request may take more in a window than on a connection that is there and soon answered; 0 in slices."""
-    own = np.flatnonzero(ratios.used(sweep.limits, block) & (np.asarray(block.slices.arm) == sweep.arms.index(arm)))
-    requests = np.asarray(block.slices.requests)[own]
+    own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.arms.index(arm)))
+    requests = ratios.column(block.slices.requests)[own]
     if isinstance(sweep.turns, Slices) or not requests.any():
         return 0.0
     return ACKNOWLEDGED_BYTES + CONNECTED_BYTES * arm.connections / float(requests.mean())

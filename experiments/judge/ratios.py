@@ -7,6 +7,7 @@ Rounds in which the hypervisor took the cores are left out for all arms alike, w
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,34 @@ from experiments.judge.stats import trimmed_mean
 from experiments.results.observed import ANSWERED_LATE, KEPT, Block, RoundSeen
 
 Numbers = npt.NDArray[np.float64]
+
+
+class _Values:
+    """A column's values, that one object: equal to nothing else."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Sequence[int]) -> None:
+        self.values = values
+
+    def __hash__(self) -> int:
+        return id(self.values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Values) and other.values is self.values
+
+
+def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
+    """A column of a block's slices as an array, to be read. Each is asked for once a comparison and arm: so the last
+    ones are kept, as is what they were made of, which no one changes."""
+    return _array(_Values(values))
+
+
+@lru_cache(512)
+def _array(of: _Values) -> npt.NDArray[np.int64]:
+    made: npt.NDArray[np.int64] = np.array(of.values)
+    made.flags.writeable = False
+    return made
 
 
 def is_robbed(limits: Limits, seen: RoundSeen, cores: int) -> bool:
@@ -32,13 +61,13 @@ def is_robbed_block(limits: Limits, block: Block) -> bool:
 
 def used(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
     """Which slices of a block make pairs: those that are kept, in rounds that were not robbed."""
-    kept: npt.NDArray[np.bool_] = (np.asarray(block.slices.fate) == KEPT) & ~_left_out(limits, block)
+    kept: npt.NDArray[np.bool_] = (column(block.slices.fate) == KEPT) & ~_left_out(limits, block)
     return kept
 
 
 def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
     """Which slices are in whole means: those that were answered late too."""
-    fates = np.asarray(block.slices.fate)
+    fates = column(block.slices.fate)
     counting: npt.NDArray[np.bool_] = ((fates == KEPT) | (fates == ANSWERED_LATE)) & ~_left_out(limits, block)
     return counting
 
@@ -54,7 +83,7 @@ def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
     robbed = np.array([is_robbed(limits, each, block.cores) for each in block.rounds], dtype=np.bool_)
     if not robbed.any():
         return np.zeros(len(block.slices.round), dtype=np.bool_)
-    found: npt.NDArray[np.bool_] = robbed[np.asarray(block.slices.round)]
+    found: npt.NDArray[np.bool_] = robbed[column(block.slices.round)]
     return found
 
 
@@ -76,7 +105,7 @@ def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
     """The block's log-ratio of whole means, where the arms stood side by side; late answers are in them too."""
     places = {arm: place for place, arm in enumerate(sweep.arms)}
     totals, counts = _columns(block, comparison)
-    arms, appearances = np.asarray(block.slices.arm), np.asarray(block.slices.appearance)
+    arms, appearances = column(block.slices.arm), column(block.slices.appearance)
     of_both = [appearances[arms == places[arm]] for arm in (comparison.above, comparison.below)]
     beside = np.isin(appearances, np.intersect1d(*of_both))
     counting = used_whole(sweep.limits, block) & (totals > 0) & beside
@@ -91,9 +120,9 @@ def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
 
 def arm_mean_us(sweep: Sweep, block: Block, arm: int, request: str) -> float | None:
     """The whole mean response of an arm in a block; None where nothing was counted."""
-    chosen = used_whole(sweep.limits, block) & (np.asarray(block.slices.arm) == arm)
-    count = int(np.asarray(block.slices.counts[request])[chosen].sum()) if request in block.slices.counts else 0
-    return float(np.asarray(block.slices.sums_ns[request])[chosen].sum()) / count / 1000 if count else None
+    chosen = used_whole(sweep.limits, block) & (column(block.slices.arm) == arm)
+    count = int(column(block.slices.counts[request])[chosen].sum()) if request in block.slices.counts else 0
+    return float(column(block.slices.sums_ns[request])[chosen].sum()) / count / 1000 if count else None
 
 
 def arm_cpu_us(sweep: Sweep, block: Block, arm: int) -> float | None:
@@ -107,9 +136,9 @@ def arm_load_us(sweep: Sweep, block: Block, arm: int) -> float | None:
 
 
 def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> float | None:
-    chosen = used(sweep.limits, block) & (np.asarray(block.slices.arm) == arm)
-    requests = int(np.asarray(block.slices.requests)[chosen].sum())
-    own_ns = float(np.asarray(spent_ns)[chosen].sum())
+    chosen = used(sweep.limits, block) & (column(block.slices.arm) == arm)
+    requests = int(column(block.slices.requests)[chosen].sum())
+    own_ns = float(column(spent_ns)[chosen].sum())
     return own_ns / requests / 1000 if requests and own_ns else None
 
 
@@ -120,7 +149,7 @@ def _slices(
     places = {arm: place for place, arm in enumerate(sweep.arms)}
     totals, counts = _columns(block, comparison)
     counting = used(sweep.limits, block) & (totals > 0) & (counts > 0)
-    arms = np.asarray(block.slices.arm)
+    arms = column(block.slices.arm)
     found = []
     for arm in (comparison.above, comparison.below):
         own = np.flatnonzero(counting & (arms == places[arm])).tolist()

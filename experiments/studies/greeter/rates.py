@@ -125,7 +125,7 @@ def over_blocks(values: Sequence[float | None]) -> Estimate | None:
 
 def _sum(judgement: Judgement, block: Block, place: int, column: Sequence[int]) -> float:
     """What a column adds up to over the windows of an arm in a block that count."""
-    own = ratios.used(judgement.sweep.limits, block) & (np.asarray(block.slices.arm) == place)
+    own = ratios.used(judgement.sweep.limits, block) & (ratios.column(block.slices.arm) == place)
     return float(np.asarray(column)[own].sum())
 
 

@@ -83,7 +83,7 @@ def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float
     seen = judgement.blocks[block]
     place = judgement.sweep.arms.index(arm)
     own = np.flatnonzero(
-        ratios.used_whole(judgement.sweep.limits, seen) & (np.asarray(seen.slices.arm) == place)
+        ratios.used_whole(judgement.sweep.limits, seen) & (ratios.column(seen.slices.arm) == place)
     ).tolist()
     counts, sums = seen.slices.counts.get(ALL, []), seen.slices.sums_ns.get(ALL, [])
     return [sums[each] / counts[each] / 1000 for each in own if counts[each]]

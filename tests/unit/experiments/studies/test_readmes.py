@@ -9,8 +9,6 @@ import pytest
 
 from experiments.__main__ import parser
 from experiments.commands.index import HERE, LISTS
-from experiments.commands.recording import read
-from experiments.results.files import SWEEP_FILE
 from experiments.studies import STUDIES
 from tests.test_docs import Document, split
 
@@ -80,16 +78,6 @@ def test_what_is_listed_has_its_command(name: str) -> None:
 def test_every_command_is_taken(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """By the parser itself."""
     assert list(filter(None, (refused(words, capsys) for words in commands(page(name))))) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", STUDIES)
-def test_every_claim_is_listed(name: str) -> None:
-    """Each of the recorded card stands on the study's page, word for word."""
-    folder = HERE / name / "recorded" / "quick"
-    if (folder / SWEEP_FILE).exists():
-        listed = sections(page(name).text).get("Claims", "")
-        assert [claim.text for claim in read(folder).claims if f"| {claim.text} |" not in listed] == []
 
 
 @pytest.mark.parametrize(
