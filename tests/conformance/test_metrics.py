@@ -14,8 +14,8 @@ from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.server_core.request_server import RequestServer
 from stock_service.rpc.service import Method
 from stock_service.rpc.transports import ServeOptions
+from stock_service.rpc.transports.http1.requests import Http
 from stock_service.rpc.transports.sockets.frames import Frames
-from stock_service.rpc.transports.sockets.greeting import GreetedFrames
 from stock_service.trading.service import LOOKUP, STOCK_SERVICE, TRADE, UPDATE, stock_service
 from stock_service.v1 import stock_pb2
 from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, maker
@@ -90,8 +90,8 @@ def test_without_metrics_and_callers_the_parts_are_the_bare_ones() -> None:
     bare, metering = "stock_service.rpc.service", "stock_service.rpc.metering"
     assert {method.answer().__module__ for method in service.methods.values()} == {bare}
     assert {method.answer().__module__ for method in counted.methods.values()} == {metering}
-    greeted = GreetedFrames(Frames(methods_of(service), 1000))
-    assert guarded(greeted, None, service) is greeted
+    asked = Http(service, methods_of(service), 1000)
+    assert guarded(asked, None, service) is asked
     assert [*are_bare(None), *are_bare(metrics)] == [True, True, True, True, False, False]
 
 
