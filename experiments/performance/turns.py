@@ -162,7 +162,7 @@ def found(row: Row, turns: list[Turn], how: Measuring) -> Found:
         return Found(None, absent=absent[0])
     values = list(_values(row, turns))
     if not values:
-        return Found(None, absent="no request was answered in both")
+        return Found(None, absent=next(iter(how.left_out.values()), "no request was answered in both"))
     if row.metric == WORST:
         values = [min(values)]
     own = [[turn for turn in turns if turn.arm == name] for name in wanted]

@@ -101,6 +101,8 @@ def test_a_server_that_is_not_here_is_named() -> None:
     how = but(HOW, left_out={"b": "run make peers"})
     line = row_line("a ÷ b", "throughput", 2, True, found(ROW, [turn("a", 1, 2)], how))
     assert line == "| a ÷ b | throughput | ≥ 2.00 | run make peers | | | |"
+    beside = found(but(ROW, below=None), [], how)
+    assert beside.absent == "run make peers", "its windows stand beside those of a server that is not here"
 
 
 @dataclass
