@@ -49,7 +49,10 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "clients.price_updater": ("",),
     "clients.load": ("",),
     "experiments.compare.recorded": ("",),
-    "experiments": ("compare", "recommend", "list", "run", "plot", "report", "index", "verify", "agree", "selfcheck"),
+    "experiments": (
+        *("compare", "recommend", "performance", "list", "run", "plot", "report", "index", "verify", "agree"),
+        "selfcheck",
+    ),
 }
 """The programs by module, with the commands of each; an empty one where it runs without."""
 

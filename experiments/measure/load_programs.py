@@ -104,6 +104,8 @@ class Reading:
     """Of a core that the program took; None where it does not say."""
     all_requests: int | None = None
     """Answered in all, the warm-up's too; None where the program does not say."""
+    served: tuple[int, int] | None = None
+    """Requests of the connections that were served least and most; None where the program does not say."""
     reply: bytes | None = None
     """The body of the first reply, where all others were the same; None where the program does not say."""
 
@@ -197,7 +199,9 @@ class CClient:
             file = Path(scratch) / "times"
             said = finished([*command, str(file)], ask.cpus, ask.timeout_s)
             told = _own_reading(command, said, np.fromfile(file, dtype=np.uint32).astype(np.int64))
-        return replace(told, all_requests=_json(command, said)["all_requests"])
+        report = _json(command, said)
+        served = report["served_least"], report["served_most"]
+        return replace(told, all_requests=report["all_requests"], served=served)
 
 
 @dataclass(frozen=True, slots=True)

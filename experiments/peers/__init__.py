@@ -5,7 +5,8 @@ client measures, is in the README of its folder. ``make peers`` builds those tha
 folder of its own under ``BUILT``. A peer counts as built if it was built from the sources that are there now.
 
 A peer in Python runs from its sources. Its server is ours: the greeter's has a client to be compared, and the stock
-service's runs on a free-threaded Python, where this machine has one (``python/free_threaded.py``).
+service's runs on a free-threaded Python, where this machine has one (``python/free_threaded.py``). Beside it is one of
+our protocol that has nothing of ours but the messages (``python/epoll_server.py``).
 
 No peer is started here. This module imports nothing of the project but its errors, so that anything may look into it.
 """
@@ -25,6 +26,12 @@ BUILT = SOURCES.parents[1] / ".tools" / "peers"
 
 RELEASE, DEBUG, FREE_THREADED = "release", "debug", "free-threaded"
 """How a peer is compiled: for speed, for whoever looks for faults, or the Python that runs it without a GIL."""
+
+FROM_SOURCES = "from sources"
+"""How a peer in Python is compiled that does what our own server does: no level of a factor is this."""
+
+PYTHON_EPOLL = "python-epoll"
+"""The peer that is a server of our protocol in one thread of Python."""
 
 _PROBE_S = 30.0
 """How long it may take to ask for a tool's version."""
@@ -194,6 +201,15 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
             (sys.executable, "-m", "experiments.peers.python.greeter_client", *_GREETER_CLIENT),
         ),
         WITHOUT_GIL: _without_gil(),
+        PYTHON_EPOLL: Peer(
+            "python",
+            "stock",
+            "sockets",
+            (),
+            (),
+            (sys.executable, "-m", "experiments.peers.python.epoll_server"),
+            compiled=FROM_SOURCES,
+        ),
         "c-berkeley": _echo("berkeley"),
         "c-zeromq": _echo("zeromq", _header("zmq.h", "libzmq3-dev")),
         "c-nanomsg": _echo("nanomsg", _header("nanomsg/nn.h", "libnanomsg-dev")),

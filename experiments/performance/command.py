@@ -17,7 +17,8 @@ from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.runner import check_free
 from experiments.peers import PYTHON, is_built, peer_of, why_absent
-from experiments.performance import budget
+from experiments.performance import budget, by_turns, catalog_size, durable
+from experiments.performance.by_turns import Derived
 from experiments.performance.table import ELSEWHERE, IDLE, IDLE_MIB, READY_S, SECTIONS, Section
 from experiments.performance.turns import CONFIDENCE, LIMITED_SHARE, Found, Measuring, Plan, Turn, found, measure
 from experiments.results import environment
@@ -30,6 +31,11 @@ TABLE_FILE, TURNS_FILE = "performance.md", "turns.json"
 
 QUICK, WHOLE = Plan(blocks=1, turns=6), Plan(blocks=2, turns=9)
 """Six turns are the fewest whose median has an interval."""
+
+DURABLE, STOCKS = "durable", "stocks"
+
+OWN_ROWS: Mapping[str, tuple[Derived, ...]] = {DURABLE: durable.ROWS, STOCKS: catalog_size.ROWS}
+"""Of sections whose windows no sweep can hold. Each has one start of its servers, and the turns of one start."""
 
 STARTS, QUICK_STARTS = 9, 6
 """Of each server, for its time to ready."""
@@ -49,16 +55,19 @@ _NOTE = (
 )
 
 
+_NAMES = (*(each.name for each in SECTIONS), *OWN_ROWS)
+
+
 def add_options(parser: Parser) -> None:
     """What ``performance`` takes."""
     add = parser.add_argument
-    add("--quick", action="store_true", help="one start of each server and six turns: three minutes instead of ten")
+    add("--quick", action="store_true", help="one start of each server and six turns: four minutes instead of nine")
     add(
         "--section",
-        choices=[each.name for each in SECTIONS],
+        choices=_NAMES,
         nargs="+",
         metavar="NAME",
-        help="some rows alone: sockets, grpc, started",
+        help=f"some rows alone: {', '.join(_NAMES)}",
     )
     add(
         "--budget",
@@ -77,7 +86,8 @@ def run(options: argparse.Namespace) -> int:
     check_free(folder)
     folder.mkdir(parents=True, exist_ok=True)
     environment.save(environment.look(), folder)
-    wanted = [each for each in SECTIONS if options.section is None or each.name in options.section]
+    wanted = _NAMES if options.section is None else options.section
+    plan = QUICK if options.quick else WHOLE
     lines: list[str] = []
     turns: dict[str, list[Turn]] = {}
 
@@ -90,12 +100,18 @@ def run(options: argparse.Namespace) -> int:
     with load_programs(("c", "h2load")) as programs:
         there = {name: each for name, each in programs.items() if not isinstance(each, Absent)}
         on = bench(CATALOG, load_programs=there)
-        for section in wanted:
-            how = Measuring(on, QUICK if options.quick else WHOLE, dict(_left_out(section, programs)))
+        for section in (each for each in SECTIONS if each.name in wanted):
+            how = Measuring(on, plan, dict(_left_out(section, programs)))
             turns[section.name] = measure(section, how, partial(_progress, section.name))
             _progress("", 0)
             for row in section.rows:
                 say(row_line(row.what, row.metric, row.goal, row.at_least, found(row, turns[section.name], how)))
+        for name, rows in OWN_ROWS.items():
+            if name in wanted:
+                turns[name] = _own_turns(name, on, programs["c"], plan.turns)
+                _progress("", 0)
+                for own in rows:
+                    say(_own_line(own, turns[name], programs["c"]))
         if options.section is None:
             for line in _alone(on, QUICK_STARTS if options.quick else STARTS):
                 say(line)
@@ -108,6 +124,21 @@ def run(options: argparse.Namespace) -> int:
     environment.finish(folder)
     print(f"written to {folder}", file=sys.stderr)
     return 0
+
+
+def _own_turns(name: str, on: Bench, program: LoadProgram | Absent, turns: int) -> list[Turn]:
+    """The turns of a section that is no sweep; none where its load program is not here."""
+    watch = partial(_progress, name)
+    if name == STOCKS:
+        return catalog_size.measure(on, turns, watch)
+    return [] if isinstance(program, Absent) else durable.measure(on, program, turns, watch)
+
+
+def _own_line(row: Derived, turns: list[Turn], program: LoadProgram | Absent) -> str:
+    seen = by_turns.found(row, turns)
+    if not turns and isinstance(program, Absent):
+        seen = Found(None, absent=str(program))
+    return row_line(row.what, row.metric, row.goal, row.at_least, seen)
 
 
 def _print_budget(transport: str) -> None:

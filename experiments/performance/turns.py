@@ -22,6 +22,9 @@ CONFIDENCE = 0.95
 LIMITED_SHARE = 0.8
 """Of its core, from which on a load program is said to be what limits."""
 
+WORST: Metric = "least served ÷ mean"
+"""Its figure is that of the worst turn: a client that is starved in one turn is in no median."""
+
 WINDOWS = Windows()
 
 
@@ -37,10 +40,13 @@ class Turn:
     cpu_us: float
     """The server's processor time for each request."""
     p50_us: float
+    p99_us: float
     p999_us: float
     load_share: float
     """Of a core, that the load program took."""
     errors: int
+    least_share: float | None = None
+    """Requests of the connection that was served least, of the mean of all; None where the load does not say it."""
 
     def value(self, metric: Metric) -> float:
         """One of its numbers."""
@@ -53,6 +59,9 @@ class Turn:
                 return self.p50_us
             case "p99.9 ÷ median":
                 return self.p999_us / self.p50_us
+            case "least served ÷ mean":  # WORST
+                assert self.least_share is not None, "load.c says it"
+                return self.least_share
 
 
 @dataclass(slots=True)
@@ -121,20 +130,28 @@ def measure(section: Section, how: Measuring, watch: Callable[[float], None]) ->
         seen = windows.measure(sweep, block, 1, replace(how.bench, load_programs=noted), within).slices
         for place, reading in enumerate(readings):
             if seen.fate[place] == KEPT:
-                arm = names[sweep.arms[seen.arm[place]].setting]
+                of = sweep.arms[seen.arm[place]].setting
                 cpu_us = seen.server_cpu_ns[place] / seen.requests[place] / 1000
-                found.append(_turn(arm, block, seen.appearance[place], cpu_us, reading))
+                turn = turn_of(names[of], (block, seen.appearance[place]), cpu_us, reading)
+                found.append(replace(turn, least_share=_least_share(reading, of.whole("connections"))))
     return found
 
 
-def _turn(arm: str, block: int, appearance: int, cpu_us: float, reading: Reading) -> Turn:
+def turn_of(arm: str, beside: tuple[int, int], cpu_us: float, reading: Reading) -> Turn:
+    """What a load program read, as a turn; ``beside``: its block and its appearance there."""
     assert reading.times is not None, "a program that says no single time"
     assert reading.cpu_share is not None, "noted"
     told = reading.times.distribution()
     assert told.p50_us is not None, "a window that was kept has requests"
+    assert told.p99_us is not None
     assert told.p999_us is not None
     hz, share = reading.throughput_hz, reading.cpu_share
-    return Turn(arm, block, appearance, hz, cpu_us, told.p50_us, told.p999_us, share, reading.errors)
+    return Turn(arm, *beside, hz, cpu_us, told.p50_us, told.p99_us, told.p999_us, share, reading.errors)
+
+
+def _least_share(reading: Reading, connections: int) -> float | None:
+    """What the connection that was served least got of the mean."""
+    return None if reading.served is None else reading.served[0] * connections / reading.requests
 
 
 def found(row: Row, turns: list[Turn], how: Measuring) -> Found:
@@ -145,7 +162,9 @@ def found(row: Row, turns: list[Turn], how: Measuring) -> Found:
         return Found(None, absent=absent[0])
     values = list(_values(row, turns))
     if not values:
-        return Found(None, absent="no request was answered in both")
+        return Found(None, absent=next(iter(how.left_out.values()), "no request was answered in both"))
+    if row.metric == WORST:
+        values = [min(values)]
     own = [[turn for turn in turns if turn.arm == name] for name in wanted]
     shares = tuple(median_interval([turn.load_share for turn in each], CONFIDENCE).value for each in own)
     return Found(median_interval(values, CONFIDENCE), shares, sum(turn.errors for each in own for turn in each))

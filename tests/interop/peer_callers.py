@@ -19,7 +19,7 @@ from clients.remote_exchange import RemoteExchange
 from experiments.design.setting import setting
 from experiments.helloworld.greeter_pb2 import HelloRequest
 from experiments.helloworld.greeter_pb2_grpc import GreeterStub
-from experiments.peers import WITHOUT_GIL, client_command
+from experiments.peers import PYTHON_EPOLL, WITHOUT_GIL, client_command
 from experiments.v1.sort_pb2 import MergeSortRequest, QuickSortRequest
 from experiments.v1.sort_pb2_grpc import SortServiceStub
 from stock_service.rpc.errors import Unavailable
@@ -182,6 +182,7 @@ CALLER: dict[str, Callable[[Server, int], Caller]] = {
     "rust-entity": EntityCaller,
     "rust-entity-debug": EntityCaller,
     WITHOUT_GIL: StockCaller,
+    PYTHON_EPOLL: StockCaller,
 }
 """By the peer's name. The others are called by their own client."""
 

@@ -27,6 +27,9 @@ from tests.unit.clients.load.run.fleet_bench import pairs
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 """The first run on a machine compiles Go's own library."""
 
+UNASKED_S = 0.5
+"""After so long without a request its window of 0.1 s is over."""
+
 SPEAKS = {"ghz": "grpc", "h2load": "grpc", "go": "sockets", "c": "sockets"}
 SERVERS = {"stock": stock_server, "null": null_server}
 
@@ -86,6 +89,9 @@ def test_a_closed_loop(
     assert reading.errors == 0
     assert (reading.times is None) == (name == "go")
     assert reading.times is None or reading.times.count == reading.requests
+    assert (reading.served is None) == (name != "c")
+    least, most = reading.served or (0, reading.requests)
+    assert least * connections <= reading.requests <= most * connections
     assert 0 < reading.p50_us <= reading.p99_us
     assert reading.throughput_hz * reading.p50_us / 1e6 < 3 * connections, "more than Little's law allows"
 
@@ -158,6 +164,44 @@ def test_faults_are_errors(
     said = done.stdout + done.stderr
     assert '"requests":0' in said.replace(" ", "")
     assert '"errors":0' not in said.replace(" ", "")
+
+
+@contextmanager
+def unfair() -> Iterator[Address]:
+    """A server on sockets that answers the first of two connections always, and the other once it has ended."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answered(accepted: socket.socket) -> bool:
+        data = accepted.recv(65536)
+        if data:
+            accepted.sendall(struct.pack("!IIB", 5, *struct.unpack_from("!I", data, 4), 0))
+        return bool(data)
+
+    def serve() -> None:
+        with listener.accept()[0] as first, listener.accept()[0] as other:
+            first.settimeout(UNASKED_S)
+            try:
+                while answered(first):
+                    pass
+            except TimeoutError:  # the window is over
+                answered(other)
+            other.recv(1)
+
+    thread = threading.Thread(target=serve, name="unfair")
+    thread.start()
+    try:
+        yield listener.getsockname()
+    finally:
+        thread.join()
+        listener.close()
+
+
+def test_the_c_client_says_who_was_served_least(peer: Callable[[str], LoadProgram]) -> None:
+    """One connection got one reply, the other all the rest."""
+    with unfair() as address:
+        reading = peer("c").load(ask(address, connections=2))
+    assert reading.requests > 2
+    assert reading.served == (1, reading.requests - 1)
 
 
 def test_the_c_client_is_compiled_without_a_warning() -> None:

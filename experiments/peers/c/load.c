@@ -6,10 +6,10 @@
  * loop. With a rate, requests are due at a constant one, and whichever connection is free sends what is due; the thread
  * never sleeps then. Times are from just before the write to just after the whole reply was read, whatever was due
  * when. The server is told TIMEOUT_MS with every request; 0: none. One line of JSON comes out: requests in the measured
- * window, errors, throughput in 1/s, times in µs, and the replies in all, those of the warm-up too. TIMES_FILE gets
- * every time in the window, ascending, in ns, as 32-bit numbers of the machine. A lost connection, or bytes that are no
- * reply, end it with exit code 1; there are no retries. Without a reply in the window all numbers of it but the errors
- * are 0. HOST is an IPv4 address.
+ * window, errors, throughput in 1/s, times in µs, the replies in all, those of the warm-up too, and the requests in the
+ * window of the connections that were served least and most. TIMES_FILE gets every time in the window, ascending, in
+ * ns, as 32-bit numbers of the machine. A lost connection, or bytes that are no reply, end it with exit code 1; there
+ * are no retries. Without a reply in the window all numbers of it but the errors are 0. HOST is an IPv4 address.
  *
  * Built by: cc -O2 -o load load.c
  */
@@ -41,6 +41,7 @@ struct connection {
     uint32_t call;
     int64_t sent_ns;
     int busy; /* with a request under way */
+    uint32_t served; /* requests in the window, without errors */
     size_t held; /* bytes of the reply that have come */
     uint8_t reply[REPLY_MAX];
 };
@@ -151,10 +152,12 @@ static int receive(struct connection *c, int64_t from_ns, int64_t until_ns)
     c->busy = 0;
     all_requests++;
     if (c->sent_ns >= from_ns && c->sent_ns < until_ns) {
-        if (c->reply[8] == 0)
+        if (c->reply[8] == 0) {
             note(done_ns - c->sent_ns);
-        else
+            c->served++;
+        } else {
             errors++;
+        }
     }
     return 1;
 }
@@ -233,16 +236,22 @@ static double at_us(double share)
     return times_ns[place < times_count ? place : times_count - 1] / 1e3;
 }
 
-static void print_report(double duration_s)
+static void print_report(const struct connection *connections, int count, double duration_s)
 {
     double sum_us = 0;
+    uint32_t least = connections->served, most = least;
+    for (int place = 1; place < count; place++) {
+        least = connections[place].served < least ? connections[place].served : least;
+        most = connections[place].served > most ? connections[place].served : most;
+    }
     qsort(times_ns, times_count, sizeof *times_ns, ascending);
     for (size_t place = 0; place < times_count; place++)
         sum_us += times_ns[place] / 1e3;
     printf("{\"requests\": %zu, \"errors\": %zu, \"throughput_hz\": %.3f, \"mean_us\": %.3f, \"p50_us\": %.3f, "
-           "\"p99_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f, \"all_requests\": %zu}\n",
+           "\"p99_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f, \"all_requests\": %zu, \"served_least\": %u, "
+           "\"served_most\": %u}\n",
            times_count, errors, (double)times_count / duration_s, times_count ? sum_us / (double)times_count : 0, at_us(0.5),
-           at_us(0.99), at_us(0.999), at_us(1), all_requests);
+           at_us(0.99), at_us(0.999), at_us(1), all_requests, least, most);
 }
 
 static void write_times(const char *file)
@@ -271,7 +280,7 @@ int main(int argc, char **argv)
         dial(&connections[place], argv[1], port);
     int64_t from_ns = clock_ns() + (int64_t)(warm_up_s * 1e9), until_ns = from_ns + (int64_t)(duration_s * 1e9);
     drive(connections, count, from_ns, until_ns, rate_hz);
-    print_report(duration_s);
+    print_report(connections, count, duration_s);
     if (argc == 11)
         write_times(argv[10]);
     for (int place = 0; place < count; place++)

@@ -20,7 +20,7 @@ ROW = Row("a ÷ b", "throughput", "a", "b", 2)
 
 def turn(arm: str, appearance: int, hz: float) -> Turn:
     """A window."""
-    return Turn(arm, 1, appearance, hz, 1.0, 100.0, 300.0, 0.5, 0)
+    return Turn(arm, 1, appearance, hz, 1.0, 100.0, 200.0, 300.0, 0.5, 0)
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda each: each.name)
@@ -39,7 +39,7 @@ def test_what_is_not_here_is_in_no_group() -> None:
     left = section.grouped(frozenset({"C epoll 1", "C epoll 16"}))
     names = {setting: name for name, setting in section.arms.items()}
     assert [[names[arm.setting] for arm in group.arms] for group in left] == [
-        ["sockets 16", "echo on sockets"],
+        ["sockets 16", "Python epoll", "echo on sockets"],
         ["sockets 64", "C epoll 64"],
     ]
 
@@ -67,6 +67,17 @@ def test_a_row_of_one_arm_is_its_own_figure() -> None:
     assert figure.value == 3
 
 
+def test_a_starved_client_is_in_no_median() -> None:
+    """The figure is that of the worst turn."""
+    row = Row("a", "least served ÷ mean", "a", None, 0.5)
+    turns = [but(turn("a", place, 20), least_share=share) for place, share in enumerate((0.9, 0.1, 0.8, 1))]
+    figure = found(row, turns, HOW).figure
+    assert figure is not None
+    assert (figure.value, figure.n) == (0.1, 1)
+    line = row_line("a", "least served ÷ mean", 0.5, True, found(row, turns, HOW))
+    assert line.split("|")[6].strip() == "no"
+
+
 @pytest.mark.parametrize(
     ("goal", "at_least", "said"),
     [(1, True, "yes"), (1.5, True, "undecided"), (70, True, "no"), (0.5, False, "no"), (60, False, "yes")],
@@ -90,6 +101,8 @@ def test_a_server_that_is_not_here_is_named() -> None:
     how = but(HOW, left_out={"b": "run make peers"})
     line = row_line("a ÷ b", "throughput", 2, True, found(ROW, [turn("a", 1, 2)], how))
     assert line == "| a ÷ b | throughput | ≥ 2.00 | run make peers | | | |"
+    beside = found(but(ROW, below=None), [], how)
+    assert beside.absent == "run make peers", "its windows stand beside those of a server that is not here"
 
 
 @dataclass
@@ -109,7 +122,7 @@ def reading(hz: float) -> Reading:
     """A hundred requests of 50 µs each."""
     times = Times()
     times.record(np.full(100, 50_000, dtype=np.int64))
-    return Reading(100, hz, 50.0, 50.0, times=times, all_requests=120)
+    return Reading(100, hz, 50.0, 50.0, times=times, all_requests=120, served=(5, 7))
 
 
 @pytest.mark.slow
@@ -121,6 +134,7 @@ def test_a_section_is_measured_on_real_servers() -> None:
     on = but(HOW.bench, load_programs={"c": load})
     turns = measure(section, Measuring(on, Plan(1, 2), left_out), lambda _: None)
     assert [each.throughput_hz for each in turns] == [1, 2, 3, 4]
+    assert {each.least_share for each in turns} == {5 / (100 / 16)}
     assert load.asked[0].address != load.asked[1].address
     assert sorted(each.arm for each in turns) == 2 * ["echo on sockets"] + 2 * ["sockets 16"]
     assert [each.appearance for each in turns] == [0, 0, 1, 1]

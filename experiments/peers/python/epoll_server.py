@@ -1,0 +1,261 @@
+"""Looks stocks up over the sockets protocol, as anybody would write it for speed in Python: one thread with epoll.
+
+    python -m experiments.peers.python.epoll_server --port 0
+
+It is the server in C (``experiments/peers/c/stock_server.c``) once more, in Python and with protobuf's messages. It has
+no pool, no lock, no queue, no deadlines, no limits but a frame's, and nothing of our server. What these cost is the
+difference of the two. It answers Lookup alone, of the default four stocks; any other method is the fault UNIMPLEMENTED.
+A connection whose peer does not read its replies is not read either.
+
+It prints ``ready HOST:PORT`` once it serves. SIGTERM or SIGINT: no more connections, what has come is answered within
+``--grace-s``, exit 0; 1 where that was too short, or a second signal came. A bad option, or a port that is taken: one
+line, exit 2.
+"""
+
+import argparse
+import select
+import signal
+import socket
+import sys
+import time
+from struct import Struct
+from typing import NoReturn
+
+from google.protobuf.message import DecodeError
+
+from stock_service.v1 import stock_pb2
+
+METHOD = b"/stock_service.v1.StockService/Lookup"
+
+STOCKS = {"GameStart": 1599, "FishCo": 4250, "BoarCo": 875, "MenhirCo": 10120}
+"""Prices in cents, by name."""
+
+FRAME_BYTES_MAX, READ_BYTES, EVENTS_MAX, BACKLOG = 1 << 20, 1 << 16, 256, 4096
+
+GRACE_S_MAX = 3600.0
+
+LINGER_S = 0.05
+"""After the last reply, for clients to hang up first: then nothing is reset."""
+
+INVALID_ARGUMENT, UNIMPLEMENTED = 3, 12
+"""Faults, as in ``stock_service/rpc/errors.py``."""
+
+_REQUEST, _REPLY = Struct("!IIIB"), Struct("!IIB")
+_REQUEST_BYTES, _REPLY_LENGTH_MIN = _REQUEST.size, _REPLY.size - 4
+_request_at, _pack_reply = _REQUEST.unpack_from, _REPLY.pack
+
+
+class Lost(Exception):
+    """A connection whose bytes are no frames, or that its peer has closed."""
+
+
+def lookup(payload: bytes) -> bytes:
+    """What a stock stands at. Raises DecodeError."""
+    name = stock_pb2.LookupRequest.FromString(payload).name
+    price_cents = STOCKS.get(name)
+    if price_cents is None:
+        return stock_pb2.LookupResponse(status=stock_pb2.STATUS_UNKNOWN_STOCK).SerializeToString()
+    return stock_pb2.LookupResponse(status=stock_pb2.STATUS_OK, price_cents=price_cents).SerializeToString()
+
+
+def answer(method: bytes, payload: bytes) -> tuple[int, bytes]:
+    """A request's code and its reply."""
+    if method != METHOD:
+        return UNIMPLEMENTED, b"no such method here"
+    try:
+        return 0, lookup(payload)
+    except DecodeError:
+        return INVALID_ARGUMENT, b"no LookupRequest"
+
+
+def cut(data: bytes) -> tuple[bytes, int]:
+    """The replies to all whole requests, and how many bytes these were. Raises Lost."""
+    replies, start, end = b"", 0, len(data)
+    while end - start >= _REQUEST_BYTES:
+        length, call, _, method_bytes = _request_at(data, start)
+        stop, body = start + 4 + length, start + _REQUEST_BYTES + method_bytes
+        if length > FRAME_BYTES_MAX or body > stop or not call:
+            raise Lost
+        if stop > end:
+            break
+        code, reply = answer(data[start + _REQUEST_BYTES : body], data[body:stop])
+        replies += _pack_reply(_REPLY_LENGTH_MIN + len(reply), call, code) + reply
+        start = stop
+    return replies, start
+
+
+class Connection:
+    """A client's connection. ``held`` is of a frame that is not whole; ``unsent`` waits for the peer to read."""
+
+    __slots__ = ("accepted", "ended", "held", "unsent")
+
+    def __init__(self, accepted: socket.socket) -> None:
+        self.accepted = accepted
+        self.held = self.unsent = b""
+        self.ended = False  # our side of it, when stopping
+
+    def serve(self) -> None:
+        """Reads once, answers, sends in one go. Raises Lost."""
+        try:
+            data = self.accepted.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise Lost from error
+        if not data:
+            raise Lost
+        if self.ended:
+            return  # its end was said: what still comes is not answered
+        if self.held:
+            data = self.held + data
+        replies, taken = cut(data)
+        self.held = data[taken:]
+        if replies:
+            self.unsent = replies
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what it can. Raises Lost."""
+        try:
+            sent = self.accepted.send(self.unsent)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise Lost from error
+        self.unsent = self.unsent[sent:]
+
+
+class Server:
+    """All connections. One thread's."""
+
+    def __init__(self, listener: socket.socket, signals: socket.socket) -> None:
+        self._listener, self._signals = listener, signals
+        self._connections: dict[int, Connection] = {}
+        self._epoll = select.epoll()
+        for each in (listener, signals):
+            each.setblocking(False)
+            self._epoll.register(each, select.EPOLLIN)
+
+    def run(self, grace_s: float) -> bool:
+        """Serves until a signal, and then until nothing is owed; whether that was in time."""
+        while self._turn(-1):
+            pass
+        self._take()  # they had come before it
+        self._epoll.unregister(self._listener)
+        self._listener.close()
+        until_s, ended_s = time.monotonic() + grace_s, 0.0
+        while True:
+            owing, now_s = self._end_those_that_may(), time.monotonic()
+            ended_s = ended_s or (0.0 if owing else now_s)
+            if not owing and (not self._connections or now_s - ended_s >= LINGER_S):
+                return True
+            if owing and now_s >= until_s:
+                return False
+            if not self._turn(0.001):  # a second signal ends it at once
+                return False
+
+    def _turn(self, wait_s: float) -> bool:
+        """Does what there is to do; whether no signal has come."""
+        connections = self._connections
+        goes_on = True
+        for fd, _ in self._epoll.poll(wait_s, EVENTS_MAX):
+            connection = connections.get(fd)
+            if connection is not None:
+                self._serve(fd, connection)
+            elif fd == self._signals.fileno():
+                self._signals.recv(READ_BYTES)
+                goes_on = False
+            else:
+                self._take()
+        return goes_on
+
+    def _serve(self, fd: int, connection: Connection) -> None:
+        owed = bool(connection.unsent)
+        try:
+            if owed:
+                connection.flush()
+            else:
+                connection.serve()
+        except Lost:
+            del self._connections[fd]
+            connection.accepted.close()  # which epoll then forgets
+            return
+        if owed != bool(connection.unsent):  # it is read or written to, never both
+            self._epoll.modify(fd, select.EPOLLIN if owed else select.EPOLLOUT)
+
+    def _take(self) -> None:
+        while True:
+            try:
+                accepted, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._connections[accepted.fileno()] = Connection(accepted)
+            self._epoll.register(accepted, select.EPOLLIN)
+
+    def _end_those_that_may(self) -> int:
+        """Ends our side of every connection that owes nothing; how many owe something."""
+        owing = 0
+        for fd, connection in list(self._connections.items()):
+            if not connection.ended and not connection.unsent:
+                self._serve(fd, connection)  # what came just now
+            if connection.ended or fd not in self._connections:
+                continue
+            if connection.held or connection.unsent:
+                owing += 1
+            else:
+                connection.ended = True
+                connection.accepted.shutdown(socket.SHUT_WR)
+        return owing
+
+
+def refuse(said: str) -> int:
+    """Says why there is no server; gives the exit code."""
+    print(f"epoll_server: {said}", file=sys.stderr)
+    return 2
+
+
+class Parser(argparse.ArgumentParser):
+    """Refuses in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """See ``argparse``."""
+        sys.exit(refuse(message))
+
+
+def main() -> int:
+    """Serves until it is ended; gives the exit code."""
+    parser = Parser(description="Looks stocks up over the sockets protocol: one thread with epoll.")
+    parser.add_argument("--host", default="127.0.0.1", help="an address of this machine (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=50052, help="where to listen; 0: a free port")
+    parser.add_argument("--grace-s", type=float, default=5.0, help="how long what has come may take at the end")
+    options = parser.parse_args()
+    if not options.host.startswith("127."):
+        return refuse(f"--host: got {options.host}, allowed: a loopback address of IPv4, such as 127.0.0.1")
+    if not 0 <= options.port <= 65535:
+        return refuse(f"--port: got {options.port}, allowed: 0 to 65535")
+    if not 0 <= options.grace_s <= GRACE_S_MAX:
+        return refuse(f"--grace-s: got {options.grace_s}, allowed: 0 to {GRACE_S_MAX:g}")
+    try:
+        listener = socket.create_server((options.host, options.port), backlog=BACKLOG)
+    except OSError as error:
+        return refuse(
+            f"--port {options.port}: {error.strerror}; allowed: a port that is not taken, or 0 for a free one"
+        )
+    woken, signals = socket.socketpair()
+    woken.setblocking(False)
+    signal.set_wakeup_fd(woken.fileno())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)  # the wake-up descriptor says it
+    server = Server(listener, signals)
+    print("ready {}:{}".format(*listener.getsockname()), flush=True)
+    if server.run(options.grace_s):
+        return 0
+    said = f"--grace-s {options.grace_s:g} was too short, or a second signal came: the rest was given up"
+    print(f"epoll_server: {said}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
