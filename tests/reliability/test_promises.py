@@ -40,8 +40,11 @@ def test_of_several_rounds_the_worst_counts() -> None:
 
 
 def test_the_page_has_every_row_and_reason() -> None:
-    """What falls short is marked, and what is known to has its reason."""
-    text = command.page({name: [KEPT, FALLEN, KNOWN] for name in PROMISES}, "make it", 5)
+    """What falls short is marked, and what is known to has its reason; then come the seconds that each took."""
+    found = {name: [KEPT, FALLEN, KNOWN] for name in PROMISES}
+    text = command.page(found, dict.fromkeys(PROMISES, 7.2), 70.0, "make check-reliability", 5)
     assert text.count("| a | 0 | 0 | yes |") == len(PROMISES)
     assert "| b | 0 | 7 | NO |" in text
+    assert "| fair | 7 |" in text
+    assert text.endswith("| all, of 15 minutes allowed | 70 |\n")
     assert f"- {KNOWN.promise}: {SHORT[KNOWN.promise]}." in text
