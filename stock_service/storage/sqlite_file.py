@@ -12,7 +12,7 @@ Rules:
    the batch is on the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
 3. A new file is filled under the name ``PATH.new`` and then renamed: what has the file's name is always a whole store.
 4. Every row has a checksum, and ``state`` says what rows there are: loading finds a row that is gone, old or changed.
-   Left out: the log of a server that was killed, damaged before the next start. SQLite takes its sound part in silence.
+   What SQLite would leave out of a damaged log in silence, ``sqlite_log.py`` finds before, but for the last commit.
 5. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
 """
 
@@ -30,6 +30,7 @@ from typing import Any, NoReturn, Self
 from zlib import crc32
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
+from stock_service.storage.sqlite_log import damage
 from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
 
@@ -119,9 +120,10 @@ class StoreFile:
 
     @classmethod
     def opened(cls, path: Path, connect: Connect = _connect, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
-        """A file that is there. Raises UsageError where it is missing, served, no store, or of a newer format."""
+        """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of a newer format."""
         lock = _locked(path, path, os.O_RDWR)
         try:
+            _check_log(path)
             return cls(path, lock, _ready(path, connect, upgrades, new=False))
         except BaseException:
             os.close(lock)
@@ -296,6 +298,18 @@ class StoreFile:
 
     def _damaged(self, what: str) -> UsageError:
         return UsageError("store file", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
+
+
+def _check_log(path: Path) -> None:
+    """Raises UsageError where the log that a killed server left is damaged, before SQLite takes up a part of it."""
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        damaged = damage(log)
+    except OSError as error:
+        raise UsageError("store file", str(path), f"a log that can be read, {log.name} ({error.strerror})") from error
+    if damaged is not None:
+        what = f"a sound store, but {damaged} of its log {log.name} is damaged, with commits behind it"
+        raise UsageError("store file", str(path), f"{what}; restore a backup, without a log")
 
 
 def _is_left(head: bytes) -> bool:

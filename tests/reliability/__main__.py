@@ -7,6 +7,7 @@ a row falls short that is not known to (``promises.SHORT``). The seed that is pr
 import argparse
 import random
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,10 @@ from tests.reliability.rows import NO_GOAL, Row, worst
 from tests.reliability.trying import Length, every
 
 PAGE = Path(__file__).resolve().parents[2] / "stock_service" / "RELIABILITY.md"
+
+EVERY_DAY = "make check-reliability"
+MINUTES = 15
+"""In which that is to end."""
 
 ROUNDS = 10
 """How often ``--overnight`` tries each."""
@@ -31,8 +36,8 @@ def verdict(row: Row) -> str:
     return "no, see below" if row.promise in SHORT else "NO"
 
 
-def page(found: dict[str, list[Row]], how: str, seed: int) -> str:
-    """The table of all promises, in Markdown."""
+def page(found: dict[str, list[Row]], took_s: dict[str, float], took_all_s: float, how: str, seed: int) -> str:
+    """The table of all promises, and of the seconds that each took, in Markdown."""
     here = environment.look()
     rows = [row for rows in found.values() for row in rows]
     promised = [row for row in rows if not row.states]
@@ -61,6 +66,11 @@ def page(found: dict[str, list[Row]], how: str, seed: int) -> str:
     if short:
         lines += ["", "## What is known to fall short", ""]
         lines += [f"- {row.promise}: {SHORT[row.promise]}." for row in short]
+    lines += ["", "## How long it took", "", "Those marked * ran two at a time.", ""]
+    lines += ["| promise | seconds |", "|---|---|"]
+    lines += [f"| {name}{'' if PROMISES[name].timed else ' *'} | {took_s[name]:.0f} |" for name in PROMISES]
+    allowed = f", of {MINUTES} minutes allowed" if how == EVERY_DAY else ""
+    lines.append(f"| all{allowed} | {took_all_s:.0f} |")
     return "\n".join([*lines, ""])
 
 
@@ -79,17 +89,20 @@ def main(arguments: Sequence[str]) -> int:
     seed = random.randrange(2**32) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     rounds: dict[str, list[list[Row]]] = {name: [] for name in names}
+    took = dict.fromkeys(names, 0.0)
+    began_s = time.monotonic()
     length = Length.OVERNIGHT if options.overnight else Length.SECONDS if options.seconds else Length.MINUTES
     for number in range(ROUNDS if options.overnight else 1):
         due = [name for name in names if not number or PROMISES[name].overnight is None]
         for name, rows, took_s in every(due, length, seed + number):
             rounds[name].append(rows)
+            took[name] += took_s
             print(f"\n{name} ({took_s:.0f} s)", *rows, sep="\n  ", flush=True)
     found = {name: worst(rows) for name, rows in rounds.items()}
     fallen = [row for rows in found.values() for row in rows if not row.passed and row.promise not in SHORT]
     if not options.names and not options.seconds:
-        how = "make check-reliability-overnight" if options.overnight else "make check-reliability"
-        PAGE.write_text(page(found, how, seed), encoding="utf-8")
+        how = f"{EVERY_DAY}-overnight" if options.overnight else EVERY_DAY
+        PAGE.write_text(page(found, took, time.monotonic() - began_s, how, seed), encoding="utf-8")
         print(f"\nwritten: {PAGE}")
     for row in fallen:
         print(f"falls short: {row}")

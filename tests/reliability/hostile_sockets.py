@@ -1,18 +1,19 @@
 """Promise: unmoved by hostile peers. During each of 33 attacks an honest client is answered, and soon.
 
 The attacks are a process's (``socket_attacker.py``), nicer than the honest client, with which it shares a core. The
-last one takes the server's descriptors away while others dial: who is connected is served, who is not waits.
+last one takes the server's descriptors away while others dial: who is connected is served, who is not waits. After each
+all workers have to be free: as many requests meet in their handlers (``meeting_server.py``).
 """
 
 import resource
 import socket
-import subprocess
-import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 
-from tests.end_to_end.process import ROOT, Server
+from tests.end_to_end.process import Running, Server
 from tests.reliability.honest import P99_S, SUCCESS, Served, honest
+from tests.reliability.meeting_server import MEET_S, met_after_s
 from tests.reliability.rows import Row
 from tests.reliability.serving import BASELINE_S, at_rest, files_at_most, threads_and_descriptors, usual_server, within
 from tests.reliability.socket_attacker import ATTACKS
@@ -21,21 +22,33 @@ GOAL = f"≥ {SUCCESS:.1%} answered, p99 ≤ {P99_S * 1000:g} ms"
 
 DIALERS = 1_000
 
-STUCK_S = 1.0
-"""No worker is stuck for longer, or the honest client would wait so long."""
+NO_ROOM = "no room for another connection"
+"""What a server says that may open no file more."""
+
+STARVED = "no file to be had"
 
 
-def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for a second an attack; with ``minutes`` for three."""
-    duration_s, rows = 2.5 if minutes else 0.5, []
-    with usual_server("sockets") as server:
+def check(minutes: bool, seed: int = 0) -> list[Row]:
+    """Blocks for a second an attack; with ``minutes`` for three. Drawn: bytes at random."""
+    return attacked((*ATTACKS, STARVED), 2.5 if minutes else 0.5, seed)
+
+
+def attacked(names: Sequence[str], duration_s: float, seed: int) -> list[Row]:
+    """The rows of these attacks, each for so long and a second."""
+    rows = []
+    with usual_server("sockets", ("tests.reliability.meeting_server",)) as server:
         honest(server.address, 0.2)
         before = at_rest(server.pid)
         leaks = []
-        for name in (*ATTACKS, "no file to be had"):
-            served, figure = _attacked(server, name, duration_s) if name in ATTACKS else _starved(server, duration_s)
-            passed = served.well and max(served.took_s) <= STUCK_S
-            rows.append(Row(f"sockets: {name}", GOAL, f"{served}{figure}", passed))
+        for name in names:
+            if name == STARVED:
+                served, figure, tried = _starved(server, duration_s)
+            else:
+                served, figure, tried = _attacked(server, name, duration_s, seed)
+            met_s = met_after_s(server.address, name)
+            free = "a worker was stuck" if met_s is None else f"all workers free after {met_s * 1000:.0f} ms"
+            passed = served.well and tried and met_s is not None and max(served.took_s) <= MEET_S
+            rows.append(Row(f"sockets: {name}", GOAL, f"{served}{figure}; {free}", passed))
             if not within(BASELINE_S, lambda: threads_and_descriptors(server.pid) == before):
                 leaks.append(f"{threads_and_descriptors(server.pid)} after {name}")
         ended = server.stopped()
@@ -47,33 +60,31 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
     return rows
 
 
-def _attacked(server: Server, name: str, duration_s: float) -> tuple[Served, str]:
-    """How the honest client fared, and by how many connections the server was attacked."""
-    host, port = server.address
-    command = [sys.executable, "-m", "tests.reliability.socket_attacker", host, str(port), name, str(duration_s + 1)]
+def _attacked(server: Server, name: str, duration_s: float, seed: int) -> tuple[Served, str, bool]:
+    """How the honest client fared, by how many connections the server was attacked, and whether it was."""
+    arguments = (*server.address, name, duration_s + 1, seed)
     with ExitStack() as stack:
         attackers = []
 
         def begin() -> None:
-            attacker = stack.enter_context(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True))
-            attackers.append(attacker)
-            before = threads_and_descriptors(server.pid)
-            within(10.0, lambda: threads_and_descriptors(server.pid) != before or attacker.poll() is not None)
+            attackers.append(stack.enter_context(Running("tests.reliability.socket_attacker", *map(str, arguments))))
+            assert attackers[0].line() == "begun"
 
         served = honest(server.address, duration_s, begin)
         dialled_s = time.monotonic()
         new = honest(server.address, 0.001)
         dialled_s = time.monotonic() - dialled_s
-        opened, _ = attackers[0].communicate()
-        assert not attackers[0].returncode
+        ended = attackers[0].ended()
+        assert not ended.code, ended.stderr
+    opened = int(ended.stdout)
     met = f"a new client was {'refused' if new.failed else 'answered'} after {dialled_s * 1000:.0f} ms"
-    return served, f"; {int(opened):,} hostile connections; {met}"
+    return served, f"; {opened:,} hostile connections; {met}", opened > 0
 
 
-def _starved(server: Server, duration_s: float) -> tuple[Served, str]:
-    """The same where the server may open no file more, and many dial."""
+def _starved(server: Server, duration_s: float) -> tuple[Served, str, bool]:
+    """The same where the server may open no file more, and many dial; and whether it met that."""
     files_at_most(4 * DIALERS)
-    limit = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    limit, before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE), server.said().count(NO_ROOM)
     with ExitStack() as dialers:
 
         def dial() -> None:
@@ -88,4 +99,5 @@ def _starved(server: Server, duration_s: float) -> tuple[Served, str]:
             served = honest(server.address, duration_s, dial)
         finally:
             resource.prlimit(server.pid, resource.RLIMIT_NOFILE, limit)
-    return served, f"; {DIALERS:,} dialers"
+    met = server.said().count(NO_ROOM) - before
+    return served, f"; {DIALERS:,} dialers, no room {met} times", met > 0

@@ -4,7 +4,7 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,11 +16,11 @@ BASELINE_S = 2.0
 
 
 @contextmanager
-def usual_server(transport: str) -> Iterator[Server]:
-    """A server with a store of its own, gone afterwards."""
+def usual_server(transport: str, program: Sequence[str] = ("stock_service", "serve")) -> Iterator[Server]:
+    """A server with a store of its own, gone afterwards. ``program``: what follows ``python -m``."""
     with TemporaryDirectory() as folder:
         store = f"sqlite:{Path(folder) / 'store'}"
-        with Server(("stock_service", "serve", "--transport", transport, "--store", store)) as server:
+        with Server((*program, "--transport", transport, "--store", store)) as server:
             yield server
 
 

@@ -1,7 +1,8 @@
 """Promise: honest on a sick disk. Bits of a store's file and its log are turned over, and both are cut short.
 
-What is then served is what was written, as far as the log's last whole commit; or the file is refused by name. Full
-and failed disks are in ``store.py``.
+What is then served is what was written, or the file is refused by name. Two things nobody can see: a log whose last
+commit is damaged is served without it; and one that was cut short is served up to the cut. Full and failed disks are in
+``store.py``.
 """
 
 import random
@@ -28,14 +29,18 @@ def check(minutes: bool, seed: int) -> list[Row]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         contents = _written(folder)
-        refused = wrong = 0
+        refused = wrong = cut = without_last = 0
         for number in range(tries):
             part = rng.choice(list(contents))
-            damaged = contents | {part: _damaged(contents[part], rng)}
-            found = _served(folder / str(number), damaged)
+            damaged = _damaged(contents[part], rng)
+            found = _served(folder / str(number), contents | {part: damaged})
+            lacks = _lacks(part, len(damaged) < len(contents[part]))
             refused += found is None
-            wrong += found is not None and not _right(found, part)
-    what = f"{wrong} of {tries:,} were served wrongly, {refused:,} were refused by name"
+            wrong += found is not None and not _right(found, lacks)
+            cut += found is not None and lacks == TRADES and found[2] < TRADES
+            without_last += found is not None and lacks == 1 and found[2] < TRADES
+    unseen = f"{without_last:,} logs without their last commit, and {cut:,} that were cut short"
+    what = f"{wrong} of {tries:,} were served wrongly, {refused:,} were refused by name; nobody could see {unseen}"
     return [Row("a bit turned over, or a file cut short", "0 served wrongly", what, not wrong)]
 
 
@@ -80,8 +85,13 @@ def _served(folder: Path, contents: dict[str, bytes]) -> tuple[int, int, int, in
         catalog.close()
 
 
-def _right(found: tuple[int, int, int, int], part: str) -> bool:
-    """Whether that is what was written; where the log is damaged, what was written up to some trade."""
+def _lacks(part: str, is_cut: bool) -> int:
+    """How many of the last trades may be missing, unseen."""
+    return 0 if not part.endswith("-wal") else TRADES if is_cut else 1
+
+
+def _right(found: tuple[int, int, int, int], lacks: int) -> bool:
+    """Whether that is what was written, but for so many of the last trades."""
     first, price, volume, second_price = found
     prices = (first, price, second_price) == (0, STOCKS[0].price_cents, STOCKS[1].price_cents)
-    return prices and (volume == TRADES or (part.endswith("-wal") and 0 <= volume <= TRADES))
+    return prices and TRADES - lacks <= volume <= TRADES

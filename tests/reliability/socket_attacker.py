@@ -1,9 +1,11 @@
 """A hostile client of the sockets transport, as a process: one attack on several connections, again as each is cut off.
 
-``python -m tests.reliability.socket_attacker HOST PORT ATTACK SECONDS``; prints how many connections it took.
+``python -m tests.reliability.socket_attacker HOST PORT ATTACK SECONDS [SEED]``; prints ``begun`` once the first
+connections are there, and at the end how many it took. One attack draws: what it sends is of the seed.
 """
 
 import os
+import random
 import select
 import socket
 import struct
@@ -75,6 +77,16 @@ def cut() -> Iterator[bytes]:
     yield WHOLE + WHOLE[: next(_cuts) % len(WHOLE)]
 
 
+_seed = 0
+_drawing = count(1)
+
+
+def at_random() -> Iterator[bytes]:
+    """Bytes that are drawn, for each connection others."""
+    rng = random.Random(f"{_seed} {next(_drawing)}")
+    return iter(lambda: rng.randbytes(4096), b"")
+
+
 def lengths(number: int) -> Attack:
     """A frame's first four bytes, and some that follow."""
     return Attack(once(number.to_bytes(4) + bytes(64)))
@@ -115,7 +127,7 @@ ATTACKS: dict[str, Attack] = {
     "length 2^31": lengths(2**31),
     "length 2^32 - 1": lengths(2**32 - 1),
     "a method longer than its frame": Attack(once((9).to_bytes(4) + bytes.fromhex("00000001 00000000 ff"))),
-    "bytes at random": Attack(lambda: iter(lambda: os.urandom(4096), b"")),
+    "bytes at random": Attack(at_random),
     "HTTP": Attack(again(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")),
     "HTTP/2": Attack(again(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")),
     "TLS": Attack(again(TLS_HELLO)),
@@ -178,9 +190,10 @@ class _Attacker:
 
 
 def attack(address: Address, chosen: Attack, duration_s: float) -> int:
-    """Attacks for so long; how many connections that took."""
+    """Attacks for so long, and says so once it has begun; how many connections that took."""
     until_s = time.monotonic() + duration_s
     poll, attackers, opened = select.epoll(), dict[int, _Attacker](), 0
+    begun = False
     reading, pause = select.EPOLLIN if chosen.reads else 0, threading.Event()
     while (now_s := time.monotonic()) < until_s:
         for _ in range(min(64, chosen.connections - len(attackers))):
@@ -188,6 +201,9 @@ def attack(address: Address, chosen: Attack, duration_s: float) -> int:
             attackers[attacker.socket.fileno()] = attacker
             poll.register(attacker.socket, reading | select.EPOLLOUT)
             opened += 1
+        if not begun:
+            begun = True
+            print("begun", flush=True)
         for descriptor, events in poll.poll(TURN_S, 1024):
             attacker = attackers[descriptor]
             goes_on = not events & select.EPOLLERR
@@ -209,7 +225,8 @@ def attack(address: Address, chosen: Attack, duration_s: float) -> int:
 
 
 if __name__ == "__main__":
-    host, port, name, seconds = sys.argv[1:]
+    host, port, name, seconds, *seeds = sys.argv[1:]
+    _seed = int(seeds[0]) if seeds else 0
     os.nice(NICE)
     files_at_most(20_000)
     print(attack((host, int(port)), ATTACKS[name], float(seconds)))

@@ -3,8 +3,12 @@
 The run is cut into ten equal parts. The slope's interval (95 %) is of the steps between their means. A sample depends
 on the one before it, so the samples themselves would give an interval that is far too narrow.
 
-A run shorter than ten minutes is still settling. It has a row more: the interval of what each request leaves behind is
-to begin under a byte. A leak is larger.
+An interval that is wide includes 0 whatever the server does. So its half is bounded, too. A run shorter than ten
+minutes is still settling. It has a row more: the interval of what each request leaves behind is to begin under a byte,
+and to end under four. One more entry in a list that nobody empties takes eight. A run of seconds has this row alone,
+for its mean: the allocator still gives back a MiB at a time.
+
+A client that gets no answer says so, and goes on.
 """
 
 import statistics
@@ -20,7 +24,7 @@ from stock_service.rpc.transports import Connection, load
 from stock_service.trading.service import LOOKUP, TRADE
 from stock_service.v1 import stock_pb2
 from tests.end_to_end.process import WAIT_S
-from tests.reliability.honest import ASK
+from tests.reliability.honest import ASK, SUCCESS
 from tests.reliability.rows import Row
 from tests.reliability.serving import memory_mib, threads_and_descriptors, usual_server
 
@@ -38,19 +42,31 @@ SAMPLE_S = 0.05
 SOAK_S = 600.0
 """From so long a load on the slope is judged by itself."""
 
-LEFT_BYTES = 1.0
-"""What a request may leave behind in a shorter one."""
+HALF_MIB, SOAK_HALF_MIB = 1.0, 0.2
+"""Half of the slope's interval, a minute, at most; the latter in a soak. Measured in 20 s: 0.04 to 0.1."""
+
+SHORT_S = 10.0
+"""A load under this is of seconds."""
+
+LEFT_BYTES_LOW, LEFT_BYTES_HIGH, LEFT_BYTES_SHORT = 1.0, 4.0, 64.0
+"""What a request may leave behind in a run that is shorter than a soak, by the interval's ends: it was 0.94 at most.
+
+The last is of the mean in a run of seconds, where it was 23 at most.
+"""
+
+PAUSE_S = 0.05
+"""Of a client that got no answer, before it asks again."""
 
 BUY = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for some seconds; with ``minutes`` for a minute."""
+    """Blocks for some seconds; with ``minutes`` for a minute. Nothing is drawn."""
     return soak(20.0 if minutes else 2.0)
 
 
 def check_overnight(_minutes: bool = True, _seed: int = 0) -> list[Row]:
-    """Blocks for a quarter of an hour on each transport."""
+    """Blocks for a quarter of an hour on each transport. Nothing is drawn."""
     return soak(SOAK_S)
 
 
@@ -75,21 +91,41 @@ def _soaked(transport: str, duration_s: float) -> list[Row]:
                 over.wait(SAMPLE_S)
         finally:
             over.set()
-        asked = sum(client.result() for client in clients)
+        asked, failed = (sum(counts) for counts in zip(*(client.result() for client in clients), strict=True))
         for connection in connections:
             connection.close()
-    low, high = slope_mib_a_minute(samples, duration_s)
-    figure = f"{low:+.3f} to {high:+.3f} MiB a minute, {asked:,} requests in {duration_s:g} s of load"
-    a_request = 2**20 / 60 * (1 + WARM_SHARE) * duration_s / asked
-    left = f"{low * a_request:+.2f} to {high * a_request:+.2f} bytes"
-    goal = f"the interval begins under {LEFT_BYTES:g} byte"
-    settling = Row(f"{transport}: what a request leaves behind", goal, left, low * a_request < LEFT_BYTES)
     different = " or ".join(map(str, sorted(counts)))
+    success = (asked - failed) / max(1, asked)
     return [
-        Row(f"{transport}: memory under load", "the slope's interval includes 0", figure, low <= 0 <= high),
-        *([settling] if duration_s < SOAK_S else []),
+        *_grown(transport, slope_mib_a_minute(samples, duration_s), asked, duration_s),
         Row(f"{transport}: threads and descriptors under load", "constant", different, len(counts) == 1),
+        Row(
+            f"{transport}: requests under load",
+            f"≥ {SUCCESS:.1%} answered",
+            f"{failed:,} of {asked:,} were not",
+            success >= SUCCESS,
+        ),
     ]
+
+
+def _grown(transport: str, slope: tuple[float, float], asked: int, duration_s: float) -> list[Row]:
+    """The rows of the memory."""
+    (low, high), half = slope, (slope[1] - slope[0]) / 2
+    a_request = 2**20 / 60 * (1 + WARM_SHARE) * duration_s / max(1, asked)
+    left = f"{transport}: what a request leaves behind"
+    if duration_s < SHORT_S:
+        mean = (low + high) / 2 * a_request
+        return [Row(left, f"under {LEFT_BYTES_SHORT:g} bytes", f"{mean:+.2f} bytes", mean < LEFT_BYTES_SHORT)]
+    half_at_most = HALF_MIB if duration_s < SOAK_S else SOAK_HALF_MIB
+    goal = f"the slope's interval includes 0, and its half is ≤ {half_at_most:g} MiB a minute"
+    figure = f"{low:+.3f} to {high:+.3f} MiB a minute, {asked:,} requests in {duration_s:g} s of load"
+    rows = [Row(f"{transport}: memory under load", goal, figure, low <= 0 <= high and half <= half_at_most)]
+    if duration_s < SOAK_S:
+        goal = f"the interval begins under {LEFT_BYTES_LOW:g} byte and ends under {LEFT_BYTES_HIGH:g}"
+        figure = f"{low * a_request:+.2f} to {high * a_request:+.2f} bytes"
+        passed = low * a_request < LEFT_BYTES_LOW and high * a_request < LEFT_BYTES_HIGH
+        rows.append(Row(left, goal, figure, passed))
+    return rows
 
 
 def slope_mib_a_minute(samples: list[float], duration_s: float) -> tuple[float, float]:
@@ -102,14 +138,15 @@ def slope_mib_a_minute(samples: list[float], duration_s: float) -> tuple[float, 
     return (statistics.fmean(steps) - half) * a_minute, (statistics.fmean(steps) + half) * a_minute
 
 
-def _ask(connection: Connection, over: threading.Event) -> int:
-    """How many requests a client made, until it was over."""
-    asked = 0
+def _ask(connection: Connection, over: threading.Event) -> tuple[int, int]:
+    """How many requests a client made, until it was over; and how many of them got no answer."""
+    asked = failed = 0
     while not over.is_set():
-        try:
-            path, payload = (TRADE, BUY) if asked % 10 == 0 else (LOOKUP, ASK)
-            connection.call(path, payload, WAIT_S)
-        except Fault as fault:
-            raise AssertionError(f"a request failed under a load of {CLIENTS}: {fault}") from fault
+        path, payload = (TRADE, BUY) if asked % 10 == 0 else (LOOKUP, ASK)
         asked += 1
-    return asked
+        try:
+            connection.call(path, payload, WAIT_S)
+        except Fault:  # it is counted, and the connection connects anew where it must
+            failed += 1
+            over.wait(PAUSE_S)
+    return asked, failed

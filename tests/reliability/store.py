@@ -1,8 +1,9 @@
-"""Promises of the store, tried with strace: a kill, a full disk and a failed one at any system call; lost power.
+"""Promises of the store, tried with strace: a kill, a full disk and a failed one at every call that writes; lost power.
 
-A scripted run (``store_member.py``) says what it was told of each trade and what each Lookup showed. Then the store is
-opened again. All that was told must be there. The run's trades are sent once more, each with its id: they must end as
-one after the other, with one effect each.
+These calls are ``WRITES`` and ``SYNCS``. A scripted run (``store_member.py``) says what it was told of each trade and
+what each Lookup showed. Then the store is opened again. All that was told must be there, and in the copy too, once that
+was made. The run's trades are sent once more, each with its id: they must end as one after the other, with one effect
+each.
 
 Lost power is simulated, from a record of the run's system calls. At a random moment each file has what it had at its
 last sync, and of what was written since, writes at random: dropped, torn at sectors of 512 bytes, in any order. Names
@@ -20,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from stock_service.rpc.errors import UsageError
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.exchange import Exchange
@@ -32,11 +34,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STRACE = shutil.which("strace")
 
-TRADES = 5
+TRADES = 8
 """Of the scripted run: its log is moved into the file after every second."""
 
 WRITES = ("pwrite64", "ftruncate", "rename", "unlink")
 SYNCS = ("fsync", "fdatasync")
+
+AT_EVERY = ("a kill at every write, rename and fsync", "a full or failed disk at every write, rename and fsync")
 
 KILLS = ("signal=KILL",)
 ERRORS = ("error=ENOSPC", "error=EIO")
@@ -73,6 +77,7 @@ class Told:
     seen: int = 0
     refused: list[str] = field(default_factory=list)
     """``full`` or ``failed`` of a trade, or ``refused`` for the store."""
+    copied: bool = False
     ended: bool = False
 
     def hear(self, line: str) -> None:
@@ -85,6 +90,8 @@ class Told:
                 self.seen = int(volume)
             case [("full" | "failed" | "refused") as how, *_]:
                 self.refused.append(how)
+            case [("copied" | "uncopied") as how]:
+                self.copied = how == "copied"
             case ["end"]:
                 self.ended = True
             case _:
@@ -144,6 +151,9 @@ def holds(path: Path, told: Told) -> None:
     """That a store has what a run was told, and takes the run's trades, each once. Raises AssertionError."""
     if not path.exists():
         assert not told.acknowledged, "a store is gone"
+    if told.copied:
+        with StoreFile.opened(path.with_name(f"{path.name}.copy"), unsynced) as copy:
+            assert copy.load().versions["A"][0].volume >= told.seen, "a copy is an older store"
     catalog = SqliteCatalog(path, STOCKS, open_file=partial(StoreFile.opened, connect=unsynced))
     try:
         exchange = Exchange(catalog)
@@ -300,14 +310,14 @@ def power_is_lost(folder: Path, steps: Sequence[Step], rng: random.Random, image
 def check(minutes: bool, seed: int) -> list[Row]:
     """Tries the store's promises: for four minutes, or some of it for seconds. Blocks."""
     if STRACE is None:
-        return [Row("a kill at any system call", "0 lost", "not tried: strace is not here", passed=False)]
+        return [Row(AT_EVERY[0], "0 lost", "not tried: strace is not here", passed=False)]
     with TemporaryDirectory() as folder:
         return _checked(Path(folder), random.Random(seed), minutes)
 
 
 def _checked(folder: Path, rng: random.Random, minutes: bool) -> list[Row]:
     rows = []
-    for promise, whats in (("a kill at any system call", KILLS), ("a full or failed disk at any call", ERRORS)):
+    for promise, whats in zip(AT_EVERY, (KILLS, ERRORS), strict=True):
         every = faults(folder, whats, (*WRITES, *SYNCS))
         tried = every if minutes else rng.sample(every, SOME)
         failed = [fault for number, fault in enumerate(tried) if not _held(folder / f"{whats[0]}-{number}", fault)]
@@ -323,7 +333,7 @@ def _checked(folder: Path, rng: random.Random, minutes: bool) -> list[Row]:
 def _held(folder: Path, fault: Fault) -> bool:
     try:
         survives(folder, fault)
-    except AssertionError:
+    except (AssertionError, UsageError):
         return False
     return True
 
@@ -332,6 +342,6 @@ def _held_after_power(folder: Path, steps: Sequence[Step], rng: random.Random) -
     folder.mkdir()
     try:
         power_is_lost(folder, steps, rng, 1)
-    except AssertionError:
+    except (AssertionError, UsageError):
         return False
     return True

@@ -2,27 +2,35 @@
 
 ``python -m tests.reliability.store_member PATH TRADES [PLANT]`` says a line at a time, each as one write. ``ack ID
 VOLUME SEQUENCE`` is a trade that was acknowledged, ``full ID`` or ``failed ID`` one that was refused, ``saw VOLUME``
-the Lookup behind it, and then ``end``. A store that cannot be opened is ``refused``, exit code 2. PLANT names a bug
-that checks must find.
+the Lookup behind it. Then the store is closed and copied to ``PATH.copy``: ``copied`` or ``uncopied``, and ``end``. A
+store that cannot be opened is ``refused``, exit code 2. PLANT names a bug that checks must find.
+
+The first trades are of no stock: their ids are as many as the trades push out of the window later. The last ``GROUP``
+trades share a commit.
 """
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
+from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.storage import sqlite_file
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import Version
 from stock_service.trading.exchange import Exchange
-from stock_service.trading.model import Side, Stock
+from stock_service.trading.model import Side, Status, Stock
 
 STOCKS = (Stock("A", 100, 10**9), Stock("B", 200, 10**9))
 
 ROWS_MAX = 6
 """After so many rows the log is moved into the file: often, so that this is tried too."""
+
+OLD, GROUP = 4, 3
+"""Ids that are forgotten during the run; and trades of one group."""
 
 
 def main(path: str, trades: str, plant: str = "") -> None:
@@ -30,23 +38,60 @@ def main(path: str, trades: str, plant: str = "") -> None:
     sqlite_file._LOGGED_ROWS_MAX = ROWS_MAX
     PLANTS[plant]()
     try:
-        catalog = SqliteCatalog(Path(path), STOCKS)
+        catalog = SqliteCatalog(Path(path), STOCKS, retry_window=int(trades))
     except UsageError as error:
         _say(f"refused {error}")
         sys.exit(2)
     exchange = Exchange(catalog)
-    for number in range(int(trades)):
-        name = str(number)
-        try:
-            reply = exchange.trade("A", 1, Side.BUY, name)
-            _say(f"ack {name} {reply.volume} {reply.sequence}")
-        except Overloaded:
-            _say(f"full {name}")
-        except InternalFault:
-            _say(f"failed {name}")
+    names = [str(number) for number in range(int(trades))]
+    _grouped(catalog, exchange, [f"old-{number}" for number in range(OLD)], "none")
+    for name in names[:-GROUP]:
+        _trade(exchange, name, "A")
         _say(f"saw {exchange.lookup('A').volume}")
+    _grouped(catalog, exchange, names[-GROUP:], "A")
+    _say(f"saw {exchange.lookup('A').volume}")
     catalog.close()
+    _copy(Path(path))
     _say("end")
+
+
+def _trade(exchange: Exchange, name: str, stock: str) -> None:
+    """Trades, and says how that ended."""
+    try:
+        reply = exchange.trade(stock, 1, Side.BUY, name)
+        if reply.status is Status.OK:
+            _say(f"ack {name} {reply.volume} {reply.sequence}")
+    except Overloaded:
+        _say(f"full {name}")
+    except InternalFault:
+        _say(f"failed {name}")
+
+
+def _grouped(catalog: SqliteCatalog, exchange: Exchange, names: Sequence[str], stock: str) -> None:
+    """The same of several trades that share a commit, as a server has them wait."""
+    waits = []
+    for name in names:
+        here.wait = Wait(lambda _: None)
+        waits.append((name, here.wait))
+        with suppress(Waiting):
+            _trade(exchange, name, stock)
+            waits.pop()  # it was refused at once
+    catalog.settle(here=True)
+    for name, wait in waits:
+        here.wait = wait
+        _trade(exchange, name, stock)
+    here.wait = None
+
+
+def _copy(path: Path) -> None:
+    """As ``store backup`` does."""
+    try:
+        with StoreFile.opened(path) as file:
+            file.load()
+            file.copy_to(path.with_name(f"{path.name}.copy"))
+        _say("copied")
+    except UsageError:
+        _say("uncopied")
 
 
 def _unsynced() -> None:

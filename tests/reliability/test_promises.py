@@ -59,15 +59,18 @@ def test_a_row_that_only_states_is_neither_kept_nor_short() -> None:
     """It has a dash for its goal and for whether it is kept, and counts with none of the others."""
     row = Row.stated("beside", "7%")
     assert str(row) == "beside | – | 7% | –"
-    text = command.page({name: [KEPT, row] for name in PROMISES}, "make it", 5)
+    text = command.page({name: [KEPT, row] for name in PROMISES}, {}, 70.0, "make it", 5)
     assert text.count("| beside | – | 7% | – |") == len(PROMISES)
     assert f"{len(PROMISES)} of {len(PROMISES)} rows are kept" in text
     assert worst([[row], [row]]) == [Row.stated("beside", "7% (stated in 2 of 2 rounds)")]
 
 
 def test_the_page_has_every_row_and_reason() -> None:
-    """What falls short is marked, and what is known to has its reason."""
-    text = command.page({name: [KEPT, FALLEN, KNOWN] for name in PROMISES}, "make it", 5)
+    """What falls short is marked, and what is known to has its reason; then come the seconds that each took."""
+    found = {name: [KEPT, FALLEN, KNOWN] for name in PROMISES}
+    text = command.page(found, dict.fromkeys(PROMISES, 7.2), 70.0, "make check-reliability", 5)
     assert text.count("| a | 0 | 0 | yes |") == len(PROMISES)
     assert "| b | 0 | 7 | NO |" in text
+    assert "| fair | 7 |" in text
+    assert text.endswith("| all, of 15 minutes allowed | 70 |\n")
     assert f"- {KNOWN.promise}: {SHORT[KNOWN.promise]}." in text

@@ -1,0 +1,144 @@
+"""The log of a killed server: damage that hides commits is refused by name, and what a crash leaves is not."""
+
+import random
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from stock_service.rpc.errors import UsageError
+from stock_service.storage import sqlite_file
+from stock_service.storage.sqlite import SqliteCatalog
+from stock_service.storage.sqlite_file import StoreFile
+from stock_service.storage.sqlite_log import damage
+from stock_service.trading.model import Stock
+from tests.stores import STOCKS, crashed, unsynced
+
+HEAD, FRAME = 32, 24 + 4096
+GROUPS = 6
+"""Commits of the log, each of all stocks."""
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Path:
+    """A store of a killed server: all of its commits are in the log, two to four frames each."""
+    path = tmp_path / "store"
+    StoreFile.create(path, STOCKS, unsynced)
+    with StoreFile.opened(path, unsynced) as file:
+        file.load()
+        for number in range(1, GROUPS + 1):
+            stocks = {stock.name: (Stock(stock.name, stock.price_cents, 10**6, number), number) for stock in STOCKS}
+            file.commit(stocks, {f"{number} {each}": b"record" for each in range(40)}, 1000)
+        return crashed(path, tmp_path / "left")
+
+
+def served(path: Path, log: bytes) -> int | None:
+    """The last commit that is there with such a log; None: it is refused as damaged."""
+    content = path.read_bytes()
+    copy = path.with_name("copy")
+    copy.write_bytes(content)
+    copy.with_name("copy-wal").write_bytes(log)
+    try:
+        with StoreFile.opened(copy, unsynced) as file:
+            return file.load().sequence
+    except UsageError as error:
+        assert "of its log copy-wal is damaged, with commits behind it; restore a backup" in error.allowed  # noqa: PT017
+        return None
+    finally:
+        copy.with_name("copy-wal").unlink(missing_ok=True)
+
+
+def ends(log: bytes) -> list[int]:
+    """Where each commit's last frame begins."""
+    return [at for at in range(HEAD, len(log), FRAME) if any(log[at + 4 : at + 8])]
+
+
+def flipped(log: bytes, at: int, bit: int) -> bytes:
+    """A log with a bit turned over."""
+    return log[:at] + bytes([log[at] ^ 1 << bit]) + log[at + 1 :]
+
+
+def test_a_whole_log_is_taken(left: Path) -> None:
+    """With all its commits."""
+    log = left.with_name("store-wal").read_bytes()
+    assert len(ends(log)) == GROUPS
+    assert served(left, log) == GROUPS
+
+
+@pytest.mark.slow
+def test_a_bit_turned_over_is_refused_or_is_of_the_last_commit(left: Path, rng: random.Random) -> None:
+    """Anywhere in the log: in a page, and in a frame's head. Every byte of the last one but one is tried."""
+    log = left.with_name("store-wal").read_bytes()
+    last = ends(log)[-2] + FRAME
+    heads = [at + byte for at in range(HEAD, last, FRAME) for byte in range(24)]
+    tried = [*range(last - FRAME, last - FRAME + 24), *rng.sample(heads, 40)]
+    for at in (*tried, *(rng.randrange(HEAD, last) for _ in range(60))):
+        assert served(left, flipped(log, at, rng.randrange(8))) is None, at
+    for at in rng.sample(range(last, len(log)), 20):
+        assert served(left, flipped(log, at, rng.randrange(8))) == GROUPS - 1, at
+
+
+def test_the_last_bit_that_says_that_a_commit_ends_is_missed(left: Path) -> None:
+    """A frame of the last commit but one says no pages any more, and is refused."""
+    log = left.with_name("store-wal").read_bytes()
+    tried = 0
+    for at, last in pairwise(ends(log)):
+        pages = int.from_bytes(log[at + 4 : at + 8])
+        if pages.bit_count() == 1:
+            tried += 1
+            cut = log[: last + FRAME]
+            assert served(left, cut[: at + 4] + bytes(4) + cut[at + 8 :]) is None
+    assert tried
+
+
+@pytest.mark.parametrize("byte", [0, 5, 8, 20, 30])
+def test_a_damaged_head_is_refused(byte: int, left: Path) -> None:
+    """SQLite would take none of the commits; of a format that it does not know, it says so itself."""
+    log = flipped(left.with_name("store-wal").read_bytes(), byte, 1)
+    left.with_name("store-wal").write_bytes(log)
+    assert damage(left.with_name("store-wal")) == "its head"
+    assert served(left, log) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("also", [False, True])
+def test_a_last_commit_half_written_is_left_out(also: bool, left: Path) -> None:
+    """Any of its frames is missing, or holds what an earlier log had there: it was not acknowledged."""
+    log = left.with_name("store-wal").read_bytes()
+    first, last = ends(log)[-2] + FRAME, ends(log)[-1]
+    assert last > first, "one frame"
+    for at in range(first, last + FRAME, FRAME):
+        for half in (FRAME, 1000, 480):
+            old = log[HEAD : HEAD + half] if also else bytes(half)
+            torn = log[:at] + (bytes(8) + b"other salt" + old)[:half] + log[at + half :]
+            assert served(left, torn) == GROUPS - 1, (at, half)
+
+
+@pytest.mark.slow
+def test_a_log_that_was_cut_short_is_taken_up_to_there(left: Path) -> None:
+    """Nobody can see that there was more."""
+    log = left.with_name("store-wal").read_bytes()
+    for number, at in enumerate(ends(log)):
+        assert served(left, log[: at + FRAME]) == number + 1
+        assert served(left, log[: at + FRAME - 1]) == number
+
+
+@pytest.mark.slow
+def test_commits_of_an_earlier_log_are_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log begins anew over what was in it, which stays behind the newer commits."""
+    monkeypatch.setattr(sqlite_file, "_LOGGED_ROWS_MAX", 12)
+    path = tmp_path / "store"
+    StoreFile.create(path, STOCKS, unsynced)
+    with StoreFile.opened(path, unsynced) as file:
+        file.load()
+        for number in range(1, 30):
+            file.commit({"FishCo": (Stock("FishCo", 1, 10**6, number), number)}, {f"{number}": b"record"}, 1000)
+            if file.untidy():
+                file.checkpoint()
+            copy = crashed(path, tmp_path / f"left-{number}")
+            assert damage(copy.with_name("store-wal")) is None
+    opened = partial(StoreFile.opened, connect=unsynced)
+    catalog = SqliteCatalog(copy, STOCKS, open_file=opened)
+    assert catalog.names()
+    assert catalog.close()
