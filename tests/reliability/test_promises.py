@@ -59,7 +59,7 @@ def test_a_row_that_only_states_is_neither_kept_nor_short() -> None:
     """It has a dash for its goal and for whether it is kept, and counts with none of the others."""
     row = Row.stated("beside", "7%")
     assert str(row) == "beside | – | 7% | –"
-    text = command.page({name: [KEPT, row] for name in PROMISES}, {}, 70.0, "make it", 5)
+    text = command.page({name: [KEPT, row] for name in PROMISES}, dict.fromkeys(PROMISES, 7.2), 70.0, "make it", 5)
     assert text.count("| beside | – | 7% | – |") == len(PROMISES)
     assert f"{len(PROMISES)} of {len(PROMISES)} rows are kept" in text
     assert worst([[row], [row]]) == [Row.stated("beside", "7% (stated in 2 of 2 rounds)")]

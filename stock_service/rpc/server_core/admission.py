@@ -145,8 +145,9 @@ class Admission:
         """How long a request may wait whose client waits for ``timeout_ms`` (0: it does not say); 0: for ever."""
         if not self._target_ns:
             return 0
+        waits_ns = (timeout_ms or UNSAID_MS) * _MS
         standing = now_ns - self._calm_ns > INTERVAL_MS * _MS
-        return max(self._target_ns, (timeout_ms or UNSAID_MS) * _MS // (4 if standing else 2))
+        return min(waits_ns, max(self._target_ns, waits_ns // (4 if standing else 2)))
 
     def spend(self, refused: int, spent_ns: int, now_ns: int) -> int:
         """To refuse so many took so long, and to read them as long again, or longer where they were many.

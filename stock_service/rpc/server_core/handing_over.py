@@ -35,13 +35,12 @@ class HandingOver(Generic[Request]):
         self._protocol, self._executor, self._turns = protocol, executor, turns
         self._attend, self._ask = attend, ask
         self._accepted = 0  # tasks that the executor took
-        self._behind = False  # whether it had some waiting when it was last given any
 
     def hand_over(self, now_ns: int) -> None:
         """Has requests begun: all that came, as long as the executor keeps up; else each connection's in its turn."""
         executor, turns, batch = self._executor, self._turns, self.batch
         admission = turns.admission
-        if self._behind or turns.queue or len(batch) > admission.burst:
+        if turns.behind or turns.queue or len(batch) > admission.burst:
             waiting = executor.waiting
             room = min(admission.room(self._accepted - waiting, waiting, now_ns), executor.room)
             if turns.queue or len(batch) > room:
@@ -52,8 +51,8 @@ class HandingOver(Generic[Request]):
         began_ns = time.monotonic_ns() if given >= MEASURED_TASKS else 0
         if given:
             self._execute()
-        self._behind = executor.waiting > 0
-        if began_ns and not self._behind:
+        turns.behind = executor.waiting > 0
+        if began_ns and not turns.behind:
             admission.ran(given, time.monotonic_ns() - began_ns)
 
     def _deal(self, room: int, now_ns: int) -> None:
@@ -68,7 +67,7 @@ class HandingOver(Generic[Request]):
         for connection in newcomers:
             self._attend(connection, now_ns)
         turns.look(now_ns)
-        room = turns.fair_room(room, now_ns, self._behind)
+        room = turns.fair_room(room, now_ns)
         if room:
             until_ns = time.monotonic_ns() + SHEDDING_NS  # who has its turn may have nothing but what is late
             for connection in turns.shared(room):
@@ -81,6 +80,7 @@ class HandingOver(Generic[Request]):
         """Has the executor answer what was read, and refuses what it has no room for."""
         batch = self.batch.copy()
         self.batch.clear()
+        self._turns.begun_ns = time.monotonic_ns()
         self._accepted += len(batch)  # before: while it runs them, another thread may begin to read
         try:
             accepted = self.execute_all(batch)

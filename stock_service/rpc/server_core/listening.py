@@ -21,7 +21,7 @@ FEW_BYTES = 4096
 """The same while requests wait, or have just been refused: a pipeline's length of small ones. To cut and refuse these
 takes no longer than a few requests of others."""
 
-RECEIVE_BYTES = 262144
+RECEIVE_BYTES = 32768
 """What the kernel holds of a connection that is not read (SO_RCVBUF, of which it makes twice as much). So what waits
 there is bounded."""
 

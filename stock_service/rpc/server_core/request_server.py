@@ -200,9 +200,9 @@ class RequestServer(Generic[Request]):
             pause_s = self._turns.admission.pause_s(self._executor.waiting)
             return min(pause_s, PAUSE_S) if self._lengthy.queue else pause_s
         if self._lengthy.queue:
-            return self._lengthy.pause_s(time.monotonic_ns())
+            return self._lengthy.pause_s(time.monotonic_ns()) if self._turns.behind else 0.0
         idle_s = self._sweep_s if self._connections or not self._listening.accepting else None
-        return LOOK_S if self._leaving or self._turns.muted else idle_s
+        return PAUSE_S if self._turns.muted else LOOK_S if self._leaving else idle_s
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for. Of one that its client has reset, nothing more is begun."""
@@ -259,16 +259,15 @@ class RequestServer(Generic[Request]):
         else:
             if self._reads_clock:
                 now_ns = time.monotonic_ns()  # when these very bytes were read, not all that were ready with them
-            arrived_ns = now_ns
-            if connection.first_ns or len(data) == read_bytes:  # it waited unread, or more waits behind it
-                arrived_ns = connection.first_ns or now_ns
-                connection.first_ns = arrived_ns if len(data) == read_bytes else 0
+            arrived_ns = connection.first_ns or now_ns  # it may have waited unread
+            connection.first_ns = arrived_ns if len(data) == read_bytes else 0  # more may wait behind it
             request = connection.take(data, now_ns, arrived_ns)
             if request is not None:
-                if self._reads_clock:
-                    arrived_ns = now_ns
+                arrived_ns = now_ns if self._reads_clock else arrived_ns
                 self._batch.append(partial(self._task, connection, request, arrived_ns))
             else:
+                if arrived_ns != now_ns:
+                    self._turns.read_late(connection, now_ns)
                 self._look_after(connection, now_ns)
                 if connection.first_ns and connection.stream.state is READING and not self._draining:
                     self._lengthy.join(connection, now_ns)

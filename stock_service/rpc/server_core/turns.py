@@ -26,6 +26,9 @@ _LOOK_NS = 5_000_000
 SHEDDING_NS = 1_000_000
 """Refusing goes on for so long at a time, then some requests are begun."""
 
+IDLE_NS = 1_000_000
+"""Where nothing was begun for so long, refusing may take all that it needs: it is the way to what is not late yet."""
+
 _LATELY_NS = 1_000_000_000
 """A connection of which requests were refused is one of those that send too much for so long."""
 
@@ -59,6 +62,10 @@ class Turns(Generic[Request]):
         self.muted: list[ServedConnection[Request]] = []
         """Those that are not read for a while."""
         self._muted_until_ns = 0
+        self.begun_ns = 0
+        """When requests were last begun."""
+        self.behind = False
+        """Whether the executor had some waiting when it was last given any."""
         self.read_bytes = READ_BYTES
         """How much of a connection is read at a time."""
         self.few = False
@@ -119,15 +126,15 @@ class Turns(Generic[Request]):
                     return
             self._next_look_ns = now_ns + _LOOK_NS
 
-    def fair_room(self, room: int, now_ns: int, behind: bool) -> int:
+    def fair_room(self, room: int, now_ns: int) -> int:
         """Of so many requests, how many are begun at a time: all, but half a turn of each while some send little.
 
         Who does has its next request once it has its reply, and would miss what those get meanwhile who send much.
-        ``behind``: the executor had tasks waiting, so that the reading thread sleeps: they must last that long.
+        Where the executor had tasks waiting, the reading thread sleeps: they must last that long.
         """
         if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS or 0 < self.admission.lasting < AHEAD_LEAST:
             return room  # also where requests take long: few of them at a time would leave threads without
-        lasting = int(self.admission.lasting) if behind else 0
+        lasting = int(self.admission.lasting) if self.behind else 0
         return min(room, max(len(self.queue) // 2, self.admission.ahead // _PARTS, AHEAD_LEAST, lasting))
 
     def shared(self, room: int) -> Iterator[ServedConnection[Request]]:
@@ -147,6 +154,12 @@ class Turns(Generic[Request]):
         self.share = 0 if self.queue else MANY
 
     # ---- refusing
+
+    def read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """What waited in the kernel is refused if that was too long, though nobody waits here."""
+        if not self.queue:
+            self.admission.emptied(now_ns)
+        self.shed(connection, now_ns)
 
     def shed(self, connection: ServedConnection[Request], now_ns: int) -> bool:
         """Refuses what has waited too long on a connection; says whether there was any."""
@@ -177,15 +190,20 @@ class Turns(Generic[Request]):
         connection.refused_ns = now_ns
         if until_ns:
             self._muted_until_ns = until_ns
-            self._mute(connection)
+            if self._busy(now_ns):
+                self._mute(connection)
 
     def mutes(self, connection: ServedConnection[Request], now_ns: int) -> bool:
         """Whether a connection of which requests were refused is left unread: if lately, while refusing costs much."""
         if now_ns - connection.refused_ns > _LATELY_NS:
             connection.refused_ns = 0
-        elif now_ns < self._muted_until_ns:
+        elif now_ns < self._muted_until_ns and self._busy(now_ns):
             self._mute(connection)
         return connection.muted
+
+    def _busy(self, now_ns: int) -> bool:
+        """Whether there is anything but refusing to do."""
+        return (self.behind or self._held > 0) and now_ns - self.begun_ns < IDLE_NS
 
     def _mute(self, connection: ServedConnection[Request]) -> None:
         if not connection.muted:
@@ -194,7 +212,7 @@ class Turns(Generic[Request]):
 
     def unmute(self, now_ns: int, look_after: Callable[[ServedConnection[Request], int], None]) -> None:
         """Has those looked after that were not read for a while, once it is over."""
-        if self.muted and now_ns >= self._muted_until_ns:
+        if self.muted and (now_ns >= self._muted_until_ns or not self._busy(now_ns)):
             muted = self.muted.copy()
             self.muted.clear()
             for connection in muted:

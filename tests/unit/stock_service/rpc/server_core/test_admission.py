@@ -24,9 +24,10 @@ def test_in_a_burst_a_request_may_wait_for_half_its_clients_time() -> None:
 
 
 def test_the_target_is_the_least_that_a_request_may_wait() -> None:
-    """However short its client's time is. One that does not say it is taken to wait for four seconds."""
+    """But for one whose client waits for less. One that does not say it is taken to wait for four seconds."""
     admission = Admission(20, 1000)
-    assert admission.limit_ns(10, START) == 20 * MS
+    assert admission.limit_ns(30, START) == 20 * MS
+    assert admission.limit_ns(10, START) == 10 * MS
     assert admission.limit_ns(0, START) == 1000 * MS
 
 

@@ -9,7 +9,7 @@ from stock_service.rpc.server_core.admission import Admission
 from stock_service.rpc.server_core.answering import Methods
 from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
 from stock_service.rpc.server_core.served_connection import ServedConnection
-from stock_service.rpc.server_core.turns import MANY, Turns
+from stock_service.rpc.server_core.turns import IDLE_NS, MANY, Turns
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import RequestFrame, encode_request, reply_decoder, request_decoder
 from stock_service.rpc.wire.served_stream import ServedStream
@@ -135,8 +135,10 @@ def test_while_refusing_takes_too_much_those_who_cause_it_are_not_read() -> None
     admission = Admission(20, 1000)
     admission.spend(1, 100 * MS, NOW)
     waiting, greedy, other = turns(admission), connection(3, NOW - 3000 * MS), connection(1)
+    waiting.behind, waiting.begun_ns = True, NOW
     waiting.shed(greedy, NOW)
     assert greedy.muted
+    waiting.begun_ns = NOW + 19 * MS
     waiting.unmute(NOW + 19 * MS, lambda *_: None)
     assert greedy.muted
     assert greedy.watched(True) == select.EPOLLIN, "until it is known since when something waits"
@@ -148,8 +150,32 @@ def test_while_refusing_takes_too_much_those_who_cause_it_are_not_read() -> None
     assert looked_after == [greedy]
     assert not waiting.mutes(greedy, NOW + 21 * MS), "the window is over"
     admission.spend(1, 100 * MS, NOW + 60 * MS)
+    waiting.begun_ns = NOW + 61 * MS
     waiting.shed(connection(1, NOW - 3000 * MS), NOW + 60 * MS)
     assert waiting.mutes(greedy, NOW + 61 * MS), "it was refused lately"
+
+
+def test_where_nothing_else_is_to_be_done_refusing_takes_all_that_it_needs() -> None:
+    """It is the way to requests that are not late yet: else a standing queue would stand for ever."""
+    admission = Admission(20, 1000)
+    admission.spend(1, 100 * MS, NOW)
+    waiting, greedy = turns(admission), connection(3, NOW - 3000 * MS)
+    waiting.begun_ns = NOW
+    waiting.shed(greedy, NOW)
+    assert not greedy.muted, "nothing waits"
+    waiting.behind = True
+    assert waiting.mutes(greedy, NOW)
+    waiting.unmute(NOW + IDLE_NS, lambda *_: None)
+    assert not greedy.muted, "nothing was begun lately"
+    assert not waiting.mutes(greedy, NOW + IDLE_NS)
+
+
+def test_what_waited_in_the_kernel_is_refused_though_nobody_waits_here() -> None:
+    """By the limit of a burst: nothing says that a queue stands. Without a target it is let through."""
+    late, early = connection(3, NOW - 2001 * MS), connection(3, NOW - 1999 * MS)
+    for each in (late, early):
+        turns().read_late(each, NOW)
+    assert [each.stream.releasable() for each in (late, early)] == [0, 3]
 
 
 def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
@@ -158,19 +184,21 @@ def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
     waiting.admission.ran(20, 2 * MS)
     for number in range(40):
         waiting.join(connection(10 if number else 3), 1000, NOW - 20 * MS)
-    assert waiting.fair_room(100, NOW, behind=False) == 100
+    assert waiting.fair_room(100, NOW) == 100
     for each in waiting.shared(40):
         each.stream.release(1)
         waiting.join(each, 1000, NOW)
         break
-    assert waiting.fair_room(100, NOW, behind=False) == 100
+    assert waiting.fair_room(100, NOW) == 100
     waiting.join(connection(1), 1000, NOW)
-    assert waiting.fair_room(100, NOW, behind=False) == 100
+    assert waiting.fair_room(100, NOW) == 100
     waiting.join(connection(10), 1000, NOW)
-    assert [waiting.fair_room(room, NOW, behind=False) for room in (100, 5, 0)] == [21, 5, 0]
-    assert waiting.fair_room(100, NOW + 11 * MS, behind=False) == 100
+    assert [waiting.fair_room(room, NOW) for room in (100, 5, 0)] == [21, 5, 0]
+    assert waiting.fair_room(100, NOW + 11 * MS) == 100
     waiting.admission.ran(80, 2 * MS)
-    assert [waiting.fair_room(100, NOW, behind) for behind in (False, True)] == [21, 40], "as many as last a sleep"
+    assert waiting.fair_room(100, NOW) == 21
+    waiting.behind = True
+    assert waiting.fair_room(100, NOW) == 40, "as many as last a sleep"
 
 
 def test_where_requests_take_long_all_that_there_is_room_for_are_begun() -> None:
@@ -179,4 +207,4 @@ def test_where_requests_take_long_all_that_there_is_room_for_are_begun() -> None
     waiting.admission.ran(20, 10 * MS)
     for number in range(40):
         waiting.join(connection(10 if number else 1), 1000, NOW)
-    assert waiting.fair_room(100, NOW, behind=False) == 100
+    assert waiting.fair_room(100, NOW) == 100
