@@ -12,8 +12,10 @@ their turns one after the other.
 - **The executor is given** what it begins within ``AHEAD_MS``, by the rate at which it began tasks. The rest stays
   where it can still be refused, and where each connection has its turn. Where nobody waits yet it is given what it
   begins within ``BURST_MS``.
-- **Refusing** may take a fifth of the processor. Past that, connections that were refused something lately are not read
-  for a while. They are those that send most: turns are equal, so what waits too long is mostly theirs who send more.
+- **Refusing** may take a fifth of the processor while there is anything else to do. Past that, connections that were
+  refused something lately are not read for a while: they are those that send most. Where all that waits is late,
+  refusing is the way to what is not, and takes the rest. Turns are equal, so what waits too long is mostly theirs who
+  send more.
 """
 
 INTERVAL_MS = 100
