@@ -16,6 +16,9 @@ from stock_service.trading.model import (
 )
 from stock_service.trading.once import Once
 
+KEPT_MAX = 1024
+"""Of so many stocks the last reply to a Lookup is kept. Those of more would take more time to find in memory."""
+
 _UNKNOWN_LOOKUP = LookupReply(Status.UNKNOWN_STOCK)
 _UNKNOWN_TRADE = TradeReply(Status.UNKNOWN_STOCK)
 _UNKNOWN_UPDATE = UpdateReply(Status.UNKNOWN_STOCK)
@@ -31,17 +34,19 @@ class Exchange:
     def lookup(self, name: str) -> LookupReply:
         """A stock's price in cents, its volume and its last commit: one consistent set.
 
-        As long as the stock stands as it is, mostly the very same object.
+        As long as the stock stands as it is, it is mostly the very same object, for ``KEPT_MAX`` of the stocks.
         """
         version = self._catalog.read(name)
         if version is None:
             return _UNKNOWN_LOOKUP
         known = self._replies.get(name)
-        if known is None or known[0] is not version:
-            stock, sequence = version
-            reply = LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)
-            known = self._replies[name] = version, reply
-        return known[1]
+        if known is not None and known[0] is version:
+            return known[1]
+        stock, sequence = version
+        reply = LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)
+        if known is not None or len(self._replies) < KEPT_MAX:
+            self._replies[name] = version, reply
+        return reply
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         """Adds a quantity to a stock's volume, or says why not.

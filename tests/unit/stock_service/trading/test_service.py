@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stock_service.rpc.errors import InvalidRequest
 from stock_service.rpc.service import Service
 from stock_service.trading.catalog import MemoryCatalog
-from stock_service.trading.exchange import Exchange
+from stock_service.trading.exchange import KEPT_MAX, Exchange
 from stock_service.trading.locking import LOCKINGS
 from stock_service.trading.model import INT64_MAX, Stock
 from stock_service.trading.service import LOOKUP, STOCK_SERVICE, TRADE, UPDATE, stock_service
@@ -73,6 +73,17 @@ def test_a_response_is_made_once_for_each_state_of_a_stock() -> None:
     methods[UPDATE].function(UpdateRequest(name="A", price_cents=1))  # type: ignore[call-arg]
     assert looked_up("A").price_cents == 1
     assert looked_up("none") is not looked_up("none")
+
+
+def test_responses_are_kept_of_so_many_stocks() -> None:
+    """Those of a large catalog would take more time to find in memory than they save."""
+    stocks = [Stock(f"S{number}", 1, 10) for number in range(KEPT_MAX + 1)]
+    function = stock_service(Exchange(MemoryCatalog(stocks, LOCKINGS["mutex"]))).methods[LOOKUP].function
+    asked = [LookupRequest(name=stock.name) for stock in stocks]
+    first = [function(each) for each in asked]  # type: ignore[call-arg]
+    again = [function(each) for each in asked]  # type: ignore[call-arg]
+    assert [one is other for one, other in zip(first, again, strict=True)] == [True] * KEPT_MAX + [False]
+    assert first == again
 
 
 @pytest.mark.parametrize(
