@@ -18,8 +18,8 @@ UPDATE = f"/{STOCK_SERVICE}/Update"
 def stock_service(exchange: Exchange, settle: Settle | None = None) -> Service:
     """The stock service on an exchange; ``settle`` is what ``Service`` has by that name.
 
-    A stock that stands as it did at the last Lookup has the response of that one, for ``KEPT_MAX`` of the stocks. To make
-    it takes half of what a Lookup takes here.
+    A stock that stands as it did at the last Lookup has the response of that one, for ``KEPT_MAX`` of the stocks. To
+    make it takes half of what a Lookup takes here.
     """
     responses: dict[str, tuple[LookupReply, stock_pb2.LookupResponse]] = {}  # of stocks that there are
 

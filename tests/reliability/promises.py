@@ -61,8 +61,8 @@ _REFUSES = "of two requests one is read and refused, which takes the reading thr
 _KERNEL = "how long a call waited in its client's kernel, or behind a flow-control window, no server sees"
 
 _COSTS = (
-    "to read and refuse a call takes 14 to 19 µs, to answer it 25: at twice the peak little is left for answers. A client "
-    "that heeds the refusals offers less"
+    "to read and refuse a call takes 14 to 19 µs, to answer it 25: at twice the peak little is left for answers. A "
+    "client that heeds the refusals offers less"
 )
 
 SHORT: dict[str, str] = {
