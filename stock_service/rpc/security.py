@@ -171,7 +171,8 @@ class Guard:
         if needed is None:
             raise UnknownMethod("no such method")
         self.access.check(needed, shown, certificate)
-        if shown is not None and not certificate:  # else it might be the certificate that was good for it
+        judged = shown is not None and needed is not Right.ANYONE  # else strangers would fill this
+        if judged and not certificate:  # or it might be the certificate that was good for it
             granted.add((path, shown))
 
 

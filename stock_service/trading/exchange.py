@@ -17,7 +17,8 @@ from stock_service.trading.model import (
 from stock_service.trading.once import Once
 
 KEPT_MAX = 1024
-"""Of so many stocks the last reply to a Lookup is kept. Those of more would take more time to find in memory."""
+"""A catalog of so many stocks or fewer has the last reply to a Lookup of each kept. Those of more stocks would take as
+much time to find in memory as they save."""
 
 _UNKNOWN_LOOKUP = LookupReply(Status.UNKNOWN_STOCK)
 _UNKNOWN_TRADE = TradeReply(Status.UNKNOWN_STOCK)
@@ -29,12 +30,14 @@ class Exchange:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self.keeps = len(tuple(catalog.names())) <= KEPT_MAX
+        """Whether replies are kept for stocks that do not change; see ``KEPT_MAX``."""
         self._replies: dict[str, tuple[Version, LookupReply]] = {}  # to the last version that was looked up
 
     def lookup(self, name: str) -> LookupReply:
         """A stock's price in cents, its volume and its last commit: one consistent set.
 
-        As long as the stock stands as it is, it is mostly the very same object, for ``KEPT_MAX`` of the stocks.
+        As long as the stock stands as it is, it is mostly the very same object, where the exchange ``keeps``.
         """
         version = self._catalog.read(name)
         if version is None:
@@ -44,7 +47,7 @@ class Exchange:
             return known[1]
         stock, sequence = version
         reply = LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)
-        if known is not None or len(self._replies) < KEPT_MAX:
+        if self.keeps:
             self._replies[name] = version, reply
         return reply
 

@@ -5,7 +5,7 @@ from typing import Any
 from stock_service.rpc.security import Right
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.waiting import Settle
-from stock_service.trading.exchange import KEPT_MAX, Exchange
+from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import LookupReply, Status
 from stock_service.v1 import stock_pb2
 
@@ -18,7 +18,7 @@ UPDATE = f"/{STOCK_SERVICE}/Update"
 def stock_service(exchange: Exchange, settle: Settle | None = None) -> Service:
     """The stock service on an exchange; ``settle`` is what ``Service`` has by that name.
 
-    A stock that stands as it did at the last Lookup has the response of that one, for ``KEPT_MAX`` of the stocks. To
+    Where the exchange keeps replies, a stock that stands as it did at the last Lookup has the response of that one. To
     make it takes half of what a Lookup takes here.
     """
     responses: dict[str, tuple[LookupReply, stock_pb2.LookupResponse]] = {}  # of stocks that there are
@@ -35,7 +35,7 @@ def stock_service(exchange: Exchange, settle: Settle | None = None) -> Service:
             volume=reply.volume,
             sequence=reply.sequence,
         )
-        if reply.status != Status.UNKNOWN_STOCK and (known is not None or len(responses) < KEPT_MAX):
+        if exchange.keeps and reply.status != Status.UNKNOWN_STOCK:
             responses[name] = reply, response
         return response
 

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 BACKLOG = 1024
 """Connections that the kernel completes and holds until they are accepted; it caps this at net.core.somaxconn."""
 
-READ_BYTES = 65536
+READ_BYTES = 16384
 """Bytes asked for in one recv."""
 
 FEW_BYTES = 4096
@@ -23,7 +23,7 @@ takes no longer than a few requests of others."""
 
 RECEIVE_BYTES = 32768
 """What the kernel holds of a connection that is not read (SO_RCVBUF, of which it makes twice as much). So what waits
-there is bounded."""
+there is bounded: some hundred small requests, which are worth some milliseconds. It is more than is read at a time."""
 
 ACCEPTS_A_TURN = 16
 """Connections accepted before the others are read again: with what opening them takes, that is a millisecond."""

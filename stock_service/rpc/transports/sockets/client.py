@@ -72,9 +72,10 @@ class SocketConnection:
         if reply.code == 0:
             return reply.payload
         detail = reply.payload.decode(errors="replace")
-        if reply.call == 0:  # about the connection, which the server now closes
-            self.close()
-            detail = f"connection to {shown_address(self._address)}: {detail}"
+        if reply.call:
+            raise coded(reply.code, detail)
+        self.close()  # it is about the connection, which the server now closes
+        detail = f"connection to {shown_address(self._address)}: {detail}"
         raise NotBegun(detail) if reply.code == FaultCode.UNAVAILABLE else coded(reply.code, detail)
 
     def close(self) -> None:

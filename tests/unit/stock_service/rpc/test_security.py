@@ -67,6 +67,13 @@ def test_a_method_without_an_entry_is_nobodys(file: Path) -> None:
             guard.check(path, None, "boss")
 
 
+def test_strangers_leave_nothing_behind(file: Path) -> None:
+    """What anyone may ask for is granted whatever they show, which is kept nowhere."""
+    access = Access(file)
+    Guard(access, {b"/a/Check": Right.ANYONE}).check(b"/a/Check", digest(OTHER), "")
+    assert not access.granted
+
+
 def test_what_was_granted_is_checked_again_once_the_file_was_read_anew(file: Path) -> None:
     """And only for the very method and token, without a certificate."""
     access = Access(file)

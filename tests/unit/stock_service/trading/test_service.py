@@ -75,14 +75,13 @@ def test_a_response_is_made_once_for_each_state_of_a_stock() -> None:
     assert looked_up("none") is not looked_up("none")
 
 
-def test_responses_are_kept_of_so_many_stocks() -> None:
-    """Those of a large catalog would take more time to find in memory than they save."""
-    stocks = [Stock(f"S{number}", 1, 10) for number in range(KEPT_MAX + 1)]
+@pytest.mark.parametrize(("more", "kept"), [(0, True), (1, False)])
+def test_responses_are_kept_of_so_many_stocks(more: int, kept: bool) -> None:
+    """In a larger catalog each is made anew."""
+    stocks = [Stock(f"S{number}", 1, 10) for number in range(KEPT_MAX + more)]
     function = stock_service(Exchange(MemoryCatalog(stocks, LOCKINGS["mutex"]))).methods[LOOKUP].function
-    asked = [LookupRequest(name=stock.name) for stock in stocks]
-    first = [function(each) for each in asked]  # type: ignore[call-arg]
-    again = [function(each) for each in asked]  # type: ignore[call-arg]
-    assert [one is other for one, other in zip(first, again, strict=True)] == [True] * KEPT_MAX + [False]
+    first, again = (function(LookupRequest(name="S0")) for _ in range(2))  # type: ignore[call-arg]
+    assert (first is again) is kept
     assert first == again
 
 
