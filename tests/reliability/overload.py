@@ -1,9 +1,10 @@
 """Promise: bounded under overload. A service that computes for 0.5 ms is offered 2, 5 and 10 times its capacity.
 
 ``python -m tests.reliability.overload [--minutes]``, on a machine with two cores that nobody else uses. The load comes
-in blocks. Right before and right after each, 16 connections have one request under way each: a closed loop. A block's
-goodput is what is answered within the deadline, of what closed loops would have had in its time, at the mean of the
-rates of those two. A row says the median of its blocks, and between what they were.
+in blocks. Right before and right after each, 16 connections have one request under way each: a closed loop. The mean of
+the rates of these two is the peak. Their second halves count: a service may be slow to come back after an overload.
+A block's goodput is what was answered within the deadline, of what the peak gives in the same time. A row says the
+median of its blocks, and between what they were.
 
 grpcio's server is a control: its rows have no goal. What Lookups alone do is in ``overload_lookups.py``.
 """
@@ -34,7 +35,7 @@ CONTROL = "grpc"
 
 BACK_S = 2.0
 BACK = 0.9
-"""Within so long after an overload a closed loop gets so much of what it got before."""
+"""Within so long after an overload, in a run of minutes, a closed loop gets so much of what it got before."""
 
 MEMORY_MIB = 64
 
@@ -61,7 +62,7 @@ class Block:
     offered: Offered
     goodput: float
     back: float
-    """What the second half of the closed loop after it got, of what the one before it did."""
+    """What the second half of the closed loop after it got, of what that of the one before it did."""
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
@@ -83,12 +84,12 @@ def overloaded(transport: str, goals: Mapping[int, float | None], lengths: Lengt
         for times, goal in goals.items():
             blocks = []
             for _ in range(lengths.blocks):
-                rate_hz = times * statistics.fmean(closed)
+                rate_hz = times * closed[-1]
                 offered = offer(transport, address, SPIN, DEADLINE.pack, rate_hz, lengths.block_s, DEADLINE_S)
                 after = closed_loop(transport, address, SPIN, NEVER, lengths.closed_s)
                 blocks.append(block_of(offered, lengths.block_s, closed, after))
                 closed = after
-            rows += rows_of(f"{transport} at {times} times its capacity", blocks, goal)
+            rows += rows_of(f"{transport} at {times} times its capacity", blocks, goal, lengths.closed_s)
             if times == min(goals):
                 rows.append(refusals(f"{transport} at {times} times its capacity", blocks, has_goals))
         grown_mib = memory_mib(server.pid, "VmHWM") - before_mib
@@ -102,12 +103,16 @@ def overloaded(transport: str, goals: Mapping[int, float | None], lengths: Lengt
 
 def block_of(offered: Offered, duration_s: float, before: Sequence[float], after: Sequence[float]) -> Block:
     """``before`` and ``after``: the rates of the halves of the closed loops."""
-    peak = statistics.fmean((*before, *after)) * duration_s
-    return Block(offered, offered.good / peak, after[-1] / statistics.fmean(before))
+    return Block(offered, offered.good / (peak_hz(before, after) * duration_s), after[-1] / before[-1])
 
 
-def rows_of(what: str, blocks: Sequence[Block], goal: float | None) -> list[Row]:
-    """What became of some blocks of the same load; rows that only state without a goal."""
+def peak_hz(before: Sequence[float], after: Sequence[float]) -> float:
+    """Of the second halves alone: a service that is slow to come back is not held to less for it."""
+    return statistics.fmean((before[-1], after[-1]))
+
+
+def rows_of(what: str, blocks: Sequence[Block], goal: float | None, closed_s: float) -> list[Row]:
+    """What became of some blocks of the same load, with closed loops of ``closed_s``; without a goal they state."""
     goodput = statistics.median(block.goodput for block in blocks)
     p99_s = _p99_s(blocks, lambda offered: offered.answered_s)
     unheard = sum(block.offered.unanswered for block in blocks)
@@ -140,7 +145,7 @@ def rows_of(what: str, blocks: Sequence[Block], goal: float | None) -> list[Row]
             has_goal,
         ),
         _row(
-            f"{what}: back within {BACK_S:g} s",
+            f"{what}: back within {closed_s:g} s",
             f"≥ {BACK:.0%} of the peak",
             _spread([block.back for block in blocks]),
             back >= BACK,

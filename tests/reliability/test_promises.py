@@ -57,10 +57,18 @@ def test_the_rows_of_an_overload_carry_their_figures(good: int, took_s: float, k
     """In the units of the bounds: percent, and milliseconds."""
     offered = Offered(due=200, good=good, answered_s=[took_s] * 10, refused_s=[took_s] * 10)
     block = overload.block_of(offered, 1.0, (100.0, 100.0), (100.0, 100.0))
-    goodput = overload.rows_of("sockets at 2 times its capacity", [block], 0.95)[0]
+    goodput = overload.rows_of("sockets at 2 times its capacity", [block], 0.95, 2.0)[0]
     refusals = overload.refusals("grpc_static at 2 times its capacity", [block], has_goal=True)
     assert (goodput.passed, refusals.passed) == (False, False)
     assert (excused(goodput), excused(refusals)) == known
+
+
+def test_a_slow_recovery_lowers_no_peak() -> None:
+    """The halves right after an overload are not in it, so neither goodput nor the way back looks better for them."""
+    offered = Offered(due=100, good=50)
+    blocks = [overload.block_of(offered, 1.0, (slow, 100.0), (slow, 100.0)) for slow in (100.0, 10.0)]
+    assert [(block.goodput, block.back) for block in blocks] == [(0.5, 1.0)] * 2
+    assert overload.rows_of("a", blocks, 0.5, 1.0)[-1].promise == "a: back within 1 s"
 
 
 def test_a_check_that_breaks_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
