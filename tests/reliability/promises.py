@@ -24,7 +24,8 @@ from tests.reliability import (
     stopping,
     store,
 )
-from tests.reliability.rows import Check, Row
+from tests.reliability.guided_fuzz import ATHERIS
+from tests.reliability.rows import Check, Row, absent
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ SHORT: dict[str, Shortfall] = {
         "The p99 was 15 to 25 ms in six runs on a quiet machine",
         at_most=40,
     ),
-    **{conformance.absent(tool): Shortfall("the tool is not here") for tool in (conformance.H2SPEC, conformance.GO)},
+    **{absent(tool): Shortfall("the tool is not here") for tool in (conformance.H2SPEC, conformance.GO, ATHERIS)},
     "sockets: memory under load": Shortfall(_SETTLES),
     "grpc_static: memory under load": Shortfall(_SETTLES),
 }

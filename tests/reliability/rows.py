@@ -36,6 +36,11 @@ class Row:
         return f"{self.promise} | {self.goal} | {self.figure} | {kept}"
 
 
+def absent(tool: str) -> str:
+    """The promise of the row that says that a tool is not here."""
+    return f"{tool} is here to try it"
+
+
 Check = Callable[[bool, int], list[Row]]
 """Tries a promise for minutes, or else for seconds, from a seed. Blocks. Leaves nothing running, and no file."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.reliability import __main__ as command
-from tests.reliability import conformance, overload
+from tests.reliability import conformance, guided_fuzz, overload
 from tests.reliability.open_loop import Offered
 from tests.reliability.promises import PROMISES, SHORT, Promise, Shortfall, excused
 from tests.reliability.rows import Row, worst
@@ -87,12 +87,14 @@ def test_what_an_absent_tool_would_try_is_not_kept(
 ) -> None:
     """A row of each tool says how to get it; the command goes on, since the machine lacks it and not the service."""
     monkeypatch.setattr(conformance, "TOOLS", tmp_path)
-    rows = conformance.check(False)
-    assert [row.passed for row in rows] == [False, False]
-    assert all("make go-tools" in row.figure for row in rows)
+    monkeypatch.setattr(guided_fuzz, "find_spec", lambda _: None)
+    rows = conformance.check(False) + guided_fuzz.check(False, 1)
+    assert [row.passed for row in rows] == [False] * 3
+    assert ["make go-tools" in row.figure for row in rows] == [True, True, False]
+    assert "uv sync --group fuzz" in rows[2].figure
     monkeypatch.setitem(PROMISES, "conformance", Promise((lambda _minutes, _seed: rows,)))
     assert command.main(["conformance", "--seconds"]) == 0
-    assert capsys.readouterr().out.count("| NO") == 2
+    assert capsys.readouterr().out.count("| NO") == 3
 
 
 def test_of_several_rounds_the_worst_counts() -> None:
