@@ -1,6 +1,7 @@
 """What a load of some length is judged by."""
 
 from tests.reliability import steady
+from tests.reliability.promises import excused
 
 
 def test_a_run_of_minutes_allows_no_failure() -> None:
@@ -18,3 +19,9 @@ def test_a_run_of_seconds_says_that_it_does_not_judge_the_memory() -> None:
     assert row.figure == "not judged: 2 s are too short"
     slope_of_8_bytes = 8 * 400_000 / 2**20 / 25 * 60
     assert [row.passed for row in steady.grown("sockets", (slope_of_8_bytes,) * 2, 400_000, 20.0)] == [False, False]
+
+
+def test_only_a_load_too_short_for_a_slope_is_excused_from_it() -> None:
+    """In a soak the slope is what is judged."""
+    rows = [steady.grown("sockets", (5.0, 6.0), 400_000, duration_s)[0] for duration_s in (20.0, steady.SOAK_S)]
+    assert [(row.passed, excused(row)) for row in rows] == [(False, True), (False, False)]
