@@ -42,7 +42,7 @@ class RawSocket:
         self.socket.sendall(data)
 
     def reply(self) -> ReplyFrame | None:
-        """The next reply, but for a goodbye; None once the server has closed the connection."""
+        """The next reply, but for a goodbye, which has to be the last; None once the server has closed it."""
         while not self._replies:
             try:
                 data = self.socket.recv(65536)
@@ -55,8 +55,9 @@ class RawSocket:
         return self._replies.pop(0)
 
     def _is_goodbye(self, reply: ReplyFrame) -> bool:
+        assert not self.goodbyes, f"{reply} came behind a goodbye"
         self.goodbyes += (reply.call, reply.code) == (0, FaultCode.UNAVAILABLE)
-        return (reply.call, reply.code) == (0, FaultCode.UNAVAILABLE)
+        return bool(self.goodbyes)
 
     def rest(self) -> list[ReplyFrame]:
         """Every reply from here to the server's closing."""

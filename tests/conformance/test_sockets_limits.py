@@ -77,7 +77,7 @@ def test_half_a_request_is_told_once() -> None:
 
 @both
 def test_an_idle_connection_is_closed(make: Maker) -> None:
-    """Nothing for ``idle_s``, before the first request or after one: closed, without a word."""
+    """Nothing for ``idle_s``, before the first request or after one: closed."""
     with make(Probe().service, Limits(options=ServeOptions(idle_s=0.1))) as running:
         with RawSocket(running.address) as never, RawSocket(running.address) as client:
             assert client.echo()

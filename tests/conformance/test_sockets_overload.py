@@ -173,6 +173,7 @@ def test_the_longest_idle_connection_yields_to_a_new_one() -> None:
             with RawSocket(running.address) as newcomer:
                 assert newcomer.echo()
                 assert idle.reply() is None
+                assert (idle.goodbyes, active.goodbyes) == (1, 0)
                 assert active.echo()
 
 

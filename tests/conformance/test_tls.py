@@ -104,6 +104,18 @@ def test_every_request_gets_its_reply(rng: random.Random, most: int) -> None:
         assert client.echo()
 
 
+def test_who_is_closed_is_told_so() -> None:
+    """Once: the idle, and at a stop whoever is open."""
+    with tls_server(secured(idle_s=0.1)) as server, RawTls(server.address) as idle:
+        assert idle.rest() == []
+        assert idle.goodbyes == 1
+    with tls_server(secured()) as server, RawTls(server.address) as client:
+        assert client.echo()
+        assert server.stop(WAIT_S)
+        assert client.rest() == []
+        assert client.goodbyes == 1
+
+
 def test_a_reply_that_nobody_takes_is_kept_and_then_sent(rng: random.Random) -> None:
     """A megabyte, to a client that reads when it has sent all."""
     payload = rng.randbytes(1_000_000)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tests.interop.cases import GO_CASES, H2SPEC_CASES, WAIVED, go_case, h2spec, interop_server
 from tests.interop.conftest import TOOLS
-from tests.reliability.rows import Row
+from tests.reliability.rows import Row, absent
 
 H2SPEC, GO = "h2spec", "grpc-go-interop"
 
@@ -15,11 +15,6 @@ H2SPEC, GO = "h2spec", "grpc-go-interop"
 def check(_minutes: bool, _seed: int = 0) -> list[Row]:
     """Blocks for ten seconds. A tool that is absent is a row that is not kept."""
     return [_tried(H2SPEC, _h2spec), _tried(GO, _go_cases)]
-
-
-def absent(tool: str) -> str:
-    """The promise of the row that says so."""
-    return f"{tool} is here to try it"
 
 
 def _tried(tool: str, cases: Callable[[str], Row]) -> Row:

@@ -1,7 +1,8 @@
 """Promise: fuzzed. The frame decoder, and every message, get inputs that atheris makes where they reach new code.
 
 ``python -m tests.reliability.guided_fuzz frames|messages INPUTS SEED FOLDER`` is a process of them. It begins with
-the inputs in a folder. atheris is in the group ``fuzz``, which ``make check-reliability`` installs.
+the inputs in a folder. atheris is in the group ``fuzz``, which ``make check-reliability`` installs. Without it nothing
+is tried, and a row says so.
 """
 
 import re
@@ -13,9 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.reliability.rows import Row  # and nothing of the service: atheris sees what is imported after it
+from tests.reliability.rows import Row, absent  # and nothing of the service: atheris sees what is imported after it
 
 ROOT = Path(__file__).resolve().parents[2]
+
+ATHERIS = "atheris"
 
 INPUTS, SOME = 500_000, 2_000
 """Of each kind."""
@@ -30,13 +33,14 @@ KINDS = ("frames", "messages")
 
 def check(minutes: bool, seed: int) -> list[Row]:
     """Blocks for seconds; with ``minutes`` for a minute or two. Drawn: every input, from what the ones before did."""
+    if find_spec(ATHERIS) is None:
+        how = "not tried: run uv sync --group fuzz, which installs it"
+        return [Row(absent(ATHERIS), "every guided input", how, passed=False)]
     return [_row(kind, INPUTS if minutes else SOME, seed) for kind in KINDS]
 
 
 def _row(kind: str, inputs: int, seed: int) -> Row:
     what, goal = f"guided inputs: {kind}", f"{INPUTS:,} inputs, no crash, no hang"
-    if find_spec("atheris") is None:
-        return Row(what, goal, "not tried: atheris is not here, which uv sync --group fuzz installs", passed=False)
     with TemporaryDirectory() as folder:
         for number, data in enumerate(_examples(kind)):
             Path(folder, str(number)).write_bytes(data)

@@ -47,8 +47,9 @@ def attacked(names: Sequence[str], duration_s: float, seed: int) -> list[Row]:
                 served, figure, tried = _attacked(server, name, duration_s, seed)
             met_s = met_after_s(server.address, name)
             free = "a worker was stuck" if met_s is None else f"all workers free after {met_s * 1000:.0f} ms"
-            passed = served.well and tried and met_s is not None and max(served.took_s) <= MEET_S
-            rows.append(Row(f"sockets: {name}", GOAL, f"{served}{figure}; {free}", passed))
+            sound = tried and met_s is not None and served.success >= SUCCESS and max(served.took_s) <= MEET_S
+            measured = served.p99_s * 1000 if sound else float("inf")  # no bound excuses more than a late p99
+            rows.append(Row(f"sockets: {name}", GOAL, f"{served}{figure}; {free}", sound and served.well, measured))
             if not within(BASELINE_S, lambda: threads_and_descriptors(server.pid) == before):
                 leaks.append(f"{threads_and_descriptors(server.pid)} after {name}")
         ended = server.stopped()

@@ -13,7 +13,7 @@ from statistics import fmean
 from stock_service.trading.service import LOOKUP
 from tests.reliability.honest import ASK
 from tests.reliability.open_loop import Offered, offer
-from tests.reliability.overload import DEADLINE_S, Lengths, block_of, closed_loop, rows_of
+from tests.reliability.overload import DEADLINE_S, Lengths, block_of, closed_loop, peak_hz, rows_of
 from tests.reliability.rows import Row
 from tests.reliability.serving import usual_server
 
@@ -48,18 +48,18 @@ def _looked_up(transport: str, lengths: Lengths) -> list[Row]:
         def closed_for(duration_s: float) -> tuple[float, float]:
             return closed_loop(transport, server.address, LOOKUP, ASK, duration_s, CALLS)
 
-        peak_hz = fmean(closed_for(lengths.closed_s))
+        closed_hz = closed_for(lengths.closed_s)[-1]
         began_s = time.thread_time()
-        tried = offered_at(TRIED_TIMES * peak_hz, TRIED_S)
+        tried = offered_at(TRIED_TIMES * closed_hz, TRIED_S)
         rate_hz = FILLED * (tried.due - tried.given_up) / (time.thread_time() - began_s)
         closed, blocks, times = closed_for(lengths.closed_s), [], []
         for _ in range(lengths.blocks):
             offered = offered_at(rate_hz, lengths.block_s)
             after = closed_for(lengths.closed_s)
             blocks.append(block_of(offered, lengths.block_s, closed, after))
-            times.append(rate_hz / fmean((*closed, *after)))
+            times.append(rate_hz / peak_hz(closed, after))
             closed = after
-    goodput, *others = rows_of(f"{transport}: all Lookups that one load offers", blocks, GOODPUT)
+    goodput, *others = rows_of(f"{transport}: all Lookups that one load offers", blocks, GOODPUT, lengths.closed_s)
     return [replace(goodput, figure=f"{goodput.figure}, at {fmean(times):.1f} times the peak"), *others]
 
 

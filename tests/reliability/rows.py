@@ -18,6 +18,8 @@ class Row:
     goal: str
     figure: str
     passed: bool
+    measured: float | None = None
+    """The figure as a number, where a bound on how far it may fall short is held against it."""
 
     @classmethod
     def stated(cls, promise: str, figure: str) -> Self:
@@ -34,12 +36,20 @@ class Row:
         return f"{self.promise} | {self.goal} | {self.figure} | {kept}"
 
 
+def absent(tool: str) -> str:
+    """The promise of the row that says that a tool is not here."""
+    return f"{tool} is here to try it"
+
+
 Check = Callable[[bool, int], list[Row]]
 """Tries a promise for minutes, or else for seconds, from a seed. Blocks. Leaves nothing running, and no file."""
 
 
-def worst(rounds: Sequence[Sequence[Row]]) -> list[Row]:
-    """Of each row that several rounds gave, the first that fell short, else the last; and in how many it was kept."""
+def worst(rounds: Sequence[Sequence[Row]], excused: Callable[[Row], bool] = lambda _: False) -> list[Row]:
+    """Of each row that several rounds gave, the first that fell short, else the last; and in how many it was kept.
+
+    One that fell short and is not excused goes before those that are.
+    """
     if len(rounds) == 1:
         return list(rounds[0])
     by_promise: dict[str, list[Row]] = {}
@@ -48,9 +58,10 @@ def worst(rounds: Sequence[Sequence[Row]]) -> list[Row]:
             by_promise.setdefault(row.promise, []).append(row)
     found = []
     for promise, rows in by_promise.items():
-        chosen = next((row for row in rows if not row.passed), rows[-1])
+        fallen = [row for row in rows if not row.passed]
+        chosen = next((row for row in fallen if not excused(row)), (fallen or rows[-1:])[0])
         kept = sum(row.passed for row in rows)
         told = "stated" if chosen.states else "kept"
         figure = f"{chosen.figure} ({told} in {kept} of {len(rounds)} rounds)"
-        found.append(Row(promise, chosen.goal, figure, kept == len(rounds)))
+        found.append(Row(promise, chosen.goal, figure, kept == len(rounds), chosen.measured))
     return found

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.reliability import __main__ as command
-from tests.reliability import conformance
-from tests.reliability.promises import PROMISES, SHORT, Promise
+from tests.reliability import conformance, guided_fuzz, overload
+from tests.reliability.open_loop import Offered
+from tests.reliability.promises import PROMISES, SHORT, Promise, Shortfall, excused
 from tests.reliability.rows import Row, worst
 
 KEPT, FALLEN, KNOWN = Row("a", "0", "0", True), Row("b", "0", "7", False), Row("c", "0", "none", False)
@@ -15,7 +16,7 @@ KEPT, FALLEN, KNOWN = Row("a", "0", "0", True), Row("b", "0", "7", False), Row("
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """One row is known to fall short."""
-    monkeypatch.setitem(SHORT, KNOWN.promise, "not built")
+    monkeypatch.setitem(SHORT, KNOWN.promise, Shortfall("not built"))
 
 
 @pytest.mark.parametrize(("rows", "code"), [([KEPT], 0), ([KEPT, FALLEN], 1), ([KEPT, KNOWN], 0)])
@@ -23,6 +24,51 @@ def test_a_row_that_falls_short_unknown_fails(rows: list[Row], code: int, monkey
     """Exit code 1, but for one that is known to."""
     monkeypatch.setitem(PROMISES, "fair", Promise((lambda _minutes, _seed: rows,)))
     assert command.main(["fair", "--seconds", "--seed", "1"]) == code
+
+
+@pytest.mark.parametrize(
+    ("promise", "just", "worse"),
+    [
+        ("sockets at 2 times its capacity: goodput", 85.0, 5.0),
+        ("grpc_static at 2 times its capacity: goodput", 75.0, 74.0),
+        ("grpc_static at 2 times its capacity: p99 of refusals", 100.0, float("inf")),
+        ("grpc_static at 10 times its capacity: p99 of what is answered", 100.0, 101.0),
+        ("grpc_static: handlers that began after their deadline", 500, 1_000),
+        ("sockets: reset in a reply", 40.0, 41.0),
+    ],
+)
+def test_a_known_row_may_fall_so_far_and_no_further(
+    promise: str, just: float, worse: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 1 past the bound, where no number says how far, and where it was past it in one round of two."""
+    rounds = [[Row(promise, "0", "short", False, number)] for number in (just, worse, None)]
+    turns = iter(rounds)
+    monkeypatch.setitem(PROMISES, "fair", Promise((lambda _minutes, _seed: next(turns),)))
+    assert [command.main(["fair", "--seconds"]) for _ in rounds] == [0, 1, 1]
+    assert [command.verdict(row) for (row,) in rounds] == ["no, see below", "NO", "NO"]
+    (found,) = worst(rounds[:2], excused)
+    assert not excused(found)
+
+
+@pytest.mark.parametrize(
+    ("good", "took_s", "known"), [(90, 0.09, (True, True)), (84, 0.11, (False, False)), (5, 0.2, (False, False))]
+)
+def test_the_rows_of_an_overload_carry_their_figures(good: int, took_s: float, known: tuple[bool, bool]) -> None:
+    """In the units of the bounds: percent, and milliseconds."""
+    offered = Offered(due=200, good=good, answered_s=[took_s] * 10, refused_s=[took_s] * 10)
+    block = overload.block_of(offered, 1.0, (100.0, 100.0), (100.0, 100.0))
+    goodput = overload.rows_of("sockets at 2 times its capacity", [block], 0.95, 2.0)[0]
+    refusals = overload.refusals("grpc_static at 2 times its capacity", [block], has_goal=True)
+    assert (goodput.passed, refusals.passed) == (False, False)
+    assert (excused(goodput), excused(refusals)) == known
+
+
+def test_a_slow_recovery_lowers_no_peak() -> None:
+    """The halves right after an overload are not in it, so neither goodput nor the way back looks better for them."""
+    offered = Offered(due=100, good=50)
+    blocks = [overload.block_of(offered, 1.0, (slow, 100.0), (slow, 100.0)) for slow in (100.0, 10.0)]
+    assert [(block.goodput, block.back) for block in blocks] == [(0.5, 1.0)] * 2
+    assert overload.rows_of("a", blocks, 0.5, 1.0)[-1].promise == "a: back within 1 s"
 
 
 def test_a_check_that_breaks_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,12 +87,14 @@ def test_what_an_absent_tool_would_try_is_not_kept(
 ) -> None:
     """A row of each tool says how to get it; the command goes on, since the machine lacks it and not the service."""
     monkeypatch.setattr(conformance, "TOOLS", tmp_path)
-    rows = conformance.check(False)
-    assert [row.passed for row in rows] == [False, False]
-    assert all("make go-tools" in row.figure for row in rows)
+    monkeypatch.setattr(guided_fuzz, "find_spec", lambda _: None)
+    rows = conformance.check(False) + guided_fuzz.check(False, 1)
+    assert [row.passed for row in rows] == [False] * 3
+    assert ["make go-tools" in row.figure for row in rows] == [True, True, False]
+    assert "uv sync --group fuzz" in rows[2].figure
     monkeypatch.setitem(PROMISES, "conformance", Promise((lambda _minutes, _seed: rows,)))
     assert command.main(["conformance", "--seconds"]) == 0
-    assert capsys.readouterr().out.count("| NO") == 2
+    assert capsys.readouterr().out.count("| NO") == 3
 
 
 def test_of_several_rounds_the_worst_counts() -> None:

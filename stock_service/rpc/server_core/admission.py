@@ -7,8 +7,9 @@ their turns one after the other.
 - **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and its form for
   servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS`` is a burst,
   which drains by itself. One that was not is standing, and a longer wait gains nobody anything. So what waits in a
-  standing queue for longer than the target is refused. A request that says how long its client waits may wait for a
-  quarter of that, if it is more, and in a burst for half. One that does not say is taken to have said ``UNSAID_MS``.
+  standing queue for longer than the target is refused. A request may say how long its client waits. It may then wait
+  for a quarter of that, if this is more than the target. In a burst it may wait for half. One that does not say is
+  taken to have said ``UNSAID_MS``.
 - **The executor is given** what it begins within ``AHEAD_MS``, by the rate at which it began tasks. The rest stays
   where it can still be refused, and where each connection has its turn. Where nobody waits yet it is given what it
   begins within ``BURST_MS``.
