@@ -64,9 +64,12 @@ class Departures(Generic[Request]):
 
     def begin(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Half-closes a connection on which all is said."""
+        if self._by_ns and not connection.parted:  # it is the server that ends it
+            connection.parted = True
+            connection.say(self._goodbye)
+            if not connection.stream.finished:
+                return  # once it is sent
         connection.stream.leave()
-        if self._by_ns:  # it is the server that ends it
-            connection.give_up(self._goodbye)
         self._leaving[connection] = Leaving(now_ns, now_ns)
         try:
             connection.bytes.half_close()

@@ -32,6 +32,7 @@ class ServedConnection(Generic[Request]):
         "holds",
         "lengthy",
         "muted",
+        "parted",
         "peer",
         "refused_ns",
         "stream",
@@ -59,6 +60,7 @@ class ServedConnection(Generic[Request]):
         self.lengthy = False  # whether it waits to be read after all others
         self.gone = False  # whether the client has: who answers is told by the kernel, or the reading thread by epoll
         self.muted = False  # whether it is not to be read, since refusing its requests takes too much
+        self.parted = False  # whether the server has said that it ends the connection
         self.holds = False  # whether it was found to hold bytes when it was last looked at
         self.counted = 0  # its requests that wait for its turn
         # guards _outbox, the order of bytes on the socket, who answers (``stream.replied``), and all of _session
@@ -153,6 +155,12 @@ class ServedConnection(Generic[Request]):
 
         The reading thread's."""
         return self.stream.held_bytes() + len(self._outbox) + self.bytes.held()
+
+    def say(self, words: bytes) -> None:
+        """Sends what is no reply, or keeps what the client does not take yet; never blocks."""
+        with self._lock:
+            self._outbox += words[0 if self._outbox else self._send(words) :]
+            self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
         """Says a last word, as far as that takes no waiting, and drops what is unsent."""

@@ -45,6 +45,9 @@ _TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2 = 1, 4, 5
 _UNREAD_LOOK_NS = 1_000_000
 """How exactly it is known since when a request waits unread: a thousandth of a second, as ``timeout_ms``."""
 
+_READS_LATE_BYTES = 4096
+"""A client that has not acknowledged more than this reads late. Less leaves room for a goodbye in the kernel."""
+
 _ACCEPT_PAUSE_S = 0.1
 """How long accepting rests where the process has no descriptor left."""
 
@@ -178,7 +181,6 @@ class ConnectionServer(Generic[Request]):
         Says whether the client may still send, or has not everything yet.
         """
         options, read_s, farewell, answer_frame = self._options, self._read_s, self._frames.farewell, self._answer
-        goodbye = self._frames.goodbye()
         send: Callable[[bytes], None] = connection.sendall
         if self._timeline is not None:
             send = _stamping_send(connection, self._timeline)
@@ -190,11 +192,14 @@ class ConnectionServer(Generic[Request]):
             try:
                 data = connection.recv(READ_BYTES)
             except BlockingIOError:  # the kernel's word for a timeout
-                connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late) if partial_since_s else goodbye)
+                if partial_since_s:
+                    connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late))
+                else:
+                    self._say_goodbye(connection)
                 return bool(partial_since_s)
             if not data:
                 if self._stopping.is_set():
-                    connection.sendall(goodbye)
+                    self._say_goodbye(connection)
                 return self._stopping.is_set() and unacknowledged_bytes(connection) > 0
             arrived_ns = unread.read(len(data) < READ_BYTES)
             fault = ""
@@ -212,7 +217,7 @@ class ConnectionServer(Generic[Request]):
             if self._stopping.is_set():
                 left = arrived_bytes(connection) if left < 0 else left - len(data)
                 if left <= 0:
-                    connection.sendall(goodbye)
+                    self._say_goodbye(connection)
                     return True
             if decoder.pending_bytes:
                 now_s = time.monotonic()
@@ -226,6 +231,11 @@ class ConnectionServer(Generic[Request]):
             elif partial_since_s:
                 partial_since_s = 0.0
                 _set_read_timeout(connection, options.idle_s)
+
+    def _say_goodbye(self, connection: socket.socket) -> None:
+        """Unless the client reads so late that this would block, or be cut. Raises OSError."""
+        if unacknowledged_bytes(connection) <= _READS_LATE_BYTES:
+            connection.sendall(self._frames.goodbye())
 
     def _leave(self, connection: socket.socket) -> None:
         """Drops what the client still sends until it may be closed; see ``leaving.py``. Raises OSError.
