@@ -211,6 +211,15 @@ def test_half_a_record_behind_a_whole_one_is_in_the_budget() -> None:
             large = tls._outgoing.read()  # type: ignore[attr-defined]
 
 
+def test_who_has_only_shaken_hands_holds_nothing() -> None:
+    """Else some 1,800 connections that wait for something to ask would be the whole budget."""
+    with tls_server(secured()) as server, RawTls(server.address), RawTls(server.address) as other:
+        assert other.echo()
+        until(lambda: not any(each.bytes.opening for each in server._connections.values()), "hands are shaken")
+        assert other.echo(), "by now it is noted"
+        assert server._held._total == 0
+
+
 def test_what_is_closed_is_free_at_once() -> None:
     """No collection is needed: what OpenSSL keeps of each is far more than the collector knows of."""
     with tls_server(secured()) as server, RawTls(server.address) as other:

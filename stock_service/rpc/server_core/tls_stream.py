@@ -254,6 +254,7 @@ class TlsStream:
                 self._tls.do_handshake()
                 self.peer.certificate = named_in(self._tls.getpeercert())
                 self.opening = False
+                self.barren = self._incoming.pending  # the handshake's last words are no half record
             while data := self._read(_RECORD_BYTES):
                 found.append(data)
                 begun = self._incoming.pending
