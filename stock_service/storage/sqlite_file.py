@@ -121,6 +121,7 @@ class StoreFile:
     @classmethod
     def opened(cls, path: Path, connect: Connect = _connect, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
         """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of a newer format."""
+        path = _real(path)
         lock = _locked(path, path, os.O_RDWR)
         try:
             _check_log(path)
@@ -132,6 +133,7 @@ class StoreFile:
     @classmethod
     def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = _connect) -> None:
         """Makes a file of these stocks, readable by its owner alone, where there is none. Raises UsageError."""
+        path = _real(path)
         new = path.with_name(f"{path.name}.new")
         lock = _locked(path, new, os.O_RDWR | os.O_CREAT)
         try:
@@ -144,8 +146,7 @@ class StoreFile:
                     raise UsageError("store file", str(path), f"a name such that {new.name} is free: move that away")
                 os.truncate(lock, 0)
                 for left in (f"{new}-wal", f"{new}-journal"):
-                    with suppress(FileNotFoundError):
-                        os.unlink(left)
+                    Path(left).unlink(missing_ok=True)
                 filled = cls(new, -1, _ready(new, connect, UPGRADES, new=True))
                 with filled:
                     filled.commit({stock.name: (stock, 0) for stock in stocks}, {}, 0)
@@ -298,6 +299,11 @@ class StoreFile:
 
     def _damaged(self, what: str) -> UsageError:
         return UsageError("store file", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
+
+
+def _real(path: Path) -> Path:
+    """The file itself, where a link names it: beside that SQLite has its log, and a start its new file."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else path
 
 
 def _check_log(path: Path) -> None:

@@ -203,6 +203,24 @@ def test_whoever_holds_most_pays_for_what_is_too_much() -> None:
                 client.socket.close()
 
 
+def test_who_pays_is_not_told_that_what_was_begun_had_no_effect() -> None:
+    """RESOURCE_EXHAUSTED would say so of all its requests: where one may be begun, it is told INTERNAL."""
+    options = ServeOptions(frame_bytes_max=250_000, own=SocketOptions(held_bytes_max=300_000))
+    probe = Probe()
+    with REQUEST_DISPATCH(probe.service, Limits(options=options)) as running, probe:
+        with RawSocket(running.address) as payer, RawSocket(running.address) as other:
+            payer.send(frame(1, BLOCK, b"begun"))
+            probe.entered()
+            payer.send(frame(2, payload=bytes(200_000))[:190_000])
+            assert other.echo(), "by now it is held"
+            other.send(frame(3, payload=bytes(180_000))[:150_000])
+            fault = payer.reply()
+            assert fault is not None
+            assert (fault.call, fault.code) == (0, FaultCode.INTERNAL)
+            probe.released.set()
+            assert [payer.reply(), payer.reply()] == [ReplyFrame(1, 0, b"begun"), None], "it had its effect"
+
+
 def test_replies_that_nobody_takes_count_too() -> None:
     """A client that asks for much and reads nothing is cut once that is too much; others are served."""
     service = raw_service("tests.v1.Large", {"/tests.v1.Large/Get": lambda _: bytes(4_000_000), ECHO: bytes})

@@ -21,7 +21,7 @@ from tests.conformance.running import WAIT_S, Probe, until
 class SplitStream:
     """A plain stream of which each call moves up to ``most`` bytes, and every fourth one none."""
 
-    opening = unsent = False
+    barren, opening, unsent = 0, False, False
 
     def __init__(self, accepted: socket.socket, peer: Address, rng: random.Random, most: int) -> None:
         self._plain = PlainStream(accepted, peer)

@@ -201,6 +201,37 @@ def test_half_a_record_is_in_the_budget() -> None:
         assert server._held._total == 0
 
 
+def test_half_a_record_behind_a_whole_one_is_in_the_budget() -> None:
+    """It comes in the same segment, so that the read that begins it gives a request: OpenSSL has made room for it."""
+    with tls_server(secured(frame_bytes_max=250_000)) as server, RawTls(server.address) as client:
+        assert client.echo()
+        tls = client.socket
+        tls._tls.write(frame(1))  # type: ignore[attr-defined]
+        whole = tls._outgoing.read()  # type: ignore[attr-defined]
+        tls._tls.write(frame(2, payload=bytes(16_000)))  # type: ignore[attr-defined]
+        large = tls._outgoing.read()  # type: ignore[attr-defined]
+        for begun in (6, 3_000):
+            tls._socket.sendall(whole + large[:begun])  # type: ignore[attr-defined]
+            assert client.reply() == ReplyFrame(1, 0, b"")
+            until(lambda: server._held._total > 30_000, "it is held")
+            tls._tls.write(frame(1))  # type: ignore[attr-defined]
+            whole = tls._outgoing.read()  # type: ignore[attr-defined]
+            tls._socket.sendall(large[begun:])  # type: ignore[attr-defined]
+            assert client.reply() == ReplyFrame(2, 0, bytes(16_000))
+            assert server._held._total == 0
+            tls._tls.write(frame(2, payload=bytes(16_000)))  # type: ignore[attr-defined]
+            large = tls._outgoing.read()  # type: ignore[attr-defined]
+
+
+def test_who_has_only_shaken_hands_holds_nothing() -> None:
+    """Else some 1,800 connections that wait for something to ask would be the whole budget."""
+    with tls_server(secured()) as server, RawTls(server.address), RawTls(server.address) as other:
+        assert other.echo()
+        until(lambda: not any(each.bytes.opening for each in server._connections.values()), "hands are shaken")
+        assert other.echo(), "by now it is noted"
+        assert server._held._total == 0
+
+
 def test_what_is_closed_is_free_at_once() -> None:
     """No collection is needed: what OpenSSL keeps of each is far more than the collector knows of."""
     with tls_server(secured()) as server, RawTls(server.address) as other:

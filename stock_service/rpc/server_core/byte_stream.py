@@ -29,6 +29,8 @@ _TICK_MS = 10
 class ByteStream(Protocol):
     """One connection. Only ``send`` may be called from any thread, one at a time; the rest is the reading thread's."""
 
+    barren: int
+    """Bytes that came since the last one that it gave, of which it keeps something: of half a record."""
     opening: bool
     """Whether it is still being agreed on how to speak, before which no byte of a request can come."""
     receive: Callable[[int], bytes]
@@ -80,7 +82,7 @@ class PlainStream:
 
     __slots__ = ("_left", "_socket", "peer", "receive", "send")
 
-    opening = unsent = False
+    barren, opening, unsent = 0, False, False
 
     def __init__(self, accepted: socket.socket, peer: Address) -> None:
         """``accepted`` must not block; it is closed by ``close``."""

@@ -50,7 +50,7 @@ def noting(read: Read[Request], held: HeldBytes[Request]) -> Read[Request]:
 
     def read_noting(connection: ServedConnection[Request], now_ns: int) -> bool:
         came = read(connection, now_ns)
-        if (connection.holds or not came) and connection.stream.state is not CLOSED:
+        if (connection.holds or not came or connection.bytes.barren) and connection.stream.state is not CLOSED:
             held.note(connection)
         return came
 

@@ -318,8 +318,9 @@ class RequestServer(Generic[Request]):
             self._epoll.modify(connection.fd, events)
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
-        """Cuts a connection that holds too much."""
-        connection.give_up(self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, "the server holds too many bytes"))
+        """Cuts a connection that holds too much. Of requests that may be begun nobody says that they had no effect."""
+        code = FaultCode.INTERNAL if connection.stream.owes else FaultCode.RESOURCE_EXHAUSTED
+        connection.give_up(self._protocol.farewell(code, "the server holds too many bytes"))
         self._break(connection)
 
     def _break(self, connection: ServedConnection[Request]) -> None:

@@ -103,7 +103,6 @@ class TlsStream:
     """See ``ByteStream``, and the module."""
 
     __slots__ = (
-        "_barren",
         "_claimed",
         "_ended",
         "_failed",
@@ -118,6 +117,7 @@ class TlsStream:
         "_tls",
         "_unsent",
         "_write",
+        "barren",
         "opening",
         "peer",
         "receive",
@@ -134,7 +134,7 @@ class TlsStream:
         self._lock = Lock()  # guards all of the object but what follows until ``opening``, the reading thread's
         self._hello: bytes | None = b""  # what came of the peer's first message; None: its length is known, and good
         self._claimed = 0  # bytes that the peer's first message is said to have
-        self._barren = 0  # encrypted bytes since the last plain one
+        self.barren = 0  # encrypted bytes since the last plain one
         self._ended = False  # whether the peer has said that it sends no more
         self._left: int | None = None  # of what ``receive`` is kept to; None: it is not
         self.opening = True
@@ -178,10 +178,10 @@ class TlsStream:
         return unacknowledged_bytes(self._socket) + len(self._unsent)
 
     def held(self) -> int:
-        """See ``ByteStream``. Who has said nothing yet holds nothing; half a record counts once it comes alone."""
+        """See ``ByteStream``. Who has said nothing yet holds nothing."""
         own = len(self._unsent) + self._outgoing.pending + self._incoming.pending
         if not self.opening:
-            return own + (_HALF_RECORD_BYTES if self._barren else 0)
+            return own + (_HALF_RECORD_BYTES if self.barren else 0)
         return own + (_OPENING_BYTES + 2 * self._claimed if self._hello is None else len(self._hello))
 
     def close(self) -> None:
@@ -200,7 +200,7 @@ class TlsStream:
             if self._hello is None and self._left is None:  # nearly always
                 encrypted = self._socket.recv(size if size < _TAKEN_BYTES else _TAKEN_BYTES)
                 self._incoming.write(encrypted)
-                self._barren += len(encrypted)
+                self.barren += len(encrypted)
                 ended = not encrypted
             else:
                 ended = self._take_encrypted(min(size, _TAKEN_BYTES))
@@ -213,9 +213,7 @@ class TlsStream:
                 raise
             if self._unsent or self._outgoing.pending:
                 self._flush_quietly()
-            if data or self.opening:
-                self._barren = 0
-            if self._barren > _BARREN_BYTES_MAX or len(self._unsent) > _SEND_BYTES + _OWN_BYTES_MAX:
+            if self.barren > _BARREN_BYTES_MAX or len(self._unsent) > _SEND_BYTES + _OWN_BYTES_MAX:
                 raise ConnectionAbortedError("nothing but words of TLS")
             if data or ended or self._ended or self._left == 0:
                 return data
@@ -226,7 +224,7 @@ class TlsStream:
         data = b"" if self._left == 0 else self._socket.recv(size if self._left is None else min(size, self._left))
         if self._left:
             self._left -= len(data)
-        self._barren += len(data)
+        self.barren += len(data)
         if self._hello is None:
             self._incoming.write(data)
         elif data:
@@ -250,20 +248,25 @@ class TlsStream:
     def _decrypted(self) -> bytes:
         """All plain bytes that are there. Raises ssl.SSLError for what is no TLS."""
         found: list[bytes] = []
+        begun = 0  # bytes behind the last plain one
         try:
             if self.opening:
                 self._tls.do_handshake()
                 self.peer.certificate = named_in(self._tls.getpeercert())
                 self.opening = False
+                self.barren = self._incoming.pending  # the handshake's last words are no half record
             while data := self._read(_RECORD_BYTES):
                 found.append(data)
-                if not self._incoming.pending and len(data) < _RECORD_BYTES:  # no more of that record, and no other
+                begun = self._incoming.pending
+                if not begun and len(data) < _RECORD_BYTES:  # no more of that record, and no other
                     break  # nearly always: to ask once more would cost an exception
             self._ended = not data
         except ssl.SSLWantReadError:
             pass  # that was all
         except ssl.SSLZeroReturnError:  # the same farewell, where ours was sent before
             self._ended = True
+        if found or self.opening:
+            self.barren = 0 if self._ended else begun
         return found[0] if len(found) == 1 else b"".join(found)
 
     # ---- whoever sends

@@ -196,6 +196,13 @@ class ServedStream(Generic[Request]):
         return self.received - self.answered
 
     @property
+    def owes(self) -> bool:
+        """Whether requests may have been begun of which the replies are not all given."""
+        if self.received != self.answered or self.unsent:
+            return True
+        return self._session is not None and bool(self._session.held or self._session.occupied)
+
+    @property
     def idle(self) -> bool:
         """Whether no request is under way, and its client has been given all replies."""
         settled = self.state is READING and self.received == self.answered and not self.unsent

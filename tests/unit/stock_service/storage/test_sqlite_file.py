@@ -1,5 +1,6 @@
 """The file of a store: who may open it, what it holds, and that damage to it is found, not served."""
 
+import fcntl
 import os
 import sqlite3
 import stat
@@ -108,6 +109,27 @@ def test_a_log_without_its_file_is_put_into_no_new_one(tmp_path: Path) -> None:
     log.unlink()
     StoreFile.create(path, STOCKS, unsynced)
     assert [found.name for found in tmp_path.iterdir()] == ["store"]
+
+
+def test_a_link_to_a_store_is_that_store(tmp_path: Path) -> None:
+    """One process has it, by whatever name; one made through a link stands where that points, and the link stays."""
+    path, link = tmp_path / "folder" / "store", tmp_path / "link"
+    path.parent.mkdir()
+    link.symlink_to(path)
+    with open(path.with_name("store.new"), "w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="no other process has open"):
+            StoreFile.create(link, STOCKS, unsynced)  # which another start makes, by its own name
+    StoreFile.create(link, STOCKS, unsynced)
+    assert link.is_symlink()
+    assert sorted(found.name for found in (*tmp_path.iterdir(), *path.parent.iterdir())) == ["folder", "link", "store"]
+    for held, wanted in ((link, path), (path, link)):
+        with StoreFile.opened(held, unsynced), pytest.raises(UsageError, match="no other process has open"):
+            StoreFile.opened(wanted, unsynced)
+    path.with_name("store-wal").write_bytes(b"log")
+    path.unlink()
+    with pytest.raises(UsageError, match="move store-wal away"):
+        StoreFile.create(link, STOCKS, unsynced)
 
 
 def test_an_older_format_is_upgraded_and_a_newer_one_refused(path: Path) -> None:

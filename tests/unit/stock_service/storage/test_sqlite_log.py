@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from stock_service.rpc.errors import UsageError
-from stock_service.storage import sqlite_file
+from stock_service.storage import sqlite_file, sqlite_log
+from stock_service.storage.command import check
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.storage.sqlite_log import damage
@@ -101,6 +102,18 @@ def test_a_damaged_head_is_refused(byte: int, left: Path) -> None:
     assert served(left, log) is None
 
 
+def test_damage_is_found_through_a_link(left: Path, tmp_path: Path) -> None:
+    """The log is beside what the link names, also where links name links; ``store check`` finds it too."""
+    log = left.with_name("store-wal")
+    log.write_bytes(flipped(log.read_bytes(), HEAD + 30, 1))
+    (tmp_path / "link").symlink_to(Path("left") / "store")
+    (tmp_path / "again").symlink_to(tmp_path / "link")
+    for link in ("link", "again"):
+        for refused in (partial(StoreFile.opened, connect=unsynced), lambda path: check(path, None)):
+            with pytest.raises(UsageError, match="frame 1 of its log store-wal is damaged"):
+                refused(tmp_path / link)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("also", [False, True])
 def test_a_last_commit_half_written_is_left_out(also: bool, left: Path) -> None:
@@ -142,3 +155,24 @@ def test_commits_of_an_earlier_log_are_no_damage(tmp_path: Path, monkeypatch: py
     catalog = SqliteCatalog(copy, STOCKS, open_file=opened)
     assert catalog.names()
     assert catalog.close()
+
+
+def test_an_earlier_log_behind_this_one_is_not_summed(left: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start costs what this log holds, however long the one before it was. A damaged salt is found all the same."""
+    log = left.with_name("store-wal").read_bytes()
+    starts = range(HEAD, len(log), FRAME)
+    earlier = b"".join(log[at : at + 8] + b"other sa" + log[at + 16 : at + FRAME] for at in starts)
+    left.with_name("store-wal").write_bytes(log + 20 * earlier)
+    summed = 0
+
+    def counting(words: str, data: bytes, sums: sqlite_log.Sums) -> sqlite_log.Sums:
+        nonlocal summed
+        summed += len(data)
+        return sums_of(words, data, sums)
+
+    sums_of = sqlite_log._sums
+    monkeypatch.setattr(sqlite_log, "_sums", counting)
+    assert damage(left.with_name("store-wal")) is None
+    assert summed <= len(log)
+    left.with_name("store-wal").write_bytes(flipped(log, HEAD + 8, 0) + 20 * earlier)
+    assert damage(left.with_name("store-wal")) == "frame 1"

@@ -8,7 +8,7 @@ from stock_service.rpc.server_core.options import NOBODY, Address
 class Nothing:
     """A stream on which nothing comes, and that keeps what is sent."""
 
-    opening = unsent = False
+    barren, opening, unsent = 0, False, False
 
     def __init__(self) -> None:
         self.sent = bytearray()

@@ -309,7 +309,7 @@ def test_who_only_watches_yields_to_who_asks() -> None:
     assert stream.idle_since_ns == 0
     session.admit((Head(kind=Kind.STREAMED_REPLY), 1, b"", 0, {}, None), grpc_replies.begun(1))
     stream.replied(False)
-    assert (stream.idle, stream.idle_since_ns) == (False, 5)
+    assert (stream.idle, stream.idle_since_ns, stream.owes) == (False, 5, True)
 
 
 def test_half_a_message_of_a_call_that_was_ended_is_waited_for_no_more() -> None:
@@ -324,6 +324,22 @@ def test_half_a_message_of_a_call_that_was_ended_is_waited_for_no_more() -> None
     stream.release(1)
     stream.settle(5)
     assert stream.overdue(7, 1000, 1) is Overdue.NOTHING
+
+
+def test_a_reply_that_may_not_leave_is_owed() -> None:
+    """Its request had its effect: whoever is cut meanwhile is not told otherwise."""
+    session = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0))).session
+    stream = ServedStream(session, lambda _: b"", 64, 1, session)
+    owed = [stream.owes]
+    request = stream.take(call(1), 5, 5)
+    assert request is not None
+    owed.append(stream.owes)
+    session.admit(request, grpc_replies.begun(1) + grpc_replies.messages(1, b"done") + grpc_replies.ended(1))
+    stream.replied(False)
+    assert stream.in_flight == 0
+    owed.append(stream.owes)
+    stream.take(http2.window_update(1, 100), 5, 5)
+    assert [*owed, stream.owes] == [False, True, True, False]
 
 
 def test_a_call_is_reset_after_the_last_of_its_reply() -> None:
