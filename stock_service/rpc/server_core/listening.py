@@ -32,13 +32,13 @@ _REFUSED_READS = 4
 """How often a client that is turned away is read, at most: it may send faster than that."""
 
 
-def listen(options: ServeOptions) -> socket.socket:
-    """A listening socket, which its taker closes. Raises OSError where the address cannot be had."""
+def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.socket:
+    """A listening socket, which its taker closes; see ``RECEIVE_BYTES``. Raises OSError where it cannot be had."""
     if options.listener is not None:
         return options.listener.socket.dup()
     address, family = (options.host, options.port), family_of(options.host)
     listener = socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=options.shares_port)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)  # what is accepted has it from here
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)  # what is accepted has it from here
     return listener
 
 

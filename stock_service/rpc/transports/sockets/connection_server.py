@@ -45,6 +45,10 @@ _TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2 = 1, 4, 5
 _UNREAD_LOOK_NS = 1_000_000
 """How exactly it is known since when a request waits unread: a thousandth of a second, as ``timeout_ms``."""
 
+_RECEIVE_BYTES = 262144
+"""See ``listening.RECEIVE_BYTES``. Here a thread that waits for its client to take replies reads nothing meanwhile. So
+a client that sends on before it takes any needs more room."""
+
 _READS_LATE_BYTES = 4096
 """A client that has not acknowledged more than this reads late. Less leaves room for a goodbye in the kernel."""
 
@@ -71,7 +75,7 @@ class ConnectionServer(Generic[Request]):
         self._executor = executor
         self._options = options
         self._read_s = read_s
-        self._listener = listen(options)
+        self._listener = listen(options, _RECEIVE_BYTES)
         self._listener.setblocking(False)
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         host, port = self._listener.getsockname()[:2]
