@@ -1,8 +1,8 @@
 """A connection's bytes as the server core moves them: over TCP here; whatever else carries bytes keeps ``ByteStream``.
 
 Nothing here blocks. ``receive`` and ``send`` are the socket's own functions, so that going through a stream costs a
-request nothing. ``receive`` gives new bytes, and does not fill a buffer (``recv_into``): what is cut of them is kept
-beyond the next read, as the key of a look-up or a message, and would have to be copied out of a buffer.
+request nothing. ``receive`` gives new bytes, and does not fill a buffer (``recv_into``). What is cut of them is kept
+beyond the next read, so that it would have to be copied out of a buffer.
 """
 
 import fcntl
