@@ -20,6 +20,9 @@ Content = tuple[str, int, int]
 class RightExchange:
     """Lookup, Trade and Update as they should be, one at a time."""
 
+    keeps = False
+    """See ``Exchange``: a response that was kept would hide what is planted."""
+
     def __init__(self, stocks: Iterable[Stock], handoff: Handoff) -> None:
         self.stocks = {stock.name: stock for stock in stocks}
         self.sequences = dict.fromkeys(self.stocks, 0)

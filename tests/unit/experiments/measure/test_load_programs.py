@@ -94,7 +94,15 @@ def test_every_time_is_in_the_histogram(tmp_path: Path) -> None:
     assert (times.count, times.sum_ns) == (11, 11 * 105_000)
 
 
-REPORT = {"requests": 5, "errors": 0, "throughput_hz": 5.0, "p50_us": 7.0, "p99_us": 9.0}
+REPORT = {
+    "requests": 5,
+    "errors": 0,
+    "throughput_hz": 5.0,
+    "p50_us": 7.0,
+    "p99_us": 9.0,
+    "served_least": 2,
+    "served_most": 3,
+}
 
 
 @pytest.mark.slow  # many processes
