@@ -75,6 +75,7 @@ def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> st
     bad, at = 0, _HEAD.size
     before, meant = sums, sums  # the checksum of the frame before, as it is and as it should be
     pages_before, ended = 0, False
+    size = 0  # pages of the file, as the last good commit says; 0: none does
     for number, frame in enumerate(frames, start=1):
         _, pages, _, _, first, second = _FRAME.unpack_from(frame)
         content, is_this_log = frame[:8] + frame[_FRAME.size :], frame[8:16] == salts
@@ -88,18 +89,28 @@ def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> st
             bad = number
         if computed == found:
             ended = pages > 0
+            size = max(size, pages)
         else:  # half written is a frame of which a sector was: this one's pages came with a salt
-            says_so = pages > 0 or (number == bad and _had_pages(words, frame, before))
+            says_so = pages > 0 or (number == bad and _had_pages(words, frame, before, _grown(size, number)))
             ended = is_this_log and says_so and (at + 8) % _SECTOR > 0
         before, meant, pages_before = found, computed, pages
         at += len(frame)
     return None
 
 
-def _had_pages(words: str, frame: bytes, before: Sums) -> bool:
-    """Whether a frame that says no pages had one bit there, and else is as it was written."""
+def _grown(size: int, frames: int) -> range:
+    """What a file of so many pages may have after so many frames: it never shrinks."""
+    return range(size, size + frames + 1) if size else range(1, 1 << 16)
+
+
+def _had_pages(words: str, frame: bytes, before: Sums, sizes: range) -> bool:
+    """Whether a frame that says no pages had one bit there, and else is as it was written.
+
+    Only sizes that the file can have had are tried: of another one the checksum is soon right by chance.
+    """
     found, page = _FRAME.unpack_from(frame)[4:], frame[_FRAME.size :]
-    return any(_sums(words, frame[:4] + (1 << bit).to_bytes(4) + page, before) == found for bit in range(32))
+    powers = [1 << bit for bit in range(32) if 1 << bit in sizes]
+    return any(_sums(words, frame[:4] + power.to_bytes(4) + page, before) == found for power in powers)
 
 
 def _sums(words: str, data: bytes, sums: Sums) -> Sums:
