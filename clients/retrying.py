@@ -4,8 +4,9 @@ Nothing else here sends anything twice, and measurements never do. What is sent 
 
     Lookup    UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED
     Trade     the same: each has an id, so that it has one effect, whatever became of the first; one without gets one
-    Update    RESOURCE_EXHAUSTED, and UNAVAILABLE where the server has said so: both say that it had no effect;
-              else it might undo a later one
+    Update    RESOURCE_EXHAUSTED, and UNAVAILABLE where the server has said that it did not begin the request
+
+An Update is sent again only where it had no effect: a second one might undo a later one.
 
 Before each try it waits, twice as long every time, and by a random share less: so clients that failed together do not
 come back together. After a fault that may leave a reply on its way, the next try has a connection of its own.

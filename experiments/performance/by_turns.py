@@ -30,6 +30,11 @@ class Derived:
     of: Callable[..., float]
 
 
+def throughputs(above: Turn, below: Turn) -> float:
+    """What most rows say of two windows."""
+    return above.throughput_hz / below.throughput_hz
+
+
 def by_turns(windows: Mapping[str, Window], turns: int, watch: Callable[[float], None]) -> list[Turn]:
     """Every turn. Blocks. Raises what the windows raise."""
     drawn = random.Random(_SEED)

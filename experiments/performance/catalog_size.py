@@ -18,7 +18,7 @@ from experiments.design.setting import setting
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.block import load_plan
 from experiments.measure.programs import Program
-from experiments.performance.by_turns import Derived, by_turns
+from experiments.performance.by_turns import Derived, by_turns, throughputs
 from experiments.performance.turns import Turn
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import Address
@@ -35,10 +35,6 @@ def stocks(number: int) -> str:
     return f"{number:,} stocks"
 
 
-def _throughputs(many: Turn, few: Turn) -> float:
-    return many.throughput_hz / few.throughput_hz
-
-
 def _processor_times(many: Turn, few: Turn) -> float:
     return few.cpu_us / many.cpu_us
 
@@ -46,7 +42,7 @@ def _processor_times(many: Turn, few: Turn) -> float:
 _ARMS = (stocks(MANY), stocks(FEW))
 
 ROWS = (
-    Derived(f"{MANY:,} stocks ÷ {FEW}", "throughput", 0.95, True, _ARMS, _throughputs),
+    Derived(f"{MANY:,} stocks ÷ {FEW}", "throughput", 0.95, True, _ARMS, throughputs),
     Derived(f"{FEW} stocks ÷ {MANY:,}", "CPU a request", 0.95, True, _ARMS, _processor_times),
 )
 

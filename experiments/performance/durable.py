@@ -31,7 +31,7 @@ from experiments.design.setting import setting
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.load_programs import Ask, LoadProgram
 from experiments.measure.programs import Program, kept_to
-from experiments.performance.by_turns import Derived, Window, by_turns
+from experiments.performance.by_turns import Derived, Window, by_turns, throughputs
 from experiments.performance.trades import Trades
 from experiments.performance.turns import Noted, Turn, turn_of
 from stock_service.rpc.transports import Address
@@ -76,10 +76,6 @@ def beside(server: str) -> str:
     return f"Lookups, {server}"
 
 
-def _ratio(above: Turn, below: Turn) -> float:
-    return above.throughput_hz / below.throughput_hz
-
-
 def _in_syncs(of: Turn, sync: Turn) -> float:
     return of.p99_us / sync.p50_us
 
@@ -95,7 +91,7 @@ ROWS = (
         0.5,
         True,
         (trading(DURABLE, 64), trading(MEMORY, 64)),
-        _ratio,
+        throughputs,
     ),
     Derived(
         "durable trades ÷ one commit a trade, 64 traders",
@@ -103,7 +99,7 @@ ROWS = (
         10,
         True,
         (trading(DURABLE, 64), trading(ALONE, 64)),
-        _ratio,
+        throughputs,
     ),
     Derived(
         "durable trades ÷ one commit a trade, 16 traders",
@@ -111,7 +107,7 @@ ROWS = (
         5,
         True,
         (trading(DURABLE, 16), trading(ALONE, 16)),
-        _ratio,
+        throughputs,
     ),
     Derived("durable trades ÷ fdatasync, 16 traders", "p99", 6, False, (trading(DURABLE, 16), FDATASYNC), _in_syncs),
     Derived(
@@ -128,7 +124,7 @@ ROWS = (
         0.9,
         True,
         (beside(DURABLE), beside(MEMORY)),
-        _ratio,
+        throughputs,
     ),
 )
 

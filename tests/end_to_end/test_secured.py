@@ -131,8 +131,10 @@ def test_who_cannot_tell_who_calls_refuses_an_update(transport: str) -> None:
 
 @pytest.mark.parametrize("transport", SECURED)
 def test_no_secret_is_said(transport: str, tmp_path: Path) -> None:
-    """Not in logs, replies, metrics, a timeline or the store, nor to who looks at the process; whatever a client does
-    with its token, and whatever is wrong with the key's file."""
+    """Not in logs, replies, metrics, a timeline or the store, nor to who looks at the process.
+
+    A client does all sorts of things with its token meanwhile, and the key's file is broken.
+    """
     folder, kept = tmp_path / "own", tmp_path / "kept"
     make(folder)
     kept.mkdir()

@@ -11,7 +11,7 @@ import struct
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 
 import pytest
@@ -106,11 +106,21 @@ def test_nobody_there(name: str, peer: Callable[[str], LoadProgram]) -> None:
 
 
 @contextmanager
-def one_reply(reply: Callable[[int], bytes]) -> Iterator[Address]:
-    """A server on sockets that sends what ``reply`` makes of the first request's call number, and closes."""
-    listener = socket.create_server(("127.0.0.1", 0))
+def beside(serve: Callable[[socket.socket], None]) -> Iterator[Address]:
+    """The address of a listener that a thread serves, until that ends."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,), name="odd-server")
+        thread.start()
+        try:
+            yield listener.getsockname()
+        finally:
+            thread.join()
 
-    def serve() -> None:
+
+def one_reply(reply: Callable[[int], bytes]) -> AbstractContextManager[Address]:
+    """A server on sockets that sends what ``reply`` makes of the first request's call number, and closes."""
+
+    def serve(listener: socket.socket) -> None:
         accepted, _ = listener.accept()
         with accepted:
             head = accepted.recv(13, socket.MSG_WAITALL)
@@ -121,13 +131,7 @@ def one_reply(reply: Callable[[int], bytes]) -> Iterator[Address]:
             while accepted.recv(65536):
                 pass
 
-    thread = threading.Thread(target=serve, name="one-reply")
-    thread.start()
-    try:
-        yield listener.getsockname()
-    finally:
-        thread.join()
-        listener.close()
+    return beside(serve)
 
 
 @pytest.mark.parametrize(
@@ -166,10 +170,8 @@ def test_faults_are_errors(
     assert '"errors":0' not in said.replace(" ", "")
 
 
-@contextmanager
-def unfair() -> Iterator[Address]:
+def unfair() -> AbstractContextManager[Address]:
     """A server on sockets that answers the first of two connections always, and the other once it has ended."""
-    listener = socket.create_server(("127.0.0.1", 0))
 
     def answered(accepted: socket.socket) -> bool:
         data = accepted.recv(65536)
@@ -177,7 +179,7 @@ def unfair() -> Iterator[Address]:
             accepted.sendall(struct.pack("!IIB", 5, *struct.unpack_from("!I", data, 4), 0))
         return bool(data)
 
-    def serve() -> None:
+    def serve(listener: socket.socket) -> None:
         with listener.accept()[0] as first, listener.accept()[0] as other:
             first.settimeout(UNASKED_S)
             try:
@@ -187,13 +189,7 @@ def unfair() -> Iterator[Address]:
                 answered(other)
             other.recv(1)
 
-    thread = threading.Thread(target=serve, name="unfair")
-    thread.start()
-    try:
-        yield listener.getsockname()
-    finally:
-        thread.join()
-        listener.close()
+    return beside(serve)
 
 
 def test_the_c_client_says_who_was_served_least(peer: Callable[[str], LoadProgram]) -> None:

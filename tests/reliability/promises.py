@@ -79,13 +79,13 @@ class Shortfall:
 
 _SETTLES = "twenty seconds are too short for a slope, which was under 0.2 MiB a minute; overnight has ten minutes"
 
-_REFUSES = "of two requests one is read and refused, which takes the reading thread 10 to 15 µs beside a handler's 500"
+_REFUSES = "of two requests one is read and refused, which takes the reading thread a part of what a handler computes"
 
 _KERNEL = "how long a call waited in its client's kernel, or behind a flow-control window, no server sees"
 
 _COSTS = (
-    "to read and refuse a call takes 14 to 19 µs, to answer it 25: at twice the peak little is left for answers. A "
-    "client that heeds the refusals offers less"
+    "to read and refuse a call takes more than half of what answering it does: at twice the peak little is left for "
+    "answers. A client that heeds the refusals offers less"
 )
 
 SHORT: dict[str, Shortfall] = {

@@ -23,7 +23,7 @@ takes no longer than a few requests of others."""
 
 RECEIVE_BYTES = 32768
 """What the kernel holds of a connection that is not read (SO_RCVBUF, of which it makes twice as much). So what waits
-there is bounded: some hundred small requests, which are worth some milliseconds. It is more than is read at a time."""
+there is bounded, to some hundred small requests. It is more than one read takes: a full read says that more waits."""
 
 ACCEPTS_A_TURN = 16
 """Connections accepted before the others are read again: with what opening them takes, that is a millisecond."""

@@ -153,7 +153,8 @@ class ServedConnection(Generic[Request]):
     def held(self) -> int:
         """Bytes of requests that are not begun, of replies that are not taken, and the carrier's own.
 
-        The reading thread's."""
+        The reading thread's.
+        """
         return self.stream.held_bytes() + len(self._outbox) + self.bytes.held()
 
     def say(self, words: bytes) -> None:
