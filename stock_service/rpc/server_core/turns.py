@@ -171,15 +171,16 @@ class Turns(Generic[Request]):
 
     def _late(self, connection: ServedConnection[Request], now_ns: int) -> list[Request]:
         """Releases what has waited too long, as far as the pipeline's limit lets it."""
-        stream, late = connection.stream, []
-        while (head := stream.head()) is not None:
-            request, arrived_ns = head
-            limit_ns = self.admission.limit_ns(self._protocol.timeout_ms(request), now_ns)
+        timeout_ms, limits_ns, late = self._protocol.timeout_ms, dict[int, int](), 0
+        for request, arrived_ns in connection.stream.heads():
+            waits_ms = timeout_ms(request)
+            limit_ns = limits_ns.get(waits_ms)
+            if limit_ns is None:
+                limit_ns = limits_ns[waits_ms] = self.admission.limit_ns(waits_ms, now_ns)
             if not limit_ns or now_ns - arrived_ns <= limit_ns:
                 break
-            stream.release(1)
-            late.append(request)
-        return late
+            late += 1
+        return [request for request, _ in connection.stream.release(late)] if late else []
 
     def _refuse(self, connection: ServedConnection[Request], requests: list[Request], now_ns: int) -> None:
         began_ns = time.thread_time_ns()

@@ -6,7 +6,7 @@ Whoever uses this has the connection's lock.
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire import grpc_replies, http2
 from stock_service.rpc.wire.grpc_calls import END, MORE, GrpcRequest, IncomingCall, KeptCalls
-from stock_service.rpc.wire.grpc_replies import PREFIX, USUAL_BYTES, ends, is_usual, parted
+from stock_service.rpc.wire.grpc_replies import PREFIX, USUAL_BYTES, ends, is_fault, is_usual, parted
 from stock_service.rpc.wire.http2 import ErrorCode
 from stock_service.rpc.wire.http2_endpoint import Endpoint
 
@@ -157,6 +157,8 @@ class CallTable:
         if credit is None:
             return b""
         self.answered += 1
+        if is_fault(reply) and stream not in self.kept.calls:  # no window counts it
+            return reply
         endpoint = self._endpoint
         size = len(reply) - USUAL_BYTES
         allowed_bytes = min(endpoint.send_window, endpoint.stream_window + credit, http2.FRAME_BYTES_MAX)

@@ -38,6 +38,7 @@ _LENGTH_AND_KIND = Struct("!IB")
 
 _HEADERS_START = _LENGTH_AND_KIND.pack(len(_BEGIN) << 8 | http2.HEADERS, http2.END_HEADERS)
 _TRAILERS_START = _LENGTH_AND_KIND.pack(len(_END) << 8 | http2.HEADERS, http2.END_HEADERS | http2.END_STREAM)
+_FAULT_START = bytes((http2.HEADERS, http2.END_HEADERS | http2.END_STREAM))  # behind the length
 _HEAD = Struct(f"!5sI{len(_BEGIN)}sIBIBI")  # HEADERS, the header of DATA, and the message's prefix
 _TAIL = Struct(f"!5sI{len(_END)}s")
 _pack_head, _pack_tail = _HEAD.pack, _TAIL.pack
@@ -129,7 +130,13 @@ def ended(stream: int, metadata: Sequence[Field] = ()) -> bytes:
 
 def fault_reply(stream: int, code: int, detail: str, metadata: Sequence[Field] = ()) -> bytes:
     """The reply that is a fault: trailers alone."""
-    return http2.headers(stream, _fault_block(code, detail) + encode_block(metadata), True)
+    block = _fault_block(code, detail)
+    return http2.headers(stream, block + encode_block(metadata) if metadata else block, True)
+
+
+def is_fault(reply: bytes) -> bool:
+    """Whether a reply is trailers alone, in one frame: the first one ends both headers and stream."""
+    return reply[3:5] == _FAULT_START
 
 
 def broken_off(stream: int, code: int, detail: str, metadata: Sequence[Field] = ()) -> bytes:

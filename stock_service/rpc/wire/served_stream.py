@@ -34,8 +34,9 @@ Left out: the bytes of replies, which their sender keeps; who wakes whom.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from enum import Enum, auto
+from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
 from stock_service.rpc.wire.framing import FramingError
@@ -290,12 +291,9 @@ class ServedStream(Generic[Request]):
         """
         if self.state is READING:
             self.state = PAUSED  # before ``answered`` is read: whoever answers from here on has us look again
-        released: list[tuple[Request, int]] = []
-        waiting = self._waiting
-        while waiting and len(released) < count and not self.unsent and self.in_flight < self._pipeline_max:
-            self.received += 1
-            released.append(waiting.popleft())
-        return released
+        count = min(count, self.releasable())
+        self.received += count
+        return [self._waiting.popleft() for _ in range(count)]
 
     def held_bytes(self) -> int:
         """Bytes held of requests that are not whole, or wait: of these, what was read since none waited."""
@@ -320,9 +318,9 @@ class ServedStream(Generic[Request]):
         self.received -= 1
         self._waiting.appendleft((request, arrived_ns))
 
-    def head(self) -> tuple[Request, int] | None:
-        """The request that would be released next, and when it arrived; None: none would."""
-        return self._waiting[0] if self.releasable() else None
+    def heads(self) -> Iterator[tuple[Request, int]]:
+        """The requests that ``release`` would give, and when each arrived."""
+        return islice(self._waiting, self.releasable())
 
     def words(self) -> bytes:
         """What to say now, which counts as one reply more: to half a request, or to end with. Nearly always nothing."""
