@@ -66,9 +66,9 @@ check-reliability-overnight: $(VENV)/.synced ## The same, ten times
 	@$(UV) sync --frozen --quiet --inexact --group fuzz || echo "without atheris, which could not be had here"
 	@$(VENV)/bin/python -m tests.reliability --overnight $(ARGS)
 
-notebook: $(VENV)/.synced ## Opens Jupyter on the notebooks
+notebook: $(VENV)/.synced ## Opens Jupyter on the notebooks; ARGS=--allow-root where you are root
 	@$(UV) sync --frozen --quiet --inexact --group notebooks
-	@$(VENV)/bin/jupyter lab notebooks
+	@$(VENV)/bin/jupyter lab $(ARGS) notebooks
 
 generate: $(VENV)/.synced ## Writes the Python code of protos/ anew; OUT=DIR puts it elsewhere
 	@$(VENV)/bin/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy=$(VENV)/bin/protoc-gen-mypy \

@@ -8,7 +8,7 @@ from importlib import import_module
 from types import FrameType
 
 from experiments.measure.programs import ProgramFailed, ProgramRefused
-from stock_service.rpc.errors import Fault, UsageError
+from stock_service.rpc.errors import Fault, Unavailable, UsageError
 from stock_service.rpc.process.beginning import UNREAD_EXIT
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, refuse
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     except (UsageError, ProgramRefused) as error:
         refuse(PROGRAM, error)
     except (ProgramFailed, Fault) as failed:
-        print(f"{PROGRAM}: {failed}", file=sys.stderr)
+        print(f"{PROGRAM}: {failed}{_advice(failed)}", file=sys.stderr)
         return FAILED_EXIT
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
@@ -51,6 +51,12 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT
     return code
+
+
+def _advice(failed: Exception) -> str:
+    """What to do where nobody listens; other failures say it themselves."""
+    nobody = isinstance(failed, Unavailable) and "connection refused" in str(failed).lower()
+    return "; start that server, or give the address of one that runs" if nobody else ""
 
 
 def interrupt_on_signals() -> None:

@@ -12,6 +12,7 @@ from experiments.design.factors import FACTORS
 from experiments.design.former import renewed
 from experiments.design.levels import Level, shown
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.option_types import meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def read(text: str, base: Mapping[str, Level] | None = None) -> Setting:
             raise UsageError("a setting", text, f"{name} once")
         said.add(name)
         if name not in FACTORS:
-            allowed = f"a transport, then FACTOR=LEVEL with one of {', '.join(FACTORS)}"
+            allowed = f"a transport, then FACTOR=LEVEL{meant(name, FACTORS)}; a factor is one of {', '.join(FACTORS)}"
             raise UsageError("a setting", word, allowed)
         levels[name] = FACTORS[name].read(value)
     return setting(**levels)

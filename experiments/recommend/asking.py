@@ -212,7 +212,8 @@ def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate
             return loaded(asked, server, connections, min(TIMEOUT_S, LONGER * window_s), rate_hz)
         errors = ", ".join(f"{count} {kind}" for kind, count in result.errors.items()) or "none"
         host, port = asked.address
-        raise Unavailable(f"{host}:{port} gave no valid reply within {window_s:g} s; errors: {errors}")
+        known = f"does it speak {asked.transport} (--transport), and know this call (--call)?"
+        raise Unavailable(f"{host}:{port} gave no valid reply within {window_s:g} s; errors: {errors}; {known}")
     times = Times()
     for part in result.parts.values():
         times.merge(part.response)

@@ -5,10 +5,13 @@ Here, and not beside the parser, because a transport says its own options too, a
 
 import argparse
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
+
+_LIKE = 0.75
+"""How like a word is at least that one may have meant, as difflib says it: --grace-s is too little like --read-s."""
 
 
 def integer(low: int, high: int) -> Callable[[str], int]:
@@ -24,6 +27,14 @@ def number(low: float, high: float) -> Callable[[str], float]:
 def seconds(low: float, high: float) -> Callable[[str], float]:
     """An option type: a number of seconds from ``low`` to ``high``."""
     return _number(float, low, high, f"seconds, from {low:g} to {high:g}")
+
+
+def meant(given: str, known: Iterable[str]) -> str:
+    """The known word that a mistyped one is most like, as a question to put behind it; nothing where none is."""
+    from difflib import get_close_matches  # here, since a program that starts well has no use for it
+
+    like = get_close_matches(given, tuple(known), n=1, cutoff=_LIKE)
+    return f" (did you mean {like[0]}?)" if like else ""
 
 
 def _number(kind: Callable[[str], T], low: T, high: T, allowed: str) -> Callable[[str], T]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from stock_service.rpc.errors import UsageError, short
-from stock_service.rpc.option_types import address, integer, number, seconds
+from stock_service.rpc.option_types import address, integer, meant, number, seconds
 
 __all__ = [
     "HELP_HINT",
@@ -35,6 +35,9 @@ HELP_HINT = " (--help lists the options)"
 _CHOICE = re.compile(r"invalid choice: (.*) \(choose from (.*)\)\Z", re.DOTALL)
 """argparse's words for a choice that there is none of, which it has no other place to change."""
 
+_UNKNOWN = "unrecognized arguments: "
+"""argparse's words before what no option takes."""
+
 _CHOICES_MAX = 200
 """Characters of the choices in an error: what is said at most, and whole names of it."""
 
@@ -57,9 +60,14 @@ class Parser(argparse.ArgumentParser):
         choice = _CHOICE.search(message)
         if choice:
             allowed = choice[2].replace("'", "")
+            choices = allowed.split(", ")
             if len(allowed) > _CHOICES_MAX:
                 allowed = f"{allowed[:_CHOICES_MAX].rpartition(', ')[0]}, …"  # the help has them all
-            message = f"{message[: choice.start()]}got {choice[1]}, allowed: {allowed}"
+            like = meant(choice[1].strip("'"), choices)
+            message = f"{message[: choice.start()]}got {choice[1]}{like}, allowed: {allowed}"
+        elif message.startswith(_UNKNOWN):
+            word = message.removeprefix(_UNKNOWN).split()[0].partition("=")[0]
+            message += meant(word, self._option_string_actions)
         refuse(self.prog, short(message.removeprefix("argument ")))
 
 

@@ -71,7 +71,19 @@ def test_an_address_where_nobody_listens_is_one_line(capsys: pytest.CaptureFixtu
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         assert main(["recommend", "--address", f"127.0.0.1:{held.getsockname()[1]}", "--transport", "sockets"]) == 1
-    assert "UNAVAILABLE" in capsys.readouterr().err.splitlines()[-1]
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "UNAVAILABLE" in said
+    assert said.endswith("; start that server, or give the address of one that runs")
+
+
+@pytest.mark.slow
+def test_a_server_of_another_protocol_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """It says which protocol was spoken, and which options choose it."""
+    command = f"{sys.executable} -m stock_service.socket_server --port {{port}} --store memory"
+    with started.serving(command, 8) as (host, port):
+        assert main(["recommend", "--address", f"{host}:{port}"]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith("; does it speak grpc (--transport), and know this call (--call)?")
 
 
 def test_the_help_has_units_examples_and_exit_codes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,30 @@ def test_of_very_many_choices_an_error_names_whole_ones(capsys: pytest.CaptureFi
     assert said.endswith(", study-20, … (--help lists the options)\n")
 
 
+def test_a_mistyped_choice_is_told_the_one_that_is_most_like_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where the list of choices is cut before it."""
+    made = Parser("prog", "What it does.")
+    made.add_argument("study", choices=[*(f"study-{number}" for number in range(100)), "workers"])
+    with pytest.raises(SystemExit):
+        made.parse_args(["worker"])
+    assert capsys.readouterr().err.startswith("prog: study: got 'worker' (did you mean workers?), allowed: study-0, ")
+
+
+@pytest.mark.parametrize("word", ["--prt", "--prt=1"])
+def test_a_mistyped_option_is_told_the_one_that_is_most_like_it(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a value behind it or in it."""
+    with pytest.raises(SystemExit):
+        parser().parse_args([word, "7"])
+    assert f"unrecognized arguments: {word} 7 (did you mean --port?)" in capsys.readouterr().err
+
+
+def test_an_option_of_another_server_is_told_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is no mistyped ``--grace-s``."""
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--read-s", "7"])
+    assert capsys.readouterr().err == "prog: unrecognized arguments: --read-s 7 (--help lists the options)\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
