@@ -35,7 +35,7 @@ class Reader:
     def _read(self) -> None:
         while batch := self.batches.get(timeout=WAIT_S):
             self.seen.append(current_thread().name)
-            self.reading.execute_all(batch)
+            assert self.reading.execute_all(batch) == len(batch), "the pool's queue was full"
 
     def _end(self) -> None:
         self.ended += 1
@@ -165,7 +165,7 @@ def test_an_end_that_fails_is_an_end() -> None:
 def test_reading_ends_while_a_request_waits() -> None:
     """Nobody waits for its thread longer than is asked for, and it ends behind its request."""
     gate = Gate()
-    pool = StaticPool(1, 10)
+    pool = StaticPool(1, 100)
     made = Reader(pool)
     made.reading.start()
     made.stand(gate)
