@@ -104,7 +104,7 @@ class Section:
     figures: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Seen:
     """What was measured for a part: its own sweep, and those that ran before and after it, by their parts' names."""
 

@@ -24,6 +24,7 @@ from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
 from tests.end_to_end.blocking_server import HANG, HANGING
 from tests.end_to_end.process import ROOT, STARTS, WAIT_S, Server
+from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
 
@@ -42,8 +43,7 @@ TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SID
 LOOKUP_ONE = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize(("kind", "number"), half(SERVERS, (signal.SIGTERM, signal.SIGINT)))
 def test_a_stop_under_load_loses_nothing(kind: str, number: signal.Signals) -> None:
     """Four closed loops of trades: each ends with Unavailable, exit code 0, and no trade was done and not answered."""
     stop_under_load(kind, clients=4, trades=300, number=number)
@@ -200,8 +200,7 @@ def hanging_server(kind: str, *options: str) -> Iterator[Server]:
             hanging.close()
 
 
-@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize(("kind", "second"), half(SERVERS, (signal.SIGINT, signal.SIGTERM)))
 def test_a_second_signal_ends_it_at_once(kind: str, second: signal.Signals) -> None:
     """While a request hangs the server waits for its whole grace; another signal ends it with 1."""
     with hanging_server(kind, "--grace-s", "3600") as server:

@@ -11,6 +11,7 @@ measured.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean, median
 
 from experiments.capacity.model import USEFUL_SHARE
@@ -125,8 +126,9 @@ def least_enough(rates_hz: Sequence[float]) -> int:
     return next(place for place, rate_hz in enumerate(rates_hz) if rate_hz >= enough_hz)
 
 
+@lru_cache(maxsize=1)
 def beside(seen: Seen) -> tuple[Beside, ...]:
-    """Every arm of the sweep that something was foretold of, in the sweep's order."""
+    """Every arm of the sweep that something was foretold of, in the sweep's order; kept for the next who asks."""
     judgement, told = seen.main, {each.setting: each for each in seen.foretold}
     found = points(judgement.sweep, judgement.blocks)
     every = []

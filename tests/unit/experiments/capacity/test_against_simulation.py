@@ -8,6 +8,7 @@ import pytest
 from experiments.capacity.demands import Demands
 from experiments.capacity.model import capacity_hz, predict
 from experiments.capacity.tail import tail
+from tests.unit.clients.load.run.fleet_bench import half
 from tests.unit.experiments.capacity.simulated import Simulated
 
 MS = 0.001
@@ -23,14 +24,15 @@ KINDS = {
 }
 
 
+SIZES = [(1, 4, 2), (4, 4, 2), (4, 16, 2), (16, 12, 2), (64, 40, 1)]
+"""Workers, clients and cores."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("variation", [0.5, 1.0])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("workers", "clients", "cores"), [(1, 4, 2), (4, 4, 2), (4, 16, 2), (16, 12, 2), (64, 40, 1)])
-def test_throughput_is_that_of_the_simulation(
-    kind: str, workers: int, clients: int, cores: int, variation: float
-) -> None:
-    """Below, at and above the knee, whichever resource is the limit."""
+@pytest.mark.parametrize(("kind", "size", "variation"), half(KINDS, SIZES, (0.5, 1.0)))
+def test_throughput_is_that_of_the_simulation(kind: str, size: tuple[int, int, int], variation: float) -> None:
+    """Below, at and above the knee, whichever resource is the limit: every kind at every size."""
+    workers, clients, cores = size
     mean = KINDS[kind]
     demands = Demands(mean.gil_s, mean.free_s, mean.wait_s, mean.overhead_s, variation=variation)
     predicted_hz = predict(demands, workers, clients, cores).throughput_hz

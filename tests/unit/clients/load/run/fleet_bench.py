@@ -65,6 +65,12 @@ def half(*factors: Iterable[object]) -> list[tuple[object, ...]]:
     return [tuple(each[at] for each, at in zip(levels, place, strict=True)) for place in places if sum(place) % 2 == 0]
 
 
+def each_once(*factors: Iterable[object]) -> list[tuple[object, ...]]:
+    """As many combinations of factors as the longest has levels: every level of each is in one at least."""
+    levels = [list(factor) for factor in factors]
+    return [tuple(each[at % len(each)] for each in levels) for at in range(max(map(len, levels)))]
+
+
 def pairs(*factors: Iterable[object]) -> list[tuple[object, ...]]:
     """Few combinations of factors, in which every level of a factor stands beside every level of every other factor.
 

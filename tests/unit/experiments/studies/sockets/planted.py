@@ -1,9 +1,10 @@
 """What the study could have seen: means planted by API, and receivers' counts planted beside them."""
 
 from collections.abc import Mapping
+from functools import cache
 
 from experiments.design.arms import Arm
-from experiments.judge.verdicts import judge
+from experiments.judge.verdicts import Judgement, judge
 from experiments.results.received import ReceivedRow
 from experiments.show.content import Seen
 from experiments.studies.sockets.sweeps import APIS, received, sockets
@@ -28,12 +29,21 @@ def seen(
 ) -> Seen:
     """A judged sweep with these means by API, 100 KB half as slow again; and what receivers told."""
 
-    def mean_us(arm: Arm, _: str) -> float:
-        return means_us[arm.setting.text("transport")] * (1.5 if arm.setting["size"] == 100_000 else 1.0)
+    if world is not None:
+        sweep = sockets(scale)
+        return Seen(judge(sweep, blocks(sweep, number, world)), received=rows(received_hz, scale))
+    return Seen(_judged(tuple(means_us.items()), scale, number), received=rows(received_hz, scale))
 
-    sweep = sockets(scale)
-    known = world or World(mean_us, block_noise=0.01, slice_noise=0.02, effective=2000.0)
-    return Seen(judge(sweep, blocks(sweep, number, known)), received=rows(received_hz, scale))
+
+@cache
+def _judged(means_us: tuple[tuple[str, float], ...], scale: Scale, number: int) -> Judgement:
+    """The sweep of these means: tests of claims on other things share it."""
+    of, sweep = dict(means_us), sockets(scale)
+
+    def mean_us(arm: Arm, _: str) -> float:
+        return of[arm.setting.text("transport")] * (1.5 if arm.setting["size"] == 100_000 else 1.0)
+
+    return judge(sweep, blocks(sweep, number, World(mean_us, block_noise=0.01, slice_noise=0.02, effective=2000.0)))
 
 
 def rows(received_hz: Mapping[str, float], scale: Scale = SCALE) -> tuple[ReceivedRow, ...]:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import product
 
 from experiments.design.arms import Arm
@@ -58,11 +59,15 @@ def cold_rows(number: int = 10, slower: Mapping[str, float] | None = None, slowi
     return tuple(found)
 
 
+_shared = cache(judged)
+"""Tests of what was planted beside the sweeps share these."""
+
+
 def seen(of: Truth = truth, cold: tuple[ColdRow, ...] | None = None, number: int = 10) -> Seen:
     """The main part, and what is measured beside it."""
     after = {"sort_array_len": sweeps.array_len(SCALE), "sort_python": sweeps.python_sort(SCALE)}
     return Seen(
-        judged(sweeps.sort(SCALE), of, number),
-        {name: judged(sweep, of, number) for name, sweep in after.items()},
+        _shared(sweeps.sort(SCALE), of, number),
+        {name: _shared(sweep, of, number) for name, sweep in after.items()},
         cold=cold_rows() if cold is None else cold,
     )
