@@ -154,7 +154,10 @@ def holds(path: Path, told: Told) -> None:
     if told.copied:
         with StoreFile.opened(path.with_name(f"{path.name}.copy"), unsynced) as copy:
             assert copy.load().versions["A"][0].volume >= told.seen, "a copy is an older store"
-    catalog = SqliteCatalog(path, STOCKS, open_file=partial(StoreFile.opened, connect=unsynced))
+    try:
+        catalog = SqliteCatalog(path, STOCKS, open_file=partial(StoreFile.opened, connect=unsynced))
+    except UsageError as error:
+        raise AssertionError(f"the store is refused: {error}") from error
     try:
         exchange = Exchange(catalog)
         found = exchange.lookup("A")
