@@ -30,7 +30,6 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.health import Health
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.option_types import address, shown_address
-from stock_service.rpc.process import scraping
 from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.process.cores import AUTO, Keeper, cpus
@@ -119,8 +118,12 @@ def timeline_for(program: str, options: argparse.Namespace) -> Timeline | None:
 
 def metrics_for(program: str, options: argparse.Namespace) -> Metrics | None:
     """What counts for ``--metrics``; None where it is not asked for. Refuses where it cannot be shown."""
+    if options.metrics is None:
+        return None
+    from stock_service.rpc.process import scraping  # here: http.server takes 20 ms to load
+
     try:
-        return None if options.metrics is None else scraping.metrics_at(options.metrics, options.insecure)
+        return scraping.metrics_at(options.metrics, options.insecure)
     except UsageError as error:
         refuse(program, error)
 
@@ -229,6 +232,8 @@ def _serve(
     assert service.health is not None
     stack = ExitStack()
     if serve_options.metrics is not None:
+        from stock_service.rpc.process import scraping
+
         shown = scraping.Shown(serve_options.metrics, service.health, server.address, executor, options.workers)
         try:
             scraped = stack.enter_context(scraping.Scraped(options.metrics, shown))
