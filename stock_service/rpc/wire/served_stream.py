@@ -296,10 +296,14 @@ class ServedStream(Generic[Request]):
         return [self._waiting.popleft() for _ in range(count)]
 
     def held_bytes(self) -> int:
-        """Bytes held of requests that are not whole, or wait: of these, what was read since none waited."""
+        """Bytes of memory for requests that are not whole, or wait: of these, what was read since none waited.
+
+        A bytearray that grows takes an eighth more than it has.
+        """
         if not self._waiting:
             self._waiting_bytes = 0
-        held = self._waiting_bytes + self._decoder.pending_bytes
+        pending = self._decoder.pending_bytes
+        held = self._waiting_bytes + pending + pending // 8
         return held if self._session is None else held + self._session.held_bytes
 
     def release_ready(self, now_ns: int) -> list[tuple[Request, int]]:

@@ -4,6 +4,8 @@ The model is a list of what the client sent, and what the server has done with i
 drives it. The reading thread looks whenever it is told to, and at other times too. Workers answer in any order.
 """
 
+import tracemalloc
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -337,3 +339,18 @@ def test_time_in_which_nothing_is_read_is_not_the_clients() -> None:
     assert stream.state is READING
     assert stream.overdue(late_ns + READ_NS, IDLE_NS * 100, READ_NS) is Overdue.NOTHING
     assert stream.overdue(late_ns + READ_NS + 1, IDLE_NS * 100, READ_NS) is Overdue.REQUEST
+
+
+@pytest.mark.slow
+def test_half_a_request_counts_with_all_the_memory_that_it_takes() -> None:
+    """The budget of all connections is kept in memory, not in bytes sent."""
+    begun = encode_request(1, 0, b"/a.B/C", bytes(300_000))[:-1]
+    stream = ServedStream(request_decoder(), objection, 1, 1)
+    tracemalloc.start()
+    try:
+        for start in range(0, len(begun), 10_000):
+            stream.take(begun[start : start + 10_000], 1, 1)
+            taken, _ = tracemalloc.get_traced_memory()
+            assert 0 <= stream.held_bytes() + 10_000 - taken <= 10_000 + len(begun) // 8
+    finally:
+        tracemalloc.stop()
