@@ -55,6 +55,12 @@ CLIENTS, CONNECTIONS = 2, 4
 REQUESTS, HISTORIES = 1_000_000, 300
 """What the promise asks for."""
 
+SPARE = 1.05
+"""So many times the requests that the promise asks for are aimed at."""
+
+LEAST_S, MOST_S = 0.3, 1.0
+"""How long a history may be."""
+
 AGREEMENTS = 100_000
 
 PLANTED_TIMES = 3
@@ -145,12 +151,15 @@ def by_porcupine(histories: Iterable[History]) -> list[str] | None:
 
 
 def check(minutes: bool, seed: int = 1) -> list[Row]:
-    """Blocks for half a minute; with ``minutes`` for about ten. Says each history that is not right."""
-    histories, duration_s = (HISTORIES, 0.6) if minutes else (2 * len(TRANSPORTS), 0.5)
+    """Blocks for half a minute; with ``minutes`` for about five. Says each history that is not right."""
+    histories, duration_s, all_s = HISTORIES if minutes else 2 * len(TRANSPORTS), 0.5, 0.0
     found: Counter[str] = Counter()
     requests = unknown = disagreements = 0
     chosen = kinds() if minutes else _some(seed)
     for number, (transport, catalog, often) in zip(range(histories), chosen, strict=False):
+        if minutes and requests:
+            duration_s = _duration_s(requests / all_s, requests, histories - number)
+        all_s += duration_s
         recorded = run(transport, catalog, duration_s, seed + number, often)
         said = by_porcupine([recorded.history])
         verdict = recorded.verdict
@@ -176,6 +185,11 @@ def check(minutes: bool, seed: int = 1) -> list[Row]:
     porcupine = said_so if PORCUPINE.exists() else ABSENT
     rows.append(Row("disagreements with Porcupine", "0", porcupine, PORCUPINE.exists() and not disagreements))
     return [*rows, caught, agreement(seed, AGREEMENTS if minutes else 1000)]
+
+
+def _duration_s(rate_hz: float, requests: int, histories: int) -> float:
+    """How long a history is to be, so that at this rate those that are left reach the requests that are asked for."""
+    return min(MOST_S, max(LEAST_S, (SPARE * REQUESTS - requests) / histories / rate_hz))
 
 
 def _some(seed: int) -> Iterator[tuple[str, str, bool]]:

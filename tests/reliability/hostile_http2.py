@@ -23,8 +23,8 @@ from tests.reliability.serving import BASELINE_S, at_rest, threads_and_descripto
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for a second or two an attack; with ``minutes`` for three. Nothing is drawn."""
-    return attacked(tuple(ATTACKS), 2.5 if minutes else 1.0)
+    """Blocks for a second or two an attack; with ``minutes`` for two. Nothing is drawn."""
+    return attacked(tuple(ATTACKS), 2.0 if minutes else 1.0)
 
 
 def attacked(names: Sequence[str], duration_s: float) -> list[Row]:

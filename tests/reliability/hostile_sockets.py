@@ -29,8 +29,8 @@ STARVED = "no file to be had"
 
 
 def check(minutes: bool, seed: int = 0) -> list[Row]:
-    """Blocks for a second an attack; with ``minutes`` for three. Drawn: bytes at random."""
-    return attacked((*ATTACKS, STARVED), 2.5 if minutes else 0.5, seed)
+    """Blocks for a second an attack; with ``minutes`` for two. Drawn: bytes at random."""
+    return attacked((*ATTACKS, STARVED), 2.0 if minutes else 0.5, seed)
 
 
 def attacked(names: Sequence[str], duration_s: float, seed: int) -> list[Row]:

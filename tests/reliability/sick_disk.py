@@ -18,7 +18,7 @@ from stock_service.trading.model import Side
 from tests.reliability.rows import Row
 from tests.stores import STOCKS, catalog_on, crashed, unsynced
 
-DAMAGES, SOME = 5_000, 40
+DAMAGES, SOME = 3_000, 40
 
 TRADES = 20
 
