@@ -66,8 +66,8 @@ EXITS = {
 }
 """What each exit code of a server is for."""
 
-ENDING_S = 0.25
-"""The least grace: what a server with nothing to finish takes to end its threads."""
+ENDING_S = 0.5
+"""The least grace: what a server with nothing to finish takes to end its threads, on a busy machine too."""
 
 _SPARE_DESCRIPTORS = 64
 """Descriptors that a server needs besides its connections: libraries, logs, epoll."""

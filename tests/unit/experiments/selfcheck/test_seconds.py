@@ -12,7 +12,7 @@ from experiments.selfcheck.finding import Finding
 
 pytestmark = pytest.mark.slow
 
-ALONE = {"replay", "stalls"}
+ALONE = {"analytic", "replay", "stalls"}
 """Those that judge how late a program was. The others, in seconds, judge little of what a busy machine changes. What is
 alone stands first, so that others are held up once."""
 
