@@ -10,11 +10,12 @@ No formula gives the tail of a pool whose workers share a GIL, so it is simulate
 The seed is fixed: the same question has the same answer.
 """
 
-import heapq
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from heapq import heappop, heappush
 from random import Random
 
 from experiments.capacity.demands import Demands
@@ -65,8 +66,11 @@ class _Simulation:
     """A server and its requests. ``run`` once. Processor time runs at a speed that all running threads share."""
 
     def __init__(self, demands: Demands, workers: int, cores: float, processes: int) -> None:
-        self._demands, self._cores = demands, cores
+        self._cores = cores
         self._random = Random(20_041)
+        half_gil_s = self._times(demands.gil_s / 2, demands.variation)
+        waits = self._times(demands.wait_s, demands.wait_variation)
+        self._draws = (half_gil_s, waits, self._times(demands.free_s, demands.variation), half_gil_s)
         self._idle = [workers] * processes
         self._queues: list[deque[_Request]] = [deque() for _ in range(processes)]
         self._wanting: list[deque[_Request]] = [deque() for _ in range(processes)]
@@ -81,23 +85,27 @@ class _Simulation:
 
     def run(self, rate_hz: float) -> list[float]:
         """The response times of all that count, in no order."""
-        skipped = REQUESTS // 10
+        skipped, processes = REQUESTS // 10, len(self._idle)
+        cores, running, waits, responses = self._cores, self._running, self._waits, self._responses
         arrival_s = self._random.expovariate(rate_hz)
-        while len(self._responses) < REQUESTS + skipped:
-            speed = min(1.0, self._cores / len(self._running)) if self._running else 1.0
-            ends_s = self._now_s + (self._running[0][0] - self._work_s) / speed if self._running else math.inf
-            wakes_s = self._waits[0][0] if self._waits else math.inf
-            next_s = min(arrival_s, ends_s, wakes_s)
+        while len(responses) < REQUESTS + skipped:
+            speed = cores / len(running) if len(running) > cores else 1.0
+            ends_s = self._now_s + (running[0][0] - self._work_s) / speed if running else math.inf
+            next_s = wakes_s = waits[0][0] if waits else math.inf
+            if arrival_s < next_s:
+                next_s = arrival_s
+            if ends_s < next_s:
+                next_s = ends_s
             self._work_s += (next_s - self._now_s) * speed
             self._now_s = next_s
             if next_s == ends_s:
-                self._part_done(heapq.heappop(self._running)[2])
+                self._part_done(heappop(running)[2])
             elif next_s == wakes_s:
-                self._begin(heapq.heappop(self._waits)[2], 2)
+                self._begin(heappop(waits)[2], 2)
             else:
-                self._arrive(_Request(next_s, self._random.randrange(len(self._idle))))
+                self._arrive(_Request(next_s, self._random.randrange(processes)))
                 arrival_s = next_s + self._random.expovariate(rate_hz)
-        return self._responses[skipped:]
+        return responses[skipped:]
 
     def _arrive(self, request: _Request) -> None:
         if self._idle[request.process]:
@@ -108,15 +116,15 @@ class _Simulation:
 
     def _begin(self, request: _Request, part: int) -> None:
         """The request enters a part, or a later one where it needs nothing of this."""
-        demands = self._demands
-        means = (demands.gil_s / 2, demands.wait_s, demands.free_s, demands.gil_s / 2)
-        while part < len(means) and not means[part]:
+        draws = self._draws
+        while part < len(draws):
+            if (drawn := draws[part]) is not None:
+                break
             part += 1
-        if part == len(means):
+        else:
             self._leave(request)
             return
-        varies = demands.wait_variation if part == 1 else demands.variation
-        request.part, request.left_s = part, self._drawn(means[part], varies)
+        request.part, request.left_s = part, drawn()
         if part == 1:
             self._put(self._waits, self._now_s + request.left_s, request)
         elif part == 2:
@@ -138,10 +146,11 @@ class _Simulation:
             self._begin(request, request.part + 1)
 
     def _next_holder(self, process: int) -> None:
-        if self._held[process] or not self._wanting[process]:
+        wanting = self._wanting[process]
+        if self._held[process] or not wanting:
             return
-        request = self._wanting[process].popleft()
-        turn_s = min(request.left_s, SWITCH_S)
+        request = wanting.popleft()
+        turn_s = request.left_s if request.left_s < SWITCH_S else SWITCH_S
         request.left_s -= turn_s
         self._held[process] = True
         self._put(self._running, self._work_s + turn_s, request)
@@ -156,11 +165,13 @@ class _Simulation:
 
     def _put(self, heap: list[tuple[float, int, _Request]], at_s: float, request: _Request) -> None:
         self._number += 1  # decides between equal times
-        heapq.heappush(heap, (at_s, self._number, request))
+        heappush(heap, (at_s, self._number, request))
 
-    def _drawn(self, mean_s: float, variation: float) -> float:
-        """A time of this mean and variation, of a gamma distribution."""
+    def _times(self, mean_s: float, variation: float) -> Callable[[], float] | None:
+        """Draws times of this mean and variation, of a gamma distribution; None where they are all 0."""
+        if not mean_s:
+            return None
         if not variation:
-            return mean_s
+            return lambda: mean_s
         shape = variation**-2
-        return self._random.gammavariate(shape, mean_s / shape)
+        return partial(self._random.gammavariate, shape, mean_s / shape)

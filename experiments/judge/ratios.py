@@ -8,6 +8,7 @@ Rounds in which the hypervisor took the cores are left out for all arms alike, w
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +22,15 @@ from experiments.results.observed import ANSWERED_LATE, KEPT, Block, RoundSeen
 Numbers = npt.NDArray[np.float64]
 
 
-class _Values:
-    """A column's values, that one object: equal to nothing else."""
+_T = TypeVar("_T")
+
+
+class _Values(Generic[_T]):
+    """Values, that one object: equal to nothing else."""
 
     __slots__ = ("values",)
 
-    def __init__(self, values: Sequence[int]) -> None:
+    def __init__(self, values: Sequence[_T]) -> None:
         self.values = values
 
     def __hash__(self) -> int:
@@ -43,7 +47,7 @@ def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 @lru_cache(512)
-def _array(of: _Values) -> npt.NDArray[np.int64]:
+def _array(of: _Values[int]) -> npt.NDArray[np.int64]:
     made: npt.NDArray[np.int64] = np.array(of.values)
     made.flags.writeable = False
     return made
@@ -79,11 +83,19 @@ def lost_share(block: Block, arm: int) -> float:
 
 
 def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Which slices stand in rounds that were robbed."""
-    robbed = np.array([is_robbed(limits, each, block.cores) for each in block.rounds], dtype=np.bool_)
-    if not robbed.any():
-        return np.zeros(len(block.slices.round), dtype=np.bool_)
-    found: npt.NDArray[np.bool_] = robbed[column(block.slices.round)]
+    """Which slices stand in rounds that were robbed; to be read. The last ones are kept, as columns are."""
+    return _in_robbed(limits, _Values(block.rounds), block.cores, _Values(block.slices.round))
+
+
+@lru_cache(64)
+def _in_robbed(
+    limits: Limits, rounds: _Values[RoundSeen], cores: int, of_slices: _Values[int]
+) -> npt.NDArray[np.bool_]:
+    robbed = np.array([is_robbed(limits, each, cores) for each in rounds.values], dtype=np.bool_)
+    found: npt.NDArray[np.bool_] = np.zeros(len(of_slices.values), dtype=np.bool_)
+    if robbed.any():
+        found = robbed[column(of_slices.values)]
+    found.flags.writeable = False
     return found
 
 
@@ -162,7 +174,8 @@ def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
     slices = block.slices
     if comparison.measure != "response":
         spent = slices.server_cpu_ns if comparison.measure == "cpu" else slices.active_ns
-        return np.asarray(spent, dtype=np.float64), np.asarray(slices.requests, dtype=np.float64)
-    none: Sequence[int] = [0] * len(slices.arm)
-    totals, counts = slices.sums_ns.get(comparison.request, none), slices.counts.get(comparison.request, none)
-    return np.asarray(totals, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+        return column(spent).astype(np.float64), column(slices.requests).astype(np.float64)
+    if comparison.request not in slices.counts or comparison.request not in slices.sums_ns:
+        return np.zeros(len(slices.arm)), np.zeros(len(slices.arm))
+    counts, totals = column(slices.counts[comparison.request]), column(slices.sums_ns[comparison.request])
+    return totals.astype(np.float64), counts.astype(np.float64)

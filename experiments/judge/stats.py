@@ -100,6 +100,12 @@ def sign_flip_p(values: Sequence[float]) -> float:
     """
     if len(values) > BLOCKS_MAX:
         raise ValueError(f"{len(values)} blocks, allowed: up to {BLOCKS_MAX}")
+    return _sign_flip_p(tuple(values))
+
+
+@lru_cache(16384)
+def _sign_flip_p(values: tuple[float, ...]) -> float:
+    """The same, remembered: each look, and each set of looks, asks again for what it has in common with others."""
     seen = np.asarray(values, dtype=np.float64)
     if len(seen) < 2 or not np.isfinite(seen).all():
         return 1.0
@@ -108,16 +114,15 @@ def sign_flip_p(values: Sequence[float]) -> float:
         return 1.0
     half = len(seen) // 2
     first, second = _signed_sums(seen[:half]), np.sort(_signed_sums(seen[half:]))
-    above = len(second) - np.searchsorted(second, as_far - first, side="left")
-    below = np.searchsorted(second, -as_far - first, side="right")
-    return float((above + below).sum()) / 2.0 ** len(seen)
+    above = len(first) * len(second) - int(np.searchsorted(second, as_far - np.sort(first), side="left").sum())
+    return 2.0 * above / 2.0 ** len(seen)  # as many lie as far below: the other signs of each
 
 
 def _signed_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The sum of the values under every assignment of signs."""
     sums = np.zeros(1)
     for value in values:
-        sums = np.concatenate((sums + value, sums - value))
+        sums = np.add.outer((value, -value), sums).ravel()
     return sums
 
 
@@ -161,7 +166,9 @@ def blocks_needed(values: Sequence[float], family: int, level: float, about: tup
     """
     if len(values) < 2:
         return None
-    mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
+    seen = np.asarray(values, dtype=np.float64)
+    mean = float(seen.sum()) / len(seen)
+    deviation = math.sqrt(float(np.square(seen - mean).sum()) / (len(seen) - 1))
     low, high = (math.log(limit) for limit in about)
 
     def decides(n: int) -> bool:

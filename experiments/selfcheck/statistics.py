@@ -13,6 +13,7 @@ core. Left out: the gates that need a machine.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -230,4 +231,4 @@ def _share(outcomes: Iterable[bool]) -> float:
 
 def _at_most(share: float, n: int) -> float:
     """What a share found in n trials does not exceed, with 99 %, where the true one is at most that."""
-    return float(scipy.stats.binom.ppf(_CHANCE, n, share)) / n
+    return bisect_left(range(n + 1), _CHANCE, key=lambda seen: float(scipy.special.bdtr(seen, n, share))) / n

@@ -20,7 +20,7 @@ from hdrh.codec import (  # type: ignore[import-untyped]
 )
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
-LOWEST_NS, HIGHEST_NS, DIGITS = 1, 60 * 10**9, 3
+_RANGE = LOWEST_NS, HIGHEST_NS, DIGITS = 1, 60 * 10**9, 3
 
 Nanoseconds = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
@@ -171,10 +171,12 @@ def _counts_of(histogram: HdrHistogram) -> Nanoseconds:
 
 def _decoded(encoded: bytes) -> tuple[Places, Nanoseconds]:
     """Buckets and counts of what ``HdrHistogram.encode`` gave. Raises as its ``decode_and_add`` does."""
-    histogram = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
-    histogram.decode_and_add(encoded)
+    histogram = HdrHistogram.decode(encoded)
+    if (histogram.lowest_trackable_value, histogram.highest_trackable_value, histogram.significant_figures) != _RANGE:
+        other, histogram = histogram, HdrHistogram(*_RANGE)
+        histogram.add(other)
     counts = _counts_of(histogram)
-    places = np.flatnonzero(counts)
+    places = np.flatnonzero(counts != 0)  # of booleans it is three times as quick
     return places, counts[places]
 
 

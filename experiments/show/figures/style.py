@@ -20,6 +20,7 @@ from matplotlib import style
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -206,7 +207,10 @@ def plain(value: float) -> str:
 def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
     """The figure's file."""
     buffer = io.BytesIO()
-    about = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
     with house():
-        figure.savefig(buffer, format=kind, metadata=about)
+        if kind == "svg":  # by its canvas: ``savefig`` lays the figure out by drawing it once more
+            canvas_of = FigureCanvasSVG(figure)
+            canvas_of.print_svg(buffer, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
+        else:
+            figure.savefig(buffer, format=kind, metadata={"Software": None})
     return buffer.getvalue()

@@ -10,6 +10,7 @@ Where Go's peers are not built, a part has Python's arms in their place, and say
 """
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 
 from experiments.design.arms import Arm, Comparison, Group, twins
@@ -51,6 +52,7 @@ SAME_LENGTH = 1000
 """At which length an A/A pair stands."""
 
 
+@cache
 def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
     """A server in Go, loaded by Go's client."""
     return setting(
@@ -58,6 +60,7 @@ def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
     )
 
 
+@cache
 def python(transport: str, algorithm: str, array_len: int = 0) -> Setting:
     """A server of ours, loaded by the transport's own client."""
     return setting(service="sort", transport=transport, executor="static-pool", mix=algorithm, array_len=array_len)
