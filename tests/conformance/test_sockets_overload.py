@@ -177,6 +177,18 @@ def test_the_longest_idle_connection_yields_to_a_new_one() -> None:
                 assert active.echo()
 
 
+def test_the_longest_request_is_within_any_budget() -> None:
+    """A budget of less than one request is that of one."""
+    options = ServeOptions(frame_bytes_max=300_000, own=SocketOptions(held_bytes_max=65_536))
+    payload = bytes(300_004 - len(frame(1)))
+    with REQUEST_DISPATCH(Probe().service, Limits(options=options)) as running:
+        with RawSocket(running.address) as client, RawSocket(running.address) as other:
+            client.send(frame(1, payload=payload)[:-1])
+            assert other.echo(), "by now it is held"
+            client.send(payload[-1:])
+            assert client.reply() == ReplyFrame(1, 0, payload)
+
+
 def test_whoever_holds_most_pays_for_what_is_too_much() -> None:
     """Half requests over the budget, of all together: the largest is told RESOURCE_EXHAUSTED, the others go on."""
     options = ServeOptions(frame_bytes_max=250_000, own=SocketOptions(held_bytes_max=300_000))

@@ -42,10 +42,8 @@ def page(found: dict[str, list[Row]], took_s: dict[str, float], took_all_s: floa
     here = environment.look()
     rows = [row for rows in found.values() for row in rows]
     promised = [row for row in rows if not row.states]
-    kept, short = (
-        sum(row.passed for row in promised),
-        [row for row in promised if not row.passed and excused(row)],
-    )
+    fallen = [row for row in promised if not row.passed]
+    short, kept = [row for row in fallen if excused(row)], len(promised) - len(fallen)
     lines = [
         "# What the service promises, and what was found",
         "",
@@ -64,6 +62,9 @@ def page(found: dict[str, list[Row]], took_s: dict[str, float], took_all_s: floa
         for row in found[name]:
             cells = (name, row.promise, row.goal, row.figure, verdict(row))
             lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    if len(fallen) > len(short):
+        lines += ["", "## What falls short", ""]
+        lines += [f"- {row.promise}: {row.figure}, to reach {row.goal}." for row in fallen if row not in short]
     if short:
         lines += ["", "## What is known to fall short", ""]
         lines += [f"- {row.promise}: {SHORT[row.promise]}." for row in short]
@@ -71,7 +72,8 @@ def page(found: dict[str, list[Row]], took_s: dict[str, float], took_all_s: floa
     lines += ["| promise | seconds |", "|---|---|"]
     lines += [f"| {name}{'' if PROMISES[name].timed else ' *'} | {took_s[name]:.0f} |" for name in PROMISES]
     allowed = f", of {MINUTES} minutes allowed" if how == EVERY_DAY else ""
-    lines.append(f"| all{allowed} | {took_all_s:.0f} |")
+    over = ": TOO LONG" if how == EVERY_DAY and took_all_s > MINUTES * 60 else ""
+    lines.append(f"| all{allowed} | {took_all_s:.0f}{over} |")
     return "\n".join([*lines, ""])
 
 

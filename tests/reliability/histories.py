@@ -56,7 +56,7 @@ REQUESTS, HISTORIES = 1_000_000, 300
 """What the promise asks for."""
 
 SPARE = 1.05
-"""So many times the requests that the promise asks for are aimed at."""
+"""Histories are made so long that there are so many times ``REQUESTS`` in them."""
 
 LEAST_S, MOST_S = 0.3, 1.0
 """How long a history may be."""
@@ -188,7 +188,7 @@ def check(minutes: bool, seed: int = 1) -> list[Row]:
 
 
 def _duration_s(rate_hz: float, requests: int, histories: int) -> float:
-    """How long a history is to be, so that at this rate those that are left reach the requests that are asked for."""
+    """The length of each history that is left, to reach ``REQUESTS`` at this rate."""
     return min(MOST_S, max(LEAST_S, (SPARE * REQUESTS - requests) / histories / rate_hz))
 
 

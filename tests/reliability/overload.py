@@ -1,10 +1,13 @@
 """Promise: bounded under overload. A service that computes for 0.5 ms is offered 2, 5 and 10 times its capacity.
 
 ``python -m tests.reliability.overload [--minutes]``, on a machine with two cores that nobody else uses. The load comes
-in blocks. Right before and right after each, 16 connections have one request under way each: a closed loop. The mean of
-the rates of these two is the peak. Their second halves count: a service may be slow to come back after an overload.
-A block's goodput is what was answered within the deadline, of what the peak gives in the same time. A row says the
-median of its blocks, and between what they were.
+in blocks. A second server of the same kind is never overloaded. Before and after each block, 16 connections to it have
+one request under way each: a closed loop. The mean of the two rates is the peak: the host's speed changes by the
+second, so it is asked for close by, and of a server that no overload has harmed.
+
+A block's goodput is what was answered within the deadline, of what the peak gives in the same time. After it a closed
+loop runs on the server that was overloaded. Its second half, of the peak right after, says whether that one is back.
+A row says the median of its blocks, and between what they were.
 
 grpcio's server is a control: its rows have no goal. What Lookups alone do is in ``overload_lookups.py``.
 """
@@ -62,12 +65,12 @@ class Block:
     offered: Offered
     goodput: float
     back: float
-    """What the second half of the closed loop after it got, of what that of the one before it did."""
+    """What the second half of the closed loop after it got, of what the server that rested gave then."""
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
     """Blocks for a third of a minute; with ``minutes`` for two and a half."""
-    lengths = Lengths(5, 1.6) if minutes else Lengths(1, 1.0, 0.6)
+    lengths = Lengths(4, 1.6) if minutes else Lengths(1, 1.0, 0.6)
     beside = Lengths(1, 4.0) if minutes else Lengths(1, 0.5, 0.3)
     rows = [row for transport, goals in GOALS.items() for row in overloaded(transport, goals, lengths)]
     return rows + overloaded(CONTROL, dict.fromkeys(GOALS["sockets"]), beside)
@@ -77,18 +80,24 @@ def overloaded(transport: str, goals: Mapping[int, float | None], lengths: Lengt
     """The rows of one transport; where it has no goals, they only state."""
     rows: list[Row] = []
     has_goals = None not in goals.values()
-    with Server(("tests.reliability.spinning_server", "--transport", transport)) as server:
+    program = ("tests.reliability.spinning_server", "--transport", transport)
+    with Server(program) as server, Server(program) as rested:
         address = server.address
-        closed = closed_loop(transport, address, SPIN, NEVER, lengths.closed_s)
+
+        def peak_hz() -> float:
+            return statistics.fmean(closed_loop(transport, rested.address, SPIN, NEVER, lengths.closed_s / 2))
+
+        closed_loop(transport, address, SPIN, NEVER, lengths.closed_s / 2)
         before_mib = memory_mib(server.pid, "VmHWM")
+        peaks_hz = [peak_hz()]
         for times, goal in goals.items():
             blocks = []
             for _ in range(lengths.blocks):
-                rate_hz = times * closed[-1]
+                rate_hz = times * peaks_hz[-1]
                 offered = offer(transport, address, SPIN, DEADLINE.pack, rate_hz, lengths.block_s, DEADLINE_S)
-                after = closed_loop(transport, address, SPIN, NEVER, lengths.closed_s)
-                blocks.append(block_of(offered, lengths.block_s, closed, after))
-                closed = after
+                back_hz = closed_loop(transport, address, SPIN, NEVER, lengths.closed_s)[-1]
+                peaks_hz.append(peak_hz())
+                blocks.append(block_of(offered, lengths.block_s, peaks_hz[-2:], back_hz))
             rows += rows_of(f"{transport} at {times} times its capacity", blocks, goal, lengths.closed_s)
             if times == min(goals):
                 rows.append(refusals(f"{transport} at {times} times its capacity", blocks, has_goals))
@@ -101,14 +110,9 @@ def overloaded(transport: str, goals: Mapping[int, float | None], lengths: Lengt
     return rows
 
 
-def block_of(offered: Offered, duration_s: float, before: Sequence[float], after: Sequence[float]) -> Block:
-    """``before`` and ``after``: the rates of the halves of the closed loops."""
-    return Block(offered, offered.good / (peak_hz(before, after) * duration_s), after[-1] / before[-1])
-
-
-def peak_hz(before: Sequence[float], after: Sequence[float]) -> float:
-    """Of the second halves alone: a service that is slow to come back is not held to less for it."""
-    return statistics.fmean((before[-1], after[-1]))
+def block_of(offered: Offered, duration_s: float, peaks_hz: Sequence[float], back_hz: float) -> Block:
+    """``peaks_hz``: before and after; ``back_hz``: what the server that was overloaded gave right before the latter."""
+    return Block(offered, offered.good / (statistics.fmean(peaks_hz) * duration_s), back_hz / peaks_hz[-1])
 
 
 def rows_of(what: str, blocks: Sequence[Block], goal: float | None, closed_s: float) -> list[Row]:

@@ -1,9 +1,11 @@
 """Promise: bounded under overload. A stock server as its users get it is offered all the Lookups that one load offers.
 
 ``python -m tests.reliability.overload_lookups [--minutes]``, on a machine with two cores that nobody else uses. The
-peak is what 16 connections get that keep eight calls open each. The load is one thread of Python. What a request costs
-it is measured first. It offers what leaves it a part of its core: a load that is late itself tells nothing of a server.
-A row says how many times the peak that was, and how much of its core the load took.
+peak is that of a second server, which is never overloaded: 16 connections to it keep eight calls open each. The load is
+one thread of Python. What a request costs it is measured first. It offers what leaves it a part of its core: a load
+that is late itself tells nothing of a server. A row says how many times the peak that was, and how much of its core the
+load took. Under ``LEAST_TIMES`` it is no overload, and not kept. The promise asks for a load in C, which offers more:
+no such open loop is here.
 """
 
 import sys
@@ -14,7 +16,7 @@ from statistics import fmean
 from stock_service.trading.service import LOOKUP
 from tests.reliability.honest import ASK
 from tests.reliability.open_loop import Offered, offer
-from tests.reliability.overload import DEADLINE_S, Lengths, block_of, closed_loop, peak_hz, rows_of
+from tests.reliability.overload import DEADLINE_S, Lengths, block_of, closed_loop, rows_of
 from tests.reliability.rows import Row
 from tests.reliability.serving import usual_server
 
@@ -29,6 +31,9 @@ TRIED_S = 0.5
 TRIED_TIMES = 2
 """For so long the load is tried, at so many times the peak's rate."""
 
+LEAST_TIMES = 1.2
+"""Offered, of the peak."""
+
 FILLED = 0.7
 """Of the load's core, by what a request costs it while it tries."""
 
@@ -41,30 +46,32 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
 
 def _looked_up(transport: str, lengths: Lengths) -> list[Row]:
     """The rows of one transport."""
-    with usual_server(transport) as server:
+    with usual_server(transport) as server, usual_server(transport) as rested:
 
         def offered_at(rate_hz: float, duration_s: float) -> Offered:
             return offer(transport, server.address, LOOKUP, lambda _: ASK, rate_hz, duration_s, DEADLINE_S)
 
-        def closed_for(duration_s: float) -> tuple[float, float]:
-            return closed_loop(transport, server.address, LOOKUP, ASK, duration_s, CALLS)
+        def peak_hz() -> float:
+            return fmean(closed_loop(transport, rested.address, LOOKUP, ASK, lengths.closed_s, CALLS))
 
-        closed_hz = closed_for(lengths.closed_s)[-1]
+        peaks_hz = [peak_hz()]
         began_s = time.thread_time()
-        tried = offered_at(TRIED_TIMES * closed_hz, TRIED_S)
+        tried = offered_at(TRIED_TIMES * peaks_hz[-1], TRIED_S)
         rate_hz = FILLED * (tried.due - tried.given_up) / (time.thread_time() - began_s)
-        closed, blocks, times, filled = closed_for(lengths.closed_s), [], [], []
+        blocks, times, filled = [], [], []
         for _ in range(lengths.blocks):
             began_s, began_cpu_s = time.monotonic(), time.thread_time()
             offered = offered_at(rate_hz, lengths.block_s)
             filled.append((time.thread_time() - began_cpu_s) / (time.monotonic() - began_s))
-            after = closed_for(lengths.closed_s)
-            blocks.append(block_of(offered, lengths.block_s, closed, after))
-            times.append(rate_hz / peak_hz(closed, after))
-            closed = after
-    goodput, *others = rows_of(f"{transport}: all Lookups that one load offers", blocks, GOODPUT, lengths.closed_s)
+            back_hz = closed_loop(transport, server.address, LOOKUP, ASK, lengths.closed_s, CALLS)[-1]
+            peaks_hz.append(peak_hz())
+            blocks.append(block_of(offered, lengths.block_s, peaks_hz[-2:], back_hz))
+            times.append(rate_hz / fmean(peaks_hz[-2:]))
+    what = f"{transport}: all Lookups that one load in Python offers"
+    goodput, *others = rows_of(what, blocks, GOODPUT, lengths.closed_s)
     load = f"at {fmean(times):.1f} times the peak, by a load that takes {fmean(filled):.0%} of its core"
-    return [replace(goodput, figure=f"{goodput.figure}, {load}"), *others]
+    kept = goodput.passed and fmean(times) >= LEAST_TIMES
+    return [replace(goodput, figure=f"{goodput.figure}, {load}", passed=kept), *others]
 
 
 if __name__ == "__main__":

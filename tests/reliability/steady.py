@@ -119,7 +119,7 @@ def grown(transport: str, slope: tuple[float, float], asked: int, duration_s: fl
     goal = f"the slope's interval includes 0, and its half is ≤ {half_at_most:g} MiB a minute"
     figure = f"{low:+.3f} to {high:+.3f} MiB a minute, {asked:,} requests in {duration_s:g} s of load"
     what = "memory under load" if duration_s < SOAK_S else "memory in a soak"  # the former is known to fall short
-    rows = [Row(f"{transport}: {what}", goal, figure, low <= 0 <= high and half <= half_at_most)]
+    rows = [Row(f"{transport}: {what}", goal, figure, low <= 0 <= high and half <= half_at_most, low)]
     if duration_s < SOAK_S:
         goal = f"the interval begins under {LEFT_BYTES_LOW:g} byte and ends under {LEFT_BYTES_HIGH:g}"
         figure = f"{low * a_request:+.2f} to {high * a_request:+.2f} bytes"

@@ -56,19 +56,20 @@ def test_a_known_row_may_fall_so_far_and_no_further(
 def test_the_rows_of_an_overload_carry_their_figures(good: int, took_s: float, known: tuple[bool, bool]) -> None:
     """In the units of the bounds: percent, and milliseconds."""
     offered = Offered(due=200, good=good, answered_s=[took_s] * 10, refused_s=[took_s] * 10)
-    block = overload.block_of(offered, 1.0, (100.0, 100.0), (100.0, 100.0))
+    block = overload.block_of(offered, 1.0, (100.0, 100.0), 100.0)
     goodput = overload.rows_of("sockets at 2 times its capacity", [block], 0.95, 2.0)[0]
     refusals = overload.refusals("grpc_static at 2 times its capacity", [block], has_goal=True)
     assert (goodput.passed, refusals.passed) == (False, False)
     assert (excused(goodput), excused(refusals)) == known
 
 
-def test_a_slow_recovery_lowers_no_peak() -> None:
-    """The halves right after an overload are not in it, so neither goodput nor the way back looks better for them."""
+def test_who_comes_back_slowly_lowers_no_peak() -> None:
+    """A server that has lost half of its speed for ever is told so by every block: the peak is of one that rested."""
     offered = Offered(due=100, good=50)
-    blocks = [overload.block_of(offered, 1.0, (slow, 100.0), (slow, 100.0)) for slow in (100.0, 10.0)]
-    assert [(block.goodput, block.back) for block in blocks] == [(0.5, 1.0)] * 2
-    assert overload.rows_of("a", blocks, 0.5, 1.0)[-1].promise == "a: back within 1 s"
+    blocks = [overload.block_of(offered, 1.0, (100.0, 100.0), back_hz) for back_hz in (100.0, 50.0, 50.0)]
+    assert [(block.goodput, block.back) for block in blocks] == [(0.5, 1.0), (0.5, 0.5), (0.5, 0.5)]
+    back = overload.rows_of("a", blocks, 0.5, 1.0)[-1]
+    assert (back.promise, back.passed) == ("a: back within 1 s", False)
 
 
 def test_a_check_that_breaks_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,3 +123,6 @@ def test_the_page_has_every_row_and_reason() -> None:
     assert "| fair | 7 |" in text
     assert text.endswith("| all, of 15 minutes allowed | 70 |\n")
     assert f"- {KNOWN.promise}: {SHORT[KNOWN.promise]}." in text
+    assert text.count("- b: 7, to reach 0.") == len(PROMISES)
+    too_long = command.page(found, dict.fromkeys(PROMISES, 7.2), 901.0, "make check-reliability", 5)
+    assert too_long.endswith("| all, of 15 minutes allowed | 901: TOO LONG |\n")

@@ -66,8 +66,8 @@ class Parser(argparse.ArgumentParser):
             like = meant(choice[1].strip("'"), choices)
             message = f"{message[: choice.start()]}got {choice[1]}{like}, allowed: {allowed}"
         elif message.startswith(_UNKNOWN):
-            word = message.removeprefix(_UNKNOWN).split()[0].partition("=")[0]
-            message += meant(word, self._option_string_actions)
+            words = message.removeprefix(_UNKNOWN).split()
+            message += meant(words[0].partition("=")[0], self._option_string_actions) if words else "an empty one"
         refuse(self.prog, short(message.removeprefix("argument ")))
 
 

@@ -13,8 +13,19 @@ from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.wire.served_stream import CLOSED
 
+CARRIER_BYTES = 65_536
+"""At most for what was read of one connection and not cut into frames, and for TLS."""
+
 Read = Callable[[ServedConnection[Request], int], bool]
 """Reads a connection once; says whether anything came."""
+
+
+def budget_bytes(held_bytes_max: int, frame_bytes_max: int) -> int:
+    """The budget: as asked, but never so little that one whole request would exceed it by itself.
+
+    While it comes, a request takes an eighth more than its bytes (``ServedStream.held_bytes``).
+    """
+    return max(held_bytes_max, frame_bytes_max + frame_bytes_max // 8 + CARRIER_BYTES)
 
 
 class HeldBytes(Generic[Request]):

@@ -24,7 +24,7 @@ from stock_service.rpc.server_core.answering import Methods, stamping
 from stock_service.rpc.server_core.byte_stream import ByteStream, PlainStream
 from stock_service.rpc.server_core.counting import CountedRefusals, noting_waits
 from stock_service.rpc.server_core.handing_over import HandingOver
-from stock_service.rpc.server_core.held_bytes import HeldBytes, noting
+from stock_service.rpc.server_core.held_bytes import HeldBytes, budget_bytes, noting
 from stock_service.rpc.server_core.leaving import LOOK_S, Departures
 from stock_service.rpc.server_core.lengthy import PAUSE_S, Lengthy
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
@@ -97,7 +97,7 @@ class RequestServer(Generic[Request]):
         self._connections: dict[int, ServedConnection[Request]] = {}
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
         self._leaving = Departures(own.read_s, protocol.goodbye(), self._close)
-        self._held = HeldBytes(max(own.held_bytes_max, options.frame_bytes_max), self._make_pay)
+        self._held = HeldBytes(budget_bytes(own.held_bytes_max, options.frame_bytes_max), self._make_pay)
         self._read = self._read_once if options.tls is None else noting(self._read_once, self._held)
         self._readable: Callable[[ServedConnection[Request], int], object] = self._read
         self._stopping = self._draining = self._abandon = False

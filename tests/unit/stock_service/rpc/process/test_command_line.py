@@ -56,6 +56,13 @@ def test_a_mistyped_choice_is_told_the_one_that_is_most_like_it(capsys: pytest.C
     assert capsys.readouterr().err.startswith("prog: study: got 'worker' (did you mean workers?), allowed: study-0, ")
 
 
+def test_an_empty_argument_is_refused_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """As a shell's variable gives it that was not set."""
+    with pytest.raises(SystemExit, match=r"^2$"):
+        parser().parse_args([""])
+    assert "unrecognized arguments: an empty one (--help" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("word", ["--prt", "--prt=1"])
 def test_a_mistyped_option_is_told_the_one_that_is_most_like_it(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     """With a value behind it or in it."""
