@@ -22,9 +22,9 @@ from stock_service.trading.service import LOOKUP, TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
+from tests.covering import half
 from tests.end_to_end.blocking_server import HANG, HANGING
 from tests.end_to_end.process import ROOT, STARTS, WAIT_S, Server
-from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
 

@@ -23,8 +23,8 @@ from stock_service.rpc.timeline import COLUMNS
 from stock_service.rpc.transports import TRANSPORTS
 from stock_service.trading.service import LOOKUP
 from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
+from tests.covering import each_once
 from tests.raw_service import answered
-from tests.unit.clients.load.run.fleet_bench import each_once
 
 
 def test_the_greeter_greets_under_its_original_name() -> None:
