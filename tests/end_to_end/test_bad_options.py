@@ -11,8 +11,8 @@ import pytest
 from stock_service import __main__ as serve_or_list
 from stock_service import grpc_server, stock_server
 from stock_service.rpc.transports import TRANSPORTS
+from tests.covering import half
 from tests.end_to_end.process import STARTS, TRANSPORT_OF, Server, run
-from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
 

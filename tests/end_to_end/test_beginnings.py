@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.running import until
+from tests.covering import half
 from tests.end_to_end.process import STARTS, Running
-from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
 

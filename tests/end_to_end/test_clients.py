@@ -20,8 +20,8 @@ from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.transports import load
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from tests.conformance.running import until
+from tests.covering import half, pairs
 from tests.end_to_end.process import ROOT, STARTS, Running, Server, run
-from tests.unit.clients.load.run.fleet_bench import half, pairs
 
 pytestmark = pytest.mark.slow
 

@@ -21,11 +21,11 @@ from stock_service.trading.model import LookupReply, Side, Status, TradeReply, U
 from stock_service.trading.service import LOOKUP
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
+from tests.covering import half
 from tests.end_to_end.blocking_server import HANG, HANGING
 from tests.end_to_end.process import STARTS, WAIT_S, Running, Server, open_sockets, run
 from tests.end_to_end.test_stopping import LOOKUP_ONE, trade_on
 from tests.races.history import plan, record
-from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import until
+from tests.covering import half
 from tests.end_to_end.process import STARTS, TRANSPORT_OF, Server, run
-from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
 

@@ -22,9 +22,9 @@ from stock_service.trading.service import LOOKUP, TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
+from tests.covering import half
 from tests.end_to_end.blocking_server import HANG, HANGING
 from tests.end_to_end.process import ROOT, STARTS, WAIT_S, Server
-from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,10 @@ TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SID
 LOOKUP_ONE = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
 
-@pytest.mark.parametrize(("kind", "number"), half(SERVERS, (signal.SIGTERM, signal.SIGINT)))
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [*((kind, signal.SIGTERM) for kind in SERVERS), ("request", signal.SIGINT), ("grpc_static", signal.SIGINT)],
+)
 def test_a_stop_under_load_loses_nothing(kind: str, number: signal.Signals) -> None:
     """Four closed loops of trades: each ends with Unavailable, exit code 0, and no trade was done and not answered."""
     stop_under_load(kind, clients=4, trades=300, number=number)

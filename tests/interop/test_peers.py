@@ -22,7 +22,7 @@ from experiments.selfcheck.clients import PAYLOAD
 from experiments.selfcheck.load import load_cores, null_server, stock_server
 from stock_service.rpc.transports import Address
 from stock_service.trading.service import LOOKUP
-from tests.unit.clients.load.run.fleet_bench import pairs
+from tests.covering import pairs
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 """The first run on a machine compiles Go's own library."""

@@ -23,8 +23,8 @@ from stock_service.rpc.timeline import COLUMNS
 from stock_service.rpc.transports import TRANSPORTS
 from stock_service.trading.service import LOOKUP
 from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
+from tests.covering import each_once
 from tests.raw_service import answered
-from tests.unit.clients.load.run.fleet_bench import each_once
 
 
 def test_the_greeter_greets_under_its_original_name() -> None:
@@ -59,8 +59,8 @@ EXAMPLES: dict[str, tuple[str, Message, Message]] = {
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_leaks")
 @pytest.mark.parametrize(("name", "transport"), each_once(SERVICES, TRANSPORTS))
-def test_every_service_runs_on_every_transport_unchanged(name: str, transport: str) -> None:
-    """As a process that keeps the contract. A transport sees no more of a service than its bytes: each is run once."""
+def test_every_service_is_served_and_every_transport_serves_one(name: str, transport: str) -> None:
+    """As a process that keeps the contract. Not every pair: a transport sees no more of a service than its bytes."""
     command = [sys.executable, "-m", "experiments.services", "serve", name, "--transport", transport, "--port", "0"]
     path, payload, expected = EXAMPLES[name]
     with Program(command) as server:

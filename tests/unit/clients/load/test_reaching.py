@@ -12,8 +12,8 @@ from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.records import Records
 from clients.load.run import fleet
 from stock_service.rpc.errors import Unavailable
+from tests.covering import half
 from tests.unit.clients.load.reports import PLAN, closed_records, closed_run
-from tests.unit.clients.load.run.fleet_bench import half
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import pytest
 from experiments.capacity.demands import Demands
 from experiments.capacity.model import capacity_hz, predict
 from experiments.capacity.tail import tail
-from tests.unit.clients.load.run.fleet_bench import half
+from tests.covering import half
 from tests.unit.experiments.capacity.simulated import Simulated
 
 MS = 0.001

@@ -13,7 +13,7 @@ from experiments.measure import alone, cold
 from experiments.measure.bench import bench
 from experiments.results.cold import rows
 from stock_service.rpc.transports import TRANSPORTS
-from tests.unit.clients.load.run.fleet_bench import half
+from tests.covering import half
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,6 @@
 """What tests of whole runs have in common: which runs, one that the machine let be, and what must hold of every run."""
 
 import dataclasses
-import itertools
 import multiprocessing.forkserver
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -53,36 +52,6 @@ def spoken(cases: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
     """Those of the cases, which begin with a transport and a client, whose transport has such a client."""
     known = ("127.0.0.1", 1), 1.0
     return [case for case in cases if case[1] == "library" or load(str(case[0])).codec(*known) is not None]
-
-
-def half(*factors: Iterable[object]) -> list[tuple[object, ...]]:
-    """Half of all combinations of factors: those in which the levels' places add up to an even number.
-
-    Where each factor has two levels, every level is combined with every one of all factors but one.
-    """
-    levels = [list(factor) for factor in factors]
-    places = itertools.product(*(range(len(each)) for each in levels))
-    return [tuple(each[at] for each, at in zip(levels, place, strict=True)) for place in places if sum(place) % 2 == 0]
-
-
-def each_once(*factors: Iterable[object]) -> list[tuple[object, ...]]:
-    """As many combinations of factors as the longest has levels: every level of each is in one at least."""
-    levels = [list(factor) for factor in factors]
-    return [tuple(each[at % len(each)] for each in levels) for at in range(max(map(len, levels)))]
-
-
-def pairs(*factors: Iterable[object]) -> list[tuple[object, ...]]:
-    """Few combinations of factors, in which every level of a factor stands beside every level of every other factor.
-
-    The first is taken again and again that has the most pairs of levels which none before it had.
-    """
-    rows = list(itertools.product(*factors))
-    of_row = {row: set(itertools.combinations(enumerate(row), 2)) for row in rows}
-    left, chosen = set().union(*of_row.values()), []
-    while left:
-        chosen.append(max(rows, key=lambda row: len(of_row[row] & left)))
-        left -= of_row[chosen[-1]]
-    return chosen
 
 
 @contextmanager

@@ -17,13 +17,13 @@ from clients.load.run import fleet, priority
 from clients.load.run.fleet import Progress
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import TRANSPORTS
+from tests.covering import pairs
 from tests.unit.clients.load.run.fleet_bench import (
     CONNECTIONS,
     MIX,
     assert_accounted,
     at_measuring,
     client_pids,
-    pairs,
     plan_on,
     run_in_time,
     serving,

@@ -18,6 +18,7 @@ from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import TRANSPORTS, sockets
 from stock_service.trading.service import LOOKUP
+from tests.covering import pairs
 from tests.raw_service import raw
 from tests.unit.clients.fakes import service
 from tests.unit.clients.load.run.fleet_bench import (
@@ -26,7 +27,6 @@ from tests.unit.clients.load.run.fleet_bench import (
     assert_accounted,
     at_measuring,
     client_pids,
-    pairs,
     plan_on,
     serving,
     spoken,

@@ -34,6 +34,19 @@ def connection(requests: int, arrived_ns: int = NOW, timeout_ms: int = 0) -> Ser
     return ServedConnection(Nothing(), stream)
 
 
+def read_apart(*requests: tuple[int, int]) -> ServedConnection[RequestFrame]:
+    """One whose requests came one by one, and wait since the executor is behind: when each arrived, and its time."""
+    stream = ServedStream(request_decoder(), lambda _: b"", 64, NOW)
+    taken = []
+    for call, (arrived_ns, timeout_ms) in enumerate(requests, 1):
+        request = stream.take(encode_request(call, timeout_ms, b"/a.B/C", b""), NOW, arrived_ns)
+        assert request is not None
+        taken.append((request, arrived_ns))
+    for request, arrived_ns in reversed(taken):
+        stream.put_back(request, arrived_ns)
+    return ServedConnection(Nothing(), stream)
+
+
 def refused(of: ServedConnection[RequestFrame]) -> list[int]:
     """The calls that a connection was refused."""
     assert isinstance(of.bytes, Nothing)
@@ -114,6 +127,29 @@ def test_what_has_waited_too_long_is_refused_and_nothing_else() -> None:
     assert refused(late) == [1, 2, 3]
     assert refused(patient) == []
     assert late.stream.in_flight == 0
+
+
+def dispatched(of: ServedConnection[RequestFrame]) -> list[int]:
+    """The calls of a connection that are left to begin."""
+    return [request.call for request, _ in of.stream.release(MANY)]
+
+
+def test_late_requests_of_a_connection_are_refused_and_the_next_is_begun() -> None:
+    """Several are refused at once: those that waited for longer than the limit of a second, and not one more."""
+    made = read_apart((NOW - 1500 * MS, 0), (NOW - 1001 * MS, 0), (NOW - 1000 * MS, 0))
+    turns().shed(made, NOW)
+    assert refused(made) == [1, 2]
+    assert dispatched(made) == [3]
+
+
+def test_each_request_of_a_connection_waits_for_as_long_as_it_says() -> None:
+    """Beside others that say less, or more: all three have waited equally long."""
+    admission = Admission(20, 1000)
+    admission.emptied(NOW)
+    made = read_apart(*((NOW - 60 * MS, timeout_ms) for timeout_ms in (100, 80, 1000)))
+    turns(admission).shed(made, NOW)
+    assert refused(made) == [1, 2]
+    assert dispatched(made) == [3]
 
 
 def test_reading_is_in_small_pieces_until_it_has_recovered() -> None:

@@ -9,6 +9,7 @@ from stock_service.rpc.wire import grpc_replies, http2
 from stock_service.rpc.wire.grpc_heads import Head, Kind
 from stock_service.rpc.wire.header_blocks import KNOWN_BYTES_MAX, KNOWN_MAX, BlockReader, encode_block
 from stock_service.rpc.wire.http2 import ErrorCode
+from stock_service.rpc.wire.patience import CREDITS_FIRST, CREDITS_PER_ANSWER, PINGS_MAX
 from stock_service.rpc.wire.served_stream import Overdue, ServedStream
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
     HELLO,
@@ -229,6 +230,47 @@ def test_frames_that_come_with_work_or_time_are_no_flood() -> None:
         idle.send(http2.frame(77, 0, 0) if number % 900 else ping)
         idle.said()
     assert talk.broken_by is idle.broken_by is None
+
+
+def fail(talk: Talk, stream: int) -> None:
+    """A call that is answered with a fault."""
+    (request,) = talk.send(call(stream))
+    assert talk.session.admit(request, grpc_replies.fault_reply(stream, FaultCode.NOT_FOUND, "planted"))
+
+
+CARRYING_NOTHING = {"unknown frames": http2.frame(77, 0, 0), "resets": http2.rst_stream(1, ErrorCode.CANCEL)}
+"""Frames that cost a credit each."""
+
+
+@pytest.mark.parametrize("kind", CARRYING_NOTHING)
+def test_a_fault_earns_as_much_as_any_answer(kind: str) -> None:
+    """After 21 of them so much more that carries nothing is taken than after one, and no more than that."""
+    taken = []
+    for answers in (1, 21):
+        talk, count = Talk(), 0
+        for stream in range(1, 2 * answers, 2):
+            fail(talk, stream)
+        while talk.broken_by is None and count < 2 * CREDITS_FIRST:
+            talk.send(CARRYING_NOTHING[kind])
+            count += 1
+        assert talk.broken_by is ErrorCode.ENHANCE_YOUR_CALM
+        taken.append(count)
+    assert taken[1] - taken[0] == 20 * CREDITS_PER_ANSWER
+
+
+def test_faults_let_a_client_ping_as_any_answer_does() -> None:
+    """Its PINGs are counted anew after each, and it is read with all others from the first on."""
+    talk, ping = Talk(), http2.frame(http2.PING, 0, 0, bytes(8))
+    fail(talk, 1)
+    talk.send(ping)
+    assert not talk.session.toils
+    for stream in (3, 5):
+        talk.send(*[ping] * (PINGS_MAX - 1))
+        fail(talk, stream)
+        talk.send(ping)
+    assert talk.broken_by is None
+    talk.send(*[ping] * PINGS_MAX)
+    assert talk.broken_by is ErrorCode.ENHANCE_YOUR_CALM
 
 
 def test_keeping_alive_too_often_ends_a_connection() -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 
-from tests.unit.clients.load.run.fleet_bench import pairs
+from tests.covering import pairs
 
 
 def test_every_level_stands_beside_every_other() -> None:
