@@ -46,7 +46,6 @@ KINDS += [Kind("sockets", executor, "connection") for executor in EXECUTORS]
 KINDS += [Kind("grpc_aio", "static-pool", "loop")]  # where no executor runs anything
 
 
-
 def one_executor_each(turn: int) -> list[Kind]:
     """A kind for each transport and dispatch. Executors take turns among them, and from one ``turn`` to the next."""
     served = dict.fromkeys((kind.transport, kind.dispatch) for kind in KINDS)
