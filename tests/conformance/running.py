@@ -45,6 +45,14 @@ KINDS = [Kind(transport, executor) for transport in TRANSPORTS for executor in E
 KINDS += [Kind("sockets", executor, "connection") for executor in EXECUTORS]
 KINDS += [Kind("grpc_aio", "static-pool", "loop")]  # where no executor runs anything
 
+
+def one_executor_each(turn: int) -> list[Kind]:
+    """A kind for each transport and dispatch. Executors take turns among them, and from one ``turn`` to the next."""
+    served = dict.fromkeys((kind.transport, kind.dispatch) for kind in KINDS)
+    among = [[kind for kind in KINDS if (kind.transport, kind.dispatch) == each] for each in served]
+    return [kinds[(turn + place) % len(kinds)] for place, kinds in enumerate(among)]
+
+
 DISPATCHED: dict[str, SocketOptions | AioOptions] = {"sockets": SocketOptions(), "grpc_aio": AioOptions()}
 """The transports that have several dispatches, with their own options."""
 

@@ -20,7 +20,7 @@ from stock_service.storage.sqlite_file import Connect, StoreFile
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import Side, Status, Stock
 from stock_service.trading.service import stock_service
-from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, maker, until
+from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, maker, one_executor_each, until
 from tests.end_to_end.test_processes import OfEachThread
 from tests.races.history import plan, record
 from tests.stores import STOCKS, hooked, unsynced
@@ -51,7 +51,7 @@ def stored(path: Path, stocks: tuple[Stock, ...], connect: Connect) -> Iterator[
         assert catalog.close()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("kind", one_executor_each(0), ids=str)
 def test_histories_over_every_server_are_linearizable(kind: Kind, rng: random.Random, tmp_path: Path) -> None:
     """Clients at once, with retries of each other's requests: as from one after the other."""
     asked = plan(rng, THREADS, rounds=8)

@@ -1,12 +1,13 @@
-"""Every transport, with every executor and dispatch, passes every check that these can bear on."""
+"""Every transport and dispatch passes every check, with every executor that can bear on it."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from stock_service.rpc.grpcio import draining
 from tests.conformance import transport_lifecycle, transports
 from tests.conformance.kept import GRPC, keeps
-from tests.conformance.running import KINDS, Kind, Maker, maker
+from tests.conformance.running import KINDS, Kind, Maker, maker, one_executor_each
 
 Check = Callable[[Maker], None]
 
@@ -24,12 +25,22 @@ HELD_TOGETHER: set[Check] = {
 }
 """Checks of what a server does while a handler blocks: it answers several requests at a time."""
 
-BEFORE_THE_EXECUTOR: set[Check] = {
-    transports.check_payload_too_long,
-    transport_lifecycle.check_nobody_listens,
-    transport_lifecycle.check_port_in_use,
+ON_EVERY_EXECUTOR: set[Check] = {
+    *HELD_TOGETHER,
+    transports.check_handler_that_raises,
+    transports.check_concurrent_clients,
+    transport_lifecycle.check_stop_under_load,
 }
-"""Checks of what no executor ever sees: each is made with one of them."""
+"""Checks in which executors differ: of a task that waits, fails, runs beside others, or is refused at a stop."""
+
+CHECKS = (*transports.CHECKS, *transport_lifecycle.CHECKS)
+
+
+def kinds_for(check: Check) -> list[Kind]:
+    """Where executors do not differ it is one for each transport, by turns: over all checks each is tried on each."""
+    kinds = KINDS if check in ON_EVERY_EXECUTOR else one_executor_each(CHECKS.index(check))
+    return [kind for kind in kinds if check not in HELD_TOGETHER or keeps(kind, "several at a time")]
+
 
 CASES = [
     pytest.param(
@@ -38,10 +49,8 @@ CASES = [
         id=f"{check.__name__.removeprefix('check_')}-{kind}",
         marks=[pytest.mark.slow] if kind.transport in GRPC and check in SLOW_ON_GRPC else [],
     )
-    for check in (*transports.CHECKS, *transport_lifecycle.CHECKS)
-    for kind in KINDS
-    if check not in HELD_TOGETHER or keeps(kind, "several at a time")
-    if check not in BEFORE_THE_EXECUTOR or kind.executor == KINDS[0].executor
+    for check in CHECKS
+    for kind in kinds_for(check)
 ]
 
 
@@ -53,9 +62,15 @@ def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("check", "kind"), CASES)
-def test_transport(check: Check, kind: Kind) -> None:
+def test_transport(check: Check, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check's own words, for this transport, executor and dispatch."""
+    monkeypatch.setattr(draining, "SERVING_S", 0.2)  # clients that call without pause keep the cores so long
     check(maker(kind))
+
+
+def test_every_kind_is_tried() -> None:
+    """Whatever check has one executor for each transport: over all of them no kind is left out."""
+    assert {kind for check in set(CHECKS) - ON_EVERY_EXECUTOR for kind in kinds_for(check)} == set(KINDS)
 
 
 def test_every_check_is_run() -> None:

@@ -17,7 +17,7 @@ from clients.load.history.by_sequence import violations
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.errors import InvalidRequest, Unavailable
 from stock_service.rpc.transports import TRANSPORTS, Connection, load
-from stock_service.trading.model import LookupReply, Side, Status, TradeReply, UpdateReply
+from stock_service.trading.model import LookupReply, Side, Status, Stock, TradeReply, UpdateReply
 from stock_service.trading.service import LOOKUP
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
@@ -61,21 +61,41 @@ def connections_to_each(server: Server, transport: str) -> Iterator[list[Connect
 
 
 @every
-def test_one_catalog_behind_all_processes(transport: str) -> None:
-    """What one process did another one has: a trade, its number, and the reply to its request_id."""
-    with Server(start_of(transport), "--processes", "2") as server:
+def test_one_catalog_behind_all_processes(transport: str, rng: object, tmp_path: Path) -> None:
+    """What one process did another one has: a trade, its number, and the reply to its request_id.
+
+    Clients of three processes at once, with retries of each other's requests: as from one after the other.
+    """
+    asked = plan(rng, threads=6, rounds=12)  # type: ignore[arg-type]
+    catalog = tmp_path / "catalog.toml"
+    catalog.write_text(
+        "".join(
+            f'[[stocks]]\nname = "{stock.name}"\nprice = {stock.price_cents / 100:.2f}\n'
+            f"volume_limit = {stock.volume_limit}\n"
+            for stock in (*asked.stocks, Stock("FishCo", 4250, 100))
+        )
+    )
+    with Server(start_of(transport), "--processes", "3", "--catalog", str(catalog)) as server:
         assert server.ready == f"ready 127.0.0.1:{server.address[1]}"
-        with connections_to_each(server, transport) as connections:
-            one, other = (RemoteExchange(connection, WAIT_S) for connection in connections)
-            assert one.trade("FishCo", 3, Side.BUY, "id") == TradeReply(Status.OK, 3, 1)
-            assert other.lookup("FishCo") == LookupReply(Status.OK, 4250, 3, 1)
-            assert other.trade("FishCo", 3, Side.BUY, "id") == TradeReply(Status.OK, 3, 1)
-            assert other.update("FishCo", 7) == UpdateReply(Status.OK, 2)
-            assert one.lookup("FishCo") == LookupReply(Status.OK, 7, 3, 2)
+        with (
+            connections_to_each(server, transport) as connections,
+            connections_to_each(server, transport) as more,
+            connections_to_each(server, transport) as last,
+        ):
+            history = record(OfEachThread([*connections, *more, last[0]]), asked)
+            one, _, other = (RemoteExchange(connection, WAIT_S) for connection in connections)
+            first = one.trade("FishCo", 3, Side.BUY, "id")
+            number = first.sequence
+            assert first == TradeReply(Status.OK, 3, number)
+            assert other.lookup("FishCo") == LookupReply(Status.OK, 4250, 3, number)
+            assert other.trade("FishCo", 3, Side.BUY, "id") == first
+            assert other.update("FishCo", 7) == UpdateReply(Status.OK, number + 1)
+            assert one.lookup("FishCo") == LookupReply(Status.OK, 7, 3, number + 1)
             with pytest.raises(InvalidRequest):
                 one.trade("FishCo", 4, Side.BUY, "id")
         ended = server.stopped()
     assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
+    assert violations(asked.stocks, history) == []
 
 
 class OfEachThread:
@@ -100,28 +120,6 @@ class OfEachThread:
 
     def update(self, name: str, price_cents: int) -> UpdateReply:
         return self._own.update(name, price_cents)
-
-
-@every
-def test_a_history_over_all_processes_is_linearizable(transport: str, rng: object, tmp_path: Path) -> None:
-    """Clients of three processes at once, with retries of each other's requests: as from one after the other."""
-    asked = plan(rng, threads=6, rounds=12)  # type: ignore[arg-type]
-    catalog = tmp_path / "catalog.toml"
-    catalog.write_text(
-        "".join(
-            f'[[stocks]]\nname = "{stock.name}"\nprice = {stock.price_cents / 100:.2f}\n'
-            f"volume_limit = {stock.volume_limit}\n"
-            for stock in asked.stocks
-        )
-    )
-    with (
-        Server(start_of(transport), "--processes", "3", "--catalog", str(catalog)) as server,
-        connections_to_each(server, transport) as connections,
-        connections_to_each(server, transport) as more,
-        connections_to_each(server, transport) as last,
-    ):
-        history = record(OfEachThread([*connections, *more, last[0]]), asked)
-    assert violations(asked.stocks, history) == []
 
 
 @pytest.mark.parametrize(("transport", "number"), half(SHARING, (signal.SIGTERM, signal.SIGINT)))
@@ -231,8 +229,7 @@ def test_a_grace_that_is_too_short_is_said_by_the_process_that_needs_more() -> N
         assert "--grace-s 0.3 was too short" in ended.error
 
 
-@pytest.mark.parametrize("which", [0, 1])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(("number", "which"), half((signal.SIGKILL, signal.SIGTERM), (0, 1)))
 def test_a_process_that_ends_ends_all(number: signal.Signals, which: int) -> None:
     """Killed, or told to stop by somebody else: one line says which, the other one is stopped, exit code 1."""
     with Server(STARTS["socket_server"], "--processes", "2") as server:
@@ -287,15 +284,14 @@ def test_a_signal_to_the_whole_group_is_one_signal() -> None:
 @pytest.mark.parametrize("first", ["parent", "children"])
 def test_a_signal_to_every_process_is_one_signal(first: str) -> None:
     """As a supervisor sends it: each child gets its own and the one that is passed on, and drains all the same."""
-    for _ in range(3):
-        with Server(STARTS["socket_server"], "--processes", "3") as server:
-            told = [each.pid for each in members(server)]
-            told.insert(0 if first == "parent" else len(told), server.pid)
-            for pid in told:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
-            ended = server.ended()
-        assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
+    with Server(STARTS["socket_server"], "--processes", "3") as server:
+        told = [each.pid for each in members(server)]
+        told.insert(0 if first == "parent" else len(told), server.pid)
+        for pid in told:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        ended = server.ended()
+    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def reaped(process: psutil.Process) -> bool:

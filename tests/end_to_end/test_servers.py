@@ -4,11 +4,16 @@ import resource
 import shutil
 import signal
 import socket
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from clients import trader
+from experiments.services import __main__ as services
+from stock_service import __main__ as serve_or_list
+from stock_service import grpc_server
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import TRANSPORTS, Connection, load
 from stock_service.rpc.wire import http2
@@ -42,9 +47,12 @@ def test_a_server_serves_and_stops(name: str, number: signal.Signals) -> None:
         assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", ["sockets", "grpc"])
 def test_another_service_keeps_the_same_contract(transport: str) -> None:
-    """The greeter, served by ``experiments.services``: ready line, SIGTERM, exit 0."""
+    """The greeter, served by ``experiments.services``: ready line, SIGTERM, exit 0.
+
+    Every transport is a process in ``test_secured.py``, and serves the greeter in the checks of conformance.
+    """
     with Server(("experiments.services", "serve", "greeter", "--transport", transport)) as server:
         connection = load(transport).connect(server.address, 10.0)
         assert connection.call("/helloworld.Greeter/SayHello", b"\x0a\x01x", 10.0) == b"\x0a\x07Hello x"
@@ -65,15 +73,28 @@ def test_list_prints_what_can_be_chosen() -> None:
     ]
 
 
-@pytest.mark.parametrize("module", ["stock_service", "experiments.services"])
-def test_help_without_a_transport_names_those_there_are(module: str) -> None:
+def code_of(main: Callable[[Sequence[str]], None], *words: str) -> object:
+    """With which exit code a program ends that serves nothing."""
+    try:
+        main(words)
+    except SystemExit as ended:
+        return ended.code
+    return 0
+
+
+MAINS = {"stock_service": serve_or_list.main, "experiments.services": services.main}
+
+
+@pytest.mark.parametrize("module", MAINS)
+def test_help_without_a_transport_names_those_there_are(module: str, capsys: pytest.CaptureFixture[str]) -> None:
     """It is shown with exit 0, where serving is refused, and has the options that every transport has."""
-    ended = run(module, "serve", "--help")
-    assert (ended.code, ended.stderr) == (0, "")
-    said = " ".join(ended.stdout.split())
+    assert code_of(MAINS[module], "serve", "--help") == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    said = " ".join(printed.out.split())
     assert all(part in said for part in ("usage:", "--transport NAME what carries", f": {', '.join(TRANSPORTS)}"))
     assert all(option in said for option in ("--port", "--workers WORKERS", "--grace-s", "--processes", "--locking"))
-    assert run(module, "serve").code == 2
+    assert code_of(MAINS[module], "serve") == 2
 
 
 @pytest.mark.parametrize("start", ["grpc_server", "serve_sockets"])
@@ -99,10 +120,11 @@ def test_help_names_every_option(start: str) -> None:
 
 
 @pytest.mark.parametrize(("server", "transport"), [("grpcio", "grpc"), ("static", "grpc_static")])
-def test_one_option_picks_the_grpc_server(server: str, transport: str) -> None:
+def test_one_option_picks_the_grpc_server(server: str, transport: str, capsys: pytest.CaptureFixture[str]) -> None:
     """``--help`` has the port and the store of the one that is chosen; and that one serves."""
     start = ("stock_service.grpc_server", "--server", server)
-    said = " ".join(run(*start, "--help").stdout.split())
+    assert code_of(grpc_server.main, "--server", server, "--help") == 0
+    said = " ".join(capsys.readouterr().out.split())
     assert f"(default: {load(transport).DEFAULT_PORT})" in said
     assert f"stock_service-{transport}.sqlite3" in said
     assert ("--read-s" in said) == (server == "static")
@@ -114,16 +136,18 @@ def test_one_option_picks_the_grpc_server(server: str, transport: str) -> None:
 
 
 @pytest.mark.parametrize("start", ["socket_server", "grpc_server"])
-def test_a_catalog_file_says_which_stocks_there_are(tmp_path: Path, start: str) -> None:
+def test_a_catalog_file_says_which_stocks_there_are(
+    tmp_path: Path, start: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The file's stocks are served, and the default ones are not."""
     catalog = tmp_path / "catalog.toml"
     catalog.write_text('[[stocks]]\nname = "Größe"\nprice = 0.07\nvolume_limit = 0\n', encoding="utf-8")
     with Server(STARTS[start], "--catalog", str(catalog)) as server:
         common = ("--transport", TRANSPORT_OF[start], "--address", server.at)
-        found = run("clients.trader", "lookup", "Größe", *common)
-        assert (found.code, found.stdout) == (1, "SUSPENDED (0) Größe $0.07 volume 0 sequence 0\n")
-        default = run("clients.trader", "lookup", "GameStart", *common)
-        assert (default.code, default.stdout) == (1, "UNKNOWN_STOCK (-1) GameStart\n")
+        assert trader.main(["lookup", "Größe", *common]) == 1
+        assert capsys.readouterr().out == "SUSPENDED (0) Größe $0.07 volume 0 sequence 0\n"
+        assert trader.main(["lookup", "GameStart", *common]) == 1
+        assert capsys.readouterr().out == "UNKNOWN_STOCK (-1) GameStart\n"
         assert server.stopped().code == 0
 
 

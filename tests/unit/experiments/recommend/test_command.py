@@ -118,12 +118,16 @@ def test_a_server_is_started_measured_checked_and_gone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From a start command to the advice: a server of ours that computes for a millisecond gets one thread."""
-    monkeypatch.setattr(asking, "CONNECTIONS", (1, 4, 16))
+    monkeypatch.setattr(asking, "CONNECTIONS", (1, 16))
     monkeypatch.setattr(asking, "WINDOW_S", 0.2)
     monkeypatch.setattr(asking, "ROUNDS", 1)
     monkeypatch.setattr(started, "ROUNDS", 3)
+    monkeypatch.setattr(started, "WINDOW_S", 0.2)
+    monkeypatch.setattr(started, "CONNECTIONS", 16)
+    monkeypatch.setattr(started, "RESPONSES", 10)
     monkeypatch.setattr(measured, "POOLS", (1, 2, 64))
     monkeypatch.setattr(measured, "TAIL_S", 0.5)
+    monkeypatch.setattr(measured, "TAIL_CONNECTIONS", 16)
     serve = f"{sys.executable} -m experiments.services serve greeter --transport grpc --cpu-ms 1"
     start = [f"{serve} --workers {{workers}} --port {{port}}", "--call", "helloworld.Greeter/SayHello"]
     assert main(["recommend", "--start", *start, "--json", str(tmp_path / "a.json")]) == 0
