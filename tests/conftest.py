@@ -1,7 +1,7 @@
 """What every test here can use, and what pytest prints beside their results.
 
-- ``no_leaks``: fails the test if threads or file descriptors are left after it. All tests of ``conformance`` and
-  ``end_to_end`` have it without asking.
+- ``no_leaks``: fails the test if threads or file descriptors are left after it, or the process has other cores. All
+  tests of ``conformance`` and ``end_to_end`` have it without asking.
 - ``rng``: a ``random.Random`` of the run's seed and the test's name. The seed is in pytest's header. ``--seed`` of a
   later run repeats it, for hypothesis too.
 - ``alone``: a mark. No other test of the run is under way meanwhile, in any process of xdist (``turns.py``).

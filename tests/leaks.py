@@ -1,4 +1,4 @@
-"""What a test leaves behind: threads that still run, and file descriptors that are still open.
+"""What a test leaves behind: threads that still run, file descriptors that are still open, and other cores to run on.
 
 A client or server that was told to stop may take a moment to be gone. So a look back waits, with a bound. gRPC's own
 threads and descriptors are gone, too, once the last server and channel are.
@@ -47,17 +47,19 @@ async def _start_poller() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The threads of this process and what its descriptors are open on, at one moment."""
+    """The threads of this process, what its descriptors are open on, and its cores, at one moment."""
 
     threads: frozenset[threading.Thread]
     descriptors: Counter[str]
+    cores: frozenset[int]
 
     def left_since(self) -> list[str]:
         """What is there now and was not then, in words; one look, no waiting."""
         now = footprint()
         threads = [f"thread {thread.name}" for thread in now.threads - self.threads]
         descriptors = [f"descriptor on {name}" for name in (now.descriptors - self.descriptors).elements()]
-        return sorted(threads + descriptors)
+        cores = [] if now.cores == self.cores else [f"cores {sorted(now.cores)} in place of {sorted(self.cores)}"]
+        return sorted(threads + descriptors + cores)
 
     def leaks(self, wait_s: float = WAIT_S) -> list[str]:
         """What is there now, was not then, and does not go away within ``wait_s``. Blocks for that long at most."""
@@ -73,11 +75,11 @@ class Footprint:
 
 
 def footprint() -> Footprint:
-    """The threads and descriptors of this moment."""
+    """The threads, descriptors and cores of this moment."""
     descriptors: Counter[str] = Counter()
     for descriptor in os.listdir("/dev/fd"):
         try:
             descriptors[os.readlink(f"/dev/fd/{descriptor}")] += 1
         except OSError:  # the listing's own descriptor, closed by now
             continue
-    return Footprint(frozenset(threading.enumerate()), descriptors)
+    return Footprint(frozenset(threading.enumerate()), descriptors, frozenset(os.sched_getaffinity(0)))

@@ -1,5 +1,6 @@
 """The leak check: it sees what is left, and waits for what is going."""
 
+import os
 import re
 import shutil
 import socket
@@ -38,6 +39,18 @@ def test_a_running_thread_is_a_leak() -> None:
     finally:
         told.set()
         thread.join()
+    assert before.leaks() == []
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core")
+def test_to_stay_on_one_core_is_a_leak() -> None:
+    """The next test's servers would have no other."""
+    before, cores = footprint(), os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        assert before.leaks(wait_s=0) == [f"cores [{min(cores)}] in place of {sorted(cores)}"]
+    finally:
+        os.sched_setaffinity(0, cores)
     assert before.leaks() == []
 
 
