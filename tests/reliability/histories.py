@@ -1,7 +1,7 @@
 """Promise: linearizable. Histories over real connections, of every transport and every catalog, are judged.
 
-``python -m tests.reliability.histories [--minutes] [--seed N]``. The server runs in this process, the clients in two of
-their own, with eight connections. One of three stocks is soon at its limit. In every second history all threads of the
+``python -m tests.reliability.histories [--minutes] [--seed N]``. The server runs in this process, the client in one of
+its own, with eight connections. One of three stocks is soon at its limit. In every second history all threads of the
 server are changed as often as the interpreter can. Each history is judged by sequence and by search, and by
 Porcupine where ``make go-tools`` built it. Then the judges are tried themselves, on planted bugs: a table says who
 finds which.
@@ -50,7 +50,7 @@ MIX = {"lookup": 0.35, "trade": 0.5, "update": 0.15}
 CONFLICTS = 0.002
 """Of the trades with an id, so many ask for another trade. Each costs its connection a pause."""
 
-CLIENTS, CONNECTIONS = 2, 4
+CLIENTS, CONNECTIONS = 1, 8
 
 REQUESTS, HISTORIES = 1_000_000, 300
 """What the promise asks for."""
