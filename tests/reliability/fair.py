@@ -41,7 +41,7 @@ Honest = Callable[[Address, float, Callable[[], object]], Served]
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
     """Blocks for some seconds; with ``minutes`` for a minute."""
-    duration_s = 10.0 if minutes else 1.0
+    duration_s = 8.0 if minutes else 1.0
     with usual_server("sockets") as server:
         command = ("tests.reliability.fair", *map(str, (*server.address, duration_s)))
         rows = _shared("sockets", command, lambda: politely(server.address, duration_s))

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 ATHERIS = "atheris"
 
-INPUTS, SOME = 250_000, 2_000
+INPUTS, SOME = 100_000, 2_000
 """Of each kind."""
 
 HANG_S = 10
