@@ -234,6 +234,9 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
 PYTHON = "python"
 """The language of our own servers."""
 
+PEER_CLIENT = "peer"
+"""The load program that comes with a peer: a fresh one for each window, which makes so many calls and ends."""
+
 LANGUAGES = tuple(dict.fromkeys((PYTHON, *(each.language for each in PEERS.values()))))
 TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))
 """What peers speak, some of which no server of ours does."""

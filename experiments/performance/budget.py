@@ -250,11 +250,7 @@ class Rig:
                 if request is not None and step.answers is not None:
                     batch.append(partial(self._task, connection, request, now_ns))
         if step.hands_over:
-            place = self._pool.lend(batch)
-            if place is None:
-                self._pool.execute_all(batch)
-            else:
-                self._pool.work_on(place)
+            self._pool.execute_all(batch)
             return
         for task in batch:
             task()

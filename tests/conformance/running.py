@@ -41,8 +41,13 @@ class Kind:
         return f"{self.transport}-{self.executor}" + ("" if self.dispatch == "request" else f"-{self.dispatch}")
 
 
-KINDS = [Kind(transport, executor) for transport in TRANSPORTS for executor in EXECUTORS]
-KINDS += [Kind("sockets", executor, "connection") for executor in EXECUTORS]
+KINDS = [
+    Kind(transport, executor)
+    for transport in TRANSPORTS
+    for executor in EXECUTORS
+    if executor not in load(transport).REFUSED_EXECUTORS
+]
+KINDS += [Kind("sockets", executor, "connection") for executor in EXECUTORS if executor != "leader-followers"]
 KINDS += [Kind("grpc_aio", "static-pool", "loop")]  # where no executor runs anything
 
 

@@ -41,7 +41,7 @@ SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
-SERVERS = [Kind("grpc", "thread-pool"), Kind("grpc_static", "static-pool"), Kind("grpc_aio", "static-pool")]
+SERVERS = [Kind("grpc", "thread-pool"), Kind("grpc_static", "leader-followers"), Kind("grpc_aio", "static-pool")]
 
 
 @pytest.fixture(params=SERVERS, ids=lambda kind: kind.transport)

@@ -19,7 +19,7 @@ from tests.conformance.transports import fresh_exchange
 from tests.unit.stock_service.rpc.wire import grpc_client_bytes
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, Frame, data, head, message
 
-MAKE = maker(Kind("grpc_static", "static-pool"))
+MAKE = maker(Kind("grpc_static", "leader-followers"))
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from tests.conformance.running import WAIT_S, Kind, Limits, maker, until
 from tests.conformance.test_grpc_static import RawHttp2, channel, echo
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import data, head, message
 
-MAKE = maker(Kind("grpc_static", "static-pool"))
+MAKE = maker(Kind("grpc_static", "leader-followers"))
 
 COUNT, TALK, SAY = (f"/tests.v1.Streams/{name}" for name in ("Count", "Talk", "Say"))
 

@@ -22,7 +22,7 @@ from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
 from tests.conformance.running import BLOCK, ECHO, FAIL, WAIT_S, Kind, Limits, Probe, maker
 from tests.conformance.transports import fresh_exchange
 
-MAKE = maker(Kind("http1", "static-pool"))
+MAKE = maker(Kind("http1", "leader-followers"))
 
 
 @contextmanager

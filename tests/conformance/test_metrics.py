@@ -101,8 +101,8 @@ def are_bare(metrics: Metrics | None) -> tuple[bool, bool, bool]:
     protocol = Frames(methods, 1000)
     server = RequestServer(methods, protocol, pool, ServeOptions(requests_max=2, metrics=metrics), ReadOptions())
     try:
-        handing = server._handing.execute_all == server._reading.execute_all
-        return server._answer == protocol.answer, server._protocol is protocol, handing
+        bare = server._dispatch._samples is None
+        return server._answer == protocol.answer, server._protocol is protocol, bare
     finally:
         assert server.stop(WAIT_S)
         assert pool.stop(WAIT_S)

@@ -18,6 +18,7 @@ from stock_service.rpc.transports import Address, Connection, ServeOptions, Serv
 LABEL = "lines of text"
 DEFAULT_PORT = 50099
 DEFAULT_EXECUTOR = "static-pool"
+REFUSED_EXECUTORS: dict[str, str] = {"leader-followers": "a thread reads one connection"}
 SHARES_PORT = False
 TAKES_LISTENER = False
 TLS_PROTOCOLS = None

@@ -67,7 +67,7 @@ def test_list_prints_what_can_be_chosen() -> None:
     assert ended.code == 0
     assert ended.stdout.splitlines() == [
         f"--transport  {' '.join(TRANSPORTS)}",
-        "--executor   static-pool thread-pool thread-per-task",
+        "--executor   static-pool leader-followers thread-pool thread-per-task",
         "--store      memory sqlite:PATH",
         "--locking    mutex per-stock read-write two-level snapshot",
     ]

@@ -2,12 +2,11 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
+from threading import Lock, Thread
 
-from stock_service.rpc.concurrency.batch import execute_each
-from stock_service.rpc.concurrency.static_pool import Task
+from stock_service.rpc.concurrency.executor import Task, execute_each, reading_thread, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -20,7 +19,7 @@ class ThreadPool:
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="thread-pool")
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="thread-pool", initializer=tell_name)
         self._limit = workers + queue_limit
         self._lock = Lock()  # guards _accepted, _stopping
         self._accepted = 0
@@ -55,6 +54,10 @@ class ThreadPool:
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
         return execute_each(self.execute, tasks)
+
+    def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Thread:
+        """A thread that reads and runs no request; see ``Executor.reader``."""
+        return reading_thread(read, end)
 
     def stop(self, grace_s: float) -> bool:
         """Runs what was accepted, and says whether all ended within ``grace_s``. May be repeated."""

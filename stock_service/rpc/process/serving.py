@@ -157,7 +157,11 @@ def run(
         refuse(program, error)
     if security.access is not None and metrics is not None:
         security.access.refused = metrics.refused
-    serve_options = _serve_options(transport, options, timeline, metrics, security)
+    try:
+        check_executor(transport, options.executor)
+        serve_options = _serve_options(transport, options, timeline, metrics, security)
+    except UsageError as error:
+        refuse(program, error)
     if hand_over is not None:
         serve_options = replace(serve_options, listener=hand_over.listener)
     if security.access is not None and load(transport).TLS_PROTOCOLS is None:
@@ -168,6 +172,14 @@ def run(
     except Exception:
         _log.exception("the server failed")
         return FAILED_EXIT
+
+
+def check_executor(transport: str, executor: str) -> None:
+    """Raises UsageError for an executor that the transport cannot have."""
+    refused = load(transport).REFUSED_EXECUTORS
+    if executor in refused:
+        others = ", ".join(name for name in EXECUTORS if name not in refused)
+        raise UsageError("--executor", executor, f"{others} on {transport}: {refused[executor]}")
 
 
 def prepare(program: str, options: argparse.Namespace) -> None:

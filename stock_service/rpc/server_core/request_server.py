@@ -1,7 +1,7 @@
 """The server that dispatches requests: one thread reads every connection, each request is a task.
 
-The reading thread sleeps in epoll, and has the protocol cut what arrives into requests. It gives each to the executor,
-or runs it itself. ``reading.py`` has that, and which thread it is. Whoever ran a request sends its reply. Replies to
+The reading thread sleeps in epoll, and has the protocol cut what arrives into requests. It gives them to the executor,
+which decides who runs them, and which thread reads. The thread that ran a request sends its reply. Replies to
 pipelined requests leave as they are ready; with a ``pipeline_max`` of 1, in the order of their requests.
 
 Who may touch what: only the thread that reads accepts, reads, registers and closes. So no descriptor can be closed, and
@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from threading import Event
 from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
@@ -22,19 +23,18 @@ from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.server_core.admission import READING_NS, Admission
 from stock_service.rpc.server_core.answering import Methods, stamping
 from stock_service.rpc.server_core.byte_stream import ByteStream, PlainStream
-from stock_service.rpc.server_core.counting import CountedRefusals, noting_waits
-from stock_service.rpc.server_core.handing_over import HandingOver
+from stock_service.rpc.server_core.counting import CountedRefusals, WaitSamples
+from stock_service.rpc.server_core.dispatch import Dispatch
+from stock_service.rpc.server_core.group_commit import polling_behind, serving_again
 from stock_service.rpc.server_core.held_bytes import HeldBytes, budget_bytes, noting
 from stock_service.rpc.server_core.leaving import LOOK_S, Departures
 from stock_service.rpc.server_core.lengthy import PAUSE_S, Lengthy
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
-from stock_service.rpc.server_core.reading import Reading
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.server_core.tasks import Task, plain_task, session_task, stamped_task
 from stock_service.rpc.server_core.tls_stream import tls_streams
-from stock_service.rpc.server_core.together import polling_behind, serving_or_waiting
 from stock_service.rpc.server_core.turns import Turns
 from stock_service.rpc.server_core.waking import Waker
 from stock_service.rpc.server_core.yielding import Yielding
@@ -60,9 +60,7 @@ class RequestServer(Generic[Request]):
         sessions: Callable[[], Session[Request]] | None = None,
     ) -> None:
         """``sessions`` makes what cuts a connection's bytes, of a protocol that speaks by itself; else ``decoder``.
-
-        ``carrier`` makes what moves an accepted connection's bytes; None: what the options ask for.
-        """
+        ``carrier`` makes what moves an accepted connection's bytes; None: what the options ask for."""
         self._carrier: Callable[[socket.socket, Address], ByteStream]
         self._carrier = carrier or (PlainStream if options.tls is None else tls_streams(options.tls))
         self._answer = protocol.answer
@@ -75,15 +73,13 @@ class RequestServer(Generic[Request]):
             self._task = stamped_task(stamping(options.timeline, methods, protocol), self._ask, options.timeline)
         self._reads_clock, self._executor, self._options = options.timeline is not None, executor, options
         self._turns = Turns(protocol, Admission(own.delay_target_ms, options.requests_max))
-        self._handing: HandingOver[Request] = HandingOver(protocol, executor, self._turns, self._attend, self._ask)
-        self._batch = self._handing.batch
-        blocks = methods.settle is not None and options.timeline is not None  # its own thread, what has to wait
-        self._reading = Reading(executor, not blocks, self._run, self._end)
-        execute_all = self._handing.execute_all = self._reading.execute_all
-        if methods.settle is not None and not blocks:
-            self._task, self._handing.execute_all = serving_or_waiting(self._task, methods.settle, execute_all)
-        if options.metrics is not None:
-            self._handing.execute_all = noting_waits(self._handing.execute_all, self._task, options.metrics)
+        settle = methods.settle if options.timeline is None else None  # with a timeline a request waits on its thread
+        if settle is not None:
+            self._task = serving_again(self._task)
+        samples = None if options.metrics is None else WaitSamples(self._task, options.metrics)
+        self._dispatch = Dispatch(protocol, executor, self._turns, self._attend, self._ask, settle, samples)
+        self._batch = self._dispatch.batch
+        self._reader, self._over = executor.reader(self._run, self._end), Event()
         self._read_s, self._next_sweep_ns = own.read_s, 0
         self._sweep_s = max(0.05, min(options.idle_s, own.read_s) / 4)
         self._listening = Listening(options, select.epoll)
@@ -101,7 +97,7 @@ class RequestServer(Generic[Request]):
         self._read = self._read_once if options.tls is None else noting(self._read_once, self._held)
         self._readable: Callable[[ServedConnection[Request], int], object] = self._read
         self._stopping = self._draining = self._abandon = False
-        self._reading.start()
+        self._reader.start()
 
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""
@@ -109,12 +105,12 @@ class RequestServer(Generic[Request]):
         self._stopping = True
         self._wake()
         until_s = time.monotonic() + grace_s
-        in_time = self._reading.over.wait(grace_s)
+        in_time = self._over.wait(grace_s)
         if not in_time:
             self._abandon = True
             self._wake()
-            self._reading.over.wait()
-        self._reading.join(until_s)
+            self._over.wait()
+        self._reader.join(max(0.0, until_s - time.monotonic()))
         self._waker.close()
         return in_time
 
@@ -128,14 +124,14 @@ class RequestServer(Generic[Request]):
     # ---- the reading thread
 
     def _run(self) -> None:
-        """Reads until all is said, or until another thread does. Raises Relieved then."""
-        waiting_turns, muted, lengthy = self._turns.queue, self._turns.muted, self._lengthy
-        batch, hand_over, reading = self._batch, self._handing.hand_over, self._reading
+        """Reads until all is said."""
+        turns, lengthy, batch, dispatch = self._turns, self._lengthy, self._batch, self._dispatch.dispatch
+        waiting_turns, muted = turns.queue, turns.muted
         while not (self._abandon or (self._draining and not self._connections)):
             events = self._poll(self._timeout_s(), _EVENTS_MAX)
             now_ns = time.monotonic_ns()
             self._turn_to(events, now_ns)
-            if reading.ran and len(batch) > 1:  # who had the last reply sends now, or would wait for two turns
+            if len(batch) > 1 and not turns.behind:  # who had the last reply sends now, or would wait for two turns
                 self._turn_to(self._poll(0, _EVENTS_MAX), time.monotonic_ns())
             if waiting_turns:
                 now_ns = time.monotonic_ns()  # reading, and what was begun meanwhile, took a while
@@ -148,10 +144,10 @@ class RequestServer(Generic[Request]):
             if self._stopping and not self._draining:
                 self._drain(now_ns)
             if muted:
-                self._turns.unmute(now_ns, self._attend)
+                turns.unmute(now_ns, self._attend)
             if batch or waiting_turns:
                 lengthy.given_ns = now_ns
-                hand_over(now_ns)
+                dispatch(now_ns)
             if lengthy.queue:
                 self._serve_lengthy(not events or bool(waiting_turns))
 
@@ -173,27 +169,30 @@ class RequestServer(Generic[Request]):
             elif fd == self._waker.fd:  # else it was closed after epoll had said this
                 self._waker.woken()
             if waiting_turns and not self._executor.waiting and time.monotonic_ns() - reading_ns > READING_NS:
-                self._handing.hand_over(time.monotonic_ns())  # it has nothing left, and requests wait
+                self._dispatch.dispatch(time.monotonic_ns())  # it has nothing left, and requests wait
                 reading_ns = time.monotonic_ns()
         if accepts:  # last: a new one may have the number of one that was closed, of which these events tell
             self._accept(ACCEPTS_A_TURN, now_ns)
 
     def _end(self) -> None:
         """Nothing is read any more."""
-        for connection in list(self._connections.values()):
-            self._close(connection)
-        self._listening.close()
-        self._epoll.close()
+        try:
+            for connection in list(self._connections.values()):
+                self._close(connection)
+            self._listening.close()
+            self._epoll.close()
+        finally:
+            self._over.set()
 
     def _serve_lengthy(self, alone: bool) -> None:
         """Reads some of those that take long, and has what came of it begun."""
         self._lengthy.serve(alone)
         if self._batch:
             self._lengthy.given_ns = now_ns = time.monotonic_ns()
-            self._handing.hand_over(now_ns)
+            self._dispatch.dispatch(now_ns)
 
     def _timeout_s(self) -> float | None:
-        """How long to sleep, if nothing happens; not at all where another thread read the waking, and was relieved."""
+        """How long to sleep, if nothing happens; not at all where the thread that read the waking reads no more."""
         if self._attention or (self._stopping and not self._draining):
             return 0.0
         if self._turns.queue:

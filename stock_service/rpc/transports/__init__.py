@@ -6,7 +6,7 @@ for, so that a socket server never loads gRPC.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -54,6 +54,8 @@ class Transport(Protocol):
     """Its name for people."""
     DEFAULT_PORT: int
     DEFAULT_EXECUTOR: str
+    REFUSED_EXECUTORS: Mapping[str, str]
+    """Executors that its server cannot have, each with the reason. Empty: it can have all."""
     SHARES_PORT: bool
     """Whether several processes can serve on one port: then ``serve`` keeps ``ServeOptions.shares_port``."""
     TAKES_LISTENER: bool

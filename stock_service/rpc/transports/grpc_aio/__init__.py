@@ -29,6 +29,7 @@ __all__ = [
     "DEFAULT_EXECUTOR",
     "DEFAULT_PORT",
     "LABEL",
+    "REFUSED_EXECUTORS",
     "SHARES_PORT",
     "TAKES_LISTENER",
     "TLS_PROTOCOLS",
@@ -43,6 +44,7 @@ __all__ = [
 LABEL = "gRPC, asyncio"
 DEFAULT_PORT = 50053
 DEFAULT_EXECUTOR = "static-pool"
+REFUSED_EXECUTORS = {"leader-followers": "grpcio reads by threads of its own"}
 TLS_PROTOCOLS = ("h2",)
 SHARES_PORT = True
 TAKES_LISTENER = False

@@ -29,7 +29,8 @@ from stock_service.rpc.wire.grpc_null import null_answers as answers
 
 LABEL = "gRPC, our own"
 DEFAULT_PORT = 50056
-DEFAULT_EXECUTOR = "static-pool"
+DEFAULT_EXECUTOR = "leader-followers"
+REFUSED_EXECUTORS: dict[str, str] = {}
 TLS_PROTOCOLS = ("h2",)
 SHARES_PORT = True
 TAKES_LISTENER = True

@@ -19,6 +19,7 @@ from stock_service.rpc.wire.grpc_null import null_answers as answers
 LABEL = "gRPC"
 DEFAULT_PORT = 50051
 DEFAULT_EXECUTOR = "thread-pool"
+REFUSED_EXECUTORS = {"leader-followers": "grpcio reads by threads of its own"}
 TLS_PROTOCOLS = ("h2",)
 SHARES_PORT = True
 TAKES_LISTENER = False

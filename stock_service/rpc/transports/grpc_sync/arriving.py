@@ -21,7 +21,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from grpc import _server as grpcio
 from grpc._cython import cygrpc  # type: ignore[attr-defined]  # which has no types
 
-from stock_service.rpc.concurrency.static_pool import Task
+from stock_service.rpc.concurrency import Task
 from stock_service.rpc.errors import Fault, Overloaded, Unavailable, UnknownMethod
 
 WAITING_MAX = 1024

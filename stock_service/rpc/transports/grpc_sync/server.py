@@ -16,8 +16,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.concurrency.static_pool import Task
+from stock_service.rpc.concurrency import Executor, Task
 from stock_service.rpc.descriptors import Descriptors
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.grpcio.draining import LAST_S, drain

@@ -31,6 +31,7 @@ __all__ = [
     "DEFAULT_EXECUTOR",
     "DEFAULT_PORT",
     "LABEL",
+    "REFUSED_EXECUTORS",
     "SHARES_PORT",
     "TAKES_LISTENER",
     "TLS_PROTOCOLS",
@@ -44,7 +45,8 @@ __all__ = [
 
 LABEL = "HTTP/1.1"
 DEFAULT_PORT = 50080
-DEFAULT_EXECUTOR = "static-pool"
+DEFAULT_EXECUTOR = "leader-followers"
+REFUSED_EXECUTORS: dict[str, str] = {}
 TLS_PROTOCOLS = ("http/1.1",)
 SHARES_PORT = True
 TAKES_LISTENER = True

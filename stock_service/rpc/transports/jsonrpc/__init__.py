@@ -27,6 +27,7 @@ __all__ = [
     "DEFAULT_EXECUTOR",
     "DEFAULT_PORT",
     "LABEL",
+    "REFUSED_EXECUTORS",
     "SHARES_PORT",
     "TAKES_LISTENER",
     "TLS_PROTOCOLS",
@@ -41,6 +42,7 @@ __all__ = [
 LABEL = "JSON-RPC"
 DEFAULT_PORT = 50081
 DEFAULT_EXECUTOR = "static-pool"
+REFUSED_EXECUTORS: dict[str, str] = {}
 TLS_PROTOCOLS = None
 SHARES_PORT = True
 TAKES_LISTENER = True

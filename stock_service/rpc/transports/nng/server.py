@@ -24,7 +24,6 @@ from threading import Condition, Lock, Thread
 import pynng
 
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.messaging.answering import DROPPED_TIMES, Messages, check_kept
 from stock_service.rpc.option_types import family_of, shown_address
@@ -75,7 +74,7 @@ class NngServer:
             self._rep.close()
             raise OSError(str(error)) from error
         self._free: deque[pynng.Context] = deque()  # of any thread
-        self._leaders_max = executor.workers if isinstance(executor, StaticPool) else 0
+        self._leaders_max = 0
         self._lock = Lock()  # guards all below, and _stopping and _closed
         self._changed = Condition(self._lock)
         self._waiting: set[pynng.Context] = set()  # where requests are received

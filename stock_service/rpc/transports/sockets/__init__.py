@@ -31,6 +31,7 @@ __all__ = [
     "DEFAULT_EXECUTOR",
     "DEFAULT_PORT",
     "LABEL",
+    "REFUSED_EXECUTORS",
     "SHARES_PORT",
     "TAKES_LISTENER",
     "TLS_PROTOCOLS",
@@ -46,6 +47,7 @@ __all__ = [
 LABEL = "sockets"
 DEFAULT_PORT = 50052
 DEFAULT_EXECUTOR = "static-pool"
+REFUSED_EXECUTORS: dict[str, str] = {}
 SHARES_PORT = True
 TAKES_LISTENER = True
 TLS_PROTOCOLS = ()

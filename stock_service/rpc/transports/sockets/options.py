@@ -1,9 +1,10 @@
-"""What a server on sockets can be told beyond what every server can."""
+"""Options that only the sockets server has."""
 
 import argparse
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from stock_service.rpc.errors import UsageError
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
 
 Dispatch = Literal["request", "connection"]
@@ -42,6 +43,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def own_options(options: argparse.Namespace) -> SocketOptions:
-    """What was given."""
+    """The values given. Raises UsageError for an executor that connection dispatch cannot have."""
+    if options.dispatch == "connection" and options.executor == "leader-followers":
+        raise UsageError(
+            "--executor", options.executor, "another one with --dispatch connection: each thread reads one connection"
+        )
     read = read_options(options)
     return SocketOptions(read.read_s, read.delay_target_ms, read.held_bytes_max, options.dispatch)

@@ -29,6 +29,7 @@ from stock_service.rpc.transports import Address, Connection, ServeOptions, Serv
 LABEL = "ZeroMQ"
 DEFAULT_PORT = 50054
 DEFAULT_EXECUTOR = "static-pool"
+REFUSED_EXECUTORS: dict[str, str] = {}
 TLS_PROTOCOLS = None
 SHARES_PORT = False
 TAKES_LISTENER = False

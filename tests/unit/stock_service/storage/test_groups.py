@@ -2,7 +2,7 @@
 
 import gc
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier, Semaphore, current_thread
@@ -10,7 +10,7 @@ from threading import Barrier, Semaphore, current_thread
 import pytest
 
 from stock_service.rpc.server_core.answering import methods_of
-from stock_service.rpc.server_core.together import WaitingTasks
+from stock_service.rpc.server_core.group_commit import GroupCommit, serving_again
 from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.storage import sqlite
 from stock_service.storage.sqlite import SqliteCatalog
@@ -173,19 +173,16 @@ def test_a_trade_that_waits_leaves_nothing_to_collect(catalog: SqliteCatalog) ->
     payload = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
     codes: list[int] = []
 
-    def execute_all(tasks: Sequence[Callable[[], object]]) -> int:
-        for task in tasks:
-            task()
-        return len(tasks)
-
     def serve(*_: object) -> None:
         codes.append(methods.answered(TRADE.encode(), payload, 0, 0, ("", 0))[0])
 
-    tasks: WaitingTasks[object] = WaitingTasks(serve, lambda _: catalog.settle(True), execute_all)
+    serves = serving_again(serve)
+    group = GroupCommit(8, lambda _: catalog.settle(True))
     gc.collect()
     gc.disable()
     try:
-        tasks.execute_all([lambda: tasks.serve(None, None, 0)] * 8)  # type: ignore[arg-type]
+        for _ in range(8):
+            group.run(lambda: serves(None, None, 0))  # type: ignore[arg-type]
         assert codes == [0] * 8
         assert gc.collect() == 0
     finally:

@@ -1,20 +1,18 @@
-"""Requests that may wait without a thread, begun together and then settled together: see ``rpc/waiting.py``."""
+"""Group commit: the requests of a batch share one write to the disk, and wait for it without a thread.
+
+A request that waits leaves its thread; when the wait is over it is served again: see ``rpc/waiting.py``.
+"""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from threading import get_ident
-from typing import Generic
 
+from stock_service.rpc.concurrency import Task
 from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.waiting import Settle, Wait, Waiting, going_on, here
-
-Task = Callable[[], object]
-
-ExecuteAll = Callable[[Sequence[Task]], int]
-"""``Executor.execute_all``."""
 
 Poll = Callable[[float | None, int], list[tuple[int, int]]]
 """``select.epoll.poll``."""
@@ -26,45 +24,25 @@ Serve = Callable[[ServedConnection[Request], Request, int], None]
 """Answers a request and sends the reply."""
 
 
-class WaitingTasks(Generic[Request]):
-    """How a server's tasks are run whose requests may wait. Any thread may use it."""
+def serving_again(serve: Serve[Request]) -> Serve[Request]:
+    """The same, for requests that may wait: one that has to is served again when its wait is over. Any thread."""
 
-    def __init__(self, serve: Serve[Request], settle: Settle, execute_all: ExecuteAll) -> None:
-        """``settle`` is the service's."""
-        self._serve = serve
-        self._settle = settle
-        self._execute_all = execute_all
-
-    def serve(self, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-        """Serves a request; one that has to wait is served again when that is over."""
-        self._serve_with(Wait(partial(self._serve_later, connection, request)), connection, request, arrived_ns)
-
-    def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Has them run, and settles behind the last; see ``Executor.execute_all``."""
-        together = Together(len(tasks), self._settle)
-        accepted = self._execute_all([partial(together.run, task) for task in tasks])
-        together.leave_out(len(tasks) - accepted)
-        return accepted
-
-    def _serve_later(self, connection: ServedConnection[Request], request: Request, wait: Wait) -> None:
-        self._serve_with(wait, connection, request, time.monotonic_ns())  # it was begun in time
-
-    def _serve_with(self, wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
+    def serve_with(wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
         here.wait = wait
         try:
-            self._serve(connection, request, arrived_ns)
+            serve(connection, request, arrived_ns)
         except Waiting:
             pass  # whoever it waits for has it served again
         finally:
             here.wait = None
 
+    def serve_later(connection: ServedConnection[Request], request: Request, wait: Wait) -> None:
+        serve_with(wait, connection, request, time.monotonic_ns())  # it was begun in time
 
-def serving_or_waiting(
-    serve: Serve[Request], settle: Settle, execute_all: ExecuteAll
-) -> tuple[Serve[Request], ExecuteAll]:
-    """What is to serve a request that may wait, and to execute a batch of such; see ``WaitingTasks``."""
-    tasks = WaitingTasks(serve, settle, execute_all)
-    return tasks.serve, tasks.execute_all
+    def serve_first(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
+        serve_with(Wait(partial(serve_later, connection, request)), connection, request, arrived_ns)
+
+    return serve_first
 
 
 def polling_behind(poll: Poll) -> Poll:
@@ -83,8 +61,8 @@ def polling_behind(poll: Poll) -> Poll:
     return poll_behind
 
 
-class Together:
-    """Tasks of one batch; the last of them that ends settles.
+class GroupCommit:
+    """The tasks of one batch; the last of them that ends has the disk written.
 
     One that is alone settles on the executor's thread that ran it, which saves waking another. Else another does it: no
     thread that has more to do waits for the disk, and least of all the one that reads.

@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
-from stock_service.rpc.server_core.together import Together, polling_behind
+from stock_service.rpc.server_core.group_commit import GroupCommit, polling_behind
 from stock_service.rpc.waiting import in_one_go
 from tests.conformance.running import until
 
@@ -18,40 +18,40 @@ def test_it_settles_once_behind_the_last(left_out: int) -> None:
     """Whether the last to end is a task that ran or one that was left out."""
     for first in ("tasks", "left out"):
         done: list[str | bool] = []
-        together = Together(3, done.append)
+        group = GroupCommit(3, done.append)
         if first == "left out":
-            together.leave_out(left_out)
+            group.leave_out(left_out)
         for _ in range(3 - left_out):
-            together.run(lambda: done.append("task"))  # noqa: B023
+            group.run(lambda: done.append("task"))  # noqa: B023
         if first == "tasks":
-            together.leave_out(left_out)
+            group.leave_out(left_out)
         assert done == ["task"] * (3 - left_out) + [False]
 
 
 def test_a_task_that_is_alone_settles_on_its_own_thread() -> None:
     """So that no other need be woken."""
     settled: list[bool] = []
-    together = Together(1, settled.append)
+    group = GroupCommit(1, settled.append)
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(together.run, lambda: None).result()
+        pool.submit(group.run, lambda: None).result()
     assert settled == [True]
 
 
 def test_the_thread_that_reads_has_another_settle() -> None:
     """Though it ran the task itself: all others would wait for the disk."""
     settled: list[bool] = []
-    Together(1, settled.append).run(lambda: None)
+    GroupCommit(1, settled.append).run(lambda: None)
     assert settled == [False]
 
 
 def test_a_task_that_raises_counts_as_ended() -> None:
     """What it raises is its executor's to see; the others are settled all the same."""
     settled: list[bool] = []
-    together = Together(2, settled.append)
+    group = GroupCommit(2, settled.append)
     with pytest.raises(ZeroDivisionError):
-        together.run(lambda: 1 // 0)
+        group.run(lambda: 1 // 0)
     assert settled == []
-    together.run(lambda: None)
+    group.run(lambda: None)
     assert settled == [False]
 
 
@@ -60,8 +60,8 @@ def test_threads_settle_each_batch_once() -> None:
     settled: list[int] = []
     pool = StaticPool(4, 1000)
     for batch in range(200):
-        together = Together(7, lambda _, batch=batch: settled.append(batch))  # type: ignore[misc]
-        together.leave_out(7 - pool.execute_all([lambda together=together: together.run(int)] * 7))  # type: ignore[misc]
+        group = GroupCommit(7, lambda _, batch=batch: settled.append(batch))  # type: ignore[misc]
+        group.leave_out(7 - pool.execute_all([lambda group=group: group.run(int)] * 7))  # type: ignore[misc]
     assert pool.stop(WAIT_S)
     assert sorted(settled) == list(range(200))
 
@@ -69,7 +69,7 @@ def test_threads_settle_each_batch_once() -> None:
 @pytest.mark.parametrize("waits", [True, False])
 def test_reading_waits_while_requests_go_on(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it looks again; where they take too long, it reads what it has."""
-    monkeypatch.setattr("stock_service.rpc.server_core.together.PAUSE_S", WAIT_S if waits else 0.0)
+    monkeypatch.setattr("stock_service.rpc.server_core.group_commit.PAUSE_S", WAIT_S if waits else 0.0)
     polled: list[float | None] = []
     going, over = Event(), Event()
 

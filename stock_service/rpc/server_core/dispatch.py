@@ -1,4 +1,4 @@
-"""What was read, on its way to the executor: all of it at once, or, while the executor is behind, by turns.
+"""Dispatch: gives the executor what was read, all of it at once, or, while the executor is behind, by turns.
 
 The reading thread's alone. Who waits, and for how long, ``turns.py`` and ``admission.py`` say. Left out: reading.
 """
@@ -11,12 +11,15 @@ from typing import Generic
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.server_core.admission import MEASURED_TASKS
+from stock_service.rpc.server_core.counting import WaitSamples
+from stock_service.rpc.server_core.group_commit import GroupCommit
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.server_core.turns import SHEDDING_NS, Turns
+from stock_service.rpc.waiting import Settle
 
 
-class HandingOver(Generic[Request]):
+class Dispatch(Generic[Request]):
     """One server's; see the module. Times are ``time.monotonic_ns``."""
 
     def __init__(
@@ -26,17 +29,21 @@ class HandingOver(Generic[Request]):
         turns: Turns[Request],
         attend: Callable[[ServedConnection[Request], int], None],
         ask: Callable[[ServedConnection[Request]], None],
+        settle: Settle | None,
+        samples: WaitSamples | None,
     ) -> None:
-        """``attend`` looks after a connection, and adds what is released of it to ``batch``; ``ask`` asks for that."""
+        """``attend`` looks after a connection, and adds what is released of it to ``batch``; ``ask`` asks for that.
+
+        ``settle``: of a service whose requests share a commit. ``samples``: of a server with metrics.
+        """
         self.batch: list[partial[None]] = []
         """Requests to be begun: each a task of a connection, a request and when it arrived. The same list for ever."""
-        self.execute_all: Callable[[list[partial[None]]], int] = executor.execute_all
-        """What begins them; see ``Executor.execute_all``."""
         self._protocol, self._executor, self._turns = protocol, executor, turns
         self._attend, self._ask = attend, ask
+        self._settle, self._samples = settle, samples
         self._accepted = 0  # tasks that the executor took
 
-    def hand_over(self, now_ns: int) -> None:
+    def dispatch(self, now_ns: int) -> None:
         """Has requests begun: all that came, as long as the executor keeps up; else each connection's in its turn."""
         executor, turns, batch = self._executor, self._turns, self.batch
         admission = turns.admission
@@ -81,13 +88,22 @@ class HandingOver(Generic[Request]):
         batch = self.batch.copy()
         self.batch.clear()
         self._turns.begun_ns = time.monotonic_ns()
+        if self._samples is not None:
+            self._samples.take(batch)
+        group = None if self._settle is None else GroupCommit(len(batch), self._settle)
         self._accepted += len(batch)  # before: while it runs them, another thread may begin to read
         try:
-            accepted = self.execute_all(batch)
+            accepted = self._executor.execute_all(
+                batch if group is None else [partial(group.run, task) for task in batch]
+            )
             code, detail = FaultCode.RESOURCE_EXHAUSTED, "too many requests are waiting"
         except Fault as fault:
             accepted, code, detail = 0, fault.code, fault.detail
+        if accepted == len(batch):
+            return
         self._accepted -= len(batch) - accepted
+        if group is not None:
+            group.leave_out(len(batch) - accepted)
         for task in batch[accepted:]:
             connection, request, _ = task.args
             if connection.answer(request, self._protocol.refusal(request, code, detail)):

@@ -1,16 +1,16 @@
 """Who gets how much while the executor is behind: connections that carry nothing, and an executor that only counts."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import pytest
 
-from stock_service.rpc.concurrency.static_pool import Task
-from stock_service.rpc.server_core import handing_over as module
+from stock_service.rpc.concurrency import Reader, Task
+from stock_service.rpc.server_core import dispatch as module
 from stock_service.rpc.server_core.admission import Admission
 from stock_service.rpc.server_core.answering import Methods
-from stock_service.rpc.server_core.handing_over import HandingOver
+from stock_service.rpc.server_core.dispatch import Dispatch
 from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.server_core.turns import Turns
 from stock_service.rpc.transports.sockets.frames import Frames
@@ -66,6 +66,9 @@ class Counting:
     def execute(self, task: Task) -> None:
         raise NotImplementedError
 
+    def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
+        raise NotImplementedError
+
     def stop(self, grace_s: float) -> bool:
         return True
 
@@ -76,7 +79,7 @@ class Served:
     def __init__(self, greedy: int, polite: int, ahead: int) -> None:
         protocol, self.executor = Frames(Methods({}, {}), 1000), Counting()
         self.turns: Turns[RequestFrame] = Turns(protocol, Steady(ahead))
-        self.handing = HandingOver(protocol, self.executor, self.turns, self.attend, lambda _: None)
+        self.dispatch = Dispatch(protocol, self.executor, self.turns, self.attend, lambda _: None, None, None)
         self.greedy = [self._made() for _ in range(greedy)]
         self.polite = [self._made() for _ in range(polite)]
 
@@ -86,7 +89,7 @@ class Served:
     def attend(self, connection: Connection, now_ns: int) -> None:
         """What the server does with what waits."""
         for request, arrived_ns in connection.stream.release(self.turns.share):
-            self.handing.batch.append(partial(_nothing, connection, request, arrived_ns))
+            self.dispatch.batch.append(partial(_nothing, connection, request, arrived_ns))
         if not connection.stream.queued and connection.stream.releasable():
             self.turns.join(connection, self.executor.room, now_ns)
         connection.stream.settle(now_ns)
@@ -98,9 +101,9 @@ class Served:
                 if not connection.stream.queued:
                     request = connection.stream.take(data, now_ns, now_ns)
                     if request is not None:
-                        self.handing.batch.append(partial(_nothing, connection, request, now_ns))
+                        self.dispatch.batch.append(partial(_nothing, connection, request, now_ns))
                     self.attend(connection, now_ns)
-        self.handing.hand_over(now_ns)
+        self.dispatch.dispatch(now_ns)
 
 
 def _nothing(_connection: Connection, _request: RequestFrame, _arrived_ns: int) -> None:
