@@ -190,7 +190,15 @@ def _ended(stream: Iterator[object]) -> FaultCode | None:
     return None
 
 
-SLY = (f"/{UPDATE}", f"{UPDATE}/", UPDATE.lower(), UPDATE.upper(), f"{UPDATE}%20", f"http://a{UPDATE}/", f"{UPDATE};x")
+SLY = (
+    f"/{UPDATE}",
+    f"{UPDATE}/",
+    UPDATE.lower(),
+    UPDATE.upper(),
+    f"{UPDATE}%20",
+    f"http://localhost{UPDATE}/",
+    f"{UPDATE};x",
+)
 """Paths that some reader might take for that of Update."""
 
 

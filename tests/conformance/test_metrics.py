@@ -90,7 +90,7 @@ def test_without_metrics_and_callers_the_parts_are_the_bare_ones() -> None:
     bare, metering = "stock_service.rpc.service", "stock_service.rpc.metering"
     assert {method.answer().__module__ for method in service.methods.values()} == {bare}
     assert {method.answer().__module__ for method in counted.methods.values()} == {metering}
-    asked = Http(service, methods_of(service), 1000)
+    asked = Http(service, methods_of(service), ServeOptions())
     assert guarded(asked, None, service) is asked
     assert [*are_bare(None), *are_bare(metrics)] == [True, True, True, True, False, False]
 

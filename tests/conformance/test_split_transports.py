@@ -76,9 +76,9 @@ SPOKEN = {
         of_sockets,
     ),
     "http1": Spoken(
-        lambda service, methods: Http(service, methods, BYTES_MAX),
+        lambda service, methods: Http(service, methods, ServeOptions(frame_bytes_max=BYTES_MAX)),
         b"",
-        lambda _, payload, path: http1_status.encode_request(b"a:1", path.encode(), 0, payload),
+        lambda _, payload, path: http1_status.encode_request(b"localhost:1", path.encode(), 0, payload),
         of_http1,
         in_order=True,
     ),

@@ -223,7 +223,11 @@ def test_a_load_shows_a_token_and_says_none(tmp_path: Path) -> None:
 def said_with(token: str) -> tuple[bytes, ...]:
     """A token where it does not belong."""
     word = token.encode()
-    head = b"POST " + LOOKUP.encode() + b" HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n"
+    head = (
+        b"POST "
+        + LOOKUP.encode()
+        + b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/protobuf\r\nContent-Length: 0\r\n"
+    )
     return (
         word,
         encode_request(1, 0, b"hello/1", word),

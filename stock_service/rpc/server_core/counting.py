@@ -54,7 +54,7 @@ class CountedRefusals(Generic[Request]):
 
     def objection(self, error: FramingError) -> bytes:
         """The protocol's, counted."""
-        self._refused("connection", FaultCode.INVALID_ARGUMENT.name)
+        self._refused("connection", error.code.name)
         return self._protocol.objection(error)
 
 

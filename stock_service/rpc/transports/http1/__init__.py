@@ -6,7 +6,8 @@ pipelined requests one at a time is under way. A client says how long it waits i
 
 Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
 ``read_s`` for a request to be whole (408), ``idle_s``. After each of these the connection is closed. What its client
-still sends is read and dropped for a while, so that no reset destroys the status. A client shows a token in
+still sends is read and dropped for a while, so that no reset destroys the status. What a browser sends for a page of
+another site is refused by its ``Content-Type``, ``Origin`` and ``Host`` (README.md). A client shows a token in
 ``Authorization: Bearer TOKEN``. Left out: compression, ranges, and any request that is not a call of a method.
 """
 
@@ -62,7 +63,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     service = service.with_health()
     methods = methods_of(service)
     in_order = replace(options, pipeline_max=1)
-    protocol = guarded(Http(service, methods, options.frame_bytes_max), options.access, service)
+    protocol = guarded(Http(service, methods, options), options.access, service)
     return RequestServer(methods, protocol, executor, in_order, own)
 
 
