@@ -23,8 +23,8 @@ import grpc
 
 from stock_service.rpc.messaging.answering import Messages
 from stock_service.rpc.process.command_line import Parser
-from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.options import NOBODY, ServeOptions
+from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.service import Service
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.catalog_file import load

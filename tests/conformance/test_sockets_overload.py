@@ -3,7 +3,7 @@
 import pytest
 
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.transports.sockets import SocketOptions
 from stock_service.rpc.wire.framing import ReplyFrame
@@ -242,4 +242,4 @@ def test_replies_that_nobody_takes_count_too() -> None:
             deaf.send(b"".join(frame(call, "/tests.v1.Large/Get") for call in range(1, 9)))
             server = running.server
             assert isinstance(server, RequestServer)
-            until(lambda: len(server._connections) == 1 and other.echo(), "the connection is cut")
+            until(lambda: len(server._connections.by_fd) == 1 and other.echo(), "the connection is cut")

@@ -10,10 +10,10 @@ import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.server_core.answering import methods_of
-from stock_service.rpc.server_core.byte_stream import unacknowledged_bytes
+from stock_service.rpc.server_core.connection import unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
-from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.protocol import methods_of
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
 from stock_service.rpc.transports.http1.requests import Http
 from stock_service.rpc.transports.sockets.frames import Frames

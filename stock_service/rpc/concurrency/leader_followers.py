@@ -95,8 +95,8 @@ class LeaderFollowers:
 
     @property
     def waiting(self) -> int:
-        """Tasks that wait for a thread."""
-        return len(self._tasks) + len(self._batch)
+        """Tasks that wait for a thread: those that no idle thread is about to take."""
+        return max(0, len(self._tasks) + len(self._batch) - (self._workers - self._running))
 
     @property
     def room(self) -> int:
@@ -176,7 +176,7 @@ class LeaderFollowers:
 
     def _room(self) -> int:
         """How many more tasks may wait. A task that an idle thread is there to take does not wait."""
-        return self._queue_limit + self._workers - self._running - self.waiting
+        return self._queue_limit + self._workers - self._running - len(self._tasks) - len(self._batch)
 
     def _wake(self, count: int) -> list[Lock]:
         """The locks of up to ``count`` sleeping followers, the lookout's last; the caller releases them."""

@@ -55,8 +55,8 @@ class StaticPool:
 
     @property
     def waiting(self) -> int:
-        """Tasks that wait for a thread."""
-        return len(self._tasks)
+        """Tasks that wait for a thread: those that no idle thread is about to take."""
+        return max(0, len(self._tasks) - self._idle)
 
     @property
     def room(self) -> int:

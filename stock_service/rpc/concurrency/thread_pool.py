@@ -20,7 +20,7 @@ class ThreadPool:
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="thread-pool", initializer=tell_name)
-        self._limit = workers + queue_limit
+        self._workers, self._limit = workers, workers + queue_limit
         self._lock = Lock()  # guards _accepted, _stopping
         self._accepted = 0
         self._stopping = False
@@ -28,7 +28,7 @@ class ThreadPool:
     @property
     def waiting(self) -> int:
         """Tasks that wait for a thread."""
-        return self._pool._work_queue.qsize()
+        return max(0, self._accepted - self._workers)
 
     @property
     def room(self) -> int:

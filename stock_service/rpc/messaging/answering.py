@@ -1,8 +1,8 @@
 """A request's message to its reply's, whatever library carried it; and which of a server's limits a library keeps."""
 
 from stock_service.rpc.errors import FaultCode, UsageError
-from stock_service.rpc.server_core.answering import Methods
 from stock_service.rpc.server_core.options import Address, ServeOptions
+from stock_service.rpc.server_core.protocol import Methods
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.messages import call_of, cut_request, encode_reply
 

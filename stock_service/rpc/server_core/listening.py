@@ -1,10 +1,12 @@
-"""Listening, accepting in turns, and turning a connection away."""
+"""Listening: the socket, the epoll that the reading thread sleeps in, and the eventfd that wakes it."""
 
 import errno
 import logging
+import os
 import select
 import socket
 from collections.abc import Callable, Iterator
+from threading import Lock
 
 from stock_service.rpc.option_types import family_of
 from stock_service.rpc.server_core.options import Address, ServeOptions
@@ -43,10 +45,11 @@ def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.
 
 
 class Listening:
-    """A listener in an epoll; the reading thread's."""
+    """A listener in an epoll; the reading thread's, but for ``wake``."""
 
     def __init__(self, options: ServeOptions, epoll: Callable[[], select.epoll]) -> None:
         """``epoll`` makes it, once the address is had. Raises OSError where it cannot be."""
+        self._lock = Lock()  # guards waker_fd
         self._listener = listen(options)
         self._passed = options.listener
         self._listener.setblocking(False)
@@ -57,6 +60,19 @@ class Listening:
         """Whether connections are accepted; not where the process can have no more, until one of its own is closed."""
         self.epoll = epoll()
         self.epoll.register(self.fd, select.EPOLLIN)
+        self.waker_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        """What says that another thread woke this one; -1: closed."""
+        self.epoll.register(self.waker_fd, select.EPOLLIN)
+
+    def wake(self) -> None:
+        """Wakes the thread that sleeps in the epoll. Any thread; after the end it does nothing."""
+        with self._lock:
+            if self.waker_fd >= 0:  # a task that was given up may end after the server has
+                os.eventfd_write(self.waker_fd, 1)
+
+    def woken(self) -> None:
+        """The thread is awake: what was said until now is heard."""
+        os.eventfd_read(self.waker_fd)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
         """Up to so many of the connections that wait, unless those are the next server's."""
@@ -77,17 +93,26 @@ class Listening:
             yield accepted, peer[:2]
 
     def accept(self, accepting: bool) -> None:
-        """Has connections accepted from now on, or not."""
-        if accepting != self.accepting:
+        """Has connections accepted from now on, or not. Once closed, it does nothing."""
+        if accepting != self.accepting and self._listener.fileno() >= 0:
             self.accepting = accepting
             self.epoll.modify(self.fd, select.EPOLLIN if accepting else 0)
 
     def close(self) -> None:
-        """Accepts no more, ever. May be repeated, until the epoll is closed."""
+        """Accepts no more, ever. May be repeated."""
         self.accepting = False
         if self._listener.fileno() >= 0:
             self.epoll.unregister(self.fd)  # closing alone would not, while another process has it open
             self._listener.close()
+
+    def end(self) -> None:
+        """Frees the epoll and what wakes it, once nobody sleeps in it any more. May be repeated."""
+        self.close()
+        with self._lock:
+            if self.waker_fd >= 0:
+                os.close(self.waker_fd)
+                self.waker_fd = -1
+        self.epoll.close()
 
 
 def refuse_connection(connection: socket.socket, words: bytes) -> None:

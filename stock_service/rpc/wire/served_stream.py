@@ -22,7 +22,7 @@
 | BROKEN | no request is in flight | CLOSED | closes |
 
 LEAVING is there because a kernel that is told to close with bytes unread resets the connection, which destroys replies
-on their way. What is long enough, ``leaving.py`` of the server core says.
+on their way. What is long enough, ``closing.py`` of the server core says.
 
 ``received`` is written by the reading thread alone. ``answered`` is written by whoever answers, one at a time: the
 owner has a lock for it. So the reading thread subtracts the two without that lock. It may see too many requests in

@@ -1,7 +1,7 @@
 """The gRPC transport of our own: HTTP/2 spoken by hand on the server core, with grpcio's client.
 
 ``serve`` starts it: the core's reading thread cuts calls (``wire/grpc_session.py``). The executor's threads answer them
-(``requests.py``), and the reading thread those that are short (``server_core/reading.py``). Offered besides: the
+(``requests.py``); with ``leader-followers`` the thread that read them does, where they are short. Offered besides: the
 standard health service and server reflection, v1alpha and v1. The codec and the null server are those of every
 transport that speaks gRPC.
 
@@ -44,9 +44,9 @@ _RESETS = 4
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
     """A server that listens when this returns. Raises OSError where it cannot."""
-    from stock_service.rpc.server_core.answering import methods_of
     from stock_service.rpc.server_core.guarding import guarded
-    from stock_service.rpc.server_core.request_server import RequestServer
+    from stock_service.rpc.server_core.protocol import methods_of
+    from stock_service.rpc.server_core.reactor import RequestServer
     from stock_service.rpc.transports.grpc_static.requests import RIGHTS, GrpcRequests
 
     own = options.own or ReadOptions()

@@ -11,8 +11,8 @@ from urllib.parse import unquote_to_bytes
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.message_json import from_json, to_json
 from stock_service.rpc.security import Asked
-from stock_service.rpc.server_core.answering import OK, Methods, failure
 from stock_service.rpc.server_core.options import Address, ServeOptions, is_loopback
+from stock_service.rpc.server_core.protocol import OK, Methods, failure
 from stock_service.rpc.service import Method, Route, Service
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.http1 import HttpDecoder, HttpError, HttpMessage, RequestHead, request_decoder, shown

@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from stock_service.rpc import codec_connection
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, only_loopback, read_options
-from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.protocol import methods_of
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
 from stock_service.rpc.transports.jsonrpc.codec import JsonRpcCodec, JsonRpcNull

@@ -8,8 +8,8 @@ import msgspec
 
 from stock_service.rpc.errors import FaultCode, InvalidRequest, short
 from stock_service.rpc.message_json import from_json, to_json
-from stock_service.rpc.server_core.answering import OK, Methods, failure
 from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.server_core.protocol import OK, Methods, failure
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.json_stream import JsonDecoder

@@ -27,8 +27,8 @@ from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.messaging.answering import DROPPED_TIMES, Messages, check_kept
 from stock_service.rpc.option_types import family_of, shown_address
-from stock_service.rpc.server_core.answering import Answering, methods_of, stamping
 from stock_service.rpc.server_core.options import NOBODY
+from stock_service.rpc.server_core.protocol import Answering, methods_of, stamping
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, ServeOptions
 

@@ -11,10 +11,9 @@ from typing import assert_never
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.server_core.answering import Methods, methods_of
 from stock_service.rpc.server_core.guarding import guarded
-from stock_service.rpc.server_core.protocol import Request, WireProtocol
-from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.protocol import Methods, Request, WireProtocol, methods_of
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, ServeOptions, Server
 from stock_service.rpc.transports.sockets.client import connect

@@ -26,11 +26,10 @@ from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
-from stock_service.rpc.server_core.answering import Answering, Methods, stamping
-from stock_service.rpc.server_core.byte_stream import DROP_BYTES, arrived_bytes, last_arrival_ns, unacknowledged_bytes
-from stock_service.rpc.server_core.leaving import LINGER_S, LOOK_S, Leaving
+from stock_service.rpc.server_core.closing import LINGER_S, LOOK_S, Lingering
+from stock_service.rpc.server_core.connection import DROP_BYTES, arrived_bytes, last_arrival_ns, unacknowledged_bytes
 from stock_service.rpc.server_core.listening import READ_BYTES, listen, refuse_connection
-from stock_service.rpc.server_core.protocol import Request, WireProtocol
+from stock_service.rpc.server_core.protocol import Answering, Methods, Request, WireProtocol, stamping
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
 from stock_service.rpc.wire.framing import FramingError
@@ -242,7 +241,7 @@ class ConnectionServer(Generic[Request]):
             connection.sendall(self._frames.goodbye())
 
     def _leave(self, connection: socket.socket) -> None:
-        """Drops what the client still sends until it may be closed; see ``leaving.py``. Raises OSError.
+        """Drops what the client still sends until it may be closed; see ``closing.py``. Raises OSError.
 
         One that the server stops is not half-closed first: it is shut for reading already. Linux would reset it, shut
         both ways, at the next byte that comes.
@@ -252,7 +251,7 @@ class ConnectionServer(Generic[Request]):
             connection.shutdown(socket.SHUT_WR)
         poll = select.poll()
         poll.register(connection, select.POLLIN)
-        leaving = Leaving(now_ns := time.monotonic_ns(), now_ns)
+        lingering = Lingering(now_ns := time.monotonic_ns(), now_ns)
         while not self._abandoned.is_set():
             ready = bool(poll.poll(LOOK_S * 1000))
             now_ns = time.monotonic_ns()
@@ -262,14 +261,14 @@ class ConnectionServer(Generic[Request]):
                 except BlockingIOError:
                     more = b""
                 if more:
-                    leaving.heard_ns = now_ns
+                    lingering.heard_ns = now_ns
                 elif not self._stopping.is_set() or _has_ended(connection):
                     return
                 else:
                     self._abandoned.wait(LOOK_S)  # shut for reading: it always looks as if there were something
             late = self._stopping.is_set() and now_ns > self._leave_by_ns
-            given_up = not self._stopping.is_set() and now_ns - leaving.since_ns > self._read_s * 1e9
-            if given_up or ((late or leaving.may_end(now_ns)) and not unacknowledged_bytes(connection)):
+            given_up = not self._stopping.is_set() and now_ns - lingering.since_ns > self._read_s * 1e9
+            if given_up or ((late or lingering.may_end(now_ns)) and not unacknowledged_bytes(connection)):
                 return
 
 

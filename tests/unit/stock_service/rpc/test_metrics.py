@@ -7,8 +7,8 @@ import pytest
 from stock_service.rpc.errors import FaultCode, InvalidRequest, Overloaded, PermissionDenied, Unauthenticated
 from stock_service.rpc.metrics import BOUNDS_S, ONE_IN, Meter, Metrics, Tally, Times
 from stock_service.rpc.security import Access, Right, digest
-from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.options import NOBODY
+from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.service import Service
 from stock_service.rpc.tls import read_token
 from stock_service.rpc.waiting import Waiting

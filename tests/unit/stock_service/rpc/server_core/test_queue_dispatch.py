@@ -7,12 +7,11 @@ from functools import partial
 import pytest
 
 from stock_service.rpc.concurrency import Reader, Task
-from stock_service.rpc.server_core import dispatch as module
+from stock_service.rpc.server_core import queue as module
 from stock_service.rpc.server_core.admission import Admission
-from stock_service.rpc.server_core.answering import Methods
-from stock_service.rpc.server_core.dispatch import Dispatch
-from stock_service.rpc.server_core.served_connection import ServedConnection
-from stock_service.rpc.server_core.turns import Turns
+from stock_service.rpc.server_core.connection import ServedConnection
+from stock_service.rpc.server_core.protocol import Methods
+from stock_service.rpc.server_core.queue import Dispatch, Turns
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import RequestFrame, encode_request, request_decoder
 from stock_service.rpc.wire.served_stream import ServedStream

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from stock_service.rpc.server_core.byte_stream import PlainStream
-from stock_service.rpc.server_core.served_connection import ServedConnection
-from stock_service.rpc.server_core.yielding import Yielding
+from stock_service.rpc.server_core.closing import IdleEviction
+from stock_service.rpc.server_core.connection import PlainStream, ServedConnection
 from stock_service.rpc.wire.framing import RequestFrame, encode_request, request_decoder
 from stock_service.rpc.wire.served_stream import ServedStream
 
@@ -32,7 +31,7 @@ def connections() -> Iterator[Connections]:
 
 def test_the_longest_idle_yields_first(connections: Connections) -> None:
     """And then the next, whatever their order."""
-    yielding: Yielding[RequestFrame] = Yielding()
+    yielding: IdleEviction[RequestFrame] = IdleEviction()
     left = connections[::-1]
     for expected in connections[:3]:
         yields = yielding.longest_idle(left, 4 * S + 10_000_000)
@@ -43,7 +42,7 @@ def test_the_longest_idle_yields_first(connections: Connections) -> None:
 
 def test_who_has_just_been_there_yields_to_nobody(connections: Connections) -> None:
     """Nothing for a second is what it takes; and a look that found none is not repeated at once."""
-    yielding: Yielding[RequestFrame] = Yielding()
+    yielding: IdleEviction[RequestFrame] = IdleEviction()
     assert yielding.longest_idle(connections, S + S // 2) is None
     assert yielding.longest_idle(connections, 2 * S - 1) is None
     assert yielding.longest_idle(connections, 2 * S) is None
@@ -52,7 +51,7 @@ def test_who_has_just_been_there_yields_to_nobody(connections: Connections) -> N
 
 def test_who_is_served_yields_to_nobody(connections: Connections) -> None:
     """A request under way, or one that came since it was found."""
-    yielding: Yielding[RequestFrame] = Yielding()
+    yielding: IdleEviction[RequestFrame] = IdleEviction()
     frame = encode_request(1, 0, b"/a.B/C", b"")
     assert connections[0].stream.take(frame, 2 * S, 2 * S) is not None
     assert yielding.longest_idle(connections, 10 * S) is connections[1]

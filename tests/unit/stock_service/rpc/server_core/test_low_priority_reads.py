@@ -4,9 +4,9 @@ import select
 
 import pytest
 
-from stock_service.rpc.server_core import lengthy as module
-from stock_service.rpc.server_core.lengthy import PAUSE_S, Lengthy
-from stock_service.rpc.server_core.served_connection import ServedConnection
+from stock_service.rpc.server_core import low_priority_reads as module
+from stock_service.rpc.server_core.connection import ServedConnection
+from stock_service.rpc.server_core.low_priority_reads import PAUSE_S, LowPriorityReads
 from stock_service.rpc.wire.framing import RequestFrame, request_decoder
 from stock_service.rpc.wire.served_stream import ServedStream
 from tests.unit.stock_service.rpc.server_core.nothing import Nothing
@@ -18,7 +18,7 @@ class Reader:
     """What reads: notes who was, each of which then still has as much to be read as ``more`` says."""
 
     def __init__(self, made: int) -> None:
-        self.lengthy: Lengthy[RequestFrame] = Lengthy(self.read, self.look_after)
+        self.lengthy: LowPriorityReads[RequestFrame] = LowPriorityReads(self.read, self.look_after)
         self.more = [0] * made
         self.made = [ServedConnection(Nothing(), ServedStream(request_decoder(), _no, 64, NOW)) for _ in range(made)]
         self.order: list[int] = []

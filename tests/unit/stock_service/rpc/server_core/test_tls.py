@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.hashes import SHA384
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from stock_service.rpc.server_core.options import certificate_of
-from stock_service.rpc.server_core.tls_stream import FailedHandshakes, TlsStream
+from stock_service.rpc.server_core.tls import FailedHandshakes, TlsStream
 from stock_service.rpc.tls import ServerTls
 from tests.tls import credentials, server_tls, trusting
 

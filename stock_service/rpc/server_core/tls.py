@@ -25,7 +25,7 @@ from threading import Lock
 
 from stock_service.rpc.errors import short
 from stock_service.rpc.option_types import shown_address
-from stock_service.rpc.server_core.byte_stream import DROP_BYTES, arrived_bytes, unacknowledged_bytes
+from stock_service.rpc.server_core.connection import DROP_BYTES, arrived_bytes, unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, Peer
 from stock_service.rpc.tls import ServerTls, named_in
 

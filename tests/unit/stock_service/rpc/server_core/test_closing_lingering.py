@@ -1,7 +1,7 @@
 """When connections that were half-closed are closed for good: on streams that carry nothing."""
 
-from stock_service.rpc.server_core.leaving import LOOK_S, QUIET_S, Departures
-from stock_service.rpc.server_core.served_connection import ServedConnection
+from stock_service.rpc.server_core.closing import LOOK_S, QUIET_S, LingeringClose
+from stock_service.rpc.server_core.connection import ServedConnection
 from stock_service.rpc.wire.framing import RequestFrame, request_decoder
 from stock_service.rpc.wire.served_stream import ServedStream
 from tests.unit.stock_service.rpc.server_core.nothing import Nothing
@@ -36,7 +36,7 @@ class Leaving:
         self.connection: ServedConnection[RequestFrame]
         self.connection = ServedConnection(self.bytes, ServedStream(request_decoder(), lambda _: b"", 64, NOW))
         self.closed: list[ServedConnection[RequestFrame]] = []
-        self.departures: Departures[RequestFrame] = Departures(10.0, GOODBYE, self.closed.append)
+        self.departures: LingeringClose[RequestFrame] = LingeringClose(10.0, GOODBYE, self.closed.append)
         if stopping:
             self.departures.stop(1.0)
         self.departures.begin(self.connection, NOW)

@@ -1,4 +1,4 @@
-"""Connections that take long to read: they are read after all others, for a short while at a time.
+"""Low-priority reads: connections that take long to read are read after all others, for a short while at a time.
 
 One had more to be read than is read at once. The frames of another cost more than work does, or it is new and speaks a
 protocol in which they may. On a third all is said, and what still comes is dropped. Who sends little is read first, and
@@ -8,7 +8,7 @@ where they come again as soon as they are cut off.
 While others are at work, these take a fifth of the reading thread's time. Where nothing else comes, they take all of
 it. They are served one after the other, each in its turn, so that a new client among them is never kept out.
 
-The reading thread's alone. Left out: what a connection's requests then wait for (``turns.py``).
+The reading thread's alone. Left out: what a connection's requests then wait for (``queue.py``).
 """
 
 import select
@@ -17,8 +17,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic
 
+from stock_service.rpc.server_core.connection import ServedConnection
 from stock_service.rpc.server_core.protocol import Request
-from stock_service.rpc.server_core.served_connection import ServedConnection
 from stock_service.rpc.wire.served_stream import LEAVING, READING
 
 WHILE_NS = 1_000_000
@@ -35,7 +35,7 @@ PAUSE_S = 0.001
 """So long it is left to the executor's threads, between two whiles, where nothing else comes: epoll's finest unit."""
 
 
-class Lengthy(Generic[Request]):
+class LowPriorityReads(Generic[Request]):
     """Those of one server that wait to be read. Times are in nanoseconds, on ``time.monotonic_ns``."""
 
     def __init__(

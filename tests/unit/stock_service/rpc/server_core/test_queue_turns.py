@@ -4,12 +4,12 @@ import select
 
 import pytest
 
-from stock_service.rpc.server_core import turns as module
+from stock_service.rpc.server_core import queue as module
 from stock_service.rpc.server_core.admission import Admission
-from stock_service.rpc.server_core.answering import Methods
+from stock_service.rpc.server_core.connection import ServedConnection
 from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
-from stock_service.rpc.server_core.served_connection import ServedConnection
-from stock_service.rpc.server_core.turns import IDLE_NS, MANY, Turns
+from stock_service.rpc.server_core.protocol import Methods
+from stock_service.rpc.server_core.queue import IDLE_NS, MANY, Turns
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import RequestFrame, encode_request, reply_decoder, request_decoder
 from stock_service.rpc.wire.served_stream import ServedStream
