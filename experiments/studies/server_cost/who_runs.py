@@ -24,6 +24,9 @@ PART = "who_runs"
 
 CONNECTIONS = (1, 16, 64)
 
+DECIDING = 16
+"""Of these connections the sweep ends once the shares are decided."""
+
 PEER = "c-stock"
 
 ROUNDS = 3
@@ -53,7 +56,8 @@ def _server(connections: int, **levels: str) -> Setting:
 
 def _share(executor: str, connections: int, epoll: Arm, arm: Arm) -> Comparison:
     title = f"Lookup, {_of(connections)}: throughput of {executor} ÷ of C epoll"
-    return Comparison(_name(executor, connections), title, epoll, arm, ("language", "executor"), family=HEADLINE)
+    family = HEADLINE if connections == DECIDING else "further"
+    return Comparison(_name(executor, connections), title, epoll, arm, ("language", "executor"), family=family)
 
 
 def _name(executor: str, connections: int) -> str:
