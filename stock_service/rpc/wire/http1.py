@@ -13,7 +13,7 @@
 
 Two readers must not take the same bytes for different messages. So these are refused: a length and a coding, two
 lengths, a folded field, a wrong character in a field's name, a bare CR or LF. A head that was met before is not parsed
-again.
+again. It is kept by its bytes; one that shows a token by a digest.
 
 Left out: upgrades, codings other than ``chunked``, and bodies that end with the connection.
 """
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Generic, NamedTuple, TypeVar
 
-from stock_service.rpc.security import Shown, shown_in
+from stock_service.rpc.security import AUTHORIZATION, Shown, concealed, shown_in
 from stock_service.rpc.wire.framing import FramingError
 
 HEAD_BYTES_MAX = 8192
@@ -51,7 +51,7 @@ _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)
 _FRAMING = (b"content-length", b"transfer-encoding", b"host", b"expect", b"timeout-ms", b"fault", b"authorization")
 """Fields that come once at most."""
 
-_AUTHORIZATION = b"authorization"
+_AUTHORIZATION = AUTHORIZATION.encode()
 
 
 class HttpError(FramingError):
@@ -142,7 +142,8 @@ class HttpDecoder(Generic[Head]):
             return []
         if self._state is _State.HEAD and not self._buffer:  # one whole message, whose head is known: nearly always
             end = data.find(b"\r\n\r\n") + 4
-            head = self._heads.get(data[:end])
+            raw = data[:end]
+            head = self._heads.get(raw) or self._heads.get(concealed(raw))
             if head is not None and len(data) - end == head.length:
                 self.ended = head.close
                 return [HttpMessage(head, data[end:])]
@@ -190,7 +191,7 @@ class HttpDecoder(Generic[Head]):
                 raise HttpError(431, f"a head over {HEAD_BYTES_MAX} bytes")
             return False
         raw = bytes(buffer[:end])
-        head = self._heads.get(raw)
+        head = self._heads.get(raw) or self._heads.get(concealed(raw))
         if head is None:
             head = self._parse(raw[:-4])
             if head.length > self._bytes_max:
@@ -198,7 +199,8 @@ class HttpDecoder(Generic[Head]):
             if end <= _HEAD_BYTES_KEPT:
                 if len(self._heads) >= _HEADS_MAX:
                     self._heads.clear()
-                self._heads[raw] = head
+                shows = isinstance(head, RequestHead) and head.shown is not None
+                self._heads[concealed(raw) if shows else raw] = head
         del buffer[:end]
         self._head, self._need = head, max(head.length, 0)
         self._state = _State.BODY if head.length >= 0 else _State.SIZE
