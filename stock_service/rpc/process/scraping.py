@@ -17,7 +17,7 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Self
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.health import Health
-from stock_service.rpc.metrics import BOUNDS_S, ONE_IN, Metrics, Times
+from stock_service.rpc.metrics import NAME, Metrics
 from stock_service.rpc.option_types import family_of, shown_address
 from stock_service.rpc.server_core.options import Address, is_loopback
 from stock_service.rpc.server_core.waking import Waker
@@ -33,7 +33,7 @@ from stock_service.rpc.server_core.waking import Waker
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from prometheus_client import CollectorRegistry, Metric
+    from prometheus_client import CollectorRegistry
 
 _log = logging.getLogger(__name__)
 
@@ -57,8 +57,6 @@ PATH = "/metrics"
 _OPEN = ("01", "08")
 """States of a TCP connection that the server has not closed: ESTABLISHED and CLOSE_WAIT (Linux, tcp_states.h)."""
 
-_SAMPLED = f"of one request in {ONE_IN}"
-
 
 def metrics_at(address: Address, insecure: bool) -> Metrics:
     """What is to be counted for that address. Raises UsageError for one that is not allowed, or without the library."""
@@ -67,68 +65,24 @@ def metrics_at(address: Address, insecure: bool) -> Metrics:
         allowed = "a loopback address (127.0.0.1, ::1, localhost), or any with --insecure: there is no TLS here"
         raise UsageError("--metrics", shown, allowed)
     try:
-        import prometheus_client  # noqa: F401  # to be missed at once
+        return Metrics()
     except ModuleNotFoundError as error:
         raise UsageError("--metrics", shown, "with its library: uv sync --extra metrics") from error
-    return Metrics()
 
 
-class Shown:
-    """The metrics of a server that serves. Any thread."""
+def show(metrics: Metrics, health: Health, server: Address, executor: Executor, workers: int) -> None:
+    """Adds to the metrics what a server that serves can be asked for."""
+    from prometheus_client import Gauge
 
-    def __init__(self, metrics: Metrics, health: Health, server: Address, executor: Executor, workers: int) -> None:
-        self._metrics, self._health = metrics, health
-        self._server, self._executor, self._workers = server, executor, workers
-
-    def collect(self) -> "Iterator[Metric]":
-        """Everything, as prometheus-client asks for it."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        metrics = self._metrics
-        requests = CounterMetricFamily("stock_service_requests", "Requests that ended.", labels=("method", "outcome"))
-        handling = 0
-        for path, meter in metrics.meters.items():
-            handling += meter.under_way()
-            for outcome, number in meter.outcomes().items():
-                requests.add_metric((path, outcome), number)
-        yield requests
-        refusals = CounterMetricFamily(
-            "stock_service_refusals", "Refused: for want of room, or of a right.", labels=("what", "fault")
-        )
-        for (what, code), number in metrics.refusals().items():
-            refusals.add_metric((what, code), number)
-        yield refusals
-        yield _histogram("queue_wait", f"From a request's arrival to a thread, {_SAMPLED}.", {(): metrics.queue_wait})
-        yield _histogram("lock_wait", f"For the catalog's lock, {_SAMPLED}; none with a file.", {(): metrics.lock_wait})
-        times: dict[tuple[str, ...], Times] = {(path,): meter.times for path, meter in metrics.meters.items()}
-        yield _histogram("handler", f"In the handler, {_SAMPLED}.", times, ("method",))
-        gauges = {
-            "workers": ("Threads that run requests.", self._workers),
-            "workers_busy": ("Requests in a handler now.", handling),
-            "queue_length": ("Requests that wait for a thread now.", self._executor.waiting),
-            "connections": ("Open connections now.", connections(self._server[1])),
-            "serving": ("1, or 0 while it stops, or is sick.", int(self._health.serving())),
-        }
-        for name, (meaning, value) in gauges.items():
-            yield GaugeMetricFamily(f"stock_service_{name}", meaning, value=value)
-
-
-def _histogram(name: str, meaning: str, times: dict[tuple[str, ...], Times], labels: tuple[str, ...] = ()) -> "Metric":
-    from prometheus_client.core import HistogramMetricFamily
-
-    family = HistogramMetricFamily(f"stock_service_{name}_seconds", meaning, labels=labels)
-    for label, each in times.items():
-        counts, sum_s = each.seen()
-        total, buckets = 0, []
-        for bound, number in zip((*map(_said, BOUNDS_S), "+Inf"), counts, strict=True):
-            total += number
-            buckets.append((bound, total))
-        family.add_metric(label, buckets, sum_s)
-    return family
-
-
-def _said(bound_s: float) -> str:
-    return f"{bound_s:g}"
+    gauges: dict[str, tuple[str, Callable[[], float]]] = {
+        "workers": ("Threads that run requests.", lambda: workers),
+        "workers_busy": ("Requests in a handler now.", metrics.under_way),
+        "queue_length": ("Requests that wait for a thread now.", lambda: executor.waiting),
+        "connections": ("Open connections now.", lambda: connections(server[1])),
+        "serving": ("1, or 0 while it stops, or is sick.", health.serving),
+    }
+    for name, (meaning, value) in gauges.items():
+        Gauge(f"{NAME}_{name}", meaning, registry=metrics.registry).set_function(value)
 
 
 def connections(port: int) -> int:
@@ -153,13 +107,9 @@ def connections(port: int) -> int:
 class Scraped:
     """The endpoint, for a ``with`` statement: it listens when made, and its thread ends with the statement."""
 
-    def __init__(self, address: Address, shown: Shown, scrape_s: float = SCRAPE_S) -> None:
+    def __init__(self, address: Address, registry: "CollectorRegistry", scrape_s: float = SCRAPE_S) -> None:
         """Raises UsageError where the address cannot be had."""
-        from prometheus_client import CollectorRegistry
-
-        self._registry = CollectorRegistry()
-        self._registry.register(shown)
-        self._scrape_s = scrape_s
+        self._registry, self._scrape_s = registry, scrape_s
         try:
             self._listener = socket.create_server(address, family=family_of(address[0]))
         except OSError as error:

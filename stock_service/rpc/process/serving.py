@@ -235,9 +235,9 @@ def _serve(
     if serve_options.metrics is not None:
         from stock_service.rpc.process import scraping
 
-        shown = scraping.Shown(serve_options.metrics, service.health, server.address, executor, options.workers)
+        scraping.show(serve_options.metrics, service.health, server.address, executor, options.workers)
         try:
-            scraped = stack.enter_context(scraping.Scraped(options.metrics, shown))
+            scraped = stack.enter_context(scraping.Scraped(options.metrics, serve_options.metrics.registry))
         except UsageError as error:
             server.stop(0)
             executor.stop(0)

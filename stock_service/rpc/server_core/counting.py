@@ -67,10 +67,10 @@ def noting_waits(execute_all: Execute, serve: Callable[[Any, Any, int], None], m
 
     Its tasks are all ``serve`` with three arguments, of which the last is when the request arrived.
     """
-    due, observe = 0, metrics.queue_wait.observe
+    due, observe = 0, metrics.waited_s
 
     def serve_noting(connection: Any, request: Any, arrived_ns: int) -> None:
-        observe(now_ns() - arrived_ns)
+        observe((now_ns() - arrived_ns) / 1e9)
         serve(connection, request, arrived_ns)
 
     def execute_noting(batch: list["partial[None]"]) -> int:

@@ -41,7 +41,9 @@ class Large:
 @contextmanager
 def scraped(scrape_s: float, shown: Numbers | Large = NUMBERS) -> Iterator[Scraped]:
     """An endpoint on a free port."""
-    with Scraped(("127.0.0.1", 0), shown, scrape_s) as endpoint:  # type: ignore[arg-type]  # all it is asked for
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(shown)
+    with Scraped(("127.0.0.1", 0), registry, scrape_s) as endpoint:
         yield endpoint
 
 
