@@ -11,6 +11,7 @@ import grpc
 from stock_service.rpc.call import Call
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.option_types import family_of
+from stock_service.rpc.security import AUTHORIZATION
 
 STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == code) for code in FaultCode}
 """grpcio's status of each fault."""
@@ -58,7 +59,7 @@ def call_of(payload: bytes, context: Context) -> Call:
     left_s = context.time_remaining()
     limited = left_s is not None and left_s < _FOR_EVER_S
     deadline_ns = time.monotonic_ns() + int(left_s * 1e9) if left_s is not None and limited else None
-    metadata = tuple((key, value) for key, value in context.invocation_metadata() or ())
+    metadata = tuple((key, value) for key, value in context.invocation_metadata() or () if key != AUTHORIZATION)
     return Call(payload, context.peer().partition(":")[2], deadline_ns, metadata)
 
 
