@@ -12,7 +12,14 @@ from stock_service.rpc.errors import FaultCode, Overloaded
 from stock_service.rpc.transports import Connection
 from stock_service.rpc.transports.grpc_sync.reflections import STREAMS_MAX
 from stock_service.rpc.wire.http2 import END_STREAM
-from tests.conformance.hostile_grpc import HOLDS_NONE, REFLECTION, WATCH, check_calls_without_a_message
+from tests.conformance.hostile_grpc import (
+    HOLDS_NONE,
+    REFLECTION,
+    SURVIVES,
+    WATCH,
+    check_a_path_that_is_no_text,
+    check_calls_without_a_message,
+)
 from tests.conformance.kept import GRPC, keeps
 from tests.conformance.raw_http2 import RESET, RawHttp2, headers, message
 from tests.conformance.running import ECHO, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker, until
@@ -111,6 +118,12 @@ def test_a_call_that_ends_without_a_message_is_refused(kind: Kind) -> None:
         client.send(headers(1, ECHO, flags=END_STREAM), headers(3, ECHO), message(3, b""))
         assert client.status(1) == FaultCode.UNIMPLEMENTED
         assert client.status(3) == 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport in GRPC and keeps(kind, SURVIVES)], ids=str)
+def test_a_path_that_is_no_text_is_refused(kind: Kind) -> None:
+    """UNIMPLEMENTED, and the next call is answered."""
+    check_a_path_that_is_no_text(maker(kind))
 
 
 def test_metadata_that_is_no_text_is_no_word_in_the_log(make: Maker, caplog: pytest.LogCaptureFixture) -> None:
