@@ -41,7 +41,8 @@ class GrpcServer:
         execute = executor.execute if timeline is None else _stamping(executor.execute, timeline)
         if options.metrics is not None:
             execute = options.metrics.waited(execute)
-        self._pool = CallPool(execute)
+        noting = timeline is not None or options.metrics is not None
+        self._pool = CallPool(execute, None if noting else getattr(executor, "submit", None))
         self._reflections = Reflections()
         self._handlers = Handlers(self._pool.arrival, delay_target_ms, options.metrics, timeline)
         limits = core_options(

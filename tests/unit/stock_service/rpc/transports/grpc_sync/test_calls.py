@@ -1,6 +1,7 @@
 """The thread pool that grpcio is given: it takes every call, and never raises."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Event
 
@@ -14,9 +15,11 @@ WAIT_S = 10.0
 
 
 @contextmanager
-def pool_on(execute: Callable[[Task], None]) -> Iterator[CallPool]:
+def pool_on(
+    execute: Callable[[Task], None], submit: Callable[[Task], Future[None]] | None = None
+) -> Iterator[CallPool]:
     """A pool on an executor, shut down in the end."""
-    pool = CallPool(execute)
+    pool = CallPool(execute, submit)
     try:
         yield pool
     finally:
@@ -50,6 +53,23 @@ def test_a_call_that_finds_no_room_is_offered_again() -> None:
     with pool_on(execute) as pool:
         pool.submit(taken.set)
         assert taken.wait(WAIT_S)
+
+
+def test_an_executors_own_future_is_what_grpcio_gets() -> None:
+    """By its end there is room for another call; where it takes none, the call is offered again."""
+    own: Future[None] = Future()
+    taken: list[Task] = []
+
+    def submit(task: Task) -> Future[None]:
+        if taken:
+            raise Overloaded("full")
+        taken.append(task)
+        return own
+
+    with pool_on(taken.append, submit) as pool:
+        assert pool.submit(int) is own
+        assert pool.submit(int) is not own
+        assert len(taken) == 2
 
 
 @pytest.mark.parametrize("fault", [Overloaded, Unavailable])
