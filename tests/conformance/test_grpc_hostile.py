@@ -78,6 +78,19 @@ def answered(connection: Connection) -> bool:
         return False
 
 
+@pytest.mark.slow
+def test_calls_behind_those_that_hold_all_threads_are_given_up_by_a_stop() -> None:
+    """At the end of its grace, which it says; those that hold the threads alone do not hold it up."""
+    kind, limits = Kind("grpc", "thread-pool"), Limits(workers=2)
+    for calls, finished in ((2, True), (3, False)):
+        with maker(kind)(Probe().service, limits) as running, RawHttp2(running.address) as hostile:
+            hostile.send(*(headers(stream, ECHO) for stream in range(1, 2 * calls, 2)))
+            hostile.send(headers(9, "/none"), message(9, b""))
+            assert hostile.status(9) == FaultCode.UNIMPLEMENTED, "the server has taken the calls before it"
+            assert running.server.stop(0.5) is finished
+            assert running.stop(WAIT_S)
+
+
 @pytest.mark.parametrize("kind", PLAIN, ids=str)
 def test_a_call_without_a_message_holds_its_thread_until_its_deadline(kind: Kind) -> None:
     """Its client's, which gRPC core keeps."""
