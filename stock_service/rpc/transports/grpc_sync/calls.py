@@ -12,13 +12,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from stock_service.rpc.concurrency.static_pool import Task
 from stock_service.rpc.errors import Fault, Overloaded, Unavailable
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _AGAIN_S = 0.001
 """Between two offers of a call to an executor that had no room for it."""
@@ -46,6 +43,8 @@ class CallPool(Executor):
         self.arrival = Arrival()
         self.waiting: set[object] = set()
         """The calls that no thread has yet, a mark for each, without those that came once calls are refused."""
+        self.give: Callable[[Task], None] = self._offer
+        """Has some thread call a task. Before the server serves, what notes something may be put around it."""
         self._execute = execute
         self._submit = submit
         self._refused: Fault | None = None
@@ -56,7 +55,7 @@ class CallPool(Executor):
         """From now on each new call is refused by its handler: the server is stopping."""
         self._refused = Unavailable("the server is stopping")
 
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[Any]:
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Takes a call from grpcio. Never raises; the Future is done once the call's thread is done with it."""
         mark, refused = object(), self._refused
         if refused is None:
@@ -68,16 +67,18 @@ class CallPool(Executor):
         except Fault:
             pass  # as below
         ended: Future[Any] = Future()
-        last = partial(_ended, ended, task)
-        try:
-            self._execute(last)
-        except Fault:
-            self._again.submit(self._insist, last)
+        self.give(partial(_ended, ended, task))
         return ended
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Ends the pool's own thread. The executor is its maker's."""
         self._again.shutdown(wait, cancel_futures=cancel_futures)
+
+    def _offer(self, task: Task) -> None:
+        try:
+            self._execute(task)
+        except Fault:
+            self._again.submit(self._insist, task)
 
     def _insist(self, task: Task) -> None:
         """Offers a task until it is taken. grpcio gives away no more calls than the executor has room for; but a thread

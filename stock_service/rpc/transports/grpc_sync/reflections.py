@@ -3,15 +3,12 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import grpc
 
 STREAMS_MAX = 4
 """Reflection streams that may be open at a time. One is enough for a client, for some milliseconds."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 Reflect = Callable[[Any, grpc.ServicerContext], Iterator[Any]]
 """Reflection's method, as grpcio calls it."""
@@ -42,12 +39,12 @@ class Reflections(ThreadPoolExecutor):
         reflect_here.experimental_thread_pool = self  # type: ignore[attr-defined]  # where grpcio looks for it
         return reflect_here
 
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Takes a stream from grpcio, whose serving thread would not survive an error."""
         try:
             return super().submit(fn, *args, **kwargs)
         except RuntimeError as error:  # the system has no thread to give; the stream waits for one of these
-            without: Future[T] = Future()
+            without: Future[Any] = Future()
             without.set_exception(error)
             return without
 

@@ -38,11 +38,12 @@ class GrpcServer:
         check_free(options.host, options.port, options.shares_port)
         quieten()
         timeline = options.timeline
-        execute = executor.execute if timeline is None else _stamping(executor.execute, timeline)
-        if options.metrics is not None:
-            execute = options.metrics.waited(execute)
         noting = timeline is not None or options.metrics is not None
-        self._pool = CallPool(execute, None if noting else getattr(executor, "submit", None))
+        self._pool = CallPool(executor.execute, None if noting else getattr(executor, "submit", None))
+        if timeline is not None:
+            self._pool.give = _stamping(self._pool.give, timeline)
+        if options.metrics is not None:
+            self._pool.give = options.metrics.waited(self._pool.give)
         self._reflections = Reflections()
         self._handlers = Handlers(self._pool.arrival, delay_target_ms, options.metrics, timeline)
         limits = core_options(
