@@ -32,9 +32,12 @@ _FOR_EVER_S = 1e12
 def quieten() -> None:
     """Has grpcio log nothing of metadata that is not UTF-8, which it else does with a traceback for each request.
 
-    It takes the bytes for Latin-1, which no metadata of the service needs. May be repeated.
+    It takes the bytes for Latin-1, which no metadata of the service needs. Which of its loggers says so is its own
+    matter: each that there is gets the filter. May be repeated.
     """
-    logging.getLogger("grpc._cython.cygrpc").addFilter(_is_about_us)
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if name.startswith("grpc.") and isinstance(logger, logging.Logger):
+            logger.addFilter(_is_about_us)
 
 
 def _is_about_us(record: logging.LogRecord) -> bool:
