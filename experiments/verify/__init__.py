@@ -2,15 +2,16 @@
 
 A recording is what a sweep left in its folder. It passes if its blocks are as they were written, and if it ended at a
 look as its own rules have it. All that is computed from the blocks must be what the folder holds. Of an earlier version
-(``files.EDITION``) that is every number; its report and figures are as that version wrote them. It is judged by the
-limits that it states; where they are not this version's, they are named. A factor that it lacks came later. Left out:
-whether the blocks are true.
+(``files.EDITION``) that is every number; its report and figures have the digests that ``TEXTS_FILE`` has of them. It is
+judged by the limits that it states; where they are not this version's, they are named. A factor that it lacks came
+later. Left out: whether the blocks are true.
 """
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 
 from experiments.design.factors import FACTORS
@@ -23,6 +24,9 @@ from experiments.measure.runner import repeats_max
 from experiments.results import alone, cells, cold, files, foretold, received, rows, stress
 from experiments.results.foretold import FORETOLD_FILE
 from experiments.results.observed import Block
+
+TEXTS_FILE = "texts.sha256"
+"""Digests of the report and the figures of a recording whose edition is over; ``sha256sum --check`` reads it."""
 
 Computed = Callable[[Path], Mapping[str, str]]
 """What a folder's figures and report should say, by the files' names."""
@@ -39,6 +43,7 @@ def differences(folder: Path, computed: Computed) -> Iterator[str]:
     table = _as_its_version_had(sweep, rows.table(sweep, files.counting(every)), folder / rows.ROWS_FILE)
     if files.edition(folder) < files.EDITION:
         yield from _numbers_differ(folder / rows.ROWS_FILE, table)
+        yield from _texts_edited(folder, computed(folder))
         return
     for name, should in {rows.ROWS_FILE: table, **computed(folder)}.items():
         yield from _text_differs(folder / name, should)
@@ -162,6 +167,18 @@ def _as_its_version_had(sweep: Sweep, table: str, recorded: Path) -> str:
 def _is_at_default(name: str, sweep: Sweep) -> bool:
     levels = (dict(arm.setting.levels) for arm in sweep.arms)
     return all(each[name] == FACTORS[name].default_among(each) for each in levels)
+
+
+def _texts_edited(folder: Path, texts: Iterable[str]) -> Iterator[str]:
+    """The texts of an earlier version that are not as they were when the edition ended."""
+    try:
+        lines = (folder / TEXTS_FILE).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    for name in texts:
+        if digests.get(name) != sha256((folder / name).read_bytes()).hexdigest():
+            yield f"{folder / name}: not what an earlier version wrote, by {TEXTS_FILE}"
 
 
 def _numbers_differ(file: Path, table: str) -> Iterator[str]:

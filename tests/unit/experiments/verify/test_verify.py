@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from experiments.design.arms import Arm
 from experiments.design.limits import LIMITS
 from experiments.results import files, foretold, rows
 from experiments.results.observed import Block, RoundSeen
-from experiments.verify import differences, earlier
+from experiments.verify import TEXTS_FILE, differences, earlier
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, sweep
 
@@ -142,11 +143,20 @@ def test_texts_of_an_earlier_version_stay_and_its_numbers_are_computed(
         patched.setattr(files, "EDITION", files.EDITION - 1)
         folder = recording(tmp_path, blocks(10))
     (folder / "report.md").write_text("sockets win\n", encoding="utf-8")
+    (unsigned,) = differences(folder, computed)
+    assert "report.md: not what an earlier version wrote" in unsigned
+    signed = sha256(b"sockets win\n").hexdigest()
+    (folder / TEXTS_FILE).write_text(f"{signed}  report.md\n", encoding="utf-8")
     table = (folder / rows.ROWS_FILE).read_text(encoding="utf-8")
     (folder / rows.ROWS_FILE).write_text(table.replace(",grpc,0,", ",grpc as it was,0,"), encoding="utf-8")
     assert list(differences(folder, computed)) == []
     assert "1 of 1 texts and figures are as that version wrote them" in str(earlier(folder, computed))
+    (folder / "report.md").write_text("sockets draw\n", encoding="utf-8")
+    (edited_text,) = differences(folder, computed)
+    assert "report.md: not what an earlier version wrote" in edited_text
     (folder / "report.md").write_text("sockets lose\n", encoding="utf-8")
+    signed = sha256(b"sockets lose\n").hexdigest()
+    (folder / TEXTS_FILE).write_text(f"{signed}  report.md\n", encoding="utf-8")
     assert earlier(folder, computed) is None
     edited = list(csv.DictReader(io.StringIO(table)))
     edited[3]["count"] = "1"
