@@ -108,7 +108,7 @@ clean: ## Removes all that was installed or built; measured results stay
 $(VENV)/.synced: pyproject.toml uv.lock | $(UV)
 	@echo "installing into $(VENV)"
 	@$(UV) sync --frozen --quiet --extra transports --extra tls --extra metrics || \
-		{ echo "without zeromq, nng, metrics and development certificates, whose libraries could not be had here"; $(UV) sync --frozen --quiet; }
+		{ echo "without pyzmq, pynng, metrics and development certificates, whose libraries could not be had here"; $(UV) sync --frozen --quiet; }
 	@touch $@
 
 # By way of a folder of its own, because pip leaves a bin folder alone that is there already. The binary needs no more.

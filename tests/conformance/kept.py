@@ -1,28 +1,14 @@
-"""What a kind of server cannot keep, and why: the one place that leaves a kind out of a check.
+"""What a kind of server cannot keep, and who speaks gRPC: the one place that leaves a kind out of a check."""
 
-A key is a transport, or a kind as ``TRANSPORT-DISPATCH``. Whatever stands here stands in the transport's docstring too.
-"""
-
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tests.conformance.running import Kind
-
-Promise = Literal["several at a time", "refuses connections while it stops", "says who calls"]
-
-NOT_KEPT: dict[str, dict[Promise, str]] = {
-    "grpc_aio-loop": {"several at a time": "the loop answers one request after the other"},
-    "zeromq": {
-        "refuses connections while it stops": "libzmq closes every connection with the listener",
-        "says who calls": "libzmq tells a peer's host, and not its port",
-    },
-    "nng": {"refuses connections while it stops": "NNG closes every connection with the listener"},
-}
 
 GRPC = ("grpc", "grpc_static", "grpc_aio")
 """The transports that speak gRPC."""
 
 
-def keeps(kind: "Kind", promise: Promise) -> bool:
-    """Whether servers of this kind keep a promise."""
-    return not any(promise in NOT_KEPT.get(name, {}) for name in (kind.transport, f"{kind.transport}-{kind.dispatch}"))
+def answers_several(kind: "Kind") -> bool:
+    """Whether servers of this kind answer several requests at a time. An event loop answers one after the other."""
+    return kind.dispatch != "loop"

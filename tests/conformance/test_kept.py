@@ -6,20 +6,14 @@ import pytest
 
 from stock_service.rpc.errors import DeadlineExceeded
 from tests.conformance import running, transport_lifecycle, transports
-from tests.conformance.kept import NOT_KEPT, Promise
 from tests.conformance.running import ECHO, Kind, Maker, Probe, Running, maker, stopping
 from tests.conformance.test_transports import HELD_TOGETHER
-from tests.conformance.transport_lifecycle import check_accepted_is_finished
 
 SHORT_S = 0.4
 """How long a check waits here for what never comes."""
 
-CHECKS: dict[Promise, set[Callable[[Maker], None]]] = {
-    "several at a time": HELD_TOGETHER - {transport_lifecycle.check_stuck_handler},
-    "refuses connections while it stops": {check_accepted_is_finished},
-}
-"""The checks that hold a server to a promise. That of a stuck handler is left out: it leaves the loop's thread stuck.
-Who calls is checked in ``test_calls``, and proves itself there."""
+FAILING: set[Callable[[Maker], None]] = HELD_TOGETHER - {transport_lifecycle.check_stuck_handler}
+"""The checks that a loop fails. That of a stuck handler is left out: it leaves the loop's thread stuck."""
 
 
 @pytest.fixture(autouse=True)
@@ -29,37 +23,18 @@ def wait_shortly(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "WAIT_S", SHORT_S)
 
 
-def kind_of(name: str) -> Kind:
-    """A kind by a key of the table."""
-    transport, _, dispatch = name.partition("-")
-    return Kind(transport, "static-pool", dispatch or "request")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "promise", "check"),
-    [
-        pytest.param(name, promise, check, id=f"{name}-{check.__name__.removeprefix('check_')}")
-        for name, promises in NOT_KEPT.items()
-        for promise in promises
-        for check in sorted(CHECKS.get(promise, ()), key=lambda check: check.__name__)
-    ],
-)
-def test_what_is_not_kept_fails_its_check(
-    name: str, promise: Promise, check: Callable[[Maker], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once the table no longer leaves it out: no line stands there for nothing."""
-    left = {other: why for other, why in NOT_KEPT[name].items() if other != promise}
-    monkeypatch.setitem(NOT_KEPT, name, left)
+@pytest.mark.parametrize("check", sorted(FAILING, key=lambda check: getattr(check, "__name__", "")))
+def test_what_is_not_kept_fails_its_check(check: Callable[[Maker], None]) -> None:
+    """On a loop, which the checks leave out: it is not left out for nothing."""
     with pytest.raises((AssertionError, TimeoutError, DeadlineExceeded)):
-        check(maker(kind_of(name)))
+        check(maker(Kind("grpc_aio", "static-pool", "loop")))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transport", ["sockets", "zeromq", "nng"])
-def test_a_server_that_takes_clients_while_it_stops_is_caught(transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that only begins to stop when nothing is left to do, whatever it is said to keep."""
-    with Running(Kind(transport, "static-pool"), Probe().service, running.Limits()) as serving:
+def test_a_server_that_takes_clients_while_it_stops_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that only begins to stop when nothing is left to do."""
+    with Running(Kind("sockets", "static-pool"), Probe().service, running.Limits()) as serving:
         assert serving.connect().call(ECHO, b"1", SHORT_S) == b"1"
         with monkeypatch.context() as planted:
             planted.setattr(serving, "stop", lambda _grace_s: True)

@@ -26,7 +26,7 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import LOCKINGS, Locking, Stamped
 from stock_service.trading.service import LOOKUP, TRADE, stock_service
 from stock_service.v1 import stock_pb2
-from tests.conformance.kept import GRPC, keeps
+from tests.conformance.kept import GRPC, answers_several
 from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
 from tests.conformance.running import BLOCK, ECHO, FAIL, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker, until
 from tests.conformance.running import Running as RunningServer
@@ -377,7 +377,7 @@ def test_the_threads_can_be_counted(kind: Kind, tmp_path: Path) -> None:
     assert violations(stages) == 0
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if keeps(kind, "several at a time")], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if answers_several(kind)], ids=str)
 def test_what_did_not_end_is_not_in_it(kind: Kind, tmp_path: Path) -> None:
     """A server that gives a request up writes those that it has answered, and nothing of the one that hangs."""
     probe, timeline = Probe(), Timeline(100)

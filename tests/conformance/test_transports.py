@@ -6,7 +6,7 @@ import pytest
 
 from stock_service.rpc.grpcio import draining
 from tests.conformance import transport_lifecycle, transports
-from tests.conformance.kept import GRPC, keeps
+from tests.conformance.kept import GRPC, answers_several
 from tests.conformance.running import KINDS, Kind, Maker, maker, one_executor_each
 
 Check = Callable[[Maker], None]
@@ -39,7 +39,7 @@ CHECKS = (*transports.CHECKS, *transport_lifecycle.CHECKS)
 def kinds_for(check: Check) -> list[Kind]:
     """Where executors do not differ it is one for each transport, by turns: over all checks each is tried on each."""
     kinds = KINDS if check in ON_EVERY_EXECUTOR else one_executor_each(CHECKS.index(check))
-    return [kind for kind in kinds if check not in HELD_TOGETHER or keeps(kind, "several at a time")]
+    return [kind for kind in kinds if check not in HELD_TOGETHER or answers_several(kind)]
 
 
 CASES = [

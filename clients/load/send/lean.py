@@ -27,7 +27,7 @@ def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
 
 def lean_context(plan: LoadPlan) -> ssl.SSLContext | None:
     """What each new connection is encrypted with; None: it is plain. Raises UsageError for unusable files."""
-    return plan.credentials.context(load(plan.transport).TLS_PROTOCOLS or ())
+    return plan.credentials.context(load(plan.transport).TLS_PROTOCOLS)
 
 
 def connecting(plan: LoadPlan) -> Callable[[float], Connection]:

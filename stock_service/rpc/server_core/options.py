@@ -5,7 +5,6 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 
-from stock_service.rpc.errors import UsageError
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.option_types import integer, number, seconds
 from stock_service.rpc.security import Access
@@ -80,13 +79,6 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def only_loopback(transport: str, host: str) -> None:
-    """For a transport that serves experiments alone. Raises UsageError for a host that others may reach."""
-    if not is_loopback(host):
-        allowed = f"a loopback address (127.0.0.1, ::1, localhost): {transport} is for experiments on one machine"
-        raise UsageError("--host", host, allowed)
 
 
 @dataclass(frozen=True, slots=True)
