@@ -35,7 +35,7 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
 
     The function is given its timeout in seconds. It blocks for so long at most, and raises a Fault. The lean client
     tells the server the plan's timeout with each request, however long connecting may take. Raises UsageError where the
-    transport has no such client, or its library is not installed.
+    transport has no such client.
     """
     if plan.client == "library":
         library = load(plan.transport).connect

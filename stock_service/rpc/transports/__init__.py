@@ -69,7 +69,7 @@ class Transport(Protocol):
         """What was given for them, as ``serve`` takes it in ``ServeOptions.own``; None where it has none."""
 
     def serve(self, service: Service, executor: Executor, options: ServeOptions) -> Server:
-        """A server that listens when this returns. Raises OSError where it cannot."""
+        """A server that listens when this returns, and keeps what the options say. Raises OSError where it cannot."""
 
     def connect(
         self, address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
