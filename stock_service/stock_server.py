@@ -80,7 +80,7 @@ def serve_stocks(
     try:
         _check(transport, options, kind)
         if family.begins(options):
-            serving.leave(family.run(program, transport, options, _allotted(options)))
+            serving.leave(family.run(program, options, _allotted(options)))
         timeline, metrics = serving.timeline_for(program, options), serving.metrics_for(program, options)
         hand_over = None if options.hand_over is None else _taken_over(program, transport, options)
         catalog, settle, close, sick = CATALOGS[kind](options, timeline, metrics)

@@ -150,7 +150,7 @@ def _own_dispatch(levels: Levels) -> Level:
 
 def _own_size(levels: Levels) -> Level:
     """Of a peer's echo, which has no message of its own: the default of its client."""
-    return 10_000 if levels["service"] == "echo" and levels["language"] != PYTHON else None
+    return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
 
 
 def _work(name: str, text: str) -> Factor:

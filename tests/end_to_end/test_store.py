@@ -91,9 +91,9 @@ def test_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     assert len(commits) >= 60 * KILLS
 
 
-@pytest.mark.parametrize("transport", ["sockets", "grpc", "grpc_aio", "zeromq"])
+@pytest.mark.parametrize("transport", ["sockets", "grpc", "grpc_aio"])
 def test_a_restart_goes_on(transport: str, tmp_path: Path) -> None:
-    """Volumes and numbers hold, on the core, grpcio, a loop, a library; the log names the file; SIGTERM leaves one."""
+    """Volumes and numbers hold, on the core, grpcio, a loop; the log names the file; SIGTERM leaves one."""
     path = tmp_path / "store"
     for turn in (1, 2):
         with Server(stored(path, transport)) as server:

@@ -198,6 +198,9 @@ CLIENT_OPTIONS: dict[str, Sequence[str]] = {
     "c-zeromq": _ECHO,
     "c-nanomsg": _ECHO,
     "c-nng": _ECHO,
+    "python-berkeley": _ECHO,
+    "python-zeromq": _ECHO,
+    "python-nng": _ECHO,
 }
 """For the peers that are called by their own client, which checks every reply."""
 

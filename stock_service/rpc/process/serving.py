@@ -39,7 +39,6 @@ from stock_service.rpc.process.secured import (
     Watch,
     add_security_options,
     check_host,
-    closed_to_admins,
     security_of,
 )
 from stock_service.rpc.service import Service
@@ -165,8 +164,6 @@ def run(
         refuse(program, error)
     if hand_over is not None:
         serve_options = replace(serve_options, listener=hand_over.listener)
-    if security.access is not None and load(transport).TLS_PROTOCOLS is None:
-        service = closed_to_admins(service, transport)
     try:
         with Watch(security.files, security.reload):
             return _run(program, transport, service, options, serve_options, note, hand_over)

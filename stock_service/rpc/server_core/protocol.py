@@ -1,7 +1,5 @@
 """What the server core asks of a protocol: bytes to requests, and requests to the bytes of their replies. No I/O.
 
-Where a library keeps requests apart, ``Answers`` is all there is to a protocol.
-
 A request's bytes to its reply's, whatever the protocol; and the timeline of it.
 
 ``answered`` is what every protocol's ``answer`` ends in. Nothing here raises, but ``Waiting`` where the server lets

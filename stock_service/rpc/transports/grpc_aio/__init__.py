@@ -34,7 +34,6 @@ __all__ = [
     "DEFAULT_PORT",
     "LABEL",
     "REFUSED_EXECUTORS",
-    "SHARES_PORT",
     "TAKES_LISTENER",
     "TLS_PROTOCOLS",
     "AioOptions",
@@ -50,7 +49,6 @@ DEFAULT_PORT = 50053
 DEFAULT_EXECUTOR = "static-pool"
 REFUSED_EXECUTORS = {"leader-followers": "grpcio reads by threads of its own"}
 TLS_PROTOCOLS = ("h2",)
-SHARES_PORT = True
 TAKES_LISTENER = False
 DEFAULT_DISPATCH = AioOptions().dispatch
 

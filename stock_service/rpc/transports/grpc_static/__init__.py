@@ -32,7 +32,6 @@ DEFAULT_PORT = 50056
 DEFAULT_EXECUTOR = "leader-followers"
 REFUSED_EXECUTORS: dict[str, str] = {}
 TLS_PROTOCOLS = ("h2",)
-SHARES_PORT = True
 TAKES_LISTENER = True
 
 add_options = add_read_options

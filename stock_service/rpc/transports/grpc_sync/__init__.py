@@ -23,7 +23,6 @@ DEFAULT_PORT = 50051
 DEFAULT_EXECUTOR = "thread-pool"
 REFUSED_EXECUTORS = {"leader-followers": "grpcio reads by threads of its own"}
 TLS_PROTOCOLS = ("h2",)
-SHARES_PORT = True
 TAKES_LISTENER = False
 
 

@@ -33,7 +33,6 @@ __all__ = [
     "DEFAULT_PORT",
     "LABEL",
     "REFUSED_EXECUTORS",
-    "SHARES_PORT",
     "TAKES_LISTENER",
     "TLS_PROTOCOLS",
     "add_options",
@@ -49,7 +48,6 @@ DEFAULT_PORT = 50080
 DEFAULT_EXECUTOR = "leader-followers"
 REFUSED_EXECUTORS: dict[str, str] = {}
 TLS_PROTOCOLS = ("http/1.1",)
-SHARES_PORT = True
 TAKES_LISTENER = True
 
 add_options = add_read_options

@@ -31,7 +31,6 @@ __all__ = [
     "DEFAULT_PORT",
     "LABEL",
     "REFUSED_EXECUTORS",
-    "SHARES_PORT",
     "TAKES_LISTENER",
     "TLS_PROTOCOLS",
     "SocketOptions",
@@ -47,7 +46,6 @@ LABEL = "sockets"
 DEFAULT_PORT = 50052
 DEFAULT_EXECUTOR = "static-pool"
 REFUSED_EXECUTORS: dict[str, str] = {}
-SHARES_PORT = True
 TAKES_LISTENER = True
 TLS_PROTOCOLS = ()
 
