@@ -33,7 +33,7 @@ from stock_service.rpc.option_types import address, shown_address
 from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.process.cores import AUTO, Keeper, cpus
-from stock_service.rpc.process.handing_over import HandOver, Offered
+from stock_service.rpc.process.listener_handover import HandOver, Offered
 from stock_service.rpc.process.secured import (
     Security,
     Watch,
@@ -242,6 +242,8 @@ def _serve(
         executor.stop(0)
         refuse(program, error)
     assert service.health is not None
+    if hand_over is not None:
+        hand_over.conclude()
     stack = ExitStack()
     if serve_options.metrics is not None:
         from stock_service.rpc.process import scraping
@@ -249,16 +251,21 @@ def _serve(
         shown = scraping.Shown(serve_options.metrics, service.health, server.address, executor, options.workers)
         try:
             scraped = stack.enter_context(scraping.Scraped(options.metrics, shown))
+            note = f"{note}\n".lstrip() + f"metrics at {shown_address(scraped.address)}"
         except UsageError as error:
-            server.stop(0)
-            executor.stop(0)
-            refuse(program, error)
-        note = f"{note}\n".lstrip() + f"metrics at {shown_address(scraped.address)}"
+            if hand_over is None or hand_over.old is None:
+                server.stop(0)
+                executor.stop(0)
+                refuse(program, error)
+            _log.error("%s; nobody sees the metrics", error)  # whose port the old one had: nobody else serves now
     stopping = threading.Event()
     signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
     signals.start()  # outlives all but leave()
     if hand_over is not None:
-        stack.enter_context(Offered(hand_over, stopping.set))
+        try:
+            stack.enter_context(Offered(hand_over, stopping.set))
+        except (OSError, UsageError) as error:
+            _log.error("no other server can take over from this one: %s", error)
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     if note:
         print(note, file=sys.stderr, flush=True)
