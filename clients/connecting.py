@@ -111,4 +111,4 @@ def explained(fault: Fault, transport: str) -> str:
             advice = f"check --address and --transport ({other}), or start a server: {start}"
     else:
         advice = _ADVICE[fault.code]
-    return f"{' '.join(str(fault).split())}; {advice}"
+    return f"{fault}; {advice}"

@@ -156,7 +156,7 @@ def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: 
         chosen = LOCKINGS[options.locking or _DEFAULT_LOCKING](names)
         if timeline is not None:
             return Stamped(chosen, names, timeline)
-        return chosen if metrics is None else Sampled(chosen, names, metrics.lock_wait)
+        return chosen if metrics is None else Sampled(chosen, names, metrics.waited_for_lock_s)
 
     return Opened(MemoryCatalog(_stocks(options) or catalog_file.DEFAULT_STOCKS, locking))
 

@@ -80,6 +80,9 @@ class Factor:
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
     """What shows that an arm at these levels did not have its level of this factor; None: nothing does."""
 
+    former: Mapping[str, str] = field(default_factory=dict)
+    """Levels that only recordings of earlier versions have, each with its name for people."""
+
     def read(self, text: str) -> Level:
         """The level that a text stands for. Raises UsageError."""
         try:
@@ -169,7 +172,15 @@ FACTORS: Mapping[str, Factor] = {
             "what the server is written in: ours, or a peer's",
             wire=True,
         ),
-        Factor("transport", "server", one_of(*PROTOCOLS), "sockets", "what carries a request", wire=True),
+        Factor(
+            "transport",
+            "server",
+            one_of(*PROTOCOLS),
+            "sockets",
+            "what carries a request",
+            wire=True,
+            former={"jsonrpc": "JSON-RPC"},
+        ),
         Factor(
             "executor",
             "server",

@@ -6,7 +6,7 @@ One that a server has open is refused by name: its newest trades are that server
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from stock_service.rpc.errors import Fault, UsageError
+from stock_service.rpc.errors import Fault, UsageError, printable
 from stock_service.rpc.process.command_line import Parser, refuse
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import Version
@@ -53,7 +53,7 @@ def show(path: Path, _: Path | None) -> Sequence[str]:
         versions = file.load().versions
     for stock, sequence in versions.values():
         amounts = f"volume {stock.volume} of {stock.volume_limit}"
-        print(f"{stock.name} {dollars(stock.price_cents)} {amounts} sequence {sequence}")
+        print(f"{printable(stock.name)} {dollars(stock.price_cents)} {amounts} sequence {sequence}")
     return ()
 
 
@@ -97,5 +97,5 @@ def main(program: str, arguments: Sequence[str]) -> int:
     except Fault as error:
         faults = [str(error)]
     for fault in faults:
-        print(fault)
+        print(printable(fault))
     return FAILED_EXIT if faults else 0

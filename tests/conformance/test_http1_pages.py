@@ -289,4 +289,5 @@ def test_a_foreign_request_is_counted_by_its_fault() -> None:
     metrics = Metrics()
     with stocks(ServeOptions(metrics=metrics)) as (client, _):
         assert client.asks(LINE, HOST, TYPE, b"Origin: null")[0] == 403
-        assert metrics.refusals() == {("connection", "PERMISSION_DENIED"): 1}
+        counted = {"what": "connection", "fault": "PERMISSION_DENIED"}
+        assert metrics.registry.get_sample_value("stock_service_refusals_total", counted) == 1

@@ -5,7 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from stock_service.rpc.errors import DeadlineExceeded
-from tests.conformance import running, transport_lifecycle, transports
+from tests.conformance import raw_http2, running, transport_lifecycle, transports
+from tests.conformance.hostile_grpc import (
+    HOLDS_NONE,
+    SURVIVES,
+    check_a_path_that_is_no_text,
+    check_calls_without_a_message,
+)
 from tests.conformance.kept import NOT_KEPT, Promise
 from tests.conformance.running import ECHO, Kind, Maker, Probe, Running, maker, stopping
 from tests.conformance.test_transports import HELD_TOGETHER
@@ -17,6 +23,8 @@ SHORT_S = 0.4
 CHECKS: dict[Promise, set[Callable[[Maker], None]]] = {
     "several at a time": HELD_TOGETHER - {transport_lifecycle.check_stuck_handler},
     "refuses connections while it stops": {check_accepted_is_finished},
+    HOLDS_NONE: {check_calls_without_a_message},
+    SURVIVES: {check_a_path_that_is_no_text},
 }
 """The checks that hold a server to a promise. That of a stuck handler is left out: it leaves the loop's thread stuck.
 Who calls is checked in ``test_calls``, and proves itself there."""
@@ -25,7 +33,7 @@ Who calls is checked in ``test_calls``, and proves itself there."""
 @pytest.fixture(autouse=True)
 def wait_shortly(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that fails does so soon."""
-    for module in (running, transport_lifecycle, transports):
+    for module in (raw_http2, running, transport_lifecycle, transports):
         monkeypatch.setattr(module, "WAIT_S", SHORT_S)
 
 

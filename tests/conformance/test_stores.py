@@ -35,7 +35,7 @@ TRADES = 12
 CONTENDED_MIN = 0.3
 """The share of operations that must overlap a conflicting one; a history with less proves nothing."""
 
-WITHOUT_A_THREAD = [kind for kind in KINDS if kind.transport in ("sockets", "http1", "jsonrpc", "grpc_static")]
+WITHOUT_A_THREAD = [kind for kind in KINDS if kind.transport in ("sockets", "http1", "grpc_static")]
 WITHOUT_A_THREAD = [kind for kind in WITHOUT_A_THREAD if kind.dispatch == "request"]
 WITHOUT_A_THREAD += [kind for kind in KINDS if kind.dispatch == "loop"]
 """Where requests wait for the disk without a thread."""

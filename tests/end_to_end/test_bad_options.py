@@ -146,7 +146,7 @@ def test_a_server_exits_so(start: str, case: tuple[str, str]) -> None:
     assert said in line
 
 
-@pytest.mark.parametrize("transport", ["zeromq", "nng", "jsonrpc"])
+@pytest.mark.parametrize("transport", ["zeromq", "nng", "grpc_aio"])
 def test_what_serves_experiments_alone_is_on_loopback_alone(transport: str) -> None:
     """Another address is refused before anything listens, though it is said to be meant."""
     words = f"stock_service serve --transport {transport} --port 0 --store memory --insecure --host 0.0.0.0"

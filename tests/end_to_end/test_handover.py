@@ -1,6 +1,7 @@
 """Successors that fail, as real processes: the server that runs takes the store back, and serves on."""
 
 import signal
+import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -114,3 +115,14 @@ def test_a_successor_whose_catalog_does_not_fit_the_store_leaves_it(tmp_path: Pa
         serves_on(server, 1)
         with closing(load("sockets").connect(server.address, WAIT_S)) as connection:
             assert sent(connection, "after").sequence == 1
+
+
+def test_the_metrics_have_the_port_that_the_last_server_s_had(tmp_path: Path) -> None:
+    """They are there once that server has ended."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        metrics = f"127.0.0.1:{free.getsockname()[1]}"
+    start = (*stored(tmp_path / "store"), "--hand-over", str(tmp_path / "socket"), "--metrics", metrics)
+    with Server(start) as server, Server(start) as successor:
+        assert server.ended().code == 0
+        until(lambda: f"metrics at {metrics}" in successor.said(), "it says so")
+        assert successor.stopped().code == 0

@@ -338,7 +338,10 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "timeline": ((*STARTS["grpc_server"], "--timeline", "x"), "--timeline: got 'x', allowed: none with several"),
     "catalog": ((*STARTS["grpc_server"], "--catalog", "no/such"), "a readable file (No such file or directory)"),
     "host": ((*STARTS["grpc_server"], "--host", "192.0.2.1", "--insecure"), "--host 192.0.2.1 --port "),
-    "a child": ((*start_of("jsonrpc"), "--host", "0.0.0.0", "--insecure"), "jsonrpc is for experiments on one machine"),
+    "a child": (
+        ("experiments.services", "serve", "echo", "--transport", "sockets", "--tls-cert", "no/such", "--tls-key", "x"),
+        "--tls-cert: got 'no/such', allowed: a readable file",
+    ),
     "a state": (
         ("experiments.services", "serve", "entity", "--transport", "http1"),
         "--processes: got 2, allowed: 1 of entity, whose state is its own",

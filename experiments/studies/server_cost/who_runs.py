@@ -4,7 +4,7 @@ The load program is ``load.c``; server and load have a core each. In a closed lo
 of connections ÷ the throughput. So C's time ÷ an executor's is that executor's throughput as a share of C's.
 """
 
-from experiments.design.arms import Arm, Comparison, Group
+from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.judge.points import Point, points
@@ -29,6 +29,9 @@ DECIDING = 16
 
 PEER = "c-stock"
 
+EXECUTOR = "static-pool"
+"""Of the A/A pair, at the most connections."""
+
 ROUNDS = 3
 """In a block: each has a window of every arm."""
 
@@ -46,6 +49,9 @@ def sweep(scale: Scale) -> Sweep:
         groups.append(Group((*ours.values(), *([epoll] if PEER in scale.peers else ()))))
         if PEER in scale.peers:
             comparisons += [_share(executor, connections, epoll, arm) for executor, arm in ours.items()]
+    same, first, again = twins(_server(max(CONNECTIONS), executor=EXECUTOR), "same")
+    groups.append(Group((first, again)))
+    comparisons.append(same)
     rounds = min(ROUNDS, scale.rounds)
     return Sweep("server_cost", PART, tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, Windows())
 
@@ -84,7 +90,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
         Answer(
             QUESTION,
             " ".join(told) or "Not measured.",
-            tuple(judged.values()),
+            tuple(each for name, each in judged.items() if each.comparison.kind != "same"),
             estimand="throughput of one closed loop by a load program in C; server and load have a core each.",
             not_concluded=(
                 "What an executor gains where requests wait or compute: a Lookup does neither.",

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock, Thread
 
 from stock_service.rpc.concurrency.executor import Task, execute_each, reading_thread, tell_name
@@ -37,6 +37,10 @@ class ThreadPool:
 
     def execute(self, task: Task) -> None:
         """Has a thread call ``task``. Raises Overloaded when the queue is full, Unavailable once stopping."""
+        self.submit(task)
+
+    def submit(self, task: Task) -> "Future[None]":
+        """The same, for whoever wants to know of the end, as grpcio does: there is room for another by then."""
         with self._lock:
             if self._stopping:
                 raise Unavailable("the server is stopping")
@@ -44,12 +48,15 @@ class ThreadPool:
                 raise Overloaded(f"{self._limit} tasks are running or waiting")
             self._accepted += 1
             try:
-                self._pool.submit(self._run, task)
+                return self._pool.submit(self._run, task)
             except RuntimeError as error:  # the system has no thread to give; the task was queued before that was seen
-                if not self._pool._threads:  # where there are threads, one of them will take it
-                    self._accepted -= 1
-                    self._pool._work_queue.get_nowait()
-                    raise Overloaded(f"no further thread: {error}") from error
+                if self._pool._threads:  # one of these will take it, and nobody is told of its end
+                    unknown: Future[None] = Future()
+                    unknown.set_result(None)
+                    return unknown
+                self._accepted -= 1
+                self._pool._work_queue.get_nowait()
+                raise Overloaded(f"no further thread: {error}") from error
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""

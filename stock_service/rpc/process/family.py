@@ -206,8 +206,11 @@ class _Family:
             self._listener.close()  # the child has the port now
             while len(self._children) < self._count:
                 self._start()
-        elif all(each.ready for each in self._children):
-            print(child.said.partition(b"\n")[0].decode(), flush=True)
+        elif all(each.ready for each in self._children) and not serving.announced(
+            child.said.partition(b"\n")[0].decode()
+        ):
+            self._code = FAILED_EXIT
+            self._stop()
 
     def _signal_waits(self, timeout_s: float) -> bool:
         """Whether a signal has come, or comes within so long, that is not taken yet."""

@@ -9,12 +9,13 @@ command. Nobody at PATH: it is the first, and listens by itself. Else, message b
                 and its listener (SCM_RIGHTS in unix(7))
     3     new   compares, and sends ``!``                                 the same
     4     old   has changes wait, closes the store, sends ``store``       has the new one's end, takes the store back
-    5     new   opens the store, accepts, sends ``serves``                waits ``answer_s`` at most, then as in 4
+    5     new   opens the store, accepts, prints its ready line, and    waits ``answer_s`` at most, then as in 4
+                sends ``serves``
     6     old   refuses changes, accepts no more, finishes what it        ends all the same
                 accepted, and ends: its process's end closes the
                 connection
-    7     new   has changes written, puts a socket of its own at PATH,    has ended
-                and prints its ready line
+    7     new   has changes written, and puts a socket of its own at      has ended
+                PATH
 
 To fail is to be killed, to end, to say something else, or to say nothing. Up to step 5 the old one serves as ever, but
 for changes in steps 4 and 5. These wait. They are done where it takes the store back, and else refused, with no effect.
@@ -108,9 +109,8 @@ class HandOver:
             store.hold()
 
     def conclude(self) -> None:
-        """This server accepts: the server before shall end. Blocks until it has, for ``end_s`` at most."""
-        if self.old is None:
-            return
+        """This server accepts: the one before shall end. Blocks until it has, for ``end_s`` at most."""
+        assert self.old is not None
         try:
             self.old.send(_SERVES)
             self.old.settimeout(self.end_s)

@@ -61,7 +61,8 @@ FAILED_EXIT = 1
 
 EXITS = {
     0: "a signal stopped it, and what had been accepted was finished",
-    FAILED_EXIT: "--grace-s was too short, a second signal came, a file could not be written in the end, or it failed",
+    FAILED_EXIT: "--grace-s was too short, a second signal came, the ready line or a file could not be written, "
+    "or it failed",
     USAGE_EXIT: "a bad option or file, or a port that is taken",
 }
 """What each exit code of a server is for."""
@@ -242,22 +243,28 @@ def _serve(
         executor.stop(0)
         refuse(program, error)
     assert service.health is not None
-    if hand_over is not None:
-        hand_over.conclude()
+    ready_line = f"ready {shown_address(server.address)}"
+    took_over = hand_over is not None and hand_over.old is not None
+    if hand_over is not None and took_over:
+        if not announced(ready_line):
+            server.stop(0)
+            executor.stop(0)
+            return FAILED_EXIT
+        hand_over.conclude()  # nobody else serves from now on, whatever fails here
     stack = ExitStack()
     if serve_options.metrics is not None:
         from stock_service.rpc.process import scraping
 
-        shown = scraping.Shown(serve_options.metrics, service.health, server.address, executor, options.workers)
+        scraping.show(serve_options.metrics, service.health, server.address, executor, options.workers)
         try:
-            scraped = stack.enter_context(scraping.Scraped(options.metrics, shown))
+            scraped = stack.enter_context(scraping.Scraped(options.metrics, serve_options.metrics.registry))
             note = f"{note}\n".lstrip() + f"metrics at {shown_address(scraped.address)}"
         except UsageError as error:
-            if hand_over is None or hand_over.old is None:
+            if not took_over:
                 server.stop(0)
                 executor.stop(0)
                 refuse(program, error)
-            _log.error("%s; nobody sees the metrics", error)  # whose port the old one had: nobody else serves now
+            _log.error("%s; nobody sees the metrics", error)
     stopping = threading.Event()
     signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
     signals.start()  # outlives all but leave()
@@ -269,8 +276,9 @@ def _serve(
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     if note:
         print(note, file=sys.stderr, flush=True)
-    print(f"ready {shown_address(server.address)}", flush=True)
-    stopping.wait()
+    ready = took_over or announced(ready_line)
+    if ready:
+        stopping.wait()
     service.health.stopping = True
     grace_s = max(options.grace_s, ENDING_S)
     deadline_s = time.monotonic() + grace_s
@@ -280,7 +288,17 @@ def _serve(
     if not finished:
         _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)
     written = serve_options.timeline is None or _write(serve_options.timeline, options.timeline)
-    return 0 if finished and written else FAILED_EXIT
+    return 0 if ready and finished and written else FAILED_EXIT
+
+
+def announced(line: str) -> bool:
+    """Prints the ready line; where it cannot be written, says so in the log."""
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        _log.error("the ready line could not be written on standard output: %s; the server stops", error.strerror)
+        return False
+    return True
 
 
 def _computed() -> str:

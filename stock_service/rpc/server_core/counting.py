@@ -63,7 +63,7 @@ class WaitSamples:
 
     def __init__(self, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> None:
         """``serve`` is what the tasks call, with three arguments, of which the last is when the request arrived."""
-        self._serve, self._observe = serve, metrics.queue_wait.observe
+        self._serve, self._observe = serve, metrics.waited_s
         self._due = 0
 
     def take(self, batch: list["partial[None]"]) -> None:
@@ -74,5 +74,5 @@ class WaitSamples:
             self._due += ONE_IN
 
     def _serve_noting(self, connection: Any, request: Any, arrived_ns: int) -> None:
-        self._observe(now_ns() - arrived_ns)
+        self._observe((now_ns() - arrived_ns) / 1e9)
         self._serve(connection, request, arrived_ns)

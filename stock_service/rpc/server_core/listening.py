@@ -44,12 +44,40 @@ def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.
     return listener
 
 
+class Waker:
+    """An eventfd by which any thread wakes the one that sleeps in an epoll or a selector.
+
+    Whoever made it closes it, once nobody sleeps any more.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()  # guards fd
+        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        """What epoll is to watch; -1: closed."""
+
+    def wake(self) -> None:
+        """Wakes the sleeping thread. Any thread; once closed it does nothing."""
+        with self._lock:
+            if self.fd >= 0:  # a task that was given up may end after the server has
+                os.eventfd_write(self.fd, 1)
+
+    def woken(self) -> None:
+        """The thread is awake: what was said until now is heard."""
+        os.eventfd_read(self.fd)
+
+    def close(self) -> None:
+        """Frees the descriptor. May be repeated."""
+        with self._lock:
+            if self.fd >= 0:
+                os.close(self.fd)
+                self.fd = -1
+
+
 class Listening:
-    """A listener in an epoll; the reading thread's, but for ``wake``."""
+    """A listener and a waker in an epoll; the reading thread's."""
 
     def __init__(self, options: ServeOptions, epoll: Callable[[], select.epoll]) -> None:
         """``epoll`` makes it, once the address is had. Raises OSError where it cannot be."""
-        self._lock = Lock()  # guards waker_fd
         self._listener = listen(options)
         self._passed = options.listener
         self._listener.setblocking(False)
@@ -60,19 +88,8 @@ class Listening:
         """Whether connections are accepted; not where the process can have no more, until one of its own is closed."""
         self.epoll = epoll()
         self.epoll.register(self.fd, select.EPOLLIN)
-        self.waker_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        """What says that another thread woke this one; -1: closed."""
-        self.epoll.register(self.waker_fd, select.EPOLLIN)
-
-    def wake(self) -> None:
-        """Wakes the thread that sleeps in the epoll. Any thread; after the end it does nothing."""
-        with self._lock:
-            if self.waker_fd >= 0:  # a task that was given up may end after the server has
-                os.eventfd_write(self.waker_fd, 1)
-
-    def woken(self) -> None:
-        """The thread is awake: what was said until now is heard."""
-        os.eventfd_read(self.waker_fd)
+        self.waker = Waker()
+        self.epoll.register(self.waker.fd, select.EPOLLIN)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
         """Up to so many of the connections that wait, unless those are the next server's."""
@@ -106,12 +123,9 @@ class Listening:
             self._listener.close()
 
     def end(self) -> None:
-        """Frees the epoll and what wakes it, once nobody sleeps in it any more. May be repeated."""
+        """Frees the epoll and the waker, once nobody sleeps there any more. May be repeated."""
         self.close()
-        with self._lock:
-            if self.waker_fd >= 0:
-                os.close(self.waker_fd)
-                self.waker_fd = -1
+        self.waker.close()
         self.epoll.close()
 
 

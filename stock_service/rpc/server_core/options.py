@@ -106,14 +106,20 @@ def add_read_options(parser: argparse.ArgumentParser) -> None:
     defaults = ReadOptions()
     help_text = "time for a request to be whole, and for a reply to be taken"
     parser.add_argument("--read-s", type=seconds(0.05, 3600), default=defaults.read_s, help=help_text)
+    add_delay_target(parser)
+    help_text = "bytes of requests not whole or not begun and of replies not taken, of all connections together"
+    kind = integer(1 << 16, 1 << 40)
+    parser.add_argument("--held-bytes-max", type=kind, default=defaults.held_bytes_max, help=help_text)
+
+
+def add_delay_target(parser: argparse.ArgumentParser) -> None:
+    """``--delay-target-ms``."""
     help_text = (
         "milliseconds after which a waiting request is refused while the server is overloaded, or a quarter of the "
         "time that its client waits, if that is more; 0: never"
     )
-    parser.add_argument("--delay-target-ms", type=number(0, 60_000), default=defaults.delay_target_ms, help=help_text)
-    help_text = "bytes of requests not whole or not begun and of replies not taken, of all connections together"
-    kind = integer(1 << 16, 1 << 40)
-    parser.add_argument("--held-bytes-max", type=kind, default=defaults.held_bytes_max, help=help_text)
+    default = ReadOptions().delay_target_ms
+    parser.add_argument("--delay-target-ms", type=number(0, 60_000), default=default, help=help_text)
 
 
 def read_options(options: argparse.Namespace) -> ReadOptions:

@@ -101,12 +101,12 @@ class RequestServer(Generic[Request]):
         ending = self._ending
         self._connections.lingering.stop(grace_s)
         ending.asked = True
-        self._listening.wake()
+        self._listening.waker.wake()
         until_s = time.monotonic() + grace_s
         in_time = ending.over.wait(grace_s)
         if not in_time:
             ending.abandoned = True
-            self._listening.wake()
+            self._listening.waker.wake()
             ending.over.wait()
         self._reader.join(max(0.0, until_s - time.monotonic()))
         return in_time
@@ -116,7 +116,7 @@ class RequestServer(Generic[Request]):
     def _ask(self, connection: ServedConnection[Request]) -> None:
         """Has the reading thread look at a connection."""
         self._attention.append(connection)
-        self._listening.wake()
+        self._listening.waker.wake()
 
     # ---- the reading thread
 
@@ -166,8 +166,8 @@ class RequestServer(Generic[Request]):
                 self._turn(connection, event, now_ns)
             elif fd == self._listening.fd:
                 accepts = True
-            elif fd == self._listening.waker_fd:  # else it was closed after epoll had said this
-                self._listening.woken()
+            elif fd == self._listening.waker.fd:  # else it was closed after epoll had said this
+                self._listening.waker.woken()
             if waiting_turns and not queue.executor.waiting and time.monotonic_ns() - reading_ns > READING_NS:
                 queue.dispatch(time.monotonic_ns())  # it has nothing left, and requests wait
                 reading_ns = time.monotonic_ns()

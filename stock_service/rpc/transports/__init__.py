@@ -100,7 +100,6 @@ TRANSPORTS: dict[str, str] = {
     "grpc": "stock_service.rpc.transports.grpc_sync",
     "sockets": "stock_service.rpc.transports.sockets",
     "http1": "stock_service.rpc.transports.http1",
-    "jsonrpc": "stock_service.rpc.transports.jsonrpc",
     "grpc_static": "stock_service.rpc.transports.grpc_static",
     "grpc_aio": "stock_service.rpc.transports.grpc_aio",
     "zeromq": "stock_service.rpc.transports.zeromq",

@@ -14,7 +14,8 @@
 Two readers must not take the same bytes for different messages. So these are refused: a length and a coding, two
 lengths, two types, no host or two, a folded field, a wrong character in a field's name, a bare CR or LF.
 
-A head that was met before is neither parsed nor checked again. One that is refused is not kept.
+A head that was met before is neither parsed nor checked again. One that is refused is not kept. A head is kept by its
+bytes; one that shows a token by a digest.
 
 Left out: upgrades, codings other than ``chunked``, and bodies that end with the connection.
 """
@@ -26,7 +27,7 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.security import Shown, shown_in
+from stock_service.rpc.security import AUTHORIZATION, Shown, concealed, shown_in
 from stock_service.rpc.wire.framing import FramingError
 
 HEAD_BYTES_MAX = 8192
@@ -54,7 +55,7 @@ _HOST = re.compile(rb"(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::[0-9]*)?", re.
 """A host, which may be empty, and a port or none (RFC 9110, 7.2)."""
 
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?")
-_AUTHORIZATION = b"authorization"
+_AUTHORIZATION = AUTHORIZATION.encode()
 
 _ONCE = set(b"content-length content-type transfer-encoding host expect timeout-ms fault authorization".split())
 """Fields that come once at most."""
@@ -151,7 +152,8 @@ class HttpDecoder(Generic[Head]):
             return []
         if self._state is _State.HEAD and not self._buffer:  # one whole message, whose head is known: nearly always
             end = data.find(b"\r\n\r\n") + 4
-            head = self._heads.get(data[:end])
+            raw = data[:end]
+            head = self._heads.get(raw) or self._heads.get(concealed(raw))
             if head is not None and len(data) - end == head.length:
                 self.ended = head.close
                 return [HttpMessage(head, data[end:])]
@@ -199,7 +201,7 @@ class HttpDecoder(Generic[Head]):
                 raise HttpError(431, f"a head over {HEAD_BYTES_MAX} bytes")
             return False
         raw = bytes(buffer[:end])
-        head = self._heads.get(raw)
+        head = self._heads.get(raw) or self._heads.get(concealed(raw))
         if head is None:
             head = self._parse(raw[:-4])
             if head.length > self._bytes_max:
@@ -207,7 +209,8 @@ class HttpDecoder(Generic[Head]):
             if end <= _HEAD_BYTES_KEPT:
                 if len(self._heads) >= _HEADS_MAX:
                     self._heads.clear()
-                self._heads[raw] = head
+                shows = isinstance(head, RequestHead) and head.shown is not None
+                self._heads[concealed(raw) if shows else raw] = head
         del buffer[:end]
         self._head, self._need = head, max(head.length, 0)
         self._state = _State.BODY if head.length >= 0 else _State.SIZE

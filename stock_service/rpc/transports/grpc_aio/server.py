@@ -16,7 +16,6 @@ from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import _async as aio
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from stock_service.rpc.call import Call
@@ -132,7 +131,7 @@ class AioServer:
         server.add_registered_method_handlers(service.name, handlers)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflecting = aio.ReflectionServicer(reflected, pool=Descriptors())
+        reflecting = reflection.aio.ReflectionServicer(reflected, pool=Descriptors())
         if self._checks is not None:
             reflecting.ServerReflectionInfo = checked_stream(reflecting.ServerReflectionInfo, self._checks)
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflecting, server)

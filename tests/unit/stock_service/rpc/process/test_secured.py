@@ -72,7 +72,7 @@ def test_options_that_go_together(words: tuple[str, ...]) -> None:
     assert len(security.files) == sum(word.endswith((".pem", ".toml")) for word in words)
 
 
-@pytest.mark.parametrize("transport", ["zeromq", "nng", "jsonrpc"])
+@pytest.mark.parametrize("transport", ["zeromq", "nng"])
 def test_what_serves_experiments_has_no_tls(transport: str) -> None:
     """It refuses its options by name."""
     with pytest.raises(UsageError, match=f"--tls-cert: .*none on {transport}"):
