@@ -126,3 +126,13 @@ def test_the_metrics_have_the_port_that_the_last_server_s_had(tmp_path: Path) ->
         assert server.ended().code == 0
         until(lambda: f"metrics at {metrics}" in successor.said(), "it says so")
         assert successor.stopped().code == 0
+
+
+def test_a_server_that_is_told_to_stop_amid_a_hand_over_stops(tmp_path: Path) -> None:
+    """It does not wait for the successor, and does not end it."""
+    path = str(tmp_path / "socket")
+    with Server((*stored(tmp_path / "store"), "--hand-over", path)) as server:
+        with Running("-ISc", FAKE, path, "3", "hangs", program=(sys.executable,)) as heir:
+            assert heir.line() == "there"
+            assert server.stopped().code == 0
+            assert heir.runs()
