@@ -9,7 +9,7 @@ command. Nobody at PATH: it is the first, and listens by itself. Else, message b
                 and its listener (SCM_RIGHTS in unix(7))
     3     new   compares, and sends ``!``                                 the same
     4     old   has changes wait, closes the store, sends ``store``       has the new one's end, takes the store back
-    5     new   opens the store, accepts, prints its ready line, and    waits ``answer_s`` at most, then as in 4
+    5     new   opens the store, accepts, prints its ready line, and      waits ``answer_s`` at most, then as in 4
                 sends ``serves``
     6     old   refuses changes, accepts no more, finishes what it        ends all the same
                 accepted, and ends: its process's end closes the
