@@ -14,8 +14,8 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.health import Health
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.process import family, serving
-from stock_service.rpc.process.command_line import Parser, refuse
-from stock_service.rpc.process.handing_over import HandOver, take_over
+from stock_service.rpc.process.command_line import Parser, refuse, seconds
+from stock_service.rpc.process.listener_handover import ANSWER_S, HandOver, Store, take_over
 from stock_service.rpc.process.secured import security_of
 from stock_service.rpc.server_core.listening import listen
 from stock_service.rpc.service import Service
@@ -59,7 +59,7 @@ def main(
 
 
 def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) -> None:
-    """``--catalog``, ``--store``, ``--locking`` and ``--hand-over``; without a transport as on any."""
+    """``--catalog``, ``--store``, ``--locking`` and those of a hand-over; without a transport as on any."""
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
     default = f"{_SQLITE}./stock_service-{transport or 'TRANSPORT'}.sqlite3"
@@ -67,6 +67,8 @@ def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) ->
     add("--locking", choices=LOCKINGS, help=f"which lock a request holds, in memory (default: {_DEFAULT_LOCKING})")
     help_text = "a Unix socket on which the next server, started with the same command, takes port and store over"
     add("--hand-over", type=Path, metavar="PATH", help=help_text)
+    help_text = "seconds that the next server may take to open the store and serve; then this one serves on"
+    add("--hand-over-s", type=seconds(0.05, 3600), default=ANSWER_S, help=help_text)
 
 
 def serve_stocks(
@@ -83,7 +85,9 @@ def serve_stocks(
             serving.leave(family.run(program, options, _allotted(options)))
         timeline, metrics = serving.timeline_for(program, options), serving.metrics_for(program, options)
         hand_over = None if options.hand_over is None else _taken_over(program, transport, options)
-        catalog, settle, close, sick = CATALOGS[kind](options, timeline, metrics)
+        catalog, settle, close, sick, store = CATALOGS[kind](options, timeline, metrics)
+        if hand_over is not None and store is not None:
+            hand_over.has(store)
     except UsageError as error:
         refuse(program, error)
     note = "" if options.store is None else f"stocks are kept in {options.store}"
@@ -101,7 +105,7 @@ def serve_stocks(
 
 
 def _taken_over(program: str, transport: str, options: argparse.Namespace) -> HandOver:
-    """The port of the server before this one, which has ended then; before that, this one has what else it needs.
+    """The port of the server before this one, which has let its store go then; before, this one has what else it needs.
 
     Blocks. Raises UsageError; refuses a port that cannot be had.
     """
@@ -113,7 +117,7 @@ def _taken_over(program: str, transport: str, options: argparse.Namespace) -> Ha
     end_s = max(options.grace_s, serving.ENDING_S) + CLOSE_S + _OVER_S
     try:
         own = ServeOptions(host=options.host, port=options.port)
-        return take_over(options.hand_over, serves, end_s, lambda: listen(own))
+        return take_over(options.hand_over, serves, end_s, options.hand_over_s, lambda: listen(own))
     except (OSError, UnicodeError) as error:
         refuse(program, serving.unbound(error, options.host, options.port))
 
@@ -135,12 +139,14 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 
 
 class Opened(NamedTuple):
-    """A catalog, its ``Service.settle``, what closes it (was it served? gives: in time?), and whether it is sick."""
+    """A catalog, its ``Service.settle``, what closes it (was it served? gives: in time?), whether it is sick,
+    and what of it a next server takes over."""
 
     catalog: Catalog
     settle: Settle | None = None
     close: Callable[[bool], bool] = lambda _: True
     sick: Callable[[], bool] = lambda: False
+    store: Store | None = None
 
 
 def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Opened:
@@ -165,7 +171,7 @@ def _shared(options: argparse.Namespace, _: Timeline | None, __: Metrics | None)
 
 def _on_disk(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Opened:
     catalog = SqliteCatalog(options.store, catalog_file.DEFAULT_STOCKS, _stocks(options))
-    return Opened(catalog, catalog.settle, catalog.close, catalog.sick)
+    return Opened(catalog, catalog.settle, catalog.close, catalog.sick, catalog)
 
 
 CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | None], Opened]] = {

@@ -28,6 +28,7 @@ from threading import Condition, Lock, Thread
 
 from stock_service.rpc.errors import Fault, InternalFault, Overloaded, Unavailable, UsageError
 from stock_service.rpc.waiting import Waiting, here, in_one_go
+from stock_service.storage.change import Change
 from stock_service.storage.sqlite_file import Loaded, StoreFile
 from stock_service.trading.catalog import Step, Version
 from stock_service.trading.model import Stock
@@ -70,14 +71,10 @@ class SqliteCatalog:
         self._made = not os.path.exists(path)
         if self._made:  # Path's own raises for a name that no file can have
             StoreFile.create(path, default if given is None else given)
+        self._open_file = open_file
         self._file = open_file(path)  # this, and what follows up to the lock, is of whoever writes
         try:
-            loaded = self._file.load()
-            self._versions = loaded.versions  # what stands on the disk; any thread reads it
-            self._remembered = Remembered(retry_window)
-            for key, record in loaded.records.items():
-                self._remembered.keep(key, record)
-            self._sequence = loaded.sequence
+            loaded = self._load()
             fitted = {} if given is None else self._fitted(loaded, given)
             if fitted:
                 self._file.commit(fitted, {}, retry_window)
@@ -89,8 +86,9 @@ class SqliteCatalog:
             self._file.close()
             raise
         self._lock = Lock()  # guards what follows
-        self._waiting: list[_Change] = []
+        self._waiting: list[Change] = []
         self._writing = False  # whether a thread writes, or is about to
+        self._held = False  # whether no other thread may begin to
         self._refusal: Fault | None = None  # why there can be no change any more
         self._free = Condition(self._lock)  # told of when nobody writes any more
         self._last_size = 0  # of the last group
@@ -118,14 +116,14 @@ class SqliteCatalog:
         wait = here.wait
         if wait is None:
             done = Lock()
-            change = _Change(name, step, once, done.release)
+            change = Change(name, step, once, done.release)
             self._write_with_others(change, done)
         elif wait.on is None:
-            change = wait.on = _Change(name, step, once, partial(wait.go_on, wait), has_thread=False)
+            change = wait.on = Change(name, step, once, partial(wait.go_on, wait), has_thread=False)
             self._add(change)
             raise Waiting
         else:
-            assert isinstance(wait.on, _Change)
+            assert isinstance(wait.on, Change)
             change = wait.on
         if change.error is not None:
             raise change.error
@@ -138,7 +136,7 @@ class SqliteCatalog:
     def settle(self, here: bool) -> None:
         """Has the changes written that wait without a thread: by this thread, which blocks, or by the catalog's own."""
         with self._lock:
-            if self._writing or not self._waiting:  # whoever writes sees to it
+            if self._writing or self._held or not self._waiting:  # whoever writes or holds sees to it
                 return
             self._writing = True
         if here:
@@ -166,6 +164,56 @@ class SqliteCatalog:
         self._file.close(remove=self._made and not served and not self._sequence and not len(self._remembered))
         return True
 
+    # ---- another process's turn: see rpc/process/listener_handover.py
+
+    def hold(self) -> bool:
+        """Has changes wait, until ``go_on``. Blocks for ``CLOSE_S`` at most; says whether none is written then."""
+        with self._lock:
+            self._held = True
+            return self._free.wait_for(lambda: not self._writing, CLOSE_S)
+
+    def go_on(self) -> None:
+        """Has changes written, and those that waited."""
+        with self._lock:
+            self._held = False
+        self.settle(here=False)
+
+    def lend(self) -> bool:
+        """Closes the file for another process, while changes wait; gives False where it is too slow for that."""
+        if not self.hold():
+            self.go_on()
+            return False
+        self._file.close()
+        return True
+
+    def take_back(self) -> None:
+        """Opens the file as the other process left it, and goes on; fails as the file does where it cannot be used."""
+        if self._refusal is None:  # else it has failed, or is being closed
+            try:
+                self._file = self._open_file(self._path)
+                self._load()
+            except UsageError as error:
+                self._fail(error)
+        self.go_on()
+
+    def give_away(self) -> None:
+        """Refuses the changes that wait, and later ones: the file is the other process's."""
+        with self._lock:
+            refusal = self._refusal = self._refusal or Overloaded("the next server has the store: nothing was done")
+            late, self._waiting = self._waiting, []
+        _refuse(late, refusal)
+        _let_go(late)
+
+    def _load(self) -> Loaded:
+        """Publishes what the file holds."""
+        loaded = self._file.load()
+        self._remembered = Remembered(self._retry_window)
+        for key, record in loaded.records.items():
+            self._remembered.keep(key, record)
+        self._sequence = loaded.sequence
+        self._versions = loaded.versions  # what stands on the disk; any thread reads it
+        return loaded
+
     def _fitted(self, loaded: Loaded, given: Iterable[Stock]) -> dict[str, Version]:
         """What is to be written, so that the file has these stocks and limits. Raises UsageError."""
         stocks = {stock.name: stock for stock in given}
@@ -185,7 +233,7 @@ class SqliteCatalog:
 
     # ---- who writes
 
-    def _write_with_others(self, change: "_Change", done: Lock) -> None:
+    def _write_with_others(self, change: Change, done: Lock) -> None:
         """Has a change written, by this thread or another; when it returns, that has been done. Blocks."""
         done.acquire()
         if not self._add(change, writes=True):
@@ -194,7 +242,7 @@ class SqliteCatalog:
                 return
         self._write()
 
-    def _add(self, change: "_Change", writes: bool = False) -> bool:
+    def _add(self, change: Change, writes: bool = False) -> bool:
         """Puts a change to those that wait. With ``writes`` its thread is to write if nobody does; whether it is."""
         with self._lock:
             if self._refusal is not None:
@@ -203,11 +251,11 @@ class SqliteCatalog:
             if self._wanted and len(self._waiting) >= self._wanted:
                 self._wanted = 0
                 self._gathered.release()
-            change.writes = writes and not self._writing
-            self._writing = self._writing or writes
+            change.writes = writes and not self._writing and not self._held
+            self._writing = self._writing or change.writes
             return change.writes
 
-    def _gather(self) -> "list[_Change]":
+    def _gather(self) -> list[Change]:
         """The group to write: all changes that wait. Where they are few beside the last group, waits for more.
 
         Clients that were let go together come back one after the other. Else the first of them would have a commit of
@@ -245,7 +293,7 @@ class SqliteCatalog:
             _let_go(group)
             self._tidy()
         with self._lock:
-            heir = self._waiting[0] if self._waiting else None
+            heir = self._waiting[0] if self._waiting and not self._held else None
             if heir is None:
                 self._writing = False
                 self._free.notify_all()
@@ -259,7 +307,7 @@ class SqliteCatalog:
 
     # ---- whoever writes
 
-    def _commit(self, group: "list[_Change]") -> None:
+    def _commit(self, group: list[Change]) -> None:
         """Applies a group, writes it and publishes it; or gives each of it the fault."""
         versions: dict[str, Version] = {}
         records: dict[str, bytes] = {}
@@ -290,7 +338,7 @@ class SqliteCatalog:
         except InternalFault as fault:
             self._fail(fault)
 
-    def _apply(self, change: "_Change", versions: dict[str, Version], records: dict[str, bytes], sequence: int) -> int:
+    def _apply(self, change: Change, versions: dict[str, Version], records: dict[str, bytes], sequence: int) -> int:
         """Applies one change to what the group would leave; gives the number of the last commit then."""
         once = change.once
         try:
@@ -327,26 +375,7 @@ class SqliteCatalog:
         _let_go(late)
 
 
-class _Change:
-    """A change that waits, and what became of it, which may be read once it goes on."""
-
-    __slots__ = ("changed", "error", "go_on", "has_thread", "name", "once", "step", "writes")
-
-    def __init__(
-        self, name: str, step: Step, once: Once | None, go_on: Callable[[], object], has_thread: bool = True
-    ) -> None:
-        """``go_on`` lets go on who waits for it, which is a thread or, without one, a request."""
-        self.name = name
-        self.step = step
-        self.once = once
-        self.go_on = go_on
-        self.has_thread = has_thread
-        self.writes = False  # whether its thread is to write
-        self.changed: Changed
-        self.error: Exception | None = None
-
-
-def _let_go(group: Iterable[_Change]) -> None:
+def _let_go(group: Iterable[Change]) -> None:
     """Lets those go on who wait, but for who writes already."""
     with in_one_go():
         for change in group:
@@ -359,7 +388,7 @@ def _let_go(group: Iterable[_Change]) -> None:
                     _log.exception("a request did not go on after its change was written")
 
 
-def _refuse(group: Iterable[_Change], fault: Fault) -> None:
+def _refuse(group: Iterable[Change], fault: Fault) -> None:
     """Gives each change the fault."""
     for change in group:
         change.error = _again(fault)

@@ -48,8 +48,8 @@ def test_a_ready_line_that_cannot_be_written_ends_the_server(start: str, reader:
     assert not reached(address)
 
 
-def test_a_successor_without_a_ready_line_leaves_no_offer(tmp_path: Path) -> None:
-    """It has the port and the store, stops, and takes its socket away."""
+def test_a_successor_without_a_ready_line_leaves_the_last_server_serving(tmp_path: Path) -> None:
+    """It stops before that one ends, whose socket stays."""
     offer = tmp_path / "run.socket"
     words = (*STARTS["socket_server"][:1], "--store", f"sqlite:{tmp_path}/stocks.sqlite3", "--hand-over", str(offer))
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -57,7 +57,11 @@ def test_a_successor_without_a_ready_line_leaves_no_offer(tmp_path: Path) -> Non
     with Running(*words, "--port", str(address[1])) as first:
         assert first.line().startswith("ready")
         ended = unread("full", *words, "--port", str(address[1]))
-        assert (first.ended().code, ended.code) == (0, 1)
+        assert (first.runs(), ended.code) == (True, 1)
+        assert reached(address)
+        assert offer.exists()
+        first.signal(signal.SIGTERM)
+        assert first.ended().code == 0
     assert "Traceback" not in ended.stderr
     assert "the ready line could not be written" in ended.stderr
     assert not offer.exists()

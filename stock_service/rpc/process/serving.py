@@ -33,7 +33,7 @@ from stock_service.rpc.option_types import address, shown_address
 from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.process.cores import AUTO, Keeper, cpus
-from stock_service.rpc.process.handing_over import HandOver, Offered
+from stock_service.rpc.process.listener_handover import HandOver, Offered
 from stock_service.rpc.process.secured import (
     Security,
     Watch,
@@ -240,6 +240,14 @@ def _serve(
         executor.stop(0)
         refuse(program, error)
     assert service.health is not None
+    ready_line = f"ready {shown_address(server.address)}"
+    took_over = hand_over is not None and hand_over.old is not None
+    if hand_over is not None and took_over:
+        if not announced(ready_line):
+            server.stop(0)
+            executor.stop(0)
+            return FAILED_EXIT
+        hand_over.conclude()  # nobody else serves from now on, whatever fails here
     stack = ExitStack()
     if serve_options.metrics is not None:
         from stock_service.rpc.process import scraping
@@ -247,20 +255,25 @@ def _serve(
         scraping.show(serve_options.metrics, service.health, server.address, executor, options.workers)
         try:
             scraped = stack.enter_context(scraping.Scraped(options.metrics, serve_options.metrics.registry))
+            note = f"{note}\n".lstrip() + f"metrics at {shown_address(scraped.address)}"
         except UsageError as error:
-            server.stop(0)
-            executor.stop(0)
-            refuse(program, error)
-        note = f"{note}\n".lstrip() + f"metrics at {shown_address(scraped.address)}"
+            if not took_over:
+                server.stop(0)
+                executor.stop(0)
+                refuse(program, error)
+            _log.error("%s; nobody sees the metrics", error)
     stopping = threading.Event()
     signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
     signals.start()  # outlives all but leave()
     if hand_over is not None:
-        stack.enter_context(Offered(hand_over, stopping.set))
+        try:
+            stack.enter_context(Offered(hand_over, stopping.set))
+        except (OSError, UsageError) as error:
+            _log.error("no other server can take over from this one: %s", error)
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     if note:
         print(note, file=sys.stderr, flush=True)
-    ready = announced(f"ready {shown_address(server.address)}")
+    ready = took_over or announced(ready_line)
     if ready:
         stopping.wait()
     service.health.stopping = True

@@ -12,6 +12,7 @@ import pytest
 from stock_service.rpc.errors import InternalFault, Overloaded, Unavailable, UsageError
 from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.storage import sqlite, sqlite_file
+from stock_service.storage.change import Change
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import Version
@@ -155,7 +156,7 @@ def acknowledges_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     apply = SqliteCatalog._apply
 
     def early(
-        catalog: SqliteCatalog, change: sqlite._Change, versions: dict[str, Version], records: dict[str, bytes], n: int
+        catalog: SqliteCatalog, change: Change, versions: dict[str, Version], records: dict[str, bytes], n: int
     ) -> int:
         n = apply(catalog, change, versions, records, n)
         change.go_on()
@@ -170,7 +171,7 @@ def publishes_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     apply = SqliteCatalog._apply
 
     def early(
-        catalog: SqliteCatalog, change: sqlite._Change, versions: dict[str, Version], records: dict[str, bytes], n: int
+        catalog: SqliteCatalog, change: Change, versions: dict[str, Version], records: dict[str, bytes], n: int
     ) -> int:
         n = apply(catalog, change, versions, records, n)
         catalog._versions.update(versions)
