@@ -162,6 +162,9 @@ class SqliteCatalog:
             ends, self._ended = not self._ended, True
         if ends:
             self._asked.release()
+            misplaced = self._file.misplaced()
+            if misplaced and not self.sick():
+                self._fail(InternalFault(misplaced))
         self._writer.join()
         self._file.close(remove=self._made and not served and not self._sequence and not len(self._remembered))
         return True
@@ -319,8 +322,9 @@ class SqliteCatalog:
         """Closes the catalog to changes, for good."""
         _log.error("%s; trades and updates are refused until a restart, lookups go on", error)
         with self._lock:
-            if self._refusal is None:
-                self._refusal = InternalFault(f"the store {self._path} has failed, and takes no change until a restart")
+            if not isinstance(self._refusal, InternalFault):
+                failed = f"the store {self._path} has failed, and takes no change until a restart"
+                self._refusal = InternalFault(self._file.misplaced() or failed)
             late, self._waiting = self._waiting, []
             refusal = self._refusal
         _refuse(late, refusal)

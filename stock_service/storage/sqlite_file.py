@@ -6,8 +6,9 @@
 
 Rules:
 
-1. One process has the file open. It holds ``flock`` on the file itself. SQLite's own exclusive lock keeps out other
-   programs, such as ``sqlite3``.
+1. One process has the file open. It holds ``flock`` on the file itself, and on its log: another file that is put in the
+   place of this one is not served beside it. SQLite's own exclusive lock keeps out other programs, such as ``sqlite3``.
+   Each commit looks whether both are still in their place: what goes into a file that is gone is not acknowledged.
 2. One connection, used by one thread at a time. Its log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once
    the batch is on the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
 3. A new file is filled under the name ``PATH.new`` and then renamed: what has the file's name is always a whole store.
@@ -16,11 +17,10 @@ Rules:
 5. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
 """
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import xor
@@ -30,7 +30,7 @@ from typing import Any, NoReturn, Self
 from zlib import crc32
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
-from stock_service.storage.sqlite_log import damage
+from stock_service.storage.sqlite_place import check_log, locked, log_of, misplaced, real, sync_folder
 from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
 
@@ -110,10 +110,12 @@ class Loaded:
 class StoreFile:
     """An open file, from ``opened``. For one thread at a time. Whoever opens it closes it."""
 
-    def __init__(self, path: Path, lock: int, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, locks: ExitStack, named: Path | None = None) -> None:
+        """``named`` is the name that it was asked for by, which may be a link to ``path``."""
         self._path = path
-        self._lock = lock  # the descriptor that holds flock; -1: closed
+        self._locks = locks  # lets flock go
         self._connection = connection
+        self._in_place = {name: os.stat(name) for name in (named or path, log_of(path))}
         self._state = _State()
         self._rows: dict[str, tuple[int, int]] = {}  # a stock's row: its number and checksum
         self._logged_rows = 0
@@ -121,24 +123,32 @@ class StoreFile:
     @classmethod
     def opened(cls, path: Path, connect: Connect = _connect, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
         """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of a newer format."""
-        path = _real(path)
-        lock = _locked(path, path, os.O_RDWR)
-        try:
-            _check_log(path)
-            return cls(path, lock, _ready(path, connect, upgrades, new=False))
-        except BaseException:
-            os.close(lock)
-            raise
+        named, path = path, real(path)
+        log = log_of(path)
+        with ExitStack() as locks:
+            left = log.exists()
+            for part in (path, log) if left else (path,):
+                locks.callback(os.close, locked(path, part, os.O_RDWR))
+            if left:
+                check_log(path, log)
+            connection = _ready(path, connect, upgrades, new=False)
+            try:
+                if not left:  # SQLite has made it
+                    locks.callback(os.close, locked(path, log, os.O_RDWR))
+                return cls(path, connection, locks.pop_all(), named)
+            except BaseException:
+                connection.close()
+                raise
 
     @classmethod
     def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = _connect) -> None:
         """Makes a file of these stocks, readable by its owner alone, where there is none. Raises UsageError."""
-        path = _real(path)
+        path = real(path)
         new = path.with_name(f"{path.name}.new")
-        lock = _locked(path, new, os.O_RDWR | os.O_CREAT)
+        lock = locked(path, new, os.O_RDWR | os.O_CREAT)
         try:
             if not path.exists():  # which another start may have made before this one had the lock
-                log = path.with_name(f"{path.name}-wal")
+                log = log_of(path)
                 if log.exists():  # SQLite would put it into the new file
                     allowed = f"one that is there, since its log is: put it back, or move {log.name} away"
                     raise UsageError("store file", str(path), allowed)
@@ -147,12 +157,12 @@ class StoreFile:
                 os.truncate(lock, 0)
                 for left in (f"{new}-wal", f"{new}-journal"):
                     Path(left).unlink(missing_ok=True)
-                filled = cls(new, -1, _ready(new, connect, UPGRADES, new=True))
+                filled = cls(new, _ready(new, connect, UPGRADES, new=True), ExitStack())
                 with filled:
                     filled.commit({stock.name: (stock, 0) for stock in stocks}, {}, 0)
                     filled.checkpoint()
                 os.rename(new, path)  # once SQLite has closed it, which else leaves its log behind
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
         except (OSError, InternalFault, Overloaded) as error:
             raise UsageError("store file", str(path), f"a place where a file can be made ({error})") from error
         finally:
@@ -189,7 +199,8 @@ class StoreFile:
         """Writes stocks, and the records of request ids, of which the last ``window`` stay; all or nothing.
 
         Returns once it is on the disk. Raises Overloaded where that is full: nothing was written. Raises InternalFault
-        for any other failure: whether it was written shows when the file is opened again.
+        for any other failure: whether it was written shows when the file is opened again; and where it was written into
+        a file that is not in its place any more.
         """
         state = _State(*self._state.row())
         stocks = [self._stock_row(state, *version) for version in versions.values()]
@@ -209,10 +220,17 @@ class StoreFile:
             execute("COMMIT")
         except sqlite3.Error as error:
             self._give_up(error)
+        misplaced = self.misplaced()
+        if misplaced:
+            raise InternalFault(misplaced)
         self._state = state
         for row in stocks:
             self._rows[row[1]] = (row[0], row[-1])
         self._logged_rows += len(stocks) + len(requests) + forgotten + 1
+
+    def misplaced(self) -> str:
+        """What became of the file or its log under this process, and what to do; empty: both are in their place."""
+        return misplaced(self._in_place)
 
     def untidy(self) -> bool:
         """Whether the log has become so long that it should be moved into the file, by ``checkpoint``."""
@@ -252,20 +270,19 @@ class StoreFile:
             except BaseException:
                 os.unlink(path)  # of a copy that is not whole
                 raise
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except (OSError, sqlite3.Error) as error:
             said = getattr(error, "strerror", None) or error
             raise UsageError("TO", str(path), f"a new file that can be made ({said})") from error
 
     def close(self, remove: bool = False) -> None:
         """Moves the log into the file, and lets others open it; or removes both. May be repeated."""
-        self._connection.close()  # whose log stays where it cannot be moved: the next who opens the file does it
-        if self._lock >= 0:
-            if remove:
-                with suppress(OSError):  # then a sound file is left
-                    os.unlink(self._path)
-            os.close(self._lock)  # after the connection: closing it lets SQLite's own locks go
-            self._lock = -1
+        remove = remove and not self.misplaced()
+        self._connection.close()  # whose log stays where it cannot be moved, or the file is not in its place
+        if remove:
+            with suppress(OSError):  # then a sound file is left
+                os.unlink(self._path)
+        self._locks.close()  # after the connection: closing the file lets SQLite's own locks go
 
     def __enter__(self) -> Self:
         return self
@@ -299,23 +316,6 @@ class StoreFile:
 
     def _damaged(self, what: str) -> UsageError:
         return UsageError("store file", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
-
-
-def _real(path: Path) -> Path:
-    """The file itself, where a link names it: beside that SQLite has its log, and a start its new file."""
-    return Path(os.path.realpath(path)) if os.path.islink(path) else path
-
-
-def _check_log(path: Path) -> None:
-    """Raises UsageError where the log that a killed server left is damaged, before SQLite takes up a part of it."""
-    log = path.with_name(f"{path.name}-wal")
-    try:
-        damaged = damage(log)
-    except OSError as error:
-        raise UsageError("store file", str(path), f"a log that can be read, {log.name} ({error.strerror})") from error
-    if damaged is not None:
-        what = f"a sound store, but {damaged} of its log {log.name} is damaged, with commits behind it"
-        raise UsageError("store file", str(path), f"{what}; restore a backup, without a log")
 
 
 def _is_left(head: bytes) -> bool:
@@ -360,35 +360,6 @@ def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bo
     except BaseException:
         connection.close()
         raise
-
-
-def _locked(path: Path, file: Path, flags: int) -> int:
-    """A descriptor that holds the lock of a file, or of what is to be the file.
-
-    Raises UsageError where another process holds it, or it cannot be opened.
-    """
-    try:
-        lock = os.open(file, flags | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise UsageError("store file", str(path), f"a file that can be opened ({error.strerror})") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(lock), os.stat(file)):  # renamed meanwhile, by a server that starts
-            raise BlockingIOError
-    except OSError as error:
-        os.close(lock)
-        allowed = "a file that no other process has open: stop the server that serves it"
-        raise UsageError("store file", str(path), allowed) from error
-    return lock
-
-
-def _sync_folder(folder: Path) -> None:
-    """Has the names in a folder on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _checksum(values: Sequence[object]) -> int:

@@ -1,0 +1,75 @@
+"""Where the file of a store and its log are: by what name, who holds them, and whether they are still there."""
+
+import fcntl
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from stock_service.rpc.errors import UsageError
+from stock_service.storage.sqlite_log import damage
+
+_ADVICE = "nothing is kept from now on: stop the server, and put the file or a backup there"
+
+
+def real(path: Path) -> Path:
+    """The file itself, where a link names it: beside that SQLite has its log, and a start its new file."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else path
+
+
+def log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def check_log(path: Path, log: Path) -> None:
+    """Raises UsageError where the log that a killed server left is damaged, before SQLite takes up a part of it."""
+    try:
+        damaged = damage(log)
+    except OSError as error:
+        raise UsageError("store file", str(path), f"a log that can be read, {log.name} ({error.strerror})") from error
+    if damaged is not None:
+        what = f"a sound store, but {damaged} of its log {log.name} is damaged, with commits behind it"
+        raise UsageError("store file", str(path), f"{what}; restore a backup, without a log")
+
+
+def locked(path: Path, file: Path, flags: int) -> int:
+    """A descriptor that holds the lock of a file, or of what is to be the file.
+
+    Raises UsageError where another process holds it, or it cannot be opened.
+    """
+    try:
+        lock = os.open(file, flags | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UsageError("store file", str(path), f"a file that can be opened ({error.strerror})") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(lock), os.stat(file)):  # renamed meanwhile, by a server that starts
+            raise BlockingIOError
+    except OSError as error:
+        os.close(lock)
+        allowed = "a file that no other process has open: stop the server that serves it"
+        raise UsageError("store file", str(path), allowed) from error
+    return lock
+
+
+def sync_folder(folder: Path) -> None:
+    """Has the names in a folder on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def misplaced(own: Mapping[Path, os.stat_result]) -> str:
+    """What became of files, by the names that they were opened by, and what to do; empty: they are in their place."""
+    for name, opened in own.items():
+        try:
+            if os.path.samestat(os.stat(name), opened):
+                continue
+            became = "another file is in its place"
+        except FileNotFoundError:
+            became = "it was deleted or moved away"
+        except OSError as error:
+            became = f"it is not to be reached ({error.strerror})"
+        return f"{name} is not the file any more that this server opened: {became}; {_ADVICE}"
+    return ""

@@ -1,0 +1,130 @@
+"""A store's file and its log that are changed under the process which has them open: nothing is acknowledged then."""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from stock_service.rpc.errors import InternalFault, UsageError
+from stock_service.storage import sqlite_file, sqlite_place
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import Side
+from tests.stores import STOCKS, catalog_on, unsynced
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+BUY = Side.BUY
+
+Misplaces = Callable[[Path], str]
+"""Changes a store's file under its process; gives the words by which a trade is refused."""
+
+
+def deletes_the_file(path: Path) -> str:
+    path.unlink()
+    return r"/s is not the file any more that this server opened: it was deleted or moved away"
+
+
+def moves_the_file(path: Path) -> str:
+    path.rename(path.with_name("elsewhere"))
+    return r"/s is not the file .*: it was deleted or moved away"
+
+
+def moves_a_copy_over_the_file(path: Path) -> str:
+    Path(shutil.copy(path, path.with_name("copy"))).rename(path)
+    return r"/s is not the file .*: another file is in its place"
+
+
+def deletes_the_log(path: Path) -> str:
+    path.with_name("s-wal").unlink()
+    return r"/s-wal is not the file .*: it was deleted or moved away"
+
+
+def moves_a_copy_over_the_log(path: Path) -> str:
+    Path(shutil.copy(path.with_name("s-wal"), path.with_name("copy"))).rename(path.with_name("s-wal"))
+    return r"/s-wal is not the file .*: another file is in its place"
+
+
+MISPLACES = (
+    deletes_the_file,
+    moves_the_file,
+    moves_a_copy_over_the_file,
+    deletes_the_log,
+    moves_a_copy_over_the_log,
+)
+
+
+@pytest.mark.parametrize("misplaces", MISPLACES, ids=lambda misplaces: misplaces.__name__)
+def test_a_trade_into_a_file_that_is_not_in_its_place_is_refused_by_name(misplaces: Misplaces, tmp_path: Path) -> None:
+    """It and all later ones are INTERNAL and say what happened and what to do; the store is sick; lookups go on."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    exchange = Exchange(catalog)
+    assert exchange.trade("FishCo", 1, BUY).volume == 1
+    said = f"{misplaces(tmp_path / 's')}; .* stop the server, and put the file or a backup there"
+    for _ in range(2):
+        with pytest.raises(InternalFault, match=said):
+            exchange.trade("FishCo", 1, BUY)
+    assert exchange.lookup("FishCo").volume == 1
+    assert catalog.sick()
+    assert catalog.close()
+    assert catalog.sick()
+
+
+@pytest.mark.parametrize("misplaces", MISPLACES, ids=lambda misplaces: misplaces.__name__)
+def test_a_file_that_is_gone_is_seen_at_the_close(
+    misplaces: Misplaces, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where no trade came after it: the log says so, and the store is sick."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    misplaces(tmp_path / "s")
+    assert not catalog.sick()
+    assert catalog.close()
+    assert catalog.sick()
+    assert "is not the file any more that this server opened" in caplog.text
+
+
+def test_a_link_that_names_another_file_is_seen(tmp_path: Path) -> None:
+    """The next start would open that one."""
+    (tmp_path / "link").symlink_to("s")
+    catalog = catalog_on(tmp_path / "link", unsynced)
+    (tmp_path / "new").symlink_to("s")
+    (tmp_path / "new").rename(tmp_path / "link")
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    (tmp_path / "other").touch()
+    (tmp_path / "new").symlink_to("other")
+    (tmp_path / "new").rename(tmp_path / "link")
+    with pytest.raises(InternalFault, match=r"/link is not the file .*: another file is in its place"):
+        Exchange(catalog).trade("FishCo", 1, BUY)
+    assert catalog.close()
+
+
+def test_two_files_of_one_name_are_not_served_at_once(tmp_path: Path) -> None:
+    """A start on a copy that was moved over a served file is refused: the log has that server's trades. The copy and
+    the log stay as they are when the first one ends."""
+    path = tmp_path / "s"
+    catalog = catalog_on(path, unsynced)
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    moves_a_copy_over_the_file(path)
+    copy, log = path.read_bytes(), path.with_name("s-wal").read_bytes()
+    with pytest.raises(UsageError, match="no other process has open: stop the server that serves it"):
+        catalog_on(path, unsynced)
+    assert path.with_name("s-wal").read_bytes() == log
+    assert catalog.close()
+    assert (path.read_bytes(), path.with_name("s-wal").read_bytes()) == (copy, log)
+
+
+def test_a_group_is_looked_after_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many changes share the commit."""
+    asked: list[Mapping[Path, os.stat_result]] = []
+
+    def counted(own: Mapping[Path, os.stat_result]) -> str:
+        asked.append(own)
+        return sqlite_place.misplaced(own)
+
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    monkeypatch.setattr(sqlite_file, "misplaced", counted)
+    catalog._file.commit({stock.name: (stock, 1) for stock in STOCKS}, {str(n): b"record" for n in range(50)}, 100)
+    assert [list(own) for own in asked] == [[tmp_path / "s", tmp_path / "s-wal"]]
+    assert catalog.close()
