@@ -14,7 +14,9 @@ Rules:
 3. A new file is filled under the name ``PATH.new`` and then renamed: what has the file's name is always a whole store.
 4. Every row has a checksum, and ``state`` says what rows there are: loading finds a row that is gone, old or changed.
    What SQLite would leave out of a damaged log in silence, ``sqlite_log.py`` finds before, but for the last commit.
-5. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
+5. Before its first commit is acknowledged, the file itself is marked as open, by its ``application_id``. A close clears
+   the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
+6. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
 """
 
 import os
@@ -30,7 +32,16 @@ from typing import Any, NoReturn, Self
 from zlib import crc32
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
-from stock_service.storage.sqlite_place import check_log, locked, log_of, misplaced, real, sync_folder
+from stock_service.storage.sqlite_place import (
+    OPEN_ID,
+    check_log,
+    keep_log,
+    locked,
+    log_of,
+    misplaced,
+    real,
+    sync_folder,
+)
 from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
 
@@ -116,6 +127,8 @@ class StoreFile:
         self._locks = locks  # lets flock go
         self._connection = connection
         self._in_place = {name: os.stat(name) for name in (named or path, log_of(path))}
+        self._is_new = named is None  # it has another name until it is whole, and needs no mark
+        self._marked = connection.execute("PRAGMA application_id").fetchone() == (OPEN_ID,)
         self._state = _State()
         self._rows: dict[str, tuple[int, int]] = {}  # a stock's row: its number and checksum
         self._logged_rows = 0
@@ -127,10 +140,12 @@ class StoreFile:
         log = log_of(path)
         with ExitStack() as locks:
             left = log.exists()
-            for part in (path, log) if left else (path,):
-                locks.callback(os.close, locked(path, part, os.O_RDWR))
+            lock = locked(path, path, os.O_RDWR)
+            locks.callback(os.close, lock)
             if left:
-                check_log(path, log)
+                locks.callback(os.close, locked(path, log, os.O_RDWR))
+            check_log(path, log, lock)
+            locks.callback(keep_log, path, log, lock)
             connection = _ready(path, connect, upgrades, new=False)
             try:
                 if not left:  # SQLite has made it
@@ -211,6 +226,8 @@ class StoreFile:
         state.first_request += forgotten
         execute = self._connection.execute
         try:
+            if not self._marked and not self._is_new:
+                self._mark(OPEN_ID)
             execute("BEGIN IMMEDIATE")
             self._connection.executemany("REPLACE INTO stocks VALUES (?, ?, ?, ?, ?, ?, ?)", stocks)
             self._connection.executemany("INSERT INTO requests VALUES (?, ?, ?, ?)", requests)
@@ -262,6 +279,8 @@ class StoreFile:
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             try:
+                if self._marked:  # the copy has no log
+                    self._mark(_APPLICATION_ID)
                 target = _connect(path)
                 try:
                     self._connection.backup(target)  # SQLite syncs the file
@@ -277,7 +296,11 @@ class StoreFile:
 
     def close(self, remove: bool = False) -> None:
         """Moves the log into the file, and lets others open it; or removes both. May be repeated."""
-        remove = remove and not self.misplaced()
+        misplaced = self.misplaced()
+        remove = remove and not misplaced
+        if self._marked and not misplaced:
+            with suppress(sqlite3.Error):  # then a log stays
+                self._mark(_APPLICATION_ID)
         self._connection.close()  # whose log stays where it cannot be moved, or the file is not in its place
         if remove:
             with suppress(OSError):  # then a sound file is left
@@ -289,6 +312,12 @@ class StoreFile:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _mark(self, application_id: int) -> None:
+        """Marks the file as open or closed, and has that in the file itself, on the disk. Raises sqlite3.Error."""
+        self._connection.execute(f"PRAGMA application_id = {application_id}")
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self._marked = application_id == OPEN_ID
 
     def _stock_row(self, state: _State, stock: Stock, sequence: int) -> tuple[Any, ...]:
         """A stock's row, which ``state`` then counts."""
@@ -339,7 +368,7 @@ def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bo
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         ((found,),) = connection.execute("PRAGMA application_id")
         ((version,),) = connection.execute("PRAGMA user_version")
-        if found != (0 if new else _APPLICATION_ID):
+        if found not in ((0,) if new else (_APPLICATION_ID, OPEN_ID)):
             raise UsageError("store file", str(path), "a store of this service; this file is something else")
         if version > len(upgrades):
             allowed = f"a store of format {len(upgrades)} or older; this one has {version}: a newer program made it"

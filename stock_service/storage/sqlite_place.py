@@ -3,12 +3,19 @@
 import fcntl
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from stock_service.rpc.errors import UsageError
 from stock_service.storage.sqlite_log import damage
 
-_ADVICE = "nothing is kept from now on: stop the server, and put the file or a backup there"
+OPEN_ID = 0x53746F4F
+"""``StoO``, the ``application_id`` of a store of a server that runs, or was killed: it is not whole without its log."""
+
+_ID_AT = 68
+"""Where a file of SQLite has it."""
+
+_ADVICE = "no change is acknowledged from now on: stop the server, and put the file or a backup there"
 
 
 def real(path: Path) -> Path:
@@ -20,8 +27,12 @@ def log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
-def check_log(path: Path, log: Path) -> None:
-    """Raises UsageError where the log that a killed server left is damaged, before SQLite takes up a part of it."""
+def check_log(path: Path, log: Path, file: int) -> None:
+    """Raises UsageError where the log that a killed server left is gone, or damaged: SQLite would take up the rest."""
+    if not log.exists() and _is_marked(file):
+        what = f"a store that was closed, or has its log; {log.name} is gone, and with it maybe the newest trades"
+        advice = f"put it back, or restore a backup; to go on without them make it anew: touch {log}"
+        raise UsageError("store file", str(path), f"{what}: {advice}")
     try:
         damaged = damage(log)
     except OSError as error:
@@ -29,6 +40,18 @@ def check_log(path: Path, log: Path) -> None:
     if damaged is not None:
         what = f"a sound store, but {damaged} of its log {log.name} is damaged, with commits behind it"
         raise UsageError("store file", str(path), f"{what}; restore a backup, without a log")
+
+
+def _is_marked(file: int) -> bool:
+    """Whether a file, and not its log alone, says that it is open."""
+    return os.pread(file, 4, _ID_AT) == OPEN_ID.to_bytes(4, "big")
+
+
+def keep_log(path: Path, log: Path, file: int) -> None:
+    """Makes an empty log where SQLite has moved it all into a file of which the mark could not be cleared."""
+    with suppress(OSError):
+        if _is_marked(file) and os.path.samestat(os.stat(path), os.fstat(file)):
+            log.touch(0o600)
 
 
 def locked(path: Path, file: Path, flags: int) -> int:

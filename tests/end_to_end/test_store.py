@@ -223,6 +223,34 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(misplace: Callable[[Pa
         assert "one that is there, since its log is: put it back" in run(*stored(path), "--port", "0").error
 
 
+def test_a_log_that_is_gone_is_seen_at_the_start(tmp_path: Path) -> None:
+    """Of a killed server, and of a file that was copied while a server ran: refused with one line, exit 2, until an
+    empty log says that the file alone is meant. With its log a killed server's store starts as ever."""
+    path, copy = tmp_path / "store", tmp_path / "copy"
+    log = path.with_name("store-wal")
+    with Server(stored(path)) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        assert sent(connection, "1").volume == 1
+        connection.close()
+        shutil.copy(path, copy)
+        server.signal(signal.SIGKILL)
+        server.ended()
+    trades = log.read_bytes()
+    log.unlink()
+    for each in (path, copy):
+        refused = run(*stored(each), "--port", "0")
+        assert (refused.code, refused.stdout) == (2, "")
+        assert f"{each.name}-wal is gone, and with it maybe the newest trades" in refused.error
+    log.write_bytes(trades)
+    with Server(stored(path)) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        assert volume(connection) == 1
+        connection.close()
+        assert server.stopped().code == 0
+    copy.with_name("copy-wal").touch()
+    assert "sound: 4 stocks, 0 request ids, last commit 0" in store("check", copy).stdout
+
+
 def test_the_first_lines_of_the_readme_are_true_twice(tmp_path: Path) -> None:
     """In a new folder, and once more: what its commands print is what it shows, but for the port."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pytest
 
 from stock_service.rpc.errors import InternalFault, UsageError
 from stock_service.storage import sqlite_file, sqlite_place
+from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import Side
-from tests.stores import STOCKS, catalog_on, unsynced
+from tests.stores import STOCKS, catalog_on, crashed, hooked, unsynced
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -128,3 +130,101 @@ def test_a_group_is_looked_after_once(tmp_path: Path, monkeypatch: pytest.Monkey
     catalog._file.commit({stock.name: (stock, 1) for stock in STOCKS}, {str(n): b"record" for n in range(50)}, 100)
     assert [list(own) for own in asked] == [[tmp_path / "s", tmp_path / "s-wal"]]
     assert catalog.close()
+
+
+def volume(path: Path) -> int:
+    """What a start on a file shows."""
+    catalog = catalog_on(path, unsynced)
+    assert catalog.close()
+    return Exchange(catalog).lookup("FishCo").volume
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """What a killed server leaves of a store after one trade."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    left = crashed(tmp_path / "s", tmp_path / "left")
+    assert catalog.close()
+    return left
+
+
+def test_a_killed_servers_file_without_its_log_is_refused(killed: Path) -> None:
+    """The line names the log, and says what to do; to go on without it is to make it anew. Nothing is changed."""
+    log = killed.with_name("s-wal")
+    trades, content = log.read_bytes(), killed.read_bytes()
+    log.unlink()
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"s-wal is gone, and with it maybe the newest trades: .*: touch .*/s-wal"):
+            catalog_on(killed, unsynced)
+    assert (killed.read_bytes(), log.exists()) == (content, False)
+    log.write_bytes(trades)
+    assert volume(killed) == 1
+
+
+def test_an_empty_log_says_that_the_file_alone_is_meant(killed: Path) -> None:
+    """It goes on from what is in the file, and is marked anew at its first commit."""
+    log = killed.with_name("s-wal")
+    log.write_bytes(b"")
+    catalog = catalog_on(killed, unsynced)
+    assert Exchange(catalog).lookup("FishCo").volume == 0
+    assert Exchange(catalog).trade("FishCo", 5, BUY).volume == 5
+    again = crashed(killed, killed.with_name("again"))
+    assert catalog.close()
+    assert volume(killed) == volume(again) == 5
+
+
+@pytest.mark.parametrize("closes", ["StoreFile", "a start"])
+def test_a_clean_close_clears_the_mark(closes: str, killed: Path) -> None:
+    """Also of who changes nothing, as a check does: the file is whole then, and has no log."""
+    if closes == "StoreFile":
+        with StoreFile.opened(killed, unsynced) as file:
+            file.load()
+    else:
+        assert volume(killed) == 1
+    assert os.listdir(killed.parent) == ["s"]
+    assert killed.read_bytes()[68:72] == b"Stoc"
+    assert volume(killed) == 1
+
+
+def test_a_file_of_before_there_were_marks_opens(killed: Path) -> None:
+    """With the log of a killed server, and without one."""
+    content = bytearray(killed.read_bytes())
+    assert content[68:72] == b"StoO"
+    content[68:72] = b"Stoc"
+    killed.write_bytes(content)
+    log = killed.with_name("s-wal")
+    trades = log.read_bytes()
+    log.unlink()
+    assert volume(killed) == 0
+    killed.write_bytes(content)
+    log.write_bytes(trades)
+    assert volume(killed) == 1
+
+
+def test_a_mark_that_cannot_be_cleared_shuts_nobody_out(tmp_path: Path) -> None:
+    """A log is left, which is empty where SQLite has moved it into the file."""
+    closing: list[bool] = []
+
+    def fail(_: sqlite3.Connection, statement: str) -> None:
+        if closing and statement.startswith("PRAGMA application_id"):
+            raise sqlite3.OperationalError("disk I/O error")
+
+    catalog = catalog_on(tmp_path / "s", hooked(fail))
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    closing.append(True)
+    assert catalog.close()
+    assert (tmp_path / "s-wal").read_bytes() == b""
+    assert volume(tmp_path / "s") == 1
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_a_copy_is_closed(killed: Path) -> None:
+    """One that is made of what a killed server left, and of a file that has commits: it has no log."""
+    with StoreFile.opened(killed, unsynced) as file:
+        file.load()
+        file.copy_to(killed.with_name("copy"))
+        file.commit({}, {"id": b"record"}, 10)
+        file.copy_to(killed.with_name("again"))
+        left = crashed(killed, killed.with_name("left"))
+    assert volume(killed.with_name("copy")) == volume(killed.with_name("again")) == volume(left) == 1
