@@ -33,11 +33,13 @@ from zlib import crc32
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
 from stock_service.storage.sqlite_place import (
+    CLOSED_ID,
     OPEN_ID,
     check_log,
     keep_log,
     locked,
     log_of,
+    make_room,
     misplaced,
     real,
     sync_folder,
@@ -51,14 +53,6 @@ Connect = Callable[[Path], sqlite3.Connection]
 Upgrade = Callable[[sqlite3.Connection], object]
 """Makes a file of one format one of the next, within a transaction."""
 
-_APPLICATION_ID = 0x53746F63
-"""``Stoc``: by what SQLite tells our files from others."""
-
-_SQLITE_MAGIC = b"SQLite format 3\0"
-
-_HEAD_BYTES = 72
-"""Of a file of SQLite, to the end of its application id, which is at 68."""
-
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
@@ -66,8 +60,8 @@ _SETTINGS = (
     "PRAGMA secure_delete = OFF",
 )
 
-_LOGGED_ROWS_MAX = 2000
-"""Rows written until the log is moved into the file: each is a page of 4 KiB in the log at most, so 8 MiB in all."""
+_LOG_BYTES_MAX = 1 << 20
+"""Of the log, until it is moved into the file: 85 trades, one a commit. So the log has this and one group at most."""
 
 _TABLES = (
     "CREATE TABLE stocks (number INTEGER PRIMARY KEY, name TEXT NOT NULL, price_cents INTEGER NOT NULL, "
@@ -131,7 +125,8 @@ class StoreFile:
         self._marked = connection.execute("PRAGMA application_id").fetchone() == (OPEN_ID,)
         self._state = _State()
         self._rows: dict[str, tuple[int, int]] = {}  # a stock's row: its number and checksum
-        self._logged_rows = 0
+        self._log_bytes = 0
+        self._log_bytes_max = _LOG_BYTES_MAX
 
     @classmethod
     def opened(cls, path: Path, connect: Connect = _connect, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
@@ -163,15 +158,7 @@ class StoreFile:
         lock = locked(path, new, os.O_RDWR | os.O_CREAT)
         try:
             if not path.exists():  # which another start may have made before this one had the lock
-                log = log_of(path)
-                if log.exists():  # SQLite would put it into the new file
-                    allowed = f"one that is there, since its log is: put it back, or move {log.name} away"
-                    raise UsageError("store file", str(path), allowed)
-                if not _is_left(os.pread(lock, _HEAD_BYTES, 0)):
-                    raise UsageError("store file", str(path), f"a name such that {new.name} is free: move that away")
-                os.truncate(lock, 0)
-                for left in (f"{new}-wal", f"{new}-journal"):
-                    Path(left).unlink(missing_ok=True)
+                make_room(path, new, lock)
                 filled = cls(new, _ready(new, connect, UPGRADES, new=True), ExitStack())
                 with filled:
                     filled.commit({stock.name: (stock, 0) for stock in stocks}, {}, 0)
@@ -243,7 +230,7 @@ class StoreFile:
         self._state = state
         for row in stocks:
             self._rows[row[1]] = (row[0], row[-1])
-        self._logged_rows += len(stocks) + len(requests) + forgotten + 1
+        self._log_bytes = os.stat(log_of(self._path)).st_size
 
     def misplaced(self) -> str:
         """What became of the file or its log under this process, and what to do; empty: both are in their place."""
@@ -251,20 +238,21 @@ class StoreFile:
 
     def untidy(self) -> bool:
         """Whether the log has become so long that it should be moved into the file, by ``checkpoint``."""
-        return self._logged_rows > _LOGGED_ROWS_MAX
+        return self._log_bytes > self._log_bytes_max
 
     def checkpoint(self) -> None:
         """Moves the log into the file; both are on the disk then.
 
-        Raises Overloaded where the disk is full: the log stays, is whole and grows, until as many rows more are there.
+        Raises Overloaded where the disk is full: the log stays, is whole and grows, until it has as many bytes more.
         Raises InternalFault for any other failure.
         """
-        self._logged_rows = 0
+        self._log_bytes_max = self._log_bytes + _LOG_BYTES_MAX
         try:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         except sqlite3.Error as error:
             kind = Overloaded if _is_full(error) else InternalFault
             raise kind(f"the log of the store could not be moved into its file ({error})") from error
+        self._log_bytes, self._log_bytes_max = 0, _LOG_BYTES_MAX  # the next commit begins it anew
 
     def faults(self) -> list[str]:
         """What SQLite finds wrong with the file's pages, a line each. Reads the whole file."""
@@ -280,7 +268,7 @@ class StoreFile:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             try:
                 if self._marked:  # the copy has no log
-                    self._mark(_APPLICATION_ID)
+                    self._mark(CLOSED_ID)
                 target = _connect(path)
                 try:
                     self._connection.backup(target)  # SQLite syncs the file
@@ -300,7 +288,7 @@ class StoreFile:
         remove = remove and not misplaced
         if self._marked and not misplaced:
             with suppress(sqlite3.Error):  # then a log stays
-                self._mark(_APPLICATION_ID)
+                self._mark(CLOSED_ID)
         self._connection.close()  # whose log stays where it cannot be moved, or the file is not in its place
         if remove:
             with suppress(OSError):  # then a sound file is left
@@ -347,13 +335,6 @@ class StoreFile:
         return UsageError("store file", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
 
 
-def _is_left(head: bytes) -> bool:
-    """Whether a file that begins so is what a killed start left: empty, or of SQLite and no other program's."""
-    if not head.strip(b"\0"):
-        return True
-    return head.startswith(_SQLITE_MAGIC) and head[68:] in (bytes(4), _APPLICATION_ID.to_bytes(4, "big"))
-
-
 def _is_full(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # the module's own have no code
 
@@ -368,18 +349,18 @@ def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bo
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         ((found,),) = connection.execute("PRAGMA application_id")
         ((version,),) = connection.execute("PRAGMA user_version")
-        if found not in ((0,) if new else (_APPLICATION_ID, OPEN_ID)):
+        if found not in ((0,) if new else (CLOSED_ID, OPEN_ID)):
             raise UsageError("store file", str(path), "a store of this service; this file is something else")
         if version > len(upgrades):
             allowed = f"a store of format {len(upgrades)} or older; this one has {version}: a newer program made it"
             raise UsageError("store file", str(path), allowed)
-        for setting in _SETTINGS:
+        for setting in (*_SETTINGS, f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}"):  # of a log that begins anew
             connection.execute(setting)
         if version < len(upgrades):
             connection.execute("BEGIN IMMEDIATE")
             for upgrade in upgrades[version:]:
                 upgrade(connection)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA application_id = {CLOSED_ID}")
             connection.execute(f"PRAGMA user_version = {len(upgrades)}")
             connection.execute("COMMIT")
         return connection

@@ -9,11 +9,16 @@ from pathlib import Path
 from stock_service.rpc.errors import UsageError
 from stock_service.storage.sqlite_log import damage
 
+CLOSED_ID = 0x53746F63
+"""``Stoc``, the ``application_id`` of a store that is closed: by what SQLite tells our files from others."""
+
 OPEN_ID = 0x53746F4F
 """``StoO``, the ``application_id`` of a store of a server that runs, or was killed: it is not whole without its log."""
 
-_ID_AT = 68
-"""Where a file of SQLite has it."""
+_MAGIC = b"SQLite format 3\0"
+
+_HEAD_BYTES, _ID_AT = 72, 68
+"""Of a file of SQLite: to the end of its ``application_id``, and where this is."""
 
 _ADVICE = "no change is acknowledged from now on: stop the server, and put the file or a backup there"
 
@@ -81,6 +86,26 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_room(path: Path, new: Path, lock: int) -> None:
+    """Empties what a killed start left under the name of a new file. Raises UsageError where it cannot be."""
+    log = log_of(path)
+    if log.exists():  # SQLite would put it into the new file
+        allowed = f"one that is there, since its log is: put it back, or move {log.name} away"
+        raise UsageError("store file", str(path), allowed)
+    if not _is_left(os.pread(lock, _HEAD_BYTES, 0)):
+        raise UsageError("store file", str(path), f"a name such that {new.name} is free: move that away")
+    os.truncate(lock, 0)
+    for left in (f"{new}-wal", f"{new}-journal"):
+        Path(left).unlink(missing_ok=True)
+
+
+def _is_left(head: bytes) -> bool:
+    """Whether a file that begins so is what a killed start left: empty, or of SQLite and no other program's."""
+    if not head.strip(b"\0"):
+        return True
+    return head.startswith(_MAGIC) and head[_ID_AT:] in (bytes(4), CLOSED_ID.to_bytes(4, "big"))
 
 
 def misplaced(own: Mapping[Path, os.stat_result]) -> str:

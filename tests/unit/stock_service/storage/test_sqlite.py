@@ -315,7 +315,7 @@ def test_a_log_that_finds_no_room_in_the_file_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Trades go on, since the log has them; it is moved once there is room."""
-    monkeypatch.setattr(sqlite_file, "_LOGGED_ROWS_MAX", 6)
+    monkeypatch.setattr(sqlite_file, "_LOG_BYTES_MAX", 6 * 4200)
     full, moved = [False], []
 
     def stop(_: sqlite3.Connection, statement: str) -> None:
