@@ -1,6 +1,7 @@
 """A store's file and its log that are changed under the process which has them open: nothing is acknowledged then."""
 
 import os
+import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -228,3 +229,30 @@ def test_a_copy_is_closed(killed: Path) -> None:
         file.copy_to(killed.with_name("again"))
         left = crashed(killed, killed.with_name("left"))
     assert volume(killed.with_name("copy")) == volume(killed.with_name("again")) == volume(left) == 1
+
+
+@pytest.mark.slow
+def test_a_copy_of_earlier_takes_up_all_of_the_log_or_is_refused(
+    tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is moved over the file of a server that runs. The log has begun anew since, or not; a start on the two serves
+    all that was acknowledged, or nothing."""
+    monkeypatch.setattr(sqlite_file, "_LOG_BYTES_MAX", 10 * 4096)
+    taken = 0
+    for turn in range(30):
+        path = tmp_path / f"{turn}" / "s"
+        path.parent.mkdir()
+        catalog = catalog_on(path, unsynced)
+        copied, trades = rng.randrange(10), rng.randrange(10, 20)
+        for number in range(trades):
+            if number == copied:
+                shutil.copy(path, path.with_name("copy"))
+            assert Exchange(catalog).trade("FishCo", 1, BUY, rng.choice(["", f"{number}"])).volume == number + 1
+        path.with_name("copy").rename(path)
+        assert catalog.close()
+        try:
+            assert volume(path) == trades
+            taken += 1
+        except UsageError as error:
+            assert "a sound store" in str(error)  # noqa: PT017
+    assert 0 < taken < 30
