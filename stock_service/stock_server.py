@@ -101,7 +101,7 @@ def serve_stocks(
         closed = close(began)  # a start that was refused leaves no new file
     if not closed:
         print(f"{program}: the last changes were not on the disk within {CLOSE_S:g} s", file=sys.stderr)
-    serving.leave(code if closed else serving.FAILED_EXIT)
+    serving.leave(code if closed and not sick() else serving.FAILED_EXIT)
 
 
 def _taken_over(program: str, transport: str, options: argparse.Namespace) -> HandOver:

@@ -1,9 +1,14 @@
-"""A change that waits until it is written."""
+"""Changes that wait until they are written, and what becomes of them then."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.waiting import in_one_go
 from stock_service.trading.catalog import Step
 from stock_service.trading.once import Changed, Once
+
+_log = logging.getLogger(__name__)
 
 
 class Change:
@@ -23,3 +28,27 @@ class Change:
         self.writes = False  # whether its thread is to write
         self.changed: Changed
         self.error: Exception | None = None
+
+
+def let_go(group: Iterable[Change]) -> None:
+    """Lets those go on who wait, but for who writes already."""
+    with in_one_go():
+        for change in group:
+            if not change.writes:
+                go_on = change.go_on
+                del change.go_on  # a change and its Wait have each other: such a circle only a collection would end
+                try:
+                    go_on()
+                except Exception:  # of that request: the others go on, and so does the thread that writes
+                    _log.exception("a request did not go on after its change was written")
+
+
+def refuse(group: Iterable[Change], fault: Fault) -> None:
+    """Gives each change the fault."""
+    for change in group:
+        change.error = again(fault)
+
+
+def again(fault: Fault) -> Fault:
+    """The same fault as an object of its own: each thread that raises one writes its traceback into it."""
+    return type(fault)(fault.detail)

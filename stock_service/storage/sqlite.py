@@ -7,8 +7,8 @@ waits for the disk. One thread writes at a time.
 
 A change waits with its thread; or without one, where the server can do that (``rpc/waiting.py``). Then the server calls
 ``settle`` once it has begun all requests that it has read: they share a commit, whatever the number of its threads.
-A thread of the catalog's own writes such a group. So none of the server's waits for the disk meanwhile. A request that
-was alone is written by the thread that ran it, unless that one reads. That saves waking another.
+A thread of the catalog's own writes such a group, so that no thread of the server waits for the disk. A request that
+was alone is written by the thread that ran it, unless that one reads.
 
 Where the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next one
 is tried. Where the log is what finds no room in its file, it grows instead. Any other failure (InternalFault, INTERNAL)
@@ -27,8 +27,8 @@ from pathlib import Path
 from threading import Condition, Lock, Thread
 
 from stock_service.rpc.errors import Fault, InternalFault, Overloaded, Unavailable, UsageError
-from stock_service.rpc.waiting import Waiting, here, in_one_go
-from stock_service.storage.change import Change
+from stock_service.rpc.waiting import Waiting, here
+from stock_service.storage.change import Change, again, let_go, refuse
 from stock_service.storage.sqlite_file import Loaded, StoreFile
 from stock_service.trading.catalog import Step, Version
 from stock_service.trading.model import Stock
@@ -160,12 +160,13 @@ class SqliteCatalog:
             ends, self._ended = not self._ended, True
         if ends:
             self._asked.release()
+            if (misplaced := self._misplaced()) and not self.sick():
+                self._fail(InternalFault(misplaced))
         self._writer.join()
         self._file.close(remove=self._made and not served and not self._sequence and not len(self._remembered))
         return True
 
     # ---- another process's turn: see rpc/process/listener_handover.py
-
     def hold(self) -> bool:
         """Has changes wait, until ``go_on``. Blocks for ``CLOSE_S`` at most; says whether none is written then."""
         with self._lock:
@@ -201,8 +202,8 @@ class SqliteCatalog:
         with self._lock:
             refusal = self._refusal = self._refusal or Overloaded("the next server has the store: nothing was done")
             late, self._waiting = self._waiting, []
-        _refuse(late, refusal)
-        _let_go(late)
+        refuse(late, refusal)
+        let_go(late)
 
     def _load(self) -> Loaded:
         """Publishes what the file holds."""
@@ -246,7 +247,7 @@ class SqliteCatalog:
         """Puts a change to those that wait. With ``writes`` its thread is to write if nobody does; whether it is."""
         with self._lock:
             if self._refusal is not None:
-                raise _again(self._refusal)
+                raise again(self._refusal)
             self._waiting.append(change)
             if self._wanted and len(self._waiting) >= self._wanted:
                 self._wanted = 0
@@ -290,7 +291,7 @@ class SqliteCatalog:
         self._last_s = time.perf_counter() - began_s
         untidy = self._file.untidy()
         if untidy:
-            _let_go(group)
+            let_go(group)
             self._tidy()
         with self._lock:
             heir = self._waiting[0] if self._waiting and not self._held else None
@@ -303,7 +304,7 @@ class SqliteCatalog:
         elif heir is not None:
             self._asked.release()
         if not untidy:
-            _let_go(group)
+            let_go(group)
 
     # ---- whoever writes
 
@@ -318,11 +319,11 @@ class SqliteCatalog:
             if versions or records:
                 self._file.commit(versions, records, self._retry_window)
         except Overloaded as fault:
-            _refuse(group, fault)
+            refuse(group, fault)
             return
         except Exception as error:
             self._fail(error)
-            _refuse(group, error if isinstance(error, Fault) else InternalFault(f"the store failed: {error!r}"))
+            refuse(group, error if isinstance(error, Fault) else InternalFault(f"the store failed: {error!r}"))
             return
         self._sequence = sequence
         for key, record in records.items():
@@ -363,37 +364,18 @@ class SqliteCatalog:
             change.error = error
         return sequence
 
+    def _misplaced(self) -> str:
+        """What became of the file under this process; empty: nothing, or another process has it on loan."""
+        return "" if self._held else self._file.misplaced()
+
     def _fail(self, error: Exception) -> None:
         """Closes the catalog to changes, for good."""
         _log.error("%s; trades and updates are refused until a restart, lookups go on", error)
         with self._lock:
-            if self._refusal is None:
-                self._refusal = InternalFault(f"the store {self._path} has failed, and takes no change until a restart")
+            if not isinstance(self._refusal, InternalFault):
+                failed = f"the store {self._path} has failed, and takes no change until a restart"
+                self._refusal = InternalFault(self._misplaced() or failed)
             late, self._waiting = self._waiting, []
             refusal = self._refusal
-        _refuse(late, refusal)
-        _let_go(late)
-
-
-def _let_go(group: Iterable[Change]) -> None:
-    """Lets those go on who wait, but for who writes already."""
-    with in_one_go():
-        for change in group:
-            if not change.writes:
-                go_on = change.go_on
-                del change.go_on  # a change and its Wait have each other: such a circle only a collection would end
-                try:
-                    go_on()
-                except Exception:  # of that request: the others go on, and so does the thread that writes
-                    _log.exception("a request did not go on after its change was written")
-
-
-def _refuse(group: Iterable[Change], fault: Fault) -> None:
-    """Gives each change the fault."""
-    for change in group:
-        change.error = _again(fault)
-
-
-def _again(fault: Fault) -> Fault:
-    """The same fault as an object of its own: each thread that raises one writes its traceback into it."""
-    return type(fault)(fault.detail)
+        refuse(late, refusal)
+        let_go(late)

@@ -6,21 +6,23 @@
 
 Rules:
 
-1. One process has the file open. It holds ``flock`` on the file itself. SQLite's own exclusive lock keeps out other
-   programs, such as ``sqlite3``.
+1. One process has the file open. It holds ``flock`` on the file itself, and on its log: another file that is put in the
+   place of this one is not served beside it. SQLite's own exclusive lock keeps out other programs, such as ``sqlite3``.
+   Each commit looks whether both are still in their place: what goes into a file that is gone is not acknowledged.
 2. One connection, used by one thread at a time. Its log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once
    the batch is on the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
 3. A new file is filled under the name ``PATH.new`` and then renamed: what has the file's name is always a whole store.
 4. Every row has a checksum, and ``state`` says what rows there are: loading finds a row that is gone, old or changed.
    What SQLite would leave out of a damaged log in silence, ``sqlite_log.py`` finds before, but for the last commit.
-5. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
+5. Before its first commit is acknowledged, the file itself is marked as open, by its ``application_id``. A close clears
+   the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
+6. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
 """
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import xor
@@ -30,7 +32,18 @@ from typing import Any, NoReturn, Self
 from zlib import crc32
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
-from stock_service.storage.sqlite_log import damage
+from stock_service.storage.sqlite_place import (
+    CLOSED_ID,
+    OPEN_ID,
+    check_log,
+    keep_log,
+    locked,
+    log_of,
+    make_room,
+    misplaced,
+    real,
+    sync_folder,
+)
 from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
 
@@ -40,14 +53,6 @@ Connect = Callable[[Path], sqlite3.Connection]
 Upgrade = Callable[[sqlite3.Connection], object]
 """Makes a file of one format one of the next, within a transaction."""
 
-_APPLICATION_ID = 0x53746F63
-"""``Stoc``: by what SQLite tells our files from others."""
-
-_SQLITE_MAGIC = b"SQLite format 3\0"
-
-_HEAD_BYTES = 72
-"""Of a file of SQLite, to the end of its application id, which is at 68."""
-
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
@@ -55,8 +60,8 @@ _SETTINGS = (
     "PRAGMA secure_delete = OFF",
 )
 
-_LOGGED_ROWS_MAX = 2000
-"""Rows written until the log is moved into the file: each is a page of 4 KiB in the log at most, so 8 MiB in all."""
+_LOG_BYTES_MAX = 1 << 20
+"""Of the log, until it is moved into the file: 85 trades, one a commit. So the log has this and one group at most."""
 
 _TABLES = (
     "CREATE TABLE stocks (number INTEGER PRIMARY KEY, name TEXT NOT NULL, price_cents INTEGER NOT NULL, "
@@ -110,49 +115,56 @@ class Loaded:
 class StoreFile:
     """An open file, from ``opened``. For one thread at a time. Whoever opens it closes it."""
 
-    def __init__(self, path: Path, lock: int, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, locks: ExitStack, named: Path | None = None) -> None:
+        """``named`` is the name that it was asked for by, which may be a link to ``path``."""
         self._path = path
-        self._lock = lock  # the descriptor that holds flock; -1: closed
+        self._locks = locks  # lets flock go
         self._connection = connection
+        self._in_place = {name: os.stat(name) for name in (named or path, log_of(path))}
+        self._is_new = named is None  # it has another name until it is whole, and needs no mark
+        self._marked = connection.execute("PRAGMA application_id").fetchone() == (OPEN_ID,)
         self._state = _State()
         self._rows: dict[str, tuple[int, int]] = {}  # a stock's row: its number and checksum
-        self._logged_rows = 0
+        self._log_bytes = 0
+        self._log_bytes_max = _LOG_BYTES_MAX
 
     @classmethod
     def opened(cls, path: Path, connect: Connect = _connect, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
         """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of a newer format."""
-        path = _real(path)
-        lock = _locked(path, path, os.O_RDWR)
-        try:
-            _check_log(path)
-            return cls(path, lock, _ready(path, connect, upgrades, new=False))
-        except BaseException:
-            os.close(lock)
-            raise
+        named, path = path, real(path)
+        log = log_of(path)
+        with ExitStack() as locks:
+            left = log.exists()
+            lock = locked(path, path, os.O_RDWR)
+            locks.callback(os.close, lock)
+            if left:
+                locks.callback(os.close, locked(path, log, os.O_RDWR))
+            check_log(path, log, lock)
+            locks.callback(keep_log, path, log, lock)
+            connection = _ready(path, connect, upgrades, new=False)
+            try:
+                if not left:  # SQLite has made it
+                    locks.callback(os.close, locked(path, log, os.O_RDWR))
+                return cls(path, connection, locks.pop_all(), named)
+            except BaseException:
+                connection.close()
+                raise
 
     @classmethod
     def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = _connect) -> None:
         """Makes a file of these stocks, readable by its owner alone, where there is none. Raises UsageError."""
-        path = _real(path)
+        path = real(path)
         new = path.with_name(f"{path.name}.new")
-        lock = _locked(path, new, os.O_RDWR | os.O_CREAT)
+        lock = locked(path, new, os.O_RDWR | os.O_CREAT)
         try:
             if not path.exists():  # which another start may have made before this one had the lock
-                log = path.with_name(f"{path.name}-wal")
-                if log.exists():  # SQLite would put it into the new file
-                    allowed = f"one that is there, since its log is: put it back, or move {log.name} away"
-                    raise UsageError("store file", str(path), allowed)
-                if not _is_left(os.pread(lock, _HEAD_BYTES, 0)):
-                    raise UsageError("store file", str(path), f"a name such that {new.name} is free: move that away")
-                os.truncate(lock, 0)
-                for left in (f"{new}-wal", f"{new}-journal"):
-                    Path(left).unlink(missing_ok=True)
-                filled = cls(new, -1, _ready(new, connect, UPGRADES, new=True))
+                make_room(path, new, lock)
+                filled = cls(new, _ready(new, connect, UPGRADES, new=True), ExitStack())
                 with filled:
                     filled.commit({stock.name: (stock, 0) for stock in stocks}, {}, 0)
                     filled.checkpoint()
                 os.rename(new, path)  # once SQLite has closed it, which else leaves its log behind
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
         except (OSError, InternalFault, Overloaded) as error:
             raise UsageError("store file", str(path), f"a place where a file can be made ({error})") from error
         finally:
@@ -189,7 +201,8 @@ class StoreFile:
         """Writes stocks, and the records of request ids, of which the last ``window`` stay; all or nothing.
 
         Returns once it is on the disk. Raises Overloaded where that is full: nothing was written. Raises InternalFault
-        for any other failure: whether it was written shows when the file is opened again.
+        for any other failure: whether it was written shows when the file is opened again; and where it was written into
+        a file that is not in its place any more.
         """
         state = _State(*self._state.row())
         stocks = [self._stock_row(state, *version) for version in versions.values()]
@@ -200,6 +213,8 @@ class StoreFile:
         state.first_request += forgotten
         execute = self._connection.execute
         try:
+            if not self._marked and not self._is_new:
+                self._mark(OPEN_ID)
             execute("BEGIN IMMEDIATE")
             self._connection.executemany("REPLACE INTO stocks VALUES (?, ?, ?, ?, ?, ?, ?)", stocks)
             self._connection.executemany("INSERT INTO requests VALUES (?, ?, ?, ?)", requests)
@@ -209,27 +224,35 @@ class StoreFile:
             execute("COMMIT")
         except sqlite3.Error as error:
             self._give_up(error)
+        misplaced = self.misplaced()
+        if misplaced:
+            raise InternalFault(misplaced)
         self._state = state
         for row in stocks:
             self._rows[row[1]] = (row[0], row[-1])
-        self._logged_rows += len(stocks) + len(requests) + forgotten + 1
+        self._log_bytes = os.stat(log_of(self._path)).st_size
+
+    def misplaced(self) -> str:
+        """What became of the file or its log under this process, and what to do; empty: both are in their place."""
+        return misplaced(self._in_place)
 
     def untidy(self) -> bool:
         """Whether the log has become so long that it should be moved into the file, by ``checkpoint``."""
-        return self._logged_rows > _LOGGED_ROWS_MAX
+        return self._log_bytes > self._log_bytes_max
 
     def checkpoint(self) -> None:
         """Moves the log into the file; both are on the disk then.
 
-        Raises Overloaded where the disk is full: the log stays, is whole and grows, until as many rows more are there.
+        Raises Overloaded where the disk is full: the log stays, is whole and grows, until it has as many bytes more.
         Raises InternalFault for any other failure.
         """
-        self._logged_rows = 0
+        self._log_bytes_max = self._log_bytes + _LOG_BYTES_MAX
         try:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         except sqlite3.Error as error:
             kind = Overloaded if _is_full(error) else InternalFault
             raise kind(f"the log of the store could not be moved into its file ({error})") from error
+        self._log_bytes, self._log_bytes_max = 0, _LOG_BYTES_MAX  # the next commit begins it anew
 
     def faults(self) -> list[str]:
         """What SQLite finds wrong with the file's pages, a line each. Reads the whole file."""
@@ -244,6 +267,8 @@ class StoreFile:
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             try:
+                if self._marked:  # the copy has no log
+                    self._mark(CLOSED_ID)
                 target = _connect(path)
                 try:
                     self._connection.backup(target)  # SQLite syncs the file
@@ -252,26 +277,35 @@ class StoreFile:
             except BaseException:
                 os.unlink(path)  # of a copy that is not whole
                 raise
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except (OSError, sqlite3.Error) as error:
             said = getattr(error, "strerror", None) or error
             raise UsageError("TO", str(path), f"a new file that can be made ({said})") from error
 
     def close(self, remove: bool = False) -> None:
         """Moves the log into the file, and lets others open it; or removes both. May be repeated."""
-        self._connection.close()  # whose log stays where it cannot be moved: the next who opens the file does it
-        if self._lock >= 0:
-            if remove:
-                with suppress(OSError):  # then a sound file is left
-                    os.unlink(self._path)
-            os.close(self._lock)  # after the connection: closing it lets SQLite's own locks go
-            self._lock = -1
+        misplaced = self.misplaced()
+        remove = remove and not misplaced
+        if self._marked and not misplaced:
+            with suppress(sqlite3.Error):  # then a log stays
+                self._mark(CLOSED_ID)
+        self._connection.close()  # whose log stays where it cannot be moved, or the file is not in its place
+        if remove:
+            with suppress(OSError):  # then a sound file is left
+                os.unlink(self._path)
+        self._locks.close()  # after the connection: closing the file lets SQLite's own locks go
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _mark(self, application_id: int) -> None:
+        """Marks the file as open or closed, and has that in the file itself, on the disk. Raises sqlite3.Error."""
+        self._connection.execute(f"PRAGMA application_id = {application_id}")
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self._marked = application_id == OPEN_ID
 
     def _stock_row(self, state: _State, stock: Stock, sequence: int) -> tuple[Any, ...]:
         """A stock's row, which ``state`` then counts."""
@@ -301,30 +335,6 @@ class StoreFile:
         return UsageError("store file", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
 
 
-def _real(path: Path) -> Path:
-    """The file itself, where a link names it: beside that SQLite has its log, and a start its new file."""
-    return Path(os.path.realpath(path)) if os.path.islink(path) else path
-
-
-def _check_log(path: Path) -> None:
-    """Raises UsageError where the log that a killed server left is damaged, before SQLite takes up a part of it."""
-    log = path.with_name(f"{path.name}-wal")
-    try:
-        damaged = damage(log)
-    except OSError as error:
-        raise UsageError("store file", str(path), f"a log that can be read, {log.name} ({error.strerror})") from error
-    if damaged is not None:
-        what = f"a sound store, but {damaged} of its log {log.name} is damaged, with commits behind it"
-        raise UsageError("store file", str(path), f"{what}; restore a backup, without a log")
-
-
-def _is_left(head: bytes) -> bool:
-    """Whether a file that begins so is what a killed start left: empty, or of SQLite and no other program's."""
-    if not head.strip(b"\0"):
-        return True
-    return head.startswith(_SQLITE_MAGIC) and head[68:] in (bytes(4), _APPLICATION_ID.to_bytes(4, "big"))
-
-
 def _is_full(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # the module's own have no code
 
@@ -339,18 +349,18 @@ def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bo
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         ((found,),) = connection.execute("PRAGMA application_id")
         ((version,),) = connection.execute("PRAGMA user_version")
-        if found != (0 if new else _APPLICATION_ID):
+        if found not in ((0,) if new else (CLOSED_ID, OPEN_ID)):
             raise UsageError("store file", str(path), "a store of this service; this file is something else")
         if version > len(upgrades):
             allowed = f"a store of format {len(upgrades)} or older; this one has {version}: a newer program made it"
             raise UsageError("store file", str(path), allowed)
-        for setting in _SETTINGS:
+        for setting in (*_SETTINGS, f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}"):  # of a log that begins anew
             connection.execute(setting)
         if version < len(upgrades):
             connection.execute("BEGIN IMMEDIATE")
             for upgrade in upgrades[version:]:
                 upgrade(connection)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA application_id = {CLOSED_ID}")
             connection.execute(f"PRAGMA user_version = {len(upgrades)}")
             connection.execute("COMMIT")
         return connection
@@ -360,35 +370,6 @@ def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bo
     except BaseException:
         connection.close()
         raise
-
-
-def _locked(path: Path, file: Path, flags: int) -> int:
-    """A descriptor that holds the lock of a file, or of what is to be the file.
-
-    Raises UsageError where another process holds it, or it cannot be opened.
-    """
-    try:
-        lock = os.open(file, flags | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise UsageError("store file", str(path), f"a file that can be opened ({error.strerror})") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(lock), os.stat(file)):  # renamed meanwhile, by a server that starts
-            raise BlockingIOError
-    except OSError as error:
-        os.close(lock)
-        allowed = "a file that no other process has open: stop the server that serves it"
-        raise UsageError("store file", str(path), allowed) from error
-    return lock
-
-
-def _sync_folder(folder: Path) -> None:
-    """Has the names in a folder on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _checksum(values: Sequence[object]) -> int:

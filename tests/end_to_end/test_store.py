@@ -3,11 +3,13 @@
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -15,9 +17,11 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from stock_service import __main__, stock_server
-from stock_service.rpc.errors import Fault
+from stock_service.rpc.errors import Fault, InternalFault
+from stock_service.rpc.health import CHECK
 from stock_service.rpc.transports import TRANSPORTS, Connection, load
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.model import Stock
@@ -182,6 +186,69 @@ def test_a_file_is_looked_after(tmp_path: Path) -> None:
     assert "row 2 of stocks is not as it was written; restore a backup, without a log" in damaged.stdout
     assert "row 2 of stocks is not as it was written" in run(*stored(path), "--port", "0").error
     assert "No such file" in store("check", tmp_path / "none").error
+
+
+def deleted(path: Path) -> None:
+    """A store's file that is deleted."""
+    path.unlink()
+
+
+def replaced(path: Path) -> None:
+    """A copy that is moved over a store's file."""
+    Path(shutil.copy(path, path.with_name("copy"))).rename(path)
+
+
+@pytest.mark.parametrize("misplace", [deleted, replaced])
+def test_nothing_is_acknowledged_into_a_file_that_is_gone(misplace: Callable[[Path], None], tmp_path: Path) -> None:
+    """Trades are refused by the file's name, health is NOT_SERVING, another start is refused, the exit code is 1; and
+    where the file was deleted, the next start does not begin anew."""
+    path = tmp_path / "store"
+    with Server(stored(path)) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        assert sent(connection, "1").volume == 1
+        misplace(path)
+        for number in range(3):
+            with pytest.raises(InternalFault, match=f"{path} is not the file any more that this server opened: "):
+                sent(connection, f"late {number}")
+        assert volume(connection) == 1
+        health = connection.call(CHECK, HealthCheckRequest().SerializeToString(), WAIT_S)
+        assert HealthCheckResponse.FromString(health).status == HealthCheckResponse.NOT_SERVING
+        again = run(*stored(path), "--port", "0")
+        assert (again.code, again.stdout) == (2, "")
+        connection.close()
+        ended = server.stopped()
+    assert ended.code == 1
+    assert f"{path} is not the file any more that this server opened: " in ended.stderr
+    if misplace is deleted:
+        assert "one that is there, since its log is: put it back" in run(*stored(path), "--port", "0").error
+
+
+def test_a_log_that_is_gone_is_seen_at_the_start(tmp_path: Path) -> None:
+    """Of a killed server, and of a file that was copied while a server ran: refused with one line, exit 2, until an
+    empty log says that the file alone is meant. With its log a killed server's store starts as ever."""
+    path, copy = tmp_path / "store", tmp_path / "copy"
+    log = path.with_name("store-wal")
+    with Server(stored(path)) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        assert sent(connection, "1").volume == 1
+        connection.close()
+        shutil.copy(path, copy)
+        server.signal(signal.SIGKILL)
+        server.ended()
+    trades = log.read_bytes()
+    log.unlink()
+    for each in (path, copy):
+        refused = run(*stored(each), "--port", "0")
+        assert (refused.code, refused.stdout) == (2, "")
+        assert f"{each.name}-wal is gone, and with it maybe the newest trades" in refused.error
+    log.write_bytes(trades)
+    with Server(stored(path)) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        assert volume(connection) == 1
+        connection.close()
+        assert server.stopped().code == 0
+    copy.with_name("copy-wal").touch()
+    assert "sound: 4 stocks, 0 request ids, last commit 0" in store("check", copy).stdout
 
 
 def test_the_first_lines_of_the_readme_are_true_twice(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ from stock_service.trading.model import Side, Status, Stock
 
 STOCKS = (Stock("A", 100, 10**9), Stock("B", 200, 10**9))
 
-ROWS_MAX = 6
-"""After so many rows the log is moved into the file: often, so that this is tried too."""
+LOG_BYTES_MAX = 4 * 4096
+"""The log is moved into the file after every second trade, so that this is tried too."""
 
 OLD, GROUP = 4, 3
 """Ids that are forgotten during the run; and trades of one group."""
@@ -35,7 +35,7 @@ OLD, GROUP = 4, 3
 
 def main(path: str, trades: str, plant: str = "") -> None:
     """Trades."""
-    sqlite_file._LOGGED_ROWS_MAX = ROWS_MAX
+    sqlite_file._LOG_BYTES_MAX = LOG_BYTES_MAX
     PLANTS[plant]()
     try:
         catalog = SqliteCatalog(Path(path), STOCKS, retry_window=int(trades))

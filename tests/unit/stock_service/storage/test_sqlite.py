@@ -316,8 +316,8 @@ def test_a_log_that_finds_no_room_in_the_file_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Trades go on, since the log has them; it is moved once there is room."""
-    monkeypatch.setattr(sqlite_file, "_LOGGED_ROWS_MAX", 6)
-    full, moved = [True], []
+    monkeypatch.setattr(sqlite_file, "_LOG_BYTES_MAX", 6 * 4200)
+    full, moved = [False], []
 
     def stop(_: sqlite3.Connection, statement: str) -> None:
         if statement.startswith("PRAGMA wal_checkpoint"):
@@ -330,7 +330,11 @@ def test_a_log_that_finds_no_room_in_the_file_stays(
     path = tmp_path / "s"
     catalog = catalog_on(path, hooked(stop))
     exchange = Exchange(catalog)
-    for number in range(6):
+    assert exchange.trade("FishCo", 1, BUY, "0").sequence == 1
+    assert moved == [True], "the file's mark"
+    moved.clear()
+    full[0] = True
+    for number in range(1, 6):
         assert exchange.trade("FishCo", 1, BUY, str(number)).sequence == number + 1
     assert moved == [False, False]
     assert "could not be moved into its file (database or disk is full); it grows" in caplog.text

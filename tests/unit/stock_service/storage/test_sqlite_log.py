@@ -140,7 +140,7 @@ def test_a_log_that_was_cut_short_is_taken_up_to_there(left: Path) -> None:
 @pytest.mark.slow
 def test_commits_of_an_earlier_log_are_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log begins anew over what was in it, which stays behind the newer commits."""
-    monkeypatch.setattr(sqlite_file, "_LOGGED_ROWS_MAX", 12)
+    monkeypatch.setattr(sqlite_file, "_LOG_BYTES_MAX", 12 * 4096)
     path = tmp_path / "store"
     StoreFile.create(path, STOCKS, unsynced)
     with StoreFile.opened(path, unsynced) as file:

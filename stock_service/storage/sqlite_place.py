@@ -1,0 +1,123 @@
+"""Where the file of a store and its log are: by what name, who holds them, and whether they are still there."""
+
+import fcntl
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from stock_service.rpc.errors import UsageError
+from stock_service.storage.sqlite_log import damage
+
+CLOSED_ID = 0x53746F63
+"""``Stoc``, the ``application_id`` of a store that is closed: by what SQLite tells our files from others."""
+
+OPEN_ID = 0x53746F4F
+"""``StoO``, the ``application_id`` of a store of a server that runs, or was killed: it is not whole without its log."""
+
+_MAGIC = b"SQLite format 3\0"
+
+_HEAD_BYTES, _ID_AT = 72, 68
+"""Of a file of SQLite: to the end of its ``application_id``, and where this is."""
+
+_ADVICE = "no change is acknowledged from now on: stop the server, and put the file or a backup there"
+
+
+def real(path: Path) -> Path:
+    """The file itself, where a link names it: beside that SQLite has its log, and a start its new file."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else path
+
+
+def log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def check_log(path: Path, log: Path, file: int) -> None:
+    """Raises UsageError where the log that a killed server left is gone, or damaged: SQLite would take up the rest."""
+    if not log.exists() and _is_marked(file):
+        what = f"a store that was closed, or has its log; {log.name} is gone, and with it maybe the newest trades"
+        advice = f"put it back, or restore a backup; to go on without them make it anew: touch {log}"
+        raise UsageError("store file", str(path), f"{what}: {advice}")
+    try:
+        damaged = damage(log)
+    except OSError as error:
+        raise UsageError("store file", str(path), f"a log that can be read, {log.name} ({error.strerror})") from error
+    if damaged is not None:
+        what = f"a sound store, but {damaged} of its log {log.name} is damaged, with commits behind it"
+        raise UsageError("store file", str(path), f"{what}; restore a backup, without a log")
+
+
+def _is_marked(file: int) -> bool:
+    """Whether a file, and not its log alone, says that it is open."""
+    return os.pread(file, 4, _ID_AT) == OPEN_ID.to_bytes(4, "big")
+
+
+def keep_log(path: Path, log: Path, file: int) -> None:
+    """Makes an empty log where SQLite has moved it all into a file of which the mark could not be cleared."""
+    with suppress(OSError):
+        if _is_marked(file) and os.path.samestat(os.stat(path), os.fstat(file)):
+            log.touch(0o600)
+
+
+def locked(path: Path, file: Path, flags: int) -> int:
+    """A descriptor that holds the lock of a file, or of what is to be the file.
+
+    Raises UsageError where another process holds it, or it cannot be opened.
+    """
+    try:
+        lock = os.open(file, flags | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UsageError("store file", str(path), f"a file that can be opened ({error.strerror})") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(lock), os.stat(file)):  # renamed meanwhile, by a server that starts
+            raise BlockingIOError
+    except OSError as error:
+        os.close(lock)
+        allowed = "a file that no other process has open: stop the server that serves it"
+        raise UsageError("store file", str(path), allowed) from error
+    return lock
+
+
+def sync_folder(folder: Path) -> None:
+    """Has the names in a folder on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_room(path: Path, new: Path, lock: int) -> None:
+    """Empties what a killed start left under the name of a new file. Raises UsageError where it cannot be."""
+    log = log_of(path)
+    if log.exists():  # SQLite would put it into the new file
+        allowed = f"one that is there, since its log is: put it back, or move {log.name} away"
+        raise UsageError("store file", str(path), allowed)
+    if not _is_left(os.pread(lock, _HEAD_BYTES, 0)):
+        raise UsageError("store file", str(path), f"a name such that {new.name} is free: move that away")
+    os.truncate(lock, 0)
+    for left in (f"{new}-wal", f"{new}-journal"):
+        Path(left).unlink(missing_ok=True)
+
+
+def _is_left(head: bytes) -> bool:
+    """Whether a file that begins so is what a killed start left: empty, or of SQLite and no other program's."""
+    if not head.strip(b"\0"):
+        return True
+    return head.startswith(_MAGIC) and head[_ID_AT:] in (bytes(4), CLOSED_ID.to_bytes(4, "big"))
+
+
+def misplaced(own: Mapping[Path, os.stat_result]) -> str:
+    """What became of files, by the names that they were opened by, and what to do; empty: they are in their place."""
+    for name, opened in own.items():
+        try:
+            if os.path.samestat(os.stat(name), opened):
+                continue
+            became = "another file is in its place"
+        except FileNotFoundError:
+            became = "it was deleted or moved away"
+        except OSError as error:
+            became = f"it is not to be reached ({error.strerror})"
+        return f"{name} is not the file any more that this server opened: {became}; {_ADVICE}"
+    return ""

@@ -1,0 +1,258 @@
+"""A store's file and its log that are changed under the process which has them open: nothing is acknowledged then."""
+
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from stock_service.rpc.errors import InternalFault, UsageError
+from stock_service.storage import sqlite_file, sqlite_place
+from stock_service.storage.sqlite_file import StoreFile
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import Side
+from tests.stores import STOCKS, catalog_on, crashed, hooked, unsynced
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+BUY = Side.BUY
+
+Misplaces = Callable[[Path], str]
+"""Changes a store's file under its process; gives the words by which a trade is refused."""
+
+
+def deletes_the_file(path: Path) -> str:
+    path.unlink()
+    return r"/s is not the file any more that this server opened: it was deleted or moved away"
+
+
+def moves_the_file(path: Path) -> str:
+    path.rename(path.with_name("elsewhere"))
+    return r"/s is not the file .*: it was deleted or moved away"
+
+
+def moves_a_copy_over_the_file(path: Path) -> str:
+    Path(shutil.copy(path, path.with_name("copy"))).rename(path)
+    return r"/s is not the file .*: another file is in its place"
+
+
+def deletes_the_log(path: Path) -> str:
+    path.with_name("s-wal").unlink()
+    return r"/s-wal is not the file .*: it was deleted or moved away"
+
+
+def moves_a_copy_over_the_log(path: Path) -> str:
+    Path(shutil.copy(path.with_name("s-wal"), path.with_name("copy"))).rename(path.with_name("s-wal"))
+    return r"/s-wal is not the file .*: another file is in its place"
+
+
+MISPLACES = (
+    deletes_the_file,
+    moves_the_file,
+    moves_a_copy_over_the_file,
+    deletes_the_log,
+    moves_a_copy_over_the_log,
+)
+
+
+@pytest.mark.parametrize("misplaces", MISPLACES, ids=lambda misplaces: misplaces.__name__)
+def test_a_trade_into_a_file_that_is_not_in_its_place_is_refused_by_name(misplaces: Misplaces, tmp_path: Path) -> None:
+    """It and all later ones are INTERNAL and say what happened and what to do; the store is sick; lookups go on."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    exchange = Exchange(catalog)
+    assert exchange.trade("FishCo", 1, BUY).volume == 1
+    said = f"{misplaces(tmp_path / 's')}; .* stop the server, and put the file or a backup there"
+    for _ in range(2):
+        with pytest.raises(InternalFault, match=said):
+            exchange.trade("FishCo", 1, BUY)
+    assert exchange.lookup("FishCo").volume == 1
+    assert catalog.sick()
+    assert catalog.close()
+    assert catalog.sick()
+
+
+@pytest.mark.parametrize("misplaces", MISPLACES, ids=lambda misplaces: misplaces.__name__)
+def test_a_file_that_is_gone_is_seen_at_the_close(
+    misplaces: Misplaces, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where no trade came after it: the log says so, and the store is sick."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    misplaces(tmp_path / "s")
+    assert not catalog.sick()
+    assert catalog.close()
+    assert catalog.sick()
+    assert "is not the file any more that this server opened" in caplog.text
+
+
+def test_a_link_that_names_another_file_is_seen(tmp_path: Path) -> None:
+    """The next start would open that one."""
+    (tmp_path / "link").symlink_to("s")
+    catalog = catalog_on(tmp_path / "link", unsynced)
+    (tmp_path / "new").symlink_to("s")
+    (tmp_path / "new").rename(tmp_path / "link")
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    (tmp_path / "other").touch()
+    (tmp_path / "new").symlink_to("other")
+    (tmp_path / "new").rename(tmp_path / "link")
+    with pytest.raises(InternalFault, match=r"/link is not the file .*: another file is in its place"):
+        Exchange(catalog).trade("FishCo", 1, BUY)
+    assert catalog.close()
+
+
+def test_two_files_of_one_name_are_not_served_at_once(tmp_path: Path) -> None:
+    """A start on a copy that was moved over a served file is refused: the log has that server's trades. The copy and
+    the log stay as they are when the first one ends."""
+    path = tmp_path / "s"
+    catalog = catalog_on(path, unsynced)
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    moves_a_copy_over_the_file(path)
+    copy, log = path.read_bytes(), path.with_name("s-wal").read_bytes()
+    with pytest.raises(UsageError, match="no other process has open: stop the server that serves it"):
+        catalog_on(path, unsynced)
+    assert path.with_name("s-wal").read_bytes() == log
+    assert catalog.close()
+    assert (path.read_bytes(), path.with_name("s-wal").read_bytes()) == (copy, log)
+
+
+def test_a_group_is_looked_after_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many changes share the commit."""
+    asked: list[Mapping[Path, os.stat_result]] = []
+
+    def counted(own: Mapping[Path, os.stat_result]) -> str:
+        asked.append(own)
+        return sqlite_place.misplaced(own)
+
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    monkeypatch.setattr(sqlite_file, "misplaced", counted)
+    catalog._file.commit({stock.name: (stock, 1) for stock in STOCKS}, {str(n): b"record" for n in range(50)}, 100)
+    assert [list(own) for own in asked] == [[tmp_path / "s", tmp_path / "s-wal"]]
+    assert catalog.close()
+
+
+def volume(path: Path) -> int:
+    """What a start on a file shows."""
+    catalog = catalog_on(path, unsynced)
+    assert catalog.close()
+    return Exchange(catalog).lookup("FishCo").volume
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """What a killed server leaves of a store after one trade."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    left = crashed(tmp_path / "s", tmp_path / "left")
+    assert catalog.close()
+    return left
+
+
+def test_a_killed_servers_file_without_its_log_is_refused(killed: Path) -> None:
+    """The line names the log, and says what to do; to go on without it is to make it anew. Nothing is changed."""
+    log = killed.with_name("s-wal")
+    trades, content = log.read_bytes(), killed.read_bytes()
+    log.unlink()
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"s-wal is gone, and with it maybe the newest trades: .*: touch .*/s-wal"):
+            catalog_on(killed, unsynced)
+    assert (killed.read_bytes(), log.exists()) == (content, False)
+    log.write_bytes(trades)
+    assert volume(killed) == 1
+
+
+def test_an_empty_log_says_that_the_file_alone_is_meant(killed: Path) -> None:
+    """It goes on from what is in the file, and is marked anew at its first commit."""
+    log = killed.with_name("s-wal")
+    log.write_bytes(b"")
+    catalog = catalog_on(killed, unsynced)
+    assert Exchange(catalog).lookup("FishCo").volume == 0
+    assert Exchange(catalog).trade("FishCo", 5, BUY).volume == 5
+    again = crashed(killed, killed.with_name("again"))
+    assert catalog.close()
+    assert volume(killed) == volume(again) == 5
+
+
+@pytest.mark.parametrize("closes", ["StoreFile", "a start"])
+def test_a_clean_close_clears_the_mark(closes: str, killed: Path) -> None:
+    """Also of who changes nothing, as a check does: the file is whole then, and has no log."""
+    if closes == "StoreFile":
+        with StoreFile.opened(killed, unsynced) as file:
+            file.load()
+    else:
+        assert volume(killed) == 1
+    assert os.listdir(killed.parent) == ["s"]
+    assert killed.read_bytes()[68:72] == b"Stoc"
+    assert volume(killed) == 1
+
+
+def test_a_file_of_before_there_were_marks_opens(killed: Path) -> None:
+    """With the log of a killed server, and without one."""
+    content = bytearray(killed.read_bytes())
+    assert content[68:72] == b"StoO"
+    content[68:72] = b"Stoc"
+    killed.write_bytes(content)
+    log = killed.with_name("s-wal")
+    trades = log.read_bytes()
+    log.unlink()
+    assert volume(killed) == 0
+    killed.write_bytes(content)
+    log.write_bytes(trades)
+    assert volume(killed) == 1
+
+
+def test_a_mark_that_cannot_be_cleared_shuts_nobody_out(tmp_path: Path) -> None:
+    """A log is left, which is empty where SQLite has moved it into the file."""
+    closing: list[bool] = []
+
+    def fail(_: sqlite3.Connection, statement: str) -> None:
+        if closing and statement.startswith("PRAGMA application_id"):
+            raise sqlite3.OperationalError("disk I/O error")
+
+    catalog = catalog_on(tmp_path / "s", hooked(fail))
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    closing.append(True)
+    assert catalog.close()
+    assert (tmp_path / "s-wal").read_bytes() == b""
+    assert volume(tmp_path / "s") == 1
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_a_copy_is_closed(killed: Path) -> None:
+    """One that is made of what a killed server left, and of a file that has commits: it has no log."""
+    with StoreFile.opened(killed, unsynced) as file:
+        file.load()
+        file.copy_to(killed.with_name("copy"))
+        file.commit({}, {"id": b"record"}, 10)
+        file.copy_to(killed.with_name("again"))
+        left = crashed(killed, killed.with_name("left"))
+    assert volume(killed.with_name("copy")) == volume(killed.with_name("again")) == volume(left) == 1
+
+
+@pytest.mark.slow
+def test_a_copy_of_earlier_takes_up_all_of_the_log_or_is_refused(
+    tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is moved over the file of a server that runs. The log has begun anew since, or not; a start on the two serves
+    all that was acknowledged, or nothing."""
+    monkeypatch.setattr(sqlite_file, "_LOG_BYTES_MAX", 10 * 4096)
+    taken = 0
+    for turn in range(30):
+        path = tmp_path / f"{turn}" / "s"
+        path.parent.mkdir()
+        catalog = catalog_on(path, unsynced)
+        copied, trades = rng.randrange(10), rng.randrange(10, 20)
+        for number in range(trades):
+            if number == copied:
+                shutil.copy(path, path.with_name("copy"))
+            assert Exchange(catalog).trade("FishCo", 1, BUY, rng.choice(["", f"{number}"])).volume == number + 1
+        path.with_name("copy").rename(path)
+        assert catalog.close()
+        try:
+            assert volume(path) == trades
+            taken += 1
+        except UsageError as error:
+            assert "a sound store" in str(error)  # noqa: PT017
+    assert 0 < taken < 30
