@@ -21,7 +21,7 @@ from stock_service.rpc.server_core.listening import listen
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import ServeOptions, load
-from stock_service.rpc.waiting import Settle
+from stock_service.rpc.waiting import Flush
 from stock_service.storage.sqlite import CLOSE_S, SqliteCatalog
 from stock_service.trading import catalog_file
 from stock_service.trading.catalog import Catalog, MemoryCatalog
@@ -85,7 +85,7 @@ def serve_stocks(
             serving.leave(family.run(program, options, _allotted(options)))
         timeline, metrics = serving.timeline_for(program, options), serving.metrics_for(program, options)
         hand_over = None if options.hand_over is None else _taken_over(program, transport, options)
-        catalog, settle, close, sick, store = CATALOGS[kind](options, timeline, metrics)
+        catalog, flush, close, sick, store = CATALOGS[kind](options, timeline, metrics)
         if hand_over is not None and store is not None:
             hand_over.has(store)
     except UsageError as error:
@@ -93,7 +93,7 @@ def serve_stocks(
     note = "" if options.store is None else f"stocks are kept in {options.store}"
     began = False
     try:
-        served = stock_service(Exchange(catalog), settle)
+        served = stock_service(Exchange(catalog), flush)
         service = wrapped(replace(served, health=Health(served.name, sick)))
         code = serving.run(program, transport, service, options, timeline, note, metrics, hand_over)
         began = True
@@ -139,11 +139,11 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 
 
 class Opened(NamedTuple):
-    """A catalog, its ``Service.settle``, what closes it (was it served? gives: in time?), whether it is sick,
+    """A catalog, its ``Service.flush``, what closes it (was it served? gives: in time?), whether it is sick,
     and what of it a next server takes over."""
 
     catalog: Catalog
-    settle: Settle | None = None
+    flush: Flush | None = None
     close: Callable[[bool], bool] = lambda _: True
     sick: Callable[[], bool] = lambda: False
     store: Store | None = None
@@ -171,7 +171,7 @@ def _shared(options: argparse.Namespace, _: Timeline | None, __: Metrics | None)
 
 def _on_disk(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Opened:
     catalog = SqliteCatalog(options.store, catalog_file.DEFAULT_STOCKS, _stocks(options))
-    return Opened(catalog, catalog.settle, catalog.close, catalog.sick, catalog)
+    return Opened(catalog, catalog.flush, catalog.close, catalog.sick, catalog)
 
 
 CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | None], Opened]] = {

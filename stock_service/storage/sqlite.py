@@ -6,7 +6,7 @@ and lets those go on who wait for them. So nobody is told, and no reader sees, w
 waits for the disk. One thread writes at a time.
 
 A change waits with its thread; or without one, where the server can do that (``rpc/waiting.py``). Then the server calls
-``settle`` once it has begun all requests that it has read: they share a commit, whatever the number of its threads.
+``flush`` once it has begun all requests that it has read: they share a commit, whatever the number of its threads.
 A thread of the catalog's own writes such a group, so that no thread of the server waits for the disk. A request that
 was alone is written by the thread that ran it, unless that one reads.
 
@@ -133,7 +133,7 @@ class SqliteCatalog:
         """Whether the file has failed, so that there is no change until a restart."""
         return isinstance(self._refusal, InternalFault)
 
-    def settle(self, here: bool) -> None:
+    def flush(self, here: bool) -> None:
         """Has the changes written that wait without a thread: by this thread, which blocks, or by the catalog's own."""
         with self._lock:
             if self._writing or self._held or not self._waiting:  # whoever writes or holds sees to it
@@ -153,7 +153,7 @@ class SqliteCatalog:
         with self._lock:
             if self._refusal is None:
                 self._refusal = Unavailable("the server is stopping")
-        self.settle(here=False)
+        self.flush(here=False)
         with self._lock:
             if not self._free.wait_for(lambda: not self._writing and not self._waiting, CLOSE_S):
                 return False
@@ -177,7 +177,7 @@ class SqliteCatalog:
         """Has changes written, and those that waited."""
         with self._lock:
             self._held = False
-        self.settle(here=False)
+        self.flush(here=False)
 
     def lend(self) -> bool:
         """Closes the file for another process, while changes wait; gives False where it is too slow for that."""

@@ -249,7 +249,7 @@ def test_a_chunked_body_is_whole() -> None:
 )
 def test_a_limit_has_its_status(sent: bytes, status: int) -> None:
     """Said once, and the connection is closed; others are served."""
-    with raw(Limits(options=ServeOptions(frame_bytes_max=100, own=ReadOptions(read_s=0.05)))) as connect:
+    with raw(Limits(options=ServeOptions(frame_bytes_max=100, own=ReadOptions(read_timeout_s=0.05)))) as connect:
         one, other = connect(), connect()
         one.socket.sendall(sent)
         assert one.response()[0] == status

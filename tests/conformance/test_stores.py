@@ -46,7 +46,7 @@ def stored(path: Path, stocks: tuple[Stock, ...], connect: Connect) -> Iterator[
     """A catalog on a file, and the service on it."""
     catalog = SqliteCatalog(path, stocks, open_file=partial(StoreFile.opened, connect=connect))
     try:
-        yield catalog, stock_service(Exchange(catalog), catalog.settle)
+        yield catalog, stock_service(Exchange(catalog), catalog.flush)
     finally:
         assert catalog.close()
 

@@ -49,9 +49,9 @@ class SplitSocket(socket.socket):
 @contextmanager
 def tls_server(
     options: ServeOptions,
-    read_s: float = 10.0,
+    read_timeout_s: float = 10.0,
     split: tuple[random.Random, int] | None = None,
-    held_bytes_max: int = ReadOptions().held_bytes_max,
+    buffered_bytes_max: int = ReadOptions().buffered_bytes_max,
 ) -> Iterator[RequestServer[RequestFrame]]:
     """One that echoes, with two workers; ``split``: over sockets that move so many bytes at most."""
     methods, pool = methods_of(Probe().service), StaticPool(2, 1000)
@@ -65,7 +65,7 @@ def tls_server(
         torn.rng, torn.most = split
         return TlsStream(torn, peer, tls, FailedHandshakes())
 
-    own = ReadOptions(read_s, 0, held_bytes_max)
+    own = ReadOptions(read_timeout_s, 0, buffered_bytes_max)
     server = RequestServer(methods, protocol, pool, options, own, None if split is None else carrier)
     try:
         yield server
@@ -106,7 +106,7 @@ def test_every_request_gets_its_reply(rng: random.Random, most: int) -> None:
 
 def test_who_is_closed_is_told_so() -> None:
     """Once: the idle, and at a stop whoever is open."""
-    with tls_server(secured(idle_s=0.1)) as server, RawTls(server.address) as idle:
+    with tls_server(secured(idle_timeout_s=0.1)) as server, RawTls(server.address) as idle:
         assert idle.rest() == []
         assert idle.goodbyes == 1
     with tls_server(secured()) as server, RawTls(server.address) as client:
@@ -152,8 +152,8 @@ def test_half_a_record_holds_up_no_stop() -> None:
 
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00", b"\x16"], ids=["nothing", "half a hello", "a byte"])
 def test_a_handshake_has_its_time(said: bytes) -> None:
-    """Who does not end it within ``read_s`` is closed, and others are served meanwhile."""
-    with tls_server(secured(), read_s=0.1) as server, RawSocket(server.address) as slow:
+    """Who does not end it within ``read_timeout_s`` is closed, and others are served meanwhile."""
+    with tls_server(secured(), read_timeout_s=0.1) as server, RawSocket(server.address) as slow:
         slow.send(said)
         with RawTls(server.address) as other:
             assert other.echo()
@@ -164,7 +164,7 @@ def test_half_hellos_are_in_the_budget() -> None:
     """Of many, those that were silent longest are closed; who is served goes on, and who comes is served."""
     hello = hello_of(credentials())
     with (
-        tls_server(secured(frame_bytes_max=250_000), held_bytes_max=1_000_000) as server,
+        tls_server(secured(frame_bytes_max=250_000), buffered_bytes_max=1_000_000) as server,
         RawTls(server.address) as early,
     ):
         assert early.echo()

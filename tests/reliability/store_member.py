@@ -76,7 +76,7 @@ def _grouped(catalog: SqliteCatalog, exchange: Exchange, names: Sequence[str], s
         with suppress(Waiting):
             _trade(exchange, name, stock)
             waits.pop()  # it was refused at once
-    catalog.settle(here=True)
+    catalog.flush(here=True)
     for name, wait in waits:
         here.wait = wait
         _trade(exchange, name, stock)

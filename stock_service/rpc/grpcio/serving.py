@@ -72,7 +72,7 @@ def check_free(host: str, port: int, shares_port: bool) -> None:
 
 
 def core_options(
-    frame_bytes_max: int, pipeline_max: int, idle_s: float, connections_max: int, shares_port: bool
+    frame_bytes_max: int, pipeline_max: int, idle_timeout_s: float, connections_max: int, shares_port: bool
 ) -> list[tuple[str, int]]:
     """Our limits in gRPC core's terms.
 
@@ -86,6 +86,6 @@ def core_options(
         ("grpc.so_reuseport", int(shares_port)),  # else a port in use is an error, no second server behind it
         ("grpc.max_receive_message_length", frame_bytes_max),
         ("grpc.max_concurrent_streams", pipeline_max),
-        ("grpc.max_connection_idle_ms", int(idle_s * 1000)),
+        ("grpc.max_connection_idle_ms", int(idle_timeout_s * 1000)),
         ("grpc.max_allowed_incoming_connections", connections_max),
     ]

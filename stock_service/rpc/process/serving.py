@@ -90,7 +90,7 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
     help_text = "bytes of a request, at most"
     add("--frame-bytes-max", type=integer(64, 1 << 30), default=_DEFAULTS.frame_bytes_max, help=help_text)
     help_text = "seconds after which an idle connection is closed"
-    add("--idle-s", type=seconds(0.05, 86400), default=_DEFAULTS.idle_s, help=help_text)
+    add("--idle-timeout-s", type=seconds(0.05, 86400), default=_DEFAULTS.idle_timeout_s, help=help_text)
     help_text = "requests under way on a connection, at most"
     add("--pipeline-max", type=integer(1, 65536), default=_DEFAULTS.pipeline_max, help=help_text)
     help_text = "cores to run on: LIST such as 0,2-3; none: any; auto: one, and all where the work lets the GIL go"
@@ -348,7 +348,7 @@ def _serve_options(
         requests_max=options.workers + options.queue_limit,
         connections_max=options.connections_max,
         frame_bytes_max=options.frame_bytes_max,
-        idle_s=options.idle_s,
+        idle_timeout_s=options.idle_timeout_s,
         pipeline_max=options.pipeline_max,
         timeline=timeline,
         metrics=metrics,

@@ -57,13 +57,15 @@ class Lingering:
 class LingeringClose(Generic[Request]):
     """The connections of a server that were half-closed; the reading thread's. Times are ``time.monotonic_ns``."""
 
-    def __init__(self, read_s: float, goodbye: bytes, close: Callable[[ServedConnection[Request]], None]) -> None:
-        """``close`` closes a connection and has it forgotten here; ``read_s``: who takes nothing is closed then.
+    def __init__(
+        self, read_timeout_s: float, goodbye: bytes, close: Callable[[ServedConnection[Request]], None]
+    ) -> None:
+        """``close`` closes a connection and has it forgotten here; ``read_timeout_s``: for one that takes nothing.
 
         ``goodbye`` is the protocol's.
         """
         self._goodbye = goodbye
-        self._read_ns = int(read_s * 1e9)
+        self._read_ns = int(read_timeout_s * 1e9)
         self._close = close
         self.half_closed: dict[ServedConnection[Request], Lingering] = {}
         """Only to be looked at."""
@@ -166,12 +168,12 @@ CARRIER_BYTES = 65_536
 """At most for what was read of one connection and not cut into frames, and for TLS."""
 
 
-def budget_bytes(held_bytes_max: int, frame_bytes_max: int) -> int:
+def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
     """The budget: as asked, but never so little that one whole request would exceed it by itself.
 
     While it comes, a request takes an eighth more than its bytes (``ServedStream.held_bytes``).
     """
-    return max(held_bytes_max, frame_bytes_max + frame_bytes_max // 8 + CARRIER_BYTES)
+    return max(buffered_bytes_max, frame_bytes_max + frame_bytes_max // 8 + CARRIER_BYTES)
 
 
 class BufferedBytes(Generic[Request]):
@@ -218,14 +220,18 @@ class Connections(Generic[Request]):
     ) -> None:
         """``forget`` is called for each connection that is closed."""
         self.by_fd: dict[int, ServedConnection[Request]] = {}
-        self.lingering: LingeringClose[Request] = LingeringClose(own.read_s, protocol.goodbye(), self.close)
+        self.lingering: LingeringClose[Request] = LingeringClose(own.read_timeout_s, protocol.goodbye(), self.close)
         self.buffered: BufferedBytes[Request]
-        self.buffered = BufferedBytes(budget_bytes(own.held_bytes_max, options.frame_bytes_max), self._make_pay)
+        self.buffered = BufferedBytes(budget_bytes(own.buffered_bytes_max, options.frame_bytes_max), self._make_pay)
         self._eviction: IdleEviction[Request] = IdleEviction()
         self._listening, self._protocol, self._forget = listening, protocol, forget
         self._most = options.connections_max
-        self._read_s, self._idle_ns, self._read_ns = own.read_s, int(options.idle_s * 1e9), int(own.read_s * 1e9)
-        self.sweep_s = max(0.05, min(options.idle_s, own.read_s) / 4)
+        self._read_timeout_s, self._idle_ns, self._read_ns = (
+            own.read_timeout_s,
+            int(options.idle_timeout_s * 1e9),
+            int(own.read_timeout_s * 1e9),
+        )
+        self.sweep_s = max(0.05, min(options.idle_timeout_s, own.read_timeout_s) / 4)
         """Seconds from one look at all timeouts to the next."""
         self._next_sweep_ns = 0
 
@@ -274,7 +280,7 @@ class Connections(Generic[Request]):
                 case Overdue.REPLY:
                     self.cut(connection)
                 case Overdue.REQUEST:
-                    detail = f"a request was not whole within {self._read_s:g} s"
+                    detail = f"a request was not whole within {self._read_timeout_s:g} s"
                     connection.reply(self._protocol.farewell(FaultCode.DEADLINE_EXCEEDED, detail))
                     look_after(connection, now_ns)
                 case Overdue.IDLE:

@@ -176,7 +176,7 @@ class ServedConnection(Generic[Request]):
         "first_ns",
         "gone",
         "holds",
-        "lengthy",
+        "low_priority",
         "muted",
         "parted",
         "peer",
@@ -203,7 +203,7 @@ class ServedConnection(Generic[Request]):
         self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
         self.refused_ns = 0  # when requests of it were last refused by the reading thread; 0: never
         self.few = session is not None  # whether it is to be read in small pieces, so that others' turns come soon
-        self.lengthy = False  # whether it waits to be read after all others
+        self.low_priority = False  # whether it waits to be read after all others
         self.gone = False  # whether the client has: who answers is told by the kernel, or the reading thread by epoll
         self.muted = False  # whether it is not to be read, since refusing its requests takes too much
         self.parted = False  # whether the server has said that it ends the connection
@@ -326,7 +326,7 @@ class ServedConnection(Generic[Request]):
 
         Of one that is not read it is to say so once, so that what waits has an age.
         """
-        if (self.muted or self.lengthy) and self.first_ns:
+        if (self.muted or self.low_priority) and self.first_ns:
             return 0
         return select.EPOLLIN if reads else self.events & select.EPOLLIN
 

@@ -54,16 +54,16 @@ class LowPriorityReads(Generic[Request]):
 
     def join(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """There is something to be read on a connection."""
-        if not connection.lengthy:
-            connection.lengthy = True
+        if not connection.low_priority:
+            connection.low_priority = True
             connection.first_ns = connection.first_ns or now_ns
             self.queue[connection] = None
             self._joined.append(connection)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
         """It is closed: what it holds is not to wait here for its turn."""
-        if connection.lengthy:
-            connection.lengthy = False
+        if connection.low_priority:
+            connection.low_priority = False
             del self.queue[connection]
             if not self.queue:
                 self._joined.clear()
@@ -89,19 +89,19 @@ class LowPriorityReads(Generic[Request]):
             self._rests_until_ns = now_ns + REST * took_ns
         joined, self._joined = self._joined, []
         for connection in joined:  # looking after one may close others
-            if connection.lengthy and connection.events > 0 and connection.events & select.EPOLLIN:
+            if connection.low_priority and connection.events > 0 and connection.events & select.EPOLLIN:
                 self._look_after(connection, now_ns)  # or epoll would say again and again that it is to be read
 
     def _serve(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        connection.lengthy = False
+        connection.low_priority = False
         if connection.stream.state is READING or connection.stream.state is LEAVING:
             self._read(connection, now_ns)
-        if not connection.lengthy and connection.events >= 0 and not connection.events & select.EPOLLIN:
+        if not connection.low_priority and connection.events >= 0 and not connection.events & select.EPOLLIN:
             self._look_after(connection, now_ns)
 
     def clear(self) -> None:
         """All are read by others from here on."""
         for connection in self.queue:
-            connection.lengthy = False
+            connection.low_priority = False
         self.queue.clear()
         self._joined.clear()

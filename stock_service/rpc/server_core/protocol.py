@@ -19,7 +19,7 @@ from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.server_core.options import NOBODY, Address
 from stock_service.rpc.service import Answer, CallAnswer, Service
 from stock_service.rpc.timeline import NO_METHOD, Timeline
-from stock_service.rpc.waiting import Settle, Waiting
+from stock_service.rpc.waiting import Flush, Waiting
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.served_stream import RequestDecoder
 
@@ -83,7 +83,7 @@ class Methods:
 
     plain: Mapping[bytes, Answer]
     calling: Mapping[bytes, CallAnswer]
-    settle: Settle | None = None
+    flush: Flush | None = None
     """The service's own."""
     meters: Mapping[bytes, Meter] = field(default_factory=dict)
     """What counts their requests, of those that are counted."""
@@ -145,7 +145,7 @@ def methods_of(service: Service) -> Methods:
     return Methods(
         {name: method.answer() for name, method in methods.items() if not method.wants_call},
         {name: method.answer_call() for name, method in methods.items() if method.wants_call},
-        service.settle,
+        service.flush,
         {name: method.meter for name, method in methods.items() if method.meter is not None},
     )
 

@@ -26,7 +26,7 @@ from stock_service.rpc.server_core.counting import WaitSamples
 from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.tasks import GroupCommit
-from stock_service.rpc.waiting import Settle
+from stock_service.rpc.waiting import Flush
 
 _LOOK_NS = 5_000_000
 """All connections that wait are looked through this often, for what has waited too long."""
@@ -239,7 +239,7 @@ class Dispatch(Generic[Request]):
         turns: Turns[Request],
         attend: Callable[[ServedConnection[Request], int], None],
         ask: Callable[[ServedConnection[Request]], None],
-        flush: Settle | None,
+        flush: Flush | None,
         samples: WaitSamples | None,
     ) -> None:
         """``attend`` looks after a connection, and adds what is released of it to ``batch``; ``ask`` asks for that.

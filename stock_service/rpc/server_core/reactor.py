@@ -80,7 +80,7 @@ class RequestServer(Generic[Request]):
             Turns(self._protocol, Admission(own.delay_target_ms, options.requests_max)),
             self._attend,
             self._ask,
-            methods.settle if options.timeline is None else None,  # with a timeline a request waits on its thread
+            methods.flush if options.timeline is None else None,  # with a timeline a request waits on its thread
             None if metrics is None else WaitSamples(self._serve, metrics),
         )
         self._listening = Listening(options, select.epoll)

@@ -17,7 +17,7 @@ from stock_service.rpc.concurrency import Task
 from stock_service.rpc.server_core.connection import ServedConnection
 from stock_service.rpc.server_core.protocol import Answering, Answers, Methods, Request, stamping
 from stock_service.rpc.timeline import Timeline
-from stock_service.rpc.waiting import Settle, Wait, Waiting, going_on, here
+from stock_service.rpc.waiting import Flush, Wait, Waiting, going_on, here
 
 Serve = Callable[[ServedConnection[Request], Request, int], None]
 """Answers a request and sends its reply; the last is when it arrived, on ``time.monotonic_ns``."""
@@ -32,7 +32,7 @@ def serving(
     if timeline is not None:  # a request that waits for the disk keeps its thread, so that its stamps are of one
         return stamped_task(stamping(timeline, methods, protocol), ask, timeline)
     serve = (session_task if speaks else plain_task)(protocol.answer, ask)
-    return serve if methods.settle is None else serving_again(serve)
+    return serve if methods.flush is None else serving_again(serve)
 
 
 def plain_task(answer: Answering[Request], ask: Ask[Request]) -> Serve[Request]:
@@ -131,13 +131,13 @@ def polling_behind(poll: Poll) -> Poll:
 class GroupCommit:
     """The tasks of one batch; the last of them that ends has the disk written.
 
-    One that is alone settles on the executor's thread that ran it, which saves waking another. Else another does it: no
+    One that is alone flushes on the executor's thread that ran it, which saves waking another. Else another does it: no
     thread that has more to do waits for the disk, and least of all the one that reads.
     """
 
-    def __init__(self, size: int, settle: Settle) -> None:
+    def __init__(self, size: int, flush: Flush) -> None:
         """``size`` is the number of tasks. For the thread that reads."""
-        self._settle = settle
+        self._flush = flush
         self._size = size
         self._reader = get_ident()
         self._ended = count(1)  # next() of it is atomic in CPython
@@ -148,9 +148,9 @@ class GroupCommit:
             task()
         finally:
             if next(self._ended) == self._size:
-                self._settle(self._size == 1 and get_ident() != self._reader)
+                self._flush(self._size == 1 and get_ident() != self._reader)
 
     def leave_out(self, number: int) -> None:
         """Says that so many of the tasks are not run."""
         if self._size in [next(self._ended) for _ in range(number)]:
-            self._settle(False)
+            self._flush(False)

@@ -66,7 +66,7 @@ class AioServer:
         self._checks = checks_of(options.access, service)
         self._execute = executor.execute if options.metrics is None else options.metrics.waited(executor.execute)
         self._answers_on_loop = on_loop
-        self._waits = None if service.settle is None else Waits(service.settle)
+        self._waits = None if service.flush is None else Waits(service.flush)
         self._options = options
         self._loop = asyncio.new_event_loop()
         self._stop_asked: asyncio.Future[float] = self._loop.create_future()
@@ -118,7 +118,7 @@ class AioServer:
         limits = core_options(
             options.frame_bytes_max,
             options.pipeline_max,
-            options.idle_s,
+            options.idle_timeout_s,
             options.connections_max,
             options.shares_port,
         )

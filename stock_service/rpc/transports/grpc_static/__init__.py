@@ -6,7 +6,7 @@ standard health service and server reflection, v1alpha and v1. The codec and the
 transport that speaks gRPC.
 
 Limits, besides the executor's: ``connections_max``, ``frame_bytes_max`` (of a message; one more is RESOURCE_EXHAUSTED),
-``idle_s``, ``pipeline_max`` (calls of one connection at a time) and of its own ``read_s``.
+``idle_timeout_s``, ``pipeline_max`` (calls of one connection at a time) and of its own ``read_timeout_s``.
 
 It alone carries a service's ``streams`` and what a method says beside its reply (``call.ReplyMetadata``). A call whose
 reply is several messages holds no worker between two of them, and is asked for the next once the last has left.

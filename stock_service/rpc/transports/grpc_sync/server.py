@@ -4,7 +4,7 @@ It answers any generated client, and offers the standard health service and refl
 ``handlers.py`` has the service's methods.
 
 ``requests_max`` is grpcio's own ``maximum_concurrent_rpcs``: a call over it is RESOURCE_EXHAUSTED at its headers.
-``connections_max``, ``idle_s``, ``frame_bytes_max`` and ``pipeline_max`` (streams of one connection) are gRPC core's.
+``connections_max``, ``idle_timeout_s``, ``frame_bytes_max`` and ``pipeline_max`` (of one connection) are gRPC core's.
 A call has a thread from its headers on, though its message may be late: see ``rpc/grpcio/README.md``.
 """
 
@@ -48,7 +48,7 @@ class GrpcServer:
         limits = core_options(
             options.frame_bytes_max,
             options.pipeline_max,
-            options.idle_s,
+            options.idle_timeout_s,
             options.connections_max,
             options.shares_port,
         )

@@ -4,7 +4,7 @@
 ``connect`` is the client. Linux only: the server sleeps in epoll and is woken through an eventfd.
 
 Limits, besides the executor's: ``connections_max`` (one more is told RESOURCE_EXHAUSTED and closed),
-``frame_bytes_max``, ``idle_s``, ``pipeline_max``, and of its own ``read_s`` (``options.py``).
+``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and of its own ``read_timeout_s`` (``options.py``).
 """
 
 from typing import assert_never
@@ -72,7 +72,7 @@ def _serve(
         case "connection" if options.tls is not None:
             raise UsageError("--dispatch", own.dispatch, "request with --tls-cert: a connection's thread speaks no TLS")
         case "connection":
-            return ConnectionServer(methods, protocol, executor, options, own.read_s)
+            return ConnectionServer(methods, protocol, executor, options, own.read_timeout_s)
         case unknown:
             assert_never(unknown)
 

@@ -64,7 +64,7 @@ class ConnectionServer(Generic[Request]):
         protocol: WireProtocol[Request],
         executor: Executor,
         options: ServeOptions,
-        read_s: float,
+        read_timeout_s: float,
     ) -> None:
         self._frames = protocol
         self._timeline = options.timeline
@@ -73,7 +73,7 @@ class ConnectionServer(Generic[Request]):
             self._answer = stamping(self._timeline, methods, protocol)
         self._executor = executor
         self._options = options
-        self._read_s = read_s
+        self._read_timeout_s = read_timeout_s
         self._listener = listen(options, _RECEIVE_BYTES)
         self._listener.setblocking(False)
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -165,11 +165,11 @@ class ConnectionServer(Generic[Request]):
         try:
             unread = _Unread(connection)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_s))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_timeout_s))
             if self._answer_all(connection, peer, self._frames.decoder(), unread):
                 self._leave(connection)
         except OSError:
-            pass  # the client has gone, or took no bytes within read_s: nobody is left to tell
+            pass  # the client has gone, or took no bytes within read_timeout_s: nobody is left to tell
         finally:
             with self._changed:
                 self._open.discard(connection)
@@ -183,12 +183,17 @@ class ConnectionServer(Generic[Request]):
 
         Says whether the client may still send, or has not everything yet.
         """
-        options, read_s, farewell, answer_frame = self._options, self._read_s, self._frames.farewell, self._answer
+        options, read_timeout_s, farewell, answer_frame = (
+            self._options,
+            self._read_timeout_s,
+            self._frames.farewell,
+            self._answer,
+        )
         send: Callable[[bytes], None] = connection.sendall
         if self._timeline is not None:
             send = _stamping_send(connection, self._timeline)
-        _set_read_timeout(connection, options.idle_s)
-        late = f"a request was not whole within {read_s:g} s"
+        _set_read_timeout(connection, options.idle_timeout_s)
+        late = f"a request was not whole within {read_timeout_s:g} s"
         left = -1  # when stopping: bytes that had arrived by then and are still to be read
         partial_since_s = 0.0  # since when a request is half there; 0: none is
         while True:
@@ -226,14 +231,14 @@ class ConnectionServer(Generic[Request]):
                 now_s = time.monotonic()
                 if frames or not partial_since_s:
                     partial_since_s = now_s
-                left_s = partial_since_s + read_s - now_s
+                left_s = partial_since_s + read_timeout_s - now_s
                 if left_s <= 0:
                     connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late))
                     return True
                 _set_read_timeout(connection, left_s)
             elif partial_since_s:
                 partial_since_s = 0.0
-                _set_read_timeout(connection, options.idle_s)
+                _set_read_timeout(connection, options.idle_timeout_s)
 
     def _say_goodbye(self, connection: socket.socket) -> None:
         """Unless the client reads so late that this would block, or be cut. Raises OSError."""
@@ -267,7 +272,7 @@ class ConnectionServer(Generic[Request]):
                 else:
                     self._abandoned.wait(LOOK_S)  # shut for reading: it always looks as if there were something
             late = self._stopping.is_set() and now_ns > self._leave_by_ns
-            given_up = not self._stopping.is_set() and now_ns - lingering.since_ns > self._read_s * 1e9
+            given_up = not self._stopping.is_set() and now_ns - lingering.since_ns > self._read_timeout_s * 1e9
             if given_up or ((late or lingering.may_end(now_ns)) and not unacknowledged_bytes(connection)):
                 return
 

@@ -105,7 +105,7 @@ def a_request_without_a_thread_goes_on_when_it_is_on_the_disk(folder: Path) -> N
         with pytest.raises(Waiting):
             trade(wait)
         assert not gate.reached(0), "written before it is settled"
-        settled = pool.submit(exchange._catalog.settle, True)  # type: ignore[attr-defined]
+        settled = pool.submit(exchange._catalog.flush, True)  # type: ignore[attr-defined]
         assert gate.reached()
         early, seen = gone_on.is_set(), exchange.lookup("FishCo")
         gate.let()
@@ -163,7 +163,7 @@ def acknowledges_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
         return n
 
     monkeypatch.setattr(SqliteCatalog, "_apply", early)
-    monkeypatch.setattr(sqlite, "_let_go", lambda _: None)
+    monkeypatch.setattr(sqlite, "let_go", lambda _: None)
 
 
 def publishes_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
