@@ -31,8 +31,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread, get_ident
 
-from stock_service.rpc.concurrency.executor import Reader, Task, reading_thread, tell_name
-from stock_service.rpc.concurrency.gil import has_gil
+from stock_service.rpc.concurrency.executor import Reader, Task, has_gil, reading_thread, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 _log = logging.getLogger(__name__)
