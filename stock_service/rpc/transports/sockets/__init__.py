@@ -81,7 +81,7 @@ def _serve(
 
 def codec(_address: Address, timeout_s: float, token: str = "") -> Codec:
     """What a new connection of the lean client speaks."""
-    from stock_service.rpc.transports.sockets.codec import SocketCodec
+    from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 
     return SocketCodec(timeout_s, token)
 
