@@ -133,7 +133,8 @@ class RequestServer(Generic[Request]):
                 now_ns = time.monotonic_ns()  # reading, and what was begun meanwhile, took a while
             while self._attention:
                 self._attend(self._attention.popleft(), now_ns)
-            connections.sweep(now_ns, self._look_after)
+            if now_ns >= connections.next_sweep_ns:
+                connections.sweep(now_ns, self._look_after)
             if connections.lingering.half_closed:
                 connections.lingering.look(now_ns)
             if ending.asked and not ending.draining:
