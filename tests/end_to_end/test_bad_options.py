@@ -205,7 +205,10 @@ def test_a_port_in_use(start: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = refused(*STARTS[start], "--port", str(port))
-        assert f": port {port} of 127.0.0.1 is taken; stop the server that has it, or give --port N (0: any" in line
+        assert (
+            f": port {port} of 127.0.0.1 is taken, by a server or a connection; stop it, or give --port N (0: any"
+            in line
+        )
 
 
 @pytest.mark.parametrize(

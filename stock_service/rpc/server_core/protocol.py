@@ -127,7 +127,7 @@ def said_of(peer: Address) -> str:
 
 
 def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
-    """What was raised over a request, as ``answered`` gives it; what is no fault is logged. ``Waiting`` goes on."""
+    """A handler's exception as a fault's code and text. Logs it where it is no Fault. Raises ``Waiting`` again."""
     if isinstance(error, Waiting):
         try:
             raise error

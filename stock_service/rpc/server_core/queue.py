@@ -203,7 +203,7 @@ class Turns(Generic[Request]):
                 self._mute(connection)
 
     def mutes(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Whether a connection of which requests were refused is left unread: if lately, while refusing costs much."""
+        """Whether to leave a connection unread: requests of it were refused lately, and refusing takes too long."""
         if now_ns - connection.refused_ns > _LATELY_NS:
             connection.refused_ns = 0
         elif now_ns < self._muted_until_ns and self._busy(now_ns):
