@@ -123,10 +123,9 @@ class LeaderFollowers:
             return self._queue(tasks)
         with self._lock:
             self._refuse_when_stopping()
-            runs = not self._running and not self._tasks
-            if runs:
-                accepted = min(len(tasks), self._room())
-                self._batch.extend(tasks[:accepted])
+            runs = not self._running and not self._tasks and len(tasks) <= self._room()
+            if runs:  # all of them: Deposed could not say how many were accepted
+                self._batch.extend(tasks)
                 self._batches += 1
                 self._running = 1
                 self._busy = True
@@ -137,7 +136,7 @@ class LeaderFollowers:
             asleep.release()
         self._run_batch(now_ns)
         self._end_batch()
-        return accepted
+        return len(tasks)
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
         """The thread that leads first; see ``Executor.reader``.
@@ -158,7 +157,10 @@ class LeaderFollowers:
         """
         with self._lock:
             self._stopping = True
-            woken = self._wake(self._workers + 1)
+            woken, self._sleeping = self._sleeping, []
+            if self._lookout is not None:
+                woken.append(self._lookout)
+                self._lookout = None
         _release(woken)
         deadline_s = time.monotonic() + grace_s
         for thread in self._threads:
@@ -180,7 +182,11 @@ class LeaderFollowers:
         return self._queue_limit + self._workers - self._running - len(self._tasks) - len(self._batch)
 
     def _wake(self, count: int) -> list[Lock]:
-        """The locks of up to ``count`` sleeping followers, the lookout's last; the caller releases them."""
+        """The locks of up to ``count`` sleeping followers, the lookout's last; the caller releases them.
+
+        No more than may run: to wake the lookout in vain would put its next look off.
+        """
+        count = min(count, self._workers - self._running)
         woken = [self._sleeping.pop() for _ in range(min(count, len(self._sleeping)))]
         if len(woken) < count and self._lookout is not None:
             woken.append(self._lookout)

@@ -314,3 +314,38 @@ def test_a_storm_of_batches_and_slow_requests_loses_nothing() -> None:
         until(lambda: len(ran) == 3000 + 43)
         assert len({*server.readers}) > 1
     assert sorted(ran)[43:] == list(range(3000))
+
+
+def test_tasks_that_cannot_run_do_not_put_the_look_off() -> None:
+    """While the leader is stuck and every worker is at work, others execute a task each millisecond: all the same a
+    follower reads on at the second look."""
+    gate, pause = Gate(), Event()
+    with serving(1) as server:
+        try:
+            server.stick(gate)
+            reads = len(server.readers)
+            server.batches.put([lambda: None])
+            executed = 0
+            while len(server.readers) == reads:
+                server.pool.execute(lambda: None)
+                executed += 1
+                assert executed < 200, "nobody reads on"
+                pause.wait(0.001)
+            assert gate.left == 0
+        finally:
+            gate.open()
+
+
+def test_a_batch_that_finds_no_room_for_all_is_left_to_followers() -> None:
+    """The leader could not say how many it had accepted, once it is deposed."""
+    pool = LeaderFollowers(1, 1)
+    gate = Gate()
+    accepted: list[int] = []
+    reader = pool.reader(lambda: accepted.append(pool.execute_all([gate.stand] * 5)), lambda: None)
+    try:
+        reader.start()
+        reader.join(WAIT_S)
+        assert accepted == [2]
+    finally:
+        gate.open()
+        assert pool.stop(WAIT_S)
