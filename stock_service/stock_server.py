@@ -4,7 +4,6 @@ What ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share, wh
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -94,10 +93,8 @@ def serve_stocks(
         code = serving.run(program, transport, service, options, timeline, note, metrics, hand_over)
         began = True
     finally:
-        closed = close(began)  # a start that was refused leaves no new file
-    if not closed:
-        print(f"{program}: the last changes were not on the disk within {CLOSE_S:g} s", file=sys.stderr)
-    serving.leave(code if closed else serving.FAILED_EXIT)
+        kept = close(began)  # a start that was refused leaves no new file
+    serving.leave(code if kept else serving.FAILED_EXIT)
 
 
 def _taken_over(program: str, transport: str, options: argparse.Namespace) -> HandOver:
@@ -135,7 +132,7 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 
 
 class Opened(NamedTuple):
-    """A catalog, its ``Service.settle``, what closes it (was it served? gives: in time?), and whether it is sick."""
+    """A catalog, its ``Service.settle``, what closes it (was it served? is all kept?), and whether it is sick."""
 
     catalog: Catalog
     settle: Settle | None = None

@@ -12,8 +12,9 @@ was alone is written by the thread that ran it, unless that one reads. That save
 
 Where the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next one
 is tried. Where the log is what finds no room in its file, it grows instead. Any other failure (InternalFault, INTERNAL)
-leaves open what is on the disk. So the catalog is closed to all changes until a restart, which reads the file anew.
-Reading goes on, from the last that was published.
+leaves open what is on the disk. One is that the file or its log was deleted or replaced: nobody would find there what
+is written. So the catalog is closed to all changes until a restart, which reads the file anew. Reading goes on, from
+the last that was published.
 
 Waiting changes are bounded by the requests that a server has under way.
 """
@@ -150,7 +151,7 @@ class SqliteCatalog:
         """Finishes the changes that wait, refuses later ones with Unavailable, and closes the file; may be repeated.
 
         A file that this catalog made is removed where it was not ``served``, and nothing was changed in it.
-        Blocks for ``CLOSE_S`` at most; says whether the file was closed by then.
+        Blocks for ``CLOSE_S`` at most; says whether all is in the file then: it was closed in time, and has not failed.
         """
         with self._lock:
             if self._refusal is None:
@@ -158,13 +159,18 @@ class SqliteCatalog:
         self.settle(here=False)
         with self._lock:
             if not self._free.wait_for(lambda: not self._writing and not self._waiting, CLOSE_S):
+                _log.error("the last changes were not on the disk within %g s", CLOSE_S)
                 return False
             ends, self._ended = not self._ended, True
         if ends:
             self._asked.release()
         self._writer.join()
+        try:
+            self._file.check_place()
+        except InternalFault as fault:
+            self._fail(fault)
         self._file.close(remove=self._made and not served and not self._sequence and not len(self._remembered))
-        return True
+        return not self.sick()
 
     def _fitted(self, loaded: Loaded, given: Iterable[Stock]) -> dict[str, Version]:
         """What is to be written, so that the file has these stocks and limits. Raises UsageError."""
@@ -273,8 +279,9 @@ class SqliteCatalog:
             _refuse(group, fault)
             return
         except Exception as error:
-            self._fail(error)
-            _refuse(group, error if isinstance(error, Fault) else InternalFault(f"the store failed: {error!r}"))
+            failure = error if isinstance(error, Fault) else InternalFault(f"the store failed: {error!r}")
+            self._fail(failure)
+            _refuse(group, failure)
             return
         self._sequence = sequence
         for key, record in records.items():
@@ -315,14 +322,12 @@ class SqliteCatalog:
             change.error = error
         return sequence
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, fault: Fault) -> None:
         """Closes the catalog to changes, for good."""
-        _log.error("%s; trades and updates are refused until a restart, lookups go on", error)
+        _log.error("trades and updates are refused until a restart, lookups go on: %s", fault.detail)
         with self._lock:
-            if self._refusal is None:
-                self._refusal = InternalFault(f"the store {self._path} has failed, and takes no change until a restart")
+            refusal = self._refusal = InternalFault(f"the store takes no change until a restart: {fault.detail}")
             late, self._waiting = self._waiting, []
-            refusal = self._refusal
         _refuse(late, refusal)
         _let_go(late)
 

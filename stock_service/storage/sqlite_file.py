@@ -6,21 +6,22 @@
 
 Rules:
 
-1. One process has the file open. It holds ``flock`` on the file itself. SQLite's own exclusive lock keeps out other
-   programs, such as ``sqlite3``.
+1. One process has the file and its log open: ``sqlite_place.py``. SQLite's own exclusive lock keeps out other programs,
+   such as ``sqlite3``. ``commit`` returns only where both still have their names: else nobody would find what it wrote.
 2. One connection, used by one thread at a time. Its log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once
    the batch is on the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
 3. A new file is filled under the name ``PATH.new`` and then renamed: what has the file's name is always a whole store.
 4. Every row has a checksum, and ``state`` says what rows there are: loading finds a row that is gone, old or changed.
    What SQLite would leave out of a damaged log in silence, ``sqlite_log.py`` finds before, but for the last commit.
 5. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
+6. The file itself says that it is open, by SQLite's application id: on the disk before the first commit, until the log
+   has been moved into the file at the end. So a start sees that a log is missing. A crash leaves file and log.
 """
 
-import fcntl
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import xor
@@ -30,57 +31,22 @@ from typing import Any, NoReturn, Self
 from zlib import crc32
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
-from stock_service.storage.sqlite_log import damage
+from stock_service.storage import sqlite_format
+from stock_service.storage.sqlite_format import UPGRADES, Connect, Upgrade, connected, is_left, ready
+from stock_service.storage.sqlite_place import (
+    CLOSED_ID,
+    HEAD,
+    OPEN_ID,
+    Place,
+    locked,
+    log_of,
+    real,
+    refuse_beside_saved,
+    saved_of,
+    sync_folder,
+)
 from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
-
-Connect = Callable[[Path], sqlite3.Connection]
-"""Connects to a file; statements outside BEGIN and COMMIT stand alone."""
-
-Upgrade = Callable[[sqlite3.Connection], object]
-"""Makes a file of one format one of the next, within a transaction."""
-
-_APPLICATION_ID = 0x53746F63
-"""``Stoc``: by what SQLite tells our files from others."""
-
-_SQLITE_MAGIC = b"SQLite format 3\0"
-
-_HEAD_BYTES = 72
-"""Of a file of SQLite, to the end of its application id, which is at 68."""
-
-_SETTINGS = (
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",
-    "PRAGMA wal_autocheckpoint = 0",  # SQLite's own ignores that it failed
-    "PRAGMA secure_delete = OFF",
-)
-
-_LOGGED_ROWS_MAX = 2000
-"""Rows written until the log is moved into the file: each is a page of 4 KiB in the log at most, so 8 MiB in all."""
-
-_TABLES = (
-    "CREATE TABLE stocks (number INTEGER PRIMARY KEY, name TEXT NOT NULL, price_cents INTEGER NOT NULL, "
-    "volume_limit INTEGER NOT NULL, volume INTEGER NOT NULL, sequence INTEGER NOT NULL, "
-    "checksum INTEGER NOT NULL) STRICT",
-    "CREATE TABLE requests (number INTEGER PRIMARY KEY, request_id TEXT NOT NULL, record BLOB NOT NULL, "
-    "checksum INTEGER NOT NULL) STRICT",
-    "CREATE TABLE state (one INTEGER PRIMARY KEY, stocks INTEGER NOT NULL, stocks_checksum INTEGER NOT NULL, "
-    "sequence INTEGER NOT NULL, first_request INTEGER NOT NULL, last_request INTEGER NOT NULL, "
-    "checksum INTEGER NOT NULL) STRICT",
-)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    for statement in _TABLES:
-        connection.execute(statement)
-
-
-UPGRADES: Sequence[Upgrade] = (_make_tables,)
-"""From each format to the next; the first makes an empty file one of format 1."""
 
 
 @dataclass(slots=True)
@@ -110,49 +76,60 @@ class Loaded:
 class StoreFile:
     """An open file, from ``opened``. For one thread at a time. Whoever opens it closes it."""
 
-    def __init__(self, path: Path, lock: int, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, place: Place | None, connection: sqlite3.Connection) -> None:
         self._path = path
-        self._lock = lock  # the descriptor that holds flock; -1: closed
+        self._place = place  # None: it is closed, or is no store yet
         self._connection = connection
         self._state = _State()
         self._rows: dict[str, tuple[int, int]] = {}  # a stock's row: its number and checksum
-        self._logged_rows = 0
+        self._says_open = place is None  # whether the file does, or need not
+        self._log_bytes_max = sqlite_format.LOG_BYTES_MAX
 
     @classmethod
-    def opened(cls, path: Path, connect: Connect = _connect, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
-        """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of a newer format."""
-        path = _real(path)
-        lock = _locked(path, path, os.O_RDWR)
+    def opened(
+        cls, path: Path, connect: Connect = connected, upgrades: Sequence[Upgrade] = UPGRADES, log_lost: bool = False
+    ) -> Self:
+        """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of a newer format.
+
+        So it does where the log of a file is missing that was not closed, unless ``log_lost`` says that it is lost.
+        """
+        place = Place(path, log_lost)
         try:
-            _check_log(path)
-            return cls(path, lock, _ready(path, connect, upgrades, new=False))
+            connection = ready(place.path, connect, upgrades, new=False)
+            try:
+                place.lock_log()
+            except BaseException:
+                connection.close()
+                raise
+            return cls(place.path, place, connection)
         except BaseException:
-            os.close(lock)
+            place.close()
             raise
 
     @classmethod
-    def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = _connect) -> None:
+    def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = connected) -> None:
         """Makes a file of these stocks, readable by its owner alone, where there is none. Raises UsageError."""
-        path = _real(path)
+        path = real(path)
+        refuse_beside_saved(path)
         new = path.with_name(f"{path.name}.new")
-        lock = _locked(path, new, os.O_RDWR | os.O_CREAT)
+        lock = locked(path, new, os.O_RDWR | os.O_CREAT)
         try:
             if not path.exists():  # which another start may have made before this one had the lock
-                log = path.with_name(f"{path.name}-wal")
+                log = log_of(path)
                 if log.exists():  # SQLite would put it into the new file
                     allowed = f"one that is there, since its log is: put it back, or move {log.name} away"
                     raise UsageError("store file", str(path), allowed)
-                if not _is_left(os.pread(lock, _HEAD_BYTES, 0)):
+                if not is_left(os.pread(lock, HEAD.stop, 0)):
                     raise UsageError("store file", str(path), f"a name such that {new.name} is free: move that away")
                 os.truncate(lock, 0)
                 for left in (f"{new}-wal", f"{new}-journal"):
                     Path(left).unlink(missing_ok=True)
-                filled = cls(new, -1, _ready(new, connect, UPGRADES, new=True))
+                filled = cls(new, None, ready(new, connect, UPGRADES, new=True))
                 with filled:
                     filled.commit({stock.name: (stock, 0) for stock in stocks}, {}, 0)
                     filled.checkpoint()
                 os.rename(new, path)  # once SQLite has closed it, which else leaves its log behind
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
         except (OSError, InternalFault, Overloaded) as error:
             raise UsageError("store file", str(path), f"a place where a file can be made ({error})") from error
         finally:
@@ -189,7 +166,7 @@ class StoreFile:
         """Writes stocks, and the records of request ids, of which the last ``window`` stay; all or nothing.
 
         Returns once it is on the disk. Raises Overloaded where that is full: nothing was written. Raises InternalFault
-        for any other failure: whether it was written shows when the file is opened again.
+        for any other failure: whether it was written shows when the file is opened again; and as ``check_place`` does.
         """
         state = _State(*self._state.row())
         stocks = [self._stock_row(state, *version) for version in versions.values()]
@@ -200,6 +177,10 @@ class StoreFile:
         state.first_request += forgotten
         execute = self._connection.execute
         try:
+            if not self._says_open:
+                execute(f"PRAGMA application_id = {OPEN_ID}")
+                execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                self._says_open = True
             execute("BEGIN IMMEDIATE")
             self._connection.executemany("REPLACE INTO stocks VALUES (?, ?, ?, ?, ?, ?, ?)", stocks)
             self._connection.executemany("INSERT INTO requests VALUES (?, ?, ?, ?)", requests)
@@ -209,25 +190,40 @@ class StoreFile:
             execute("COMMIT")
         except sqlite3.Error as error:
             self._give_up(error)
+        self.check_place()
         self._state = state
         for row in stocks:
             self._rows[row[1]] = (row[0], row[-1])
-        self._logged_rows += len(stocks) + len(requests) + forgotten + 1
+
+    def check_place(self) -> None:
+        """Raises InternalFault where the file or its log was deleted or replaced, once a copy of them is saved."""
+        changed = None if self._place is None else self._place.changed()
+        if changed is None:
+            return
+        saved = saved_of(self._path)
+        try:
+            if not saved.exists():
+                self._copy_to(saved)
+            what = f"all it had is in {saved}: stop the server, and put that in place of {self._path}, without a log"
+        except (OSError, sqlite3.Error) as error:
+            what = f"all it had could not be saved in {saved} ({_said(error)}): stopping the server tries again"
+        raise InternalFault(f"the store failed: {changed}; {what}")
 
     def untidy(self) -> bool:
         """Whether the log has become so long that it should be moved into the file, by ``checkpoint``."""
-        return self._logged_rows > _LOGGED_ROWS_MAX
+        return self._place is not None and self._place.log_bytes > self._log_bytes_max
 
     def checkpoint(self) -> None:
         """Moves the log into the file; both are on the disk then.
 
-        Raises Overloaded where the disk is full: the log stays, is whole and grows, until as many rows more are there.
-        Raises InternalFault for any other failure.
+        Raises Overloaded where the disk is full: the log stays, is whole, and grows by as much again before the next
+        try. Raises InternalFault for any other failure.
         """
-        self._logged_rows = 0
         try:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._log_bytes_max = sqlite_format.LOG_BYTES_MAX
         except sqlite3.Error as error:
+            self._log_bytes_max += sqlite_format.LOG_BYTES_MAX
             kind = Overloaded if _is_full(error) else InternalFault
             raise kind(f"the log of the store could not be moved into its file ({error})") from error
 
@@ -242,36 +238,54 @@ class StoreFile:
     def copy_to(self, path: Path) -> None:
         """Makes another file of the same content. Raises UsageError where there is one, or none can be made."""
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            try:
-                target = _connect(path)
-                try:
-                    self._connection.backup(target)  # SQLite syncs the file
-                finally:
-                    target.close()
-            except BaseException:
-                os.unlink(path)  # of a copy that is not whole
-                raise
-            _sync_folder(path.parent)
+            self._copy_to(path)
         except (OSError, sqlite3.Error) as error:
-            said = getattr(error, "strerror", None) or error
-            raise UsageError("TO", str(path), f"a new file that can be made ({said})") from error
+            raise UsageError("TO", str(path), f"a new file that can be made ({_said(error)})") from error
 
     def close(self, remove: bool = False) -> None:
         """Moves the log into the file, and lets others open it; or removes both. May be repeated."""
-        self._connection.close()  # whose log stays where it cannot be moved: the next who opens the file does it
-        if self._lock >= 0:
+        place, self._place = self._place, None
+        if place is None:
+            self._connection.close()
+            return
+        try:
+            remove = remove and place.changed() is None
+            with nullcontext() if self._says_closed() else place.keeping_log():
+                self._connection.close()  # whose log stays where it cannot be moved: the next who opens does it
             if remove:
                 with suppress(OSError):  # then a sound file is left
                     os.unlink(self._path)
-            os.close(self._lock)  # after the connection: closing it lets SQLite's own locks go
-            self._lock = -1
+        finally:
+            place.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _copy_to(self, path: Path) -> None:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            target = connected(path)
+            try:
+                self._connection.backup(target)  # SQLite syncs the file
+                target.execute(f"PRAGMA application_id = {CLOSED_ID}")  # it has no log
+            finally:
+                target.close()
+        except BaseException:
+            os.unlink(path)  # of a copy that is not whole
+            raise
+        sync_folder(path.parent)
+
+    def _says_closed(self) -> bool:
+        """Whether the file says that it is closed, once its log is in it. Has it say so."""
+        try:
+            if self._connection.execute("PRAGMA application_id").fetchall() == [(OPEN_ID,)]:
+                self._connection.execute(f"PRAGMA application_id = {CLOSED_ID}")
+            return True
+        except sqlite3.Error:  # a failed disk
+            return False
 
     def _stock_row(self, state: _State, stock: Stock, sequence: int) -> tuple[Any, ...]:
         """A stock's row, which ``state`` then counts."""
@@ -294,101 +308,19 @@ class StoreFile:
         if full:
             raise Overloaded(f"the disk of the store {self._path} is full: nothing was done") from error
         raise InternalFault(
-            f"the store {self._path} failed ({error}): whether this was done shows after a restart"
+            f"the store {self._path} failed ({error}): whether its last changes were done shows after a restart"
         ) from error
 
     def _damaged(self, what: str) -> UsageError:
         return UsageError("store file", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
 
 
-def _real(path: Path) -> Path:
-    """The file itself, where a link names it: beside that SQLite has its log, and a start its new file."""
-    return Path(os.path.realpath(path)) if os.path.islink(path) else path
-
-
-def _check_log(path: Path) -> None:
-    """Raises UsageError where the log that a killed server left is damaged, before SQLite takes up a part of it."""
-    log = path.with_name(f"{path.name}-wal")
-    try:
-        damaged = damage(log)
-    except OSError as error:
-        raise UsageError("store file", str(path), f"a log that can be read, {log.name} ({error.strerror})") from error
-    if damaged is not None:
-        what = f"a sound store, but {damaged} of its log {log.name} is damaged, with commits behind it"
-        raise UsageError("store file", str(path), f"{what}; restore a backup, without a log")
-
-
-def _is_left(head: bytes) -> bool:
-    """Whether a file that begins so is what a killed start left: empty, or of SQLite and no other program's."""
-    if not head.strip(b"\0"):
-        return True
-    return head.startswith(_SQLITE_MAGIC) and head[68:] in (bytes(4), _APPLICATION_ID.to_bytes(4, "big"))
+def _said(error: OSError | sqlite3.Error) -> object:
+    return getattr(error, "strerror", None) or error
 
 
 def _is_full(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # the module's own have no code
-
-
-def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bool) -> sqlite3.Connection:
-    """A connection to a file of the newest format. Raises UsageError."""
-    try:
-        connection = connect(path)
-    except sqlite3.Error as error:
-        raise UsageError("store file", str(path), f"a file that SQLite opens ({error})") from error
-    try:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        ((found,),) = connection.execute("PRAGMA application_id")
-        ((version,),) = connection.execute("PRAGMA user_version")
-        if found != (0 if new else _APPLICATION_ID):
-            raise UsageError("store file", str(path), "a store of this service; this file is something else")
-        if version > len(upgrades):
-            allowed = f"a store of format {len(upgrades)} or older; this one has {version}: a newer program made it"
-            raise UsageError("store file", str(path), allowed)
-        for setting in _SETTINGS:
-            connection.execute(setting)
-        if version < len(upgrades):
-            connection.execute("BEGIN IMMEDIATE")
-            for upgrade in upgrades[version:]:
-                upgrade(connection)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {len(upgrades)}")
-            connection.execute("COMMIT")
-        return connection
-    except (sqlite3.Error, UnicodeError) as error:  # the latter where its words quote what is damaged
-        connection.close()
-        raise UsageError("store file", str(path), f"a sound store; SQLite says: {error}") from error
-    except BaseException:
-        connection.close()
-        raise
-
-
-def _locked(path: Path, file: Path, flags: int) -> int:
-    """A descriptor that holds the lock of a file, or of what is to be the file.
-
-    Raises UsageError where another process holds it, or it cannot be opened.
-    """
-    try:
-        lock = os.open(file, flags | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise UsageError("store file", str(path), f"a file that can be opened ({error.strerror})") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(lock), os.stat(file)):  # renamed meanwhile, by a server that starts
-            raise BlockingIOError
-    except OSError as error:
-        os.close(lock)
-        allowed = "a file that no other process has open: stop the server that serves it"
-        raise UsageError("store file", str(path), allowed) from error
-    return lock
-
-
-def _sync_folder(folder: Path) -> None:
-    """Has the names in a folder on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _checksum(values: Sequence[object]) -> int:

@@ -16,7 +16,8 @@ from clients.load.history.operations import contended
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.service import Service
 from stock_service.storage.sqlite import SqliteCatalog
-from stock_service.storage.sqlite_file import Connect, StoreFile
+from stock_service.storage.sqlite_file import StoreFile
+from stock_service.storage.sqlite_format import Connect
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import Side, Status, Stock
 from stock_service.trading.service import stock_service

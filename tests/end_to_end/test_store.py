@@ -3,11 +3,13 @@
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -15,9 +17,11 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from stock_service import __main__, stock_server
-from stock_service.rpc.errors import Fault
+from stock_service.rpc.errors import Fault, InternalFault
+from stock_service.rpc.health import CHECK
 from stock_service.rpc.transports import TRANSPORTS, Connection, load
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.model import Stock
@@ -206,3 +210,85 @@ def test_the_first_lines_of_the_readme_are_true_twice(tmp_path: Path) -> None:
             finally:
                 process.terminate()
     assert os.listdir(tmp_path) == ["stock_service-sockets.sqlite3"]
+
+
+def health(connection: Connection) -> int:
+    """What the server says of itself."""
+    reply = connection.call(CHECK, HealthCheckRequest().SerializeToString(), WAIT_S)
+    return int(HealthCheckResponse.FromString(reply).status)
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["deleted", "a copy moved over it"])
+def test_a_store_that_is_changed_under_its_server_is_not_lost_in_silence(copied: bool, tmp_path: Path) -> None:
+    """No further trade is acknowledged, each fault names the file, health is NOT_SERVING, the exit is 1; no second
+    server gets the log, and no later start passes by what was saved, which has every trade."""
+    path, copy = tmp_path / "store", tmp_path / "copy"
+    with Server(stored(path)) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        assert [sent(connection, f"{number}").volume for number in range(50)] == list(range(1, 51))
+        if copied:
+            shutil.copy(path, copy)
+            copy.rename(path)
+            assert "a file that no other process has open" in run(*stored(path), "--port", "0").error
+        else:
+            path.unlink()
+        for number in range(50):
+            with pytest.raises(InternalFault, match=rf"{path} was (deleted|replaced).*all it had is in {path}\.saved"):
+                sent(connection, f"new {number}")
+        assert health(connection) == HealthCheckResponse.NOT_SERVING
+        assert volume(connection) == 50
+        connection.close()
+        ended = server.stopped()
+    assert ended.code == 1
+    assert f"{path} was {'replaced by another file' if copied else 'deleted'}" in ended.stderr
+    assert "one without store.saved, which has all" in run(*stored(path), "--port", "0").error
+    path.with_name("store-wal").unlink(missing_ok=True)
+    path.with_name("store.saved").rename(path)
+    with Server(stored(path)) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        assert [sent(connection, f"{number}").volume for number in (0, 49)] == [1, 50]
+        connection.close()
+        assert server.stopped().code == 0
+    assert os.listdir(tmp_path) == ["store"]
+
+
+def test_a_killed_servers_store_without_its_log_is_refused_until_told(tmp_path: Path) -> None:
+    """A start says in one line what is missing and what to do; with its log it would have started."""
+    path = tmp_path / "store"
+    with Server(stored(path)) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        sent(connection, "lost")
+        connection.close()
+        server.signal(signal.SIGKILL)
+        server.ended()
+    path.with_name("store-wal").rename(tmp_path / "log")
+    ended = run(*stored(path), "--port", "0")
+    assert (ended.code, ended.stdout) == (2, "")
+    assert "one with its log store-wal: a server had this file open, and that is missing or empty" in ended.error
+    (tmp_path / "log").rename(path.with_name("store-wal"))
+    assert store("show", path).stdout.splitlines()[1] == "FishCo $42.50 volume 1 of 1000000 sequence 1"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of 8 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("needs root, to mount a small disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_small_disk_is_not_filled_by_the_log(small_disk: Path) -> None:
+    """On 8 MiB a trader's 3,000 trades are all done, one commit each: their log alone would be four times as long."""
+    with Server(stored(small_disk / "store")) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        for number in range(1, 3001):
+            assert sent(connection, f"{number}").volume == number
+        assert sum(file.stat().st_size for file in small_disk.iterdir()) < 3 << 20
+        connection.close()
+        assert server.stopped().code == 0

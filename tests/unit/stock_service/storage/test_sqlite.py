@@ -11,7 +11,7 @@ import pytest
 
 from stock_service.rpc.errors import InternalFault, Overloaded, Unavailable, UsageError
 from stock_service.rpc.waiting import Wait, Waiting, here
-from stock_service.storage import sqlite, sqlite_file
+from stock_service.storage import sqlite, sqlite_format
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import Version
@@ -270,14 +270,16 @@ def test_a_failed_disk_closes_the_catalog_to_changes(tmp_path: Path, committed: 
     exchange = Exchange(catalog)
     assert exchange.trade("FishCo", 1, BUY, "first") == TradeReply(Status.OK, 1, 1)
     failing.set()
-    with pytest.raises(InternalFault, match=r"disk I/O error.*: whether this was done shows after a restart"):
+    assert not catalog.sick()
+    with pytest.raises(InternalFault, match=r"disk I/O error.*: whether its last changes were done shows"):
         exchange.trade("FishCo", 2, BUY, "second")
     failing.clear()
     for _ in range(2):
-        with pytest.raises(InternalFault, match="takes no change until a restart"):
+        with pytest.raises(InternalFault, match=r"takes no change until a restart: .*disk I/O error"):
             exchange.update("GameStart", 5)
     assert exchange.lookup("FishCo") == LookupReply(Status.OK, 4250, 1, 1)
-    assert catalog.close()
+    assert catalog.sick()
+    assert not catalog.close(), "all was well"
     again = catalog_on(path, unsynced)
     assert Exchange(again).lookup("FishCo").volume == (3 if committed else 1)
     assert Exchange(again).trade("FishCo", 2, BUY, "second") == TradeReply(Status.OK, 3, 2)
@@ -315,8 +317,8 @@ def test_a_log_that_finds_no_room_in_the_file_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Trades go on, since the log has them; it is moved once there is room."""
-    monkeypatch.setattr(sqlite_file, "_LOGGED_ROWS_MAX", 6)
-    full, moved = [True], []
+    monkeypatch.setattr(sqlite_format, "LOG_BYTES_MAX", 30_000)
+    full, moved = [False], []
 
     def stop(_: sqlite3.Connection, statement: str) -> None:
         if statement.startswith("PRAGMA wal_checkpoint"):
@@ -329,13 +331,14 @@ def test_a_log_that_finds_no_room_in_the_file_stays(
     path = tmp_path / "s"
     catalog = catalog_on(path, hooked(stop))
     exchange = Exchange(catalog)
-    for number in range(6):
+    for number in range(6):  # each is three pages
         assert exchange.trade("FishCo", 1, BUY, str(number)).sequence == number + 1
-    assert moved == [False, False]
+        full[0] = True
+    assert moved == [True, False, False]
     assert "could not be moved into its file (database or disk is full); it grows" in caplog.text
     full[0] = False
     assert [exchange.trade("FishCo", 1, BUY, str(number)).volume for number in range(4, 9)] == [5, 6, 7, 8, 9]
-    assert moved == [False, False, True]
+    assert moved == [True, False, False, True]
     assert catalog.close()
     again = catalog_on(path, unsynced)
     assert Exchange(again).trade("FishCo", 1, BUY, "0") == TradeReply(Status.OK, 1, 1)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from stock_service.rpc.errors import UsageError
-from stock_service.storage.sqlite_file import UPGRADES, StoreFile
+from stock_service.storage.sqlite_file import StoreFile
+from stock_service.storage.sqlite_format import UPGRADES
 from stock_service.trading.model import Stock
 from tests.stores import STOCKS, hooked, unsynced
 
