@@ -13,6 +13,11 @@ VENV ?= .venv
 
 TOOLS := .tools
 UV_VERSION := 0.13.8
+
+# Generated code refuses a grpcio older than the tools that wrote it. So the oldest that pyproject.toml allows writes it,
+# in a folder of its own: its protobuf is too old for the rest.
+GRPCIO_OLDEST := 1.78.0
+PROTOC := $(VENV)/protoc-$(GRPCIO_OLDEST)
 UV := $(or $(wildcard $(TOOLS)/bin/uv),$(shell command -v uv 2>/dev/null),$(TOOLS)/bin/uv)
 GO_TOOLS := \
 	github.com/bojand/ghz/cmd/ghz@v0.121.0 \
@@ -71,7 +76,7 @@ notebook: $(VENV)/.synced ## Opens Jupyter on the notebooks; ARGS=--allow-root w
 	@$(VENV)/bin/jupyter lab $(ARGS) notebooks
 
 generate: $(VENV)/.synced ## Writes the Python code of protos/ anew; OUT=DIR puts it elsewhere
-	@$(VENV)/bin/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy=$(VENV)/bin/protoc-gen-mypy \
+	@$(PROTOC)/bin/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy=$(VENV)/bin/protoc-gen-mypy \
 		--plugin=protoc-gen-mypy_grpc=$(VENV)/bin/protoc-gen-mypy_grpc --python_out=$(OUT) --mypy_out=quiet:$(OUT) \
 		--grpc_python_out=$(OUT) --mypy_grpc_out=quiet:$(OUT) $$(find protos -name '*.proto' | LC_ALL=C sort)
 
@@ -108,7 +113,10 @@ clean: ## Removes all that was installed or built; measured results stay
 $(VENV)/.synced: pyproject.toml uv.lock | $(UV)
 	@echo "installing into $(VENV)"
 	@$(UV) sync --frozen --quiet --extra transports --extra tls --extra metrics || \
-		{ echo "without zeromq, nng, metrics and development certificates, whose libraries could not be had here"; $(UV) sync --frozen --quiet; }
+		{ echo "without pyzmq, pynng, metrics and development certificates, whose libraries could not be had here"; $(UV) sync --frozen --quiet; }
+	@test -e $(PROTOC) || { $(UV) venv --quiet --python $(VENV)/bin/python $(PROTOC) && \
+		$(UV) pip install --quiet --python $(PROTOC)/bin/python grpcio-tools==$(GRPCIO_OLDEST); } || \
+		{ rm -rf $(PROTOC); echo "without grpcio-tools $(GRPCIO_OLDEST), which make generate needs"; }
 	@touch $@
 
 # By way of a folder of its own, because pip leaves a bin folder alone that is there already. The binary needs no more.

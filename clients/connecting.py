@@ -80,9 +80,6 @@ def server_address(options: argparse.Namespace) -> Address:
 def credentials(options: argparse.Namespace) -> ClientCredentials:
     """What the client trusts and shows. Raises UsageError, for a token too that would be sent for others to read."""
     given = {option: getattr(options, option[2:].replace("-", "_")) for option in _CREDENTIALS}
-    for option, file in given.items():
-        if file is not None and load(options.transport).TLS_PROTOCOLS is None:
-            raise UsageError(option, str(file), f"none on {options.transport}, which has neither TLS nor tokens")
     authority, certificate, key, token = given.values()
     for option, file, other in (("--tls-cert", certificate, "--tls-key"), ("--tls-key", key, "--tls-cert")):
         if file is not None and (authority is None or given[other] is None):
@@ -111,4 +108,4 @@ def explained(fault: Fault, transport: str) -> str:
             advice = f"check --address and --transport ({other}), or start a server: {start}"
     else:
         advice = _ADVICE[fault.code]
-    return f"{' '.join(str(fault).split())}; {advice}"
+    return f"{fault}; {advice}"

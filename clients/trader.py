@@ -20,7 +20,7 @@ from decimal import Decimal, InvalidOperation
 from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, explained
 from clients.price_updater import stock_name
 from clients.retrying import RETRIES_MAX, RetryingExchange
-from stock_service.rpc.errors import Fault, UsageError
+from stock_service.rpc.errors import Fault, UsageError, printable
 from stock_service.rpc.process.beginning import UNREAD_EXIT, printing
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, refuse
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
@@ -189,7 +189,7 @@ def update_line(name: str, price_cents: int, reply: UpdateReply) -> Answer:
 
 def _line(status: Status, *words: str) -> str:
     allowed = f"; allowed: {_ALLOWED[status]}" if status in _ALLOWED else ""
-    return " ".join((f"{status.name} ({status.assignment_code})", *words)) + allowed
+    return printable(" ".join((f"{status.name} ({status.assignment_code})", *words)) + allowed)
 
 
 def _text(text: str) -> str:

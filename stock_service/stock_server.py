@@ -4,6 +4,7 @@ What ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share, wh
 """
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +14,14 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.health import Health
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.process import family, serving
-from stock_service.rpc.process.command_line import Parser, refuse
-from stock_service.rpc.process.handing_over import HandOver, take_over
+from stock_service.rpc.process.command_line import Parser, refuse, seconds
+from stock_service.rpc.process.listener_handover import ANSWER_S, HandOver, Store, take_over
 from stock_service.rpc.process.secured import security_of
 from stock_service.rpc.server_core.listening import listen
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import ServeOptions, load
-from stock_service.rpc.waiting import Settle
+from stock_service.rpc.waiting import Flush
 from stock_service.storage.sqlite import CLOSE_S, SqliteCatalog
 from stock_service.trading import catalog_file
 from stock_service.trading.catalog import Catalog, MemoryCatalog
@@ -58,7 +59,7 @@ def main(
 
 
 def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) -> None:
-    """``--catalog``, ``--store``, ``--locking`` and ``--hand-over``; without a transport as on any."""
+    """``--catalog``, ``--store``, ``--locking`` and those of a hand-over; without a transport as on any."""
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
     default = f"{_SQLITE}./stock_service-{transport or 'TRANSPORT'}.sqlite3"
@@ -66,6 +67,8 @@ def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) ->
     add("--locking", choices=LOCKINGS, help=f"which lock a request holds, in memory (default: {_DEFAULT_LOCKING})")
     help_text = "a Unix socket on which the next server, started with the same command, takes port and store over"
     add("--hand-over", type=Path, metavar="PATH", help=help_text)
+    help_text = "seconds that the next server may take to open the store and serve; then this one serves on"
+    add("--hand-over-s", type=seconds(0.05, 3600), default=ANSWER_S, help=help_text)
 
 
 def serve_stocks(
@@ -79,26 +82,30 @@ def serve_stocks(
     try:
         _check(transport, options, kind)
         if family.begins(options):
-            serving.leave(family.run(program, transport, options, _allotted(options)))
+            serving.leave(family.run(program, options, _allotted(options)))
         timeline, metrics = serving.timeline_for(program, options), serving.metrics_for(program, options)
         hand_over = None if options.hand_over is None else _taken_over(program, transport, options)
-        catalog, settle, close, sick = CATALOGS[kind](options, timeline, metrics)
+        catalog, flush, close, sick, store = CATALOGS[kind](options, timeline, metrics)
+        if hand_over is not None and store is not None:
+            hand_over.has(store)
     except UsageError as error:
         refuse(program, error)
     note = "" if options.store is None else f"stocks are kept in {options.store}"
     began = False
     try:
-        served = stock_service(Exchange(catalog), settle)
+        served = stock_service(Exchange(catalog), flush)
         service = wrapped(replace(served, health=Health(served.name, sick)))
         code = serving.run(program, transport, service, options, timeline, note, metrics, hand_over)
         began = True
     finally:
-        kept = close(began)  # a start that was refused leaves no new file
-    serving.leave(code if kept else serving.FAILED_EXIT)
+        closed = close(began)  # a start that was refused leaves no new file
+    if not closed:
+        print(f"{program}: the last changes were not on the disk within {CLOSE_S:g} s", file=sys.stderr)
+    serving.leave(code if closed and not sick() else serving.FAILED_EXIT)
 
 
 def _taken_over(program: str, transport: str, options: argparse.Namespace) -> HandOver:
-    """The port of the server before this one, which has ended then; before that, this one has what else it needs.
+    """The port of the server before this one, which has let its store go then; before, this one has what else it needs.
 
     Blocks. Raises UsageError; refuses a port that cannot be had.
     """
@@ -110,7 +117,7 @@ def _taken_over(program: str, transport: str, options: argparse.Namespace) -> Ha
     end_s = max(options.grace_s, serving.ENDING_S) + CLOSE_S + _OVER_S
     try:
         own = ServeOptions(host=options.host, port=options.port)
-        return take_over(options.hand_over, serves, end_s, lambda: listen(own))
+        return take_over(options.hand_over, serves, end_s, options.hand_over_s, lambda: listen(own))
     except (OSError, UnicodeError) as error:
         refuse(program, serving.unbound(error, options.host, options.port))
 
@@ -132,12 +139,14 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 
 
 class Opened(NamedTuple):
-    """A catalog, its ``Service.settle``, what closes it (was it served? is all kept?), and whether it is sick."""
+    """A catalog, its ``Service.flush``, what closes it (was it served? gives: in time?), whether it is sick,
+    and what of it a next server takes over."""
 
     catalog: Catalog
-    settle: Settle | None = None
+    flush: Flush | None = None
     close: Callable[[bool], bool] = lambda _: True
     sick: Callable[[], bool] = lambda: False
+    store: Store | None = None
 
 
 def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Opened:
@@ -147,7 +156,7 @@ def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: 
         chosen = LOCKINGS[options.locking or _DEFAULT_LOCKING](names)
         if timeline is not None:
             return Stamped(chosen, names, timeline)
-        return chosen if metrics is None else Sampled(chosen, names, metrics.lock_wait)
+        return chosen if metrics is None else Sampled(chosen, names, metrics.waited_for_lock_s)
 
     return Opened(MemoryCatalog(_stocks(options) or catalog_file.DEFAULT_STOCKS, locking))
 
@@ -162,7 +171,7 @@ def _shared(options: argparse.Namespace, _: Timeline | None, __: Metrics | None)
 
 def _on_disk(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Opened:
     catalog = SqliteCatalog(options.store, catalog_file.DEFAULT_STOCKS, _stocks(options))
-    return Opened(catalog, catalog.settle, catalog.close, catalog.sick)
+    return Opened(catalog, catalog.flush, catalog.close, catalog.sick, catalog)
 
 
 CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | None], Opened]] = {

@@ -3,8 +3,8 @@
 A client or server that was told to stop may take a moment to be gone. So a look back waits, with a bound. gRPC's own
 threads and descriptors are gone, too, once the last server and channel are.
 
-Two things stay, so ``start_what_stays`` starts them before anything is counted. All connections of a process share
-libzmq's context. The poller of gRPC on asyncio would go and come back, so it is asked to stay.
+The poller of gRPC on asyncio would go and come back. So ``start_what_stays`` starts it before anything is counted, and
+asks it to stay.
 """
 
 import asyncio
@@ -17,10 +17,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import grpc.aio
-import pynng
-import zmq
-
-from stock_service.rpc.transports.zeromq.client import shared_context
 
 WAIT_S = 5.0
 """How long what was stopped may take to be gone; ten times what the slowest here needs."""
@@ -32,8 +28,6 @@ POLL_S = 0.02
 @cache
 def start_what_stays() -> None:
     """Starts, once, what a library keeps for the life of the process."""
-    shared_context().socket(zmq.DEALER).close()
-    pynng.Rep0(listen="tcp://127.0.0.1:0").close()
     asyncio.run(_start_poller())
 
 

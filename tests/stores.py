@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from stock_service.storage.sqlite import SqliteCatalog
-from stock_service.storage.sqlite_file import StoreFile
-from stock_service.storage.sqlite_format import Connect
+from stock_service.storage.sqlite_file import Connect, StoreFile
 from stock_service.trading.model import Stock
 
 STOCKS = (Stock("GameStart", 1599, 10), Stock("FishCo", 4250, 1_000_000))

@@ -5,9 +5,11 @@ The code is made with `make generate`, so that there is one way to make it.
 
 import filecmp
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,20 @@ def test_the_generated_code_is_up_to_date(tmp_path: Path) -> None:
     generate(ROOT, tmp_path)
     assert len(generated(tmp_path)) == 4 * len(list((ROOT / "protos").rglob("*.proto")))
     assert differences(ROOT, tmp_path) == []
+
+
+def test_the_code_runs_on_the_oldest_grpcio_that_is_allowed() -> None:
+    """Its tools have written it: generated code refuses an older one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    oldest = {name: version for name, _, version in (each.partition(">=") for each in project["dependencies"])}
+    (made_with,) = re.findall(r"^GRPCIO_OLDEST := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {oldest[name] for name in ("grpcio", "grpcio-health-checking", "grpcio-reflection")} == {made_with}
+    code = [(ROOT / name).read_text() for name in generated(ROOT)]
+    grpcio = {found for text in code for found in re.findall(r"^GRPC_GENERATED_VERSION = '(.*)'$", text, re.MULTILINE)}
+    protobuf = {
+        found for text in code for found in re.findall(r"^# Protobuf Python Version: (.*)$", text, re.MULTILINE)
+    }
+    assert (grpcio, protobuf) == ({made_with}, {oldest["protobuf"]})
 
 
 @pytest.mark.slow

@@ -157,8 +157,6 @@ def test_a_server_loads_what_shows_metrics_only_for_that() -> None:
         ("grpc", "grpc", ("lean", "library")),
         ("grpc_static", "grpc", ("lean", "library")),
         ("grpc_aio", "grpc", ("lean", "library")),
-        ("zeromq", "zmq", ("library",)),
-        ("nng", "pynng", ("library",)),
     ],
 )
 def test_a_library_is_loaded_by_its_own_client_alone_and_before_it_connects(

@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _in_words(fault: Fault, options: argparse.Namespace) -> str:
     """A fault in one line; of a stock server with what to do about it."""
-    return explained(fault, options.transport) if options.call is None else " ".join(str(fault).split())
+    return explained(fault, options.transport) if options.call is None else str(fault)
 
 
 class _Interrupts:

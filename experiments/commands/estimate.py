@@ -7,11 +7,11 @@ from experiments.design.alone import Alone
 from experiments.design.arms import Arm
 from experiments.design.cells import Cells
 from experiments.design.cold import Cold, ColdCell
-from experiments.design.factors import PEER_CLIENT
 from experiments.design.received import Received
 from experiments.design.slots import order
 from experiments.design.stress import Stress
 from experiments.design.sweep import Slices, Sweep, Windows
+from experiments.peers import PEER_CLIENT
 
 REPORT_S = 8.0
 """What drawing and reporting take."""

@@ -4,7 +4,7 @@ import argparse
 
 from experiments.commands.recording import DIFFERS_EXIT, add_results, computed
 from experiments.results.files import SWEEP_FILE
-from experiments.verify import differences
+from experiments.verify import differences, earlier
 from stock_service.rpc.process.command_line import Parser
 
 
@@ -17,5 +17,8 @@ def run(options: argparse.Namespace) -> int:
     """Prints a line for each difference, in the folder and in those that it holds."""
     inside = sorted(file.parent for file in options.results.glob(f"*/{SWEEP_FILE}"))
     found = [each for folder in (options.results, *inside) for each in differences(folder, computed)]
+    for said in (earlier(folder, computed) for folder in (options.results, *inside)):
+        if said is not None:
+            print(said)
     print("\n".join(found) if found else f"{options.results}: everything is as its blocks have it")
     return DIFFERS_EXIT if found else 0

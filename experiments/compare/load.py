@@ -14,14 +14,14 @@ from clients.load.plan.load_plan import REQUESTS
 from clients.load.record.result import ALL
 from clients.load.run import fleet
 from experiments.design.arms import Arm
-from experiments.design.factors import FACTORS, LOAD_PROGRAMS, OURS
+from experiments.design.factors import FACTORS, LOAD_PROGRAMS
 from experiments.design.levels import parsed_mix, shown
 from experiments.design.setting import Setting
 from experiments.measure.bench import Bench, running_at, server_command
 from experiments.measure.block import load_plan
 from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.programs import Program
-from experiments.services import SERVICES, STOCK
+from experiments.services import OURS, SERVICES, STOCK
 from experiments.services.workloads import names_of, request_types
 from experiments.show.numbers import percent
 from stock_service.rpc.errors import Unavailable, UsageError

@@ -14,7 +14,6 @@ import msgspec
 from experiments.compare.load import NOT_RECORDED
 from experiments.compare.sweep import COMPARED, is_running
 from experiments.design.arms import Comparison
-from experiments.design.factors import OURS
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge import points
@@ -24,6 +23,7 @@ from experiments.judge.verdicts import Judgement
 from experiments.results.environment import Environment
 from experiments.results.files import write_at_once
 from experiments.results.observed import ALL
+from experiments.services import OURS
 from experiments.show.numbers import NOTHING, counted, has_interval, number, percent, time_unit
 from experiments.show.sentences import ratio_sentence
 from stock_service.rpc.errors import UsageError

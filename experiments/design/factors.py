@@ -12,10 +12,19 @@ from typing import Literal
 
 from clients.load.plan.load_plan import CHOICES, CLIENT_KINDS, CLIENTS_MAX, CONNECTION_POLICIES, CONNECTIONS_MAX
 from clients.load.plan.schedule import ARRIVALS
-from experiments.design.levels import YES_NO, Kind, Level, number, one_of, parsed_mix, shown, whole
-from experiments.peers import DEBUG, FREE_THREADED, LANGUAGES, PYTHON, RELEASE, client_takes
+from experiments.design.faults import (
+    Watched,
+    few_connections,
+    few_threads,
+    no_update,
+    not_told,
+    one_thread,
+    other_processes,
+)
+from experiments.design.levels import YES_NO, Kind, Level, Levels, number, one_of, parsed_mix, shown, whole
+from experiments.peers import DEBUG, FREE_THREADED, LANGUAGES, PEER_CLIENT, PYTHON, RELEASE
 from experiments.peers import TRANSPORTS as PEER_TRANSPORTS
-from experiments.services import NULL, SERVICES, STOCK
+from experiments.services import NULL, OURS
 from experiments.services.sort import VALUES_MAX
 from experiments.services.work import WORK_MS_MAX
 from stock_service.rpc.concurrency import EXECUTORS
@@ -30,9 +39,6 @@ LOAD_PROGRAMS: Mapping[str, tuple[str, ...]] = {
 }
 """Load programs that are none of our client, and the transports that each speaks."""
 
-PEER_CLIENT = "peer"
-"""The load program that comes with a peer: a fresh one for each window, which makes so many calls and ends."""
-
 PROTOCOLS = tuple(dict.fromkeys((*TRANSPORTS, *PEER_TRANSPORTS)))
 """Our transports, and those that peers alone speak."""
 
@@ -45,28 +51,11 @@ OWN_EXECUTOR = "own"
 APART, FREE, AUTO = "apart", "free", "auto"
 """Where server and load stand: a core each, or anywhere."""
 
-Levels = Mapping[str, Level]
-"""A level of every factor, by the factor's name."""
-
 SLICED_MS_MAX = 5.0
 """Work in a request that a slice can serve, in milliseconds."""
 
 SLICED_LEN_MAX = 2000
 """Numbers in a request that a slice can serve: our sorts take 5 ms for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """What a block saw of an arm and its server, by which a factor says whether its level was kept."""
-
-    threads: int | None
-    """Of the server's processes after the last slice; None: a process that was not started here."""
-    processes: int | None
-    """Of the server: with several a parent among them; None: as above, or a recording does not say."""
-    connections: int | None
-    """That the server had then; None: as above, or they are closed behind each window."""
-    updates: int
-    """Answered updates of the price updater beside the arm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +79,9 @@ class Factor:
     """Whether a load at this level cannot be served in slices."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
     """What shows that an arm at these levels did not have its level of this factor; None: nothing does."""
+
+    former: Mapping[str, str] = field(default_factory=dict)
+    """Levels that only recordings of earlier versions have, each with its name for people."""
 
     def read(self, text: str) -> Level:
         """The level that a text stands for. Raises UsageError."""
@@ -120,9 +112,6 @@ OPEN, TOKEN, TLS = "open", "token", "tls"
 
 SIZE = whole(8, 1_000_000, none=True)
 
-OURS = (STOCK, *SERVICES)
-"""The services of ours, by name."""
-
 SERVED = Kind(
     _parse_served,
     f"{', '.join(OURS)}, {NULL} (the null server), a command that prints ready HOST:PORT, "
@@ -146,55 +135,6 @@ def _mix_plan(level: Level) -> Mapping[str, object]:
     return {"mix": parsed_mix(str(level))}
 
 
-def _few_threads(levels: Levels, seen: Watched) -> str | None:
-    if (
-        levels["service"] not in OURS
-        or levels["language"] != PYTHON
-        or levels["executor"] != "static-pool"
-        or seen.threads is None
-    ):
-        return None  # somebody else's server has no pool of ours; other executors start threads as they need them
-    declared, processes = int(str(levels["workers"])), int(str(levels["processes"]))
-    least = processes * (declared + 1) + (processes > 1)  # the main threads, and with several processes their parent
-    if seen.threads >= least:
-        return None
-    of_each = "" if processes == 1 else f", in each of {processes} processes"
-    return f"threads of its server: {seen.threads}, declared: {declared} workers beside the main one{of_each}"
-
-
-def _other_processes(levels: Levels, seen: Watched) -> str | None:
-    if levels["service"] not in OURS or levels["language"] != PYTHON or seen.processes is None:
-        return None  # somebody else's server starts what it likes
-    declared = int(str(levels["processes"]))
-    if seen.processes == declared + (declared > 1):
-        return None
-    beside = "" if declared == 1 else " and their parent"
-    return f"processes of its server: {seen.processes}, declared: {declared}{beside}"
-
-
-def _few_connections(levels: Levels, seen: Watched) -> str | None:
-    declared = int(str(levels["clients"])) * int(str(levels["connections"]))
-    if seen.connections is None or seen.connections >= declared:
-        return None
-    return f"its server had {seen.connections} connections, declared: {declared}"
-
-
-def _no_update(levels: Levels, seen: Watched) -> str | None:
-    return None if seen.updates or not levels["updater"] else "no update was answered, declared: a price updater"
-
-
-def _not_told(name: str, default: Level) -> Callable[[Levels, Watched], str | None]:
-    """The fault of a factor that only the clients of some peers have."""
-
-    def fault(levels: Levels, _: Watched) -> str | None:
-        served = str(levels["service"]), str(levels["language"]), str(levels["transport"])
-        if levels[name] == default or (levels["client"] == PEER_CLIENT and client_takes(served, name)):
-            return None
-        return f"its client has no {name}, declared: {shown(levels[name])}"
-
-    return fault
-
-
 def _own_executor(levels: Levels) -> Level:
     if levels["language"] != PYTHON or levels["transport"] not in TRANSPORTS:
         return OWN_EXECUTOR
@@ -210,7 +150,7 @@ def _own_dispatch(levels: Levels) -> Level:
 
 def _own_size(levels: Levels) -> Level:
     """Of a peer's echo, which has no message of its own: the default of its client."""
-    return 10_000 if levels["service"] == "echo" and levels["language"] != PYTHON else None
+    return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
 
 
 def _work(name: str, text: str) -> Factor:
@@ -232,7 +172,15 @@ FACTORS: Mapping[str, Factor] = {
             "what the server is written in: ours, or a peer's",
             wire=True,
         ),
-        Factor("transport", "server", one_of(*PROTOCOLS), "sockets", "what carries a request", wire=True),
+        Factor(
+            "transport",
+            "server",
+            one_of(*PROTOCOLS),
+            "sockets",
+            "what carries a request",
+            wire=True,
+            former={"jsonrpc": "JSON-RPC"},
+        ),
         Factor(
             "executor",
             "server",
@@ -240,6 +188,7 @@ FACTORS: Mapping[str, Factor] = {
             _own_executor,
             "which threads run requests; the transport's own unless said",
             _option("--executor"),
+            fault=one_thread,
         ),
         Factor(
             "workers",
@@ -248,7 +197,7 @@ FACTORS: Mapping[str, Factor] = {
             8,
             "threads that run requests",
             _option("--workers"),
-            fault=_few_threads,
+            fault=few_threads,
         ),
         Factor(
             "processes",
@@ -257,7 +206,7 @@ FACTORS: Mapping[str, Factor] = {
             1,
             "processes that share a server's port, each with so many workers",
             _option("--processes"),
-            fault=_other_processes,
+            fault=other_processes,
         ),
         Factor(
             "dispatch",
@@ -320,7 +269,7 @@ FACTORS: Mapping[str, Factor] = {
             1,
             "connections of each client",
             plan=_field("connections_per_client"),
-            fault=_few_connections,
+            fault=few_connections,
         ),
         Factor(
             "connection",
@@ -353,7 +302,7 @@ FACTORS: Mapping[str, Factor] = {
             False,
             "whether a price updater sends beside the clients",
             wire=True,
-            fault=_no_update,
+            fault=no_update,
         ),
         Factor(
             "client",
@@ -384,7 +333,7 @@ FACTORS: Mapping[str, Factor] = {
             one_of("sync", "async"),
             "sync",
             "whether a peer's client waits within a call, or is told of its reply",
-            fault=_not_told("call_style", "sync"),
+            fault=not_told("call_style", "sync"),
         ),
         Factor(
             "in_flight",
@@ -393,7 +342,7 @@ FACTORS: Mapping[str, Factor] = {
             1,
             "calls of each client at once, of a peer's asynchronous client",
             wire=True,
-            fault=_not_told("in_flight", 1),
+            fault=not_told("in_flight", 1),
         ),
     )
 }

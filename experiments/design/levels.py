@@ -1,9 +1,12 @@
 """Levels of factors as texts and as values: what kinds there are, how each is read and shown. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Level = str | int | float | bool | None
+
+Levels = Mapping[str, Level]
+"""A level of every factor, by the factor's name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,15 @@ class Setting:
 
 def setting(**levels: Level) -> Setting:
     """A setting with these levels, the others at their defaults. Factors have former names too. Raises UsageError."""
+    return _setting(levels, recorded=False)
+
+
+def recorded(levels: Mapping[str, Level]) -> Setting:
+    """The setting of a recording, which may have levels of earlier versions. Raises UsageError."""
+    return _setting(levels, recorded=True)
+
+
+def _setting(levels: Mapping[str, Level], recorded: bool) -> Setting:
     levels = renewed(levels)
     unknown = levels.keys() - FACTORS.keys()
     if unknown:
@@ -65,7 +74,8 @@ def setting(**levels: Level) -> Setting:
     for name, factor in FACTORS.items():
         default = factor.default_among(chosen)
         given = levels.get(name, default)
-        chosen[name] = default if given == default else factor.read(shown(given))
+        keeps = recorded and given in factor.former
+        chosen[name] = default if given == default else given if keeps else factor.read(shown(given))
     return Setting(tuple(chosen.items()))
 
 

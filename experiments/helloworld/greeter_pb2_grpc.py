@@ -5,7 +5,7 @@ import warnings
 
 from experiments.helloworld import greeter_pb2 as experiments_dot_helloworld_dot_greeter__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.78.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class GreeterStub:
+class GreeterStub(object):
     """Greets.
     """
 
@@ -42,7 +42,7 @@ class GreeterStub:
                 _registered_method=True)
 
 
-class GreeterServicer:
+class GreeterServicer(object):
     """Greets.
     """
 
@@ -69,7 +69,7 @@ def add_GreeterServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Greeter:
+class Greeter(object):
     """Greets.
     """
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.design.arms import Arm, Comparison
-from experiments.design.factors import FACTORS, PEER_CLIENT, Watched
+from experiments.design.factors import FACTORS
+from experiments.design.faults import Watched
 from experiments.design.limits import Limits
 from experiments.design.sweep import Slices, Sweep
 from experiments.judge import ratios
 from experiments.judge.stats import Estimate, ratio_interval, trimmed_mean
+from experiments.peers import PEER_CLIENT
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
 
 ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
@@ -89,6 +91,7 @@ def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
         processes=server.processes if server else None,
         connections=server.connections if server and not seen.windows else None,
         updates=seen.updates - seen.update_errors,
+        at_work=server.at_work if server else None,
     )
     levels = dict(arm.setting.levels)
     for factor in FACTORS.values():

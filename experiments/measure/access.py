@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 
 from clients.load.plan.load_plan import CLIENT_KINDS
-from experiments.design.factors import OPEN, OURS, TLS
+from experiments.design.factors import OPEN, TLS
 from experiments.design.levels import Level, shown
 from experiments.peers import PYTHON
+from experiments.services import OURS
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials, read_token
 

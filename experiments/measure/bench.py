@@ -100,9 +100,7 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
             raise UsageError("a server", service, allowed)
         return [found, *rest]
     if levels["transport"] not in TRANSPORTS:
-        own = [each for each in PEERS.values() if each.transport == levels["transport"]]
-        spoken = ", ".join(dict.fromkeys(f"language={each.language} service={each.serves}" for each in own))
-        raise UsageError("transport", str(levels["transport"]), f"with it {spoken}; or one of {', '.join(TRANSPORTS)}")
+        return _peer_command(service, levels, catalog)
     command = [sys.executable, "-m", "experiments.services", "serve", service, "--transport", str(levels["transport"])]
     return [*command, *_options(service, levels, catalog, timeline)]
 

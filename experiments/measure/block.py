@@ -8,12 +8,13 @@ is ended. Left out: windows, which are in ``windows``; and whether a block is to
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.turns import Turn, TurnLoad
@@ -42,6 +43,9 @@ UPDATES_INTERVAL_S = 0.02
 
 SHARED_S = 0.1
 """Processor time that a share of it needs: some 25 ticks."""
+
+AT_WORK_SHARE = 0.01
+"""Of the processor time of a pool's threads: who has less has woken up in vain."""
 
 Watch = Callable[[float], None]
 """Is told which share of a block's slices is done, at each round's end."""
@@ -161,7 +165,24 @@ def look(servers: Servers, key: ServerKey) -> ServerSeen | None:
         return None
     connections = program.connections(servers.addresses[key])
     threads, memory_mib, cpu_s = program.threads(), program.memory_mib(), program.cpu_s()
-    return ServerSeen(threads, connections, memory_mib, cpu_s, len(program.pids))
+    at_work = threads_at_work(program.pids, str(dict(key[0]).get("executor")))
+    return ServerSeen(threads, connections, memory_mib, cpu_s, len(program.pids), at_work=at_work)
+
+
+def threads_at_work(pids: Sequence[int], prefix: str) -> int | None:
+    """How many threads whose name in the kernel begins so ran requests, by their processor time in ticks of 10 ms.
+
+    None: they computed too little to say, or the system does not tell the names of threads.
+    """
+    cpu_s: list[float] = []
+    for pid in pids:
+        with suppress(psutil.Error, OSError):  # a process or a thread that has ended
+            cpu_s += [
+                thread.user_time + thread.system_time
+                for thread in psutil.Process(pid).threads()
+                if Path(f"/proc/{pid}/task/{thread.id}/comm").read_text().startswith(prefix)
+            ]
+    return sum(each >= AT_WORK_SHARE * sum(cpu_s) for each in cpu_s) if sum(cpu_s) >= SHARED_S else None
 
 
 def _looked(servers: Servers, key: ServerKey, before: Mapping[ServerKey, tuple[float, float]]) -> ServerSeen | None:

@@ -10,13 +10,13 @@ from clients.load.record.cold_run import ColdRun
 from clients.load.run import cold as cold_load
 from experiments.design.arms import ServerKey
 from experiments.design.cold import Cold
-from experiments.design.factors import PEER_CLIENT
 from experiments.measure import peer_clients
 from experiments.measure.apart import Kept
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.block import load_plan
 from experiments.measure.peer_clients import PeerRun
 from experiments.measure.programs import Program, kept_to
+from experiments.peers import PEER_CLIENT
 from experiments.results import cold as results
 from experiments.results.cold import ColdBlock, ColdSeen
 from experiments.results.machine import calibrated_us, cores, stolen_ticks

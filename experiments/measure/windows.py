@@ -29,7 +29,6 @@ from clients.load.record.times import Times
 from clients.load.run import fleet
 from clients.load.run.turn_client import loopback_bytes, processes_cpu_ns
 from experiments.design.arms import ServerKey
-from experiments.design.factors import PEER_CLIENT
 from experiments.design.setting import Setting
 from experiments.design.slots import order
 from experiments.design.sweep import Sweep, Windows
@@ -38,6 +37,7 @@ from experiments.measure.bench import Bench
 from experiments.measure.block import Servers, Watch, load_plan, look, robbed_rounds, started
 from experiments.measure.load_programs import Ask, LoadProgram
 from experiments.measure.programs import kept_to
+from experiments.peers import PEER_CLIENT
 from experiments.results.machine import calibrated_us, cores, stolen_ticks
 from experiments.results.observed import (
     ALL,

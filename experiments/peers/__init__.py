@@ -6,7 +6,8 @@ folder of its own under ``BUILT``. A peer counts as built if it was built from t
 
 A peer in Python runs from its sources. Its server is ours: the greeter's has a client to be compared, and the stock
 service's runs on a free-threaded Python, where this machine has one (``python/free_threaded.py``). Beside it is one of
-our protocol that has nothing of ours but the messages (``python/epoll_server.py``).
+our protocol that has nothing of ours but the messages (``python/epoll_server.py``). The socket APIs in Python have a
+server and a client of their own (``python/echo_server.py``).
 
 No peer is started here. This module imports nothing of the project but its errors, so that anything may look into it.
 """
@@ -134,6 +135,14 @@ def _echo(api: str, *library: Need) -> Peer:
     return Peer("c", "echo", api, (_CC, _MAKE, *library), build, (f"c/{api}_server",), client, takes, "--report")
 
 
+def _python_echo(api: str) -> Peer:
+    """A socket API in Python, which sends messages back. Its library is of the extra ``transports``."""
+    program = "experiments.peers.python.echo_"
+    start, client = ((sys.executable, "-m", f"{program}{side}", "--api", api) for side in ("server", "client"))
+    asked = "--address", "{address}", "--count", "{calls}", "--size", "{size}"
+    return Peer("python", "echo", api, (), (), start, (*client, *asked))
+
+
 _RUST_188 = "cargo --version | awk '{ split($2, version, \".\"); exit version[1] == 1 && version[2] < 88 }'"
 _TONIC = (
     _CARGO,
@@ -214,6 +223,9 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
         "c-zeromq": _echo("zeromq", _header("zmq.h", "libzmq3-dev")),
         "c-nanomsg": _echo("nanomsg", _header("nanomsg/nn.h", "libnanomsg-dev")),
         "c-nng": _echo("nng", _header("nng/nng.h", "libnng-dev")),
+        "python-berkeley": _python_echo("berkeley"),
+        "python-zeromq": _python_echo("zeromq"),
+        "python-nng": _python_echo("nng"),
         "go-stock": Peer("go", "stock", "grpc", (_GO,), _GO_BUILD, ("go/stock_server",), catalog="--catalog"),
         "rust-stock": Peer(
             "rust", "stock", "grpc", _TONIC, _TONIC_BUILD, ("rust/release/stock_server",), catalog="--catalog"
@@ -233,6 +245,9 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
 
 PYTHON = "python"
 """The language of our own servers."""
+
+PEER_CLIENT = "peer"
+"""The load program that comes with a peer: a fresh one for each window, which makes so many calls and ends."""
 
 LANGUAGES = tuple(dict.fromkeys((PYTHON, *(each.language for each in PEERS.values()))))
 TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))

@@ -25,11 +25,9 @@ from experiments.performance.table import Section
 from experiments.performance.turns import Measuring, Plan, measure
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.decoding import decoder
-from stock_service.rpc.server_core.answering import Methods, methods_of
-from stock_service.rpc.server_core.byte_stream import PlainStream
+from stock_service.rpc.server_core.connection import PlainStream, ServedConnection
 from stock_service.rpc.server_core.listening import READ_BYTES
-from stock_service.rpc.server_core.protocol import WireProtocol
-from stock_service.rpc.server_core.served_connection import ServedConnection
+from stock_service.rpc.server_core.protocol import Methods, WireProtocol, methods_of
 from stock_service.rpc.server_core.tasks import plain_task, session_task
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
@@ -250,11 +248,7 @@ class Rig:
                 if request is not None and step.answers is not None:
                     batch.append(partial(self._task, connection, request, now_ns))
         if step.hands_over:
-            place = self._pool.lend(batch)
-            if place is None:
-                self._pool.execute_all(batch)
-            else:
-                self._pool.work_on(place)
+            self._pool.execute_all(batch)
             return
         for task in batch:
             task()

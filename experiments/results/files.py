@@ -26,12 +26,16 @@ from clients.load.record.times import Times
 from experiments.design.arms import Arm, Comparison, Group, Kind, Measure
 from experiments.design.levels import Level
 from experiments.design.limits import LIMITS, Limits
-from experiments.design.setting import setting
+from experiments.design.setting import recorded
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.results.observed import ALL, Block
 from stock_service.rpc.errors import UsageError
 
 FORMAT = 1
+
+EDITION = 2
+"""Counts the changes of defaults, names and colours after which the texts and figures of older recordings cannot be
+computed anew. Every number still is. 2: executors are named, and three transports went."""
 
 SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
 
@@ -93,6 +97,13 @@ class SweepFile:
     windows: Windows | None = None
     timeline: bool = False
     apart_from: float | None = None
+    edition: int = 1
+
+
+def edition(folder: Path) -> int:
+    """The edition of the words that a folder's sweep was told in; see ``EDITION``. Raises as ``read_sweep``."""
+    read_sweep(folder)
+    return msgspec.json.decode((folder / SWEEP_FILE).read_bytes(), type=SweepFile).edition
 
 
 def write_sweep(folder: Path, sweep: Sweep) -> None:
@@ -167,6 +178,7 @@ def _sweep_file(sweep: Sweep) -> SweepFile:
         windows=sweep.turns if isinstance(sweep.turns, Windows) else None,
         timeline=sweep.timeline,
         apart_from=sweep.apart_from,
+        edition=EDITION,
     )
 
 
@@ -176,7 +188,7 @@ def _comparison_file(each: Comparison, place: dict[Arm, int]) -> ComparisonFile:
 
 
 def _sweep(file: SweepFile) -> Sweep:
-    arms = [Arm(setting(**each.levels), each.copy) for each in file.arms]
+    arms = [Arm(recorded(each.levels), each.copy) for each in file.arms]
     return Sweep(
         study=file.study,
         part=file.part,

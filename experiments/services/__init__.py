@@ -23,5 +23,8 @@ SERVICES: dict[str, Callable[[], Service]] = {
 }
 """Every service by the name that ``python -m experiments.services serve`` takes."""
 
+OURS = (STOCK, *SERVICES)
+"""The services of ours, by name."""
+
 STATEFUL = ("entity",)
 """Those that keep what they are told in their process: they cannot be served by several."""

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> None:
     if options.service in STATEFUL and options.processes > 1:
         refuse(PROGRAM, UsageError("--processes", options.processes, f"1 of {options.service}, whose state is its own"))
     if family.begins(options):
-        serving.leave(family.run(PROGRAM, options.transport, options))
+        serving.leave(family.run(PROGRAM, options))
     timeline = serving.timeline_for(PROGRAM, options)
     service = working(SERVICES[options.service](), work)
     serving.leave(serving.run(PROGRAM, options.transport, service, options, timeline))

@@ -5,7 +5,7 @@ import warnings
 
 from experiments.v1 import echo_pb2 as experiments_dot_v1_dot_echo__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.78.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class EchoServiceStub:
+class EchoServiceStub(object):
     """Echoes.
     """
 
@@ -42,7 +42,7 @@ class EchoServiceStub:
                 _registered_method=True)
 
 
-class EchoServiceServicer:
+class EchoServiceServicer(object):
     """Echoes.
     """
 
@@ -69,7 +69,7 @@ def add_EchoServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class EchoService:
+class EchoService(object):
     """Echoes.
     """
 

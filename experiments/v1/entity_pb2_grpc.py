@@ -5,7 +5,7 @@ import warnings
 
 from experiments.v1 import entity_pb2 as experiments_dot_v1_dot_entity__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.78.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class EntityServiceStub:
+class EntityServiceStub(object):
     """Keeps entities.
     """
 
@@ -47,7 +47,7 @@ class EntityServiceStub:
                 _registered_method=True)
 
 
-class EntityServiceServicer:
+class EntityServiceServicer(object):
     """Keeps entities.
     """
 
@@ -86,7 +86,7 @@ def add_EntityServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class EntityService:
+class EntityService(object):
     """Keeps entities.
     """
 

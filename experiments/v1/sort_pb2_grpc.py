@@ -5,7 +5,7 @@ import warnings
 
 from experiments.v1 import sort_pb2 as experiments_dot_v1_dot_sort__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.78.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class SortServiceStub:
+class SortServiceStub(object):
     """Sorts.
     """
 
@@ -47,7 +47,7 @@ class SortServiceStub:
                 _registered_method=True)
 
 
-class SortServiceServicer:
+class SortServiceServicer(object):
     """Sorts.
     """
 
@@ -86,7 +86,7 @@ def add_SortServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class SortService:
+class SortService(object):
     """Sorts.
     """
 

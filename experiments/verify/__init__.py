@@ -1,15 +1,17 @@
 """Recomputes a recording: every row, figure and sentence from its blocks; and names what differs.
 
 A recording is what a sweep left in its folder. It passes if its blocks are as they were written, and if it ended at a
-look as its own rules have it. All that is computed from the blocks must be what the folder holds. It is judged by the
-limits that it states; where they are not this version's, they are named. A factor that it lacks came later. Left out:
-whether the blocks are true.
+look as its own rules have it. All that is computed from the blocks must be what the folder holds. Of an earlier version
+(``files.EDITION``) that is every number; its report and figures have the digests that ``TEXTS_FILE`` has of them. It is
+judged by the limits that it states; where they are not this version's, they are named. A factor that it lacks came
+later. Left out: whether the blocks are true.
 """
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 
 from experiments.design.factors import FACTORS
@@ -22,6 +24,9 @@ from experiments.measure.runner import repeats_max
 from experiments.results import alone, cells, cold, files, foretold, received, rows, stress
 from experiments.results.foretold import FORETOLD_FILE
 from experiments.results.observed import Block
+
+TEXTS_FILE = "texts.sha256"
+"""Digests of the report and the figures of a recording whose edition is over; ``sha256sum --check`` reads it."""
 
 Computed = Callable[[Path], Mapping[str, str]]
 """What a folder's figures and report should say, by the files' names."""
@@ -36,8 +41,25 @@ def differences(folder: Path, computed: Computed) -> Iterator[str]:
     yield from told_late(folder, every)
     yield from (f"{folder / files.SWEEP_FILE}: judged by other limits: {each}" for each in files.other_limits(sweep))
     table = _as_its_version_had(sweep, rows.table(sweep, files.counting(every)), folder / rows.ROWS_FILE)
+    if files.edition(folder) < files.EDITION:
+        yield from _numbers_differ(folder / rows.ROWS_FILE, table)
+        yield from _texts_edited(folder, computed(folder))
+        return
     for name, should in {rows.ROWS_FILE: table, **computed(folder)}.items():
         yield from _text_differs(folder / name, should)
+
+
+def earlier(folder: Path, computed: Computed) -> str | None:
+    """A sentence on a recording of an earlier version whose texts would differ today; else None.
+
+    Raises as ``differences``.
+    """
+    if files.edition(folder) == files.EDITION:
+        return None
+    texts = computed(folder)
+    others = sum(bool(list(_text_differs(folder / name, should))) for name, should in texts.items())
+    told = f"{others} of {len(texts)} texts and figures are as that version wrote them"
+    return f"{folder}: of an earlier version; every number is computed anew, {told}" if others else None
 
 
 def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
@@ -145,6 +167,34 @@ def _as_its_version_had(sweep: Sweep, table: str, recorded: Path) -> str:
 def _is_at_default(name: str, sweep: Sweep) -> bool:
     levels = (dict(arm.setting.levels) for arm in sweep.arms)
     return all(each[name] == FACTORS[name].default_among(each) for each in levels)
+
+
+def _texts_edited(folder: Path, texts: Iterable[str]) -> Iterator[str]:
+    """The texts of an earlier version that are not as they were when the edition ended."""
+    try:
+        lines = (folder / TEXTS_FILE).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    for name in texts:
+        if digests.get(name) != sha256((folder / name).read_bytes()).hexdigest():
+            yield f"{folder / name}: not what an earlier version wrote, by {TEXTS_FILE}"
+
+
+def _numbers_differ(file: Path, table: str) -> Iterator[str]:
+    """The first row in which a file of rows is not what it should be, the arms' names left out."""
+    try:
+        has = file.read_text(encoding="utf-8")
+    except OSError as error:
+        yield f"{file}: {error.strerror}"
+        return
+    pairs = zip(csv.DictReader(io.StringIO(has)), csv.DictReader(io.StringIO(table)), strict=False)
+    for number, (mine, theirs) in enumerate(pairs, 2):
+        for name in (name for name in mine if name != "arm" and mine[name] != theirs.get(name)):
+            yield f"{file} line {number}: {name} {mine[name]}, computed {theirs.get(name)}"
+            return
+    if has.count("\n") != table.count("\n"):
+        yield f"{file}: {has.count(chr(10))} lines, computed: {table.count(chr(10))}"
 
 
 def _text_differs(file: Path, should: str) -> Iterator[str]:

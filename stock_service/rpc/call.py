@@ -38,5 +38,6 @@ class Call:
     deadline_ns: int | None = None
     """When the client gives up, on ``time.monotonic_ns``; None: never."""
     metadata: Metadata = NO_METADATA
+    """What was sent beside the request. Not ``authorization``: a token is for the transport, and nobody keeps it."""
     reply: ReplyMetadata | None = None
     """Where to say something beside the reply; None: the transport carries nothing."""

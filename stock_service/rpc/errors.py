@@ -56,8 +56,14 @@ def _quoted(given: object) -> str:
 
 def short(text: str) -> str:
     """A text in one line of a bounded length, for a message that quotes what somebody wrote."""
-    cut = text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in cut)
+    return printable(text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…")
+
+
+def printable(text: str) -> str:
+    """A text that does nothing to a terminal but show: control characters, line ends and marks of direction are
+    written by their escapes. For all that is printed of what another program sent.
+    """
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 class FaultCode(IntEnum):
@@ -84,7 +90,8 @@ class Fault(StockServiceError):
         self.detail = detail
 
     def __str__(self) -> str:
-        return f"{self.code.name}: {self.detail}"
+        """One line: at a client the detail is what a server said."""
+        return f"{self.code.name}: {printable(' '.join(self.detail.split()))}"
 
 
 class InvalidRequest(Fault):

@@ -36,7 +36,7 @@ def metered(
     decode: Decode, function: Callable[[Any], Any], meter: Meter, undecodable: Undecodable
 ) -> Callable[..., bytes]:
     """A method from bytes to bytes. It takes another function beside the bytes, where that is to be called instead."""
-    begin, ended, by_status, observe = meter.begin, meter.ended, meter.by_status, meter.times.observe
+    begin, ended, by_status, observe = meter.begin, meter.ended, meter.by_status, meter.observe
 
     def answer(payload: bytes, function: Callable[[Any], Any] = function) -> bytes:
         began_ns = 0 if begin() & SKIPPED else now_ns()
@@ -52,7 +52,7 @@ def metered(
             raise
         ended[reply.status if by_status else None]()
         if began_ns:
-            observe(now_ns() - began_ns)
+            observe((now_ns() - began_ns) / 1e9)
         encoded: bytes = reply.SerializeToString()
         return encoded
 
@@ -81,7 +81,7 @@ def metered_on_loop(
             raise
         meter.ended[reply.status if meter.by_status else None]()
         if began_ns:
-            meter.times.observe(now_ns() - began_ns)
+            meter.observe((now_ns() - began_ns) / 1e9)
         encoded: bytes = reply.SerializeToString()
         return encoded
 

@@ -10,7 +10,8 @@ A caller has a token, a certificate or both. A method says which right it needs 
 nothing needs an admin's. So a new method is closed until somebody opens it. What has no entry in ``Guard`` is answered
 by nobody: a request is judged by the method that it was resolved to, never by the path that it came with.
 
-A token is never kept and never compared: its SHA-256 is. Nothing here says a token, or a part of one, in an error.
+A token is never kept and never compared: its SHA-256 is. Nothing here says a token, or a part of one, in an error. A
+head that shows one is kept by its own digest (``concealed``), and what it means has the token's.
 """
 
 import hmac
@@ -19,8 +20,9 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from pathlib import Path
+from secrets import token_bytes
 
 from stock_service.rpc.errors import Fault, PermissionDenied, Unauthenticated, UnknownMethod, UsageError
 
@@ -41,6 +43,12 @@ _BEARER = re.compile(r"bearer +([!-~]+)", re.ASCII | re.IGNORECASE)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 _KEYS = {"name", "right", "token_sha256", "certificate"}
+
+AUTHORIZATION = "authorization"
+"""The field in which a request shows a token."""
+
+_KEY = token_bytes(32)
+"""Of ``concealed``, in this process."""
 
 _PREFIX_BYTES = 8
 """By so much of its digest a token is found. Then the whole is compared, in the same time wherever it differs."""
@@ -73,6 +81,13 @@ Asked = tuple[bytes | None, Shown]
 def digest(token: bytes) -> bytes:
     """A token as it is known here, 32 bytes."""
     return sha256(token).digest()
+
+
+def concealed(head: bytes) -> bytes:
+    """The key under which a head is kept that shows a token: it says nothing of the head's bytes, and no client can
+    make bytes that are it. Takes some 0.6 µs.
+    """
+    return blake2b(_KEY + head).digest()  # which needs no HMAC: nobody can lengthen a hash of BLAKE2
 
 
 def shown_in(authorization: Iterable[str]) -> Shown:

@@ -21,7 +21,7 @@ from stock_service.rpc.health import CHECK, Health
 from stock_service.rpc.metering import metered, metered_on_loop, metered_stream, outcomes_of
 from stock_service.rpc.metrics import Meter, Metrics
 from stock_service.rpc.security import Right
-from stock_service.rpc.waiting import Settle
+from stock_service.rpc.waiting import Flush
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -182,14 +182,14 @@ class Service:
 
     ``streams`` are those of several replies, which the transport ``grpc_static`` alone serves: to the others there are
     no such methods.
-    ``settle``: of a service whose requests may wait without a thread (``waiting.py``). Who lets them calls it, on any
+    ``flush``: of a service whose requests may wait without a thread (``waiting.py``). Who lets them calls it, on any
     thread, when it has begun those that it had. None: none of them waits so.
     ``health`` says whether it is served; None: it always is.
     """
 
     name: str
     methods: Mapping[str, Method[Any, Any]]
-    settle: Settle | None = None
+    flush: Flush | None = None
     streams: Mapping[str, StreamMethod[Any, Any]] = field(default_factory=dict)
     health: Health | None = None
 

@@ -7,7 +7,7 @@ handler must do nothing before that which may not be done twice; and it may wait
 
 Where a server puts nothing there, what has to wait blocks.
 
-What waits is done once the server says that it has begun what it had: it calls the service's ``Settle``.
+What waits is done once the server says that it has begun what it had: it calls the service's ``Flush``.
 """
 
 import threading
@@ -19,7 +19,7 @@ class Waiting(BaseException):
     """The request waits: nothing is to be replied now. No Exception, so that no handler takes it for an error."""
 
 
-Settle = Callable[[bool], object]
+Flush = Callable[[bool], object]
 """Has done what requests wait for. With True this thread does it, and blocks; with False another does. Any thread."""
 
 

@@ -1,5 +1,4 @@
 """Catalogs that survive a restart. Only the mains name them.
 
 ``sqlite.py`` is the catalog, ``sqlite_file.py`` its file, ``command.py`` what is done with a file that nobody serves.
-Beside the file are what SQLite is told of it, ``sqlite_format.py``, and where it stands, ``sqlite_place.py``.
 """

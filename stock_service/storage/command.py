@@ -1,4 +1,4 @@
-"""``python -m stock_service store COMMAND PATH``: what is done with a store that nobody serves.
+"""``python -m stock_service store check|backup|show|new-day PATH``: what is done with a store that nobody serves.
 
 One that a server has open is refused by name: its newest trades are that server's alone to know.
 """
@@ -6,7 +6,7 @@ One that a server has open is refused by name: its newest trades are that server
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from stock_service.rpc.errors import Fault, UsageError
+from stock_service.rpc.errors import Fault, UsageError, printable
 from stock_service.rpc.process.command_line import Parser, refuse
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import Version
@@ -53,7 +53,7 @@ def show(path: Path, _: Path | None) -> Sequence[str]:
         versions = file.load().versions
     for stock, sequence in versions.values():
         amounts = f"volume {stock.volume} of {stock.volume_limit}"
-        print(f"{stock.name} {dollars(stock.price_cents)} {amounts} sequence {sequence}")
+        print(f"{printable(stock.name)} {dollars(stock.price_cents)} {amounts} sequence {sequence}")
     return ()
 
 
@@ -71,20 +71,11 @@ def new_day(path: Path, _: Path | None) -> Sequence[str]:
     return ()
 
 
-def accept_loss(path: Path, _: Path | None) -> Sequence[str]:
-    """Has a store go on whose log is missing, with what its file has."""
-    with StoreFile.opened(path, log_lost=True) as file:
-        sequence = file.load().sequence
-    print(f"{path} goes on after commit {sequence}: what its log had is lost, if it is missing")
-    return ()
-
-
 COMMANDS: Mapping[str, Callable[[Path, Path | None], Sequence[str]]] = {
     "check": check,
     "backup": backup,
     "show": show,
     "new-day": new_day,
-    "accept-loss": accept_loss,
 }
 """What can be done, by name; each gives the faults that it found."""
 
@@ -93,8 +84,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
     """Does one of the commands; gives the exit code. Blocks."""
     parser = Parser(program, "Looks after the file of a store, while no server has it open.", _EXITS)
     add = parser.add_argument
-    what = "check it, copy it, show it, set volumes to 0, or do without its log where that is lost"
-    add("command", choices=COMMANDS, metavar="|".join(COMMANDS), help=what)
+    add("command", choices=COMMANDS, metavar="|".join(COMMANDS), help="check it, copy it, show it, or set volumes to 0")
     add("path", type=Path, metavar="PATH", help="the file")
     add("to", type=Path, metavar="TO", nargs="?", help="where backup puts the copy")
     options = parser.parse_args(arguments)
@@ -107,5 +97,5 @@ def main(program: str, arguments: Sequence[str]) -> int:
     except Fault as error:
         faults = [str(error)]
     for fault in faults:
-        print(fault)
+        print(printable(fault))
     return FAILED_EXIT if faults else 0

@@ -6,15 +6,14 @@ and lets those go on who wait for them. So nobody is told, and no reader sees, w
 waits for the disk. One thread writes at a time.
 
 A change waits with its thread; or without one, where the server can do that (``rpc/waiting.py``). Then the server calls
-``settle`` once it has begun all requests that it has read: they share a commit, whatever the number of its threads.
-A thread of the catalog's own writes such a group. So none of the server's waits for the disk meanwhile. A request that
-was alone is written by the thread that ran it, unless that one reads. That saves waking another.
+``flush`` once it has begun all requests that it has read: they share a commit, whatever the number of its threads.
+A thread of the catalog's own writes such a group, so that no thread of the server waits for the disk. A request that
+was alone is written by the thread that ran it, unless that one reads.
 
 Where the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next one
 is tried. Where the log is what finds no room in its file, it grows instead. Any other failure (InternalFault, INTERNAL)
-leaves open what is on the disk. One is that the file or its log was deleted or replaced: nobody would find there what
-is written. So the catalog is closed to all changes until a restart, which reads the file anew. Reading goes on, from
-the last that was published.
+leaves open what is on the disk. So the catalog is closed to all changes until a restart, which reads the file anew.
+Reading goes on, from the last that was published.
 
 Waiting changes are bounded by the requests that a server has under way.
 """
@@ -28,7 +27,8 @@ from pathlib import Path
 from threading import Condition, Lock, Thread
 
 from stock_service.rpc.errors import Fault, InternalFault, Overloaded, Unavailable, UsageError
-from stock_service.rpc.waiting import Waiting, here, in_one_go
+from stock_service.rpc.waiting import Waiting, here
+from stock_service.storage.change import Change, again, let_go, refuse
 from stock_service.storage.sqlite_file import Loaded, StoreFile
 from stock_service.trading.catalog import Step, Version
 from stock_service.trading.model import Stock
@@ -71,14 +71,10 @@ class SqliteCatalog:
         self._made = not os.path.exists(path)
         if self._made:  # Path's own raises for a name that no file can have
             StoreFile.create(path, default if given is None else given)
+        self._open_file = open_file
         self._file = open_file(path)  # this, and what follows up to the lock, is of whoever writes
         try:
-            loaded = self._file.load()
-            self._versions = loaded.versions  # what stands on the disk; any thread reads it
-            self._remembered = Remembered(retry_window)
-            for key, record in loaded.records.items():
-                self._remembered.keep(key, record)
-            self._sequence = loaded.sequence
+            loaded = self._load()
             fitted = {} if given is None else self._fitted(loaded, given)
             if fitted:
                 self._file.commit(fitted, {}, retry_window)
@@ -90,8 +86,9 @@ class SqliteCatalog:
             self._file.close()
             raise
         self._lock = Lock()  # guards what follows
-        self._waiting: list[_Change] = []
+        self._waiting: list[Change] = []
         self._writing = False  # whether a thread writes, or is about to
+        self._held = False  # whether no other thread may begin to
         self._refusal: Fault | None = None  # why there can be no change any more
         self._free = Condition(self._lock)  # told of when nobody writes any more
         self._last_size = 0  # of the last group
@@ -119,14 +116,14 @@ class SqliteCatalog:
         wait = here.wait
         if wait is None:
             done = Lock()
-            change = _Change(name, step, once, done.release)
+            change = Change(name, step, once, done.release)
             self._write_with_others(change, done)
         elif wait.on is None:
-            change = wait.on = _Change(name, step, once, partial(wait.go_on, wait), has_thread=False)
+            change = wait.on = Change(name, step, once, partial(wait.go_on, wait), has_thread=False)
             self._add(change)
             raise Waiting
         else:
-            assert isinstance(wait.on, _Change)
+            assert isinstance(wait.on, Change)
             change = wait.on
         if change.error is not None:
             raise change.error
@@ -136,10 +133,10 @@ class SqliteCatalog:
         """Whether the file has failed, so that there is no change until a restart."""
         return isinstance(self._refusal, InternalFault)
 
-    def settle(self, here: bool) -> None:
+    def flush(self, here: bool) -> None:
         """Has the changes written that wait without a thread: by this thread, which blocks, or by the catalog's own."""
         with self._lock:
-            if self._writing or not self._waiting:  # whoever writes sees to it
+            if self._writing or self._held or not self._waiting:  # whoever writes or holds sees to it
                 return
             self._writing = True
         if here:
@@ -151,26 +148,72 @@ class SqliteCatalog:
         """Finishes the changes that wait, refuses later ones with Unavailable, and closes the file; may be repeated.
 
         A file that this catalog made is removed where it was not ``served``, and nothing was changed in it.
-        Blocks for ``CLOSE_S`` at most; says whether all is in the file then: it was closed in time, and has not failed.
+        Blocks for ``CLOSE_S`` at most; says whether the file was closed by then.
         """
         with self._lock:
             if self._refusal is None:
                 self._refusal = Unavailable("the server is stopping")
-        self.settle(here=False)
+        self.flush(here=False)
         with self._lock:
             if not self._free.wait_for(lambda: not self._writing and not self._waiting, CLOSE_S):
-                _log.error("the last changes were not on the disk within %g s", CLOSE_S)
                 return False
             ends, self._ended = not self._ended, True
         if ends:
             self._asked.release()
+            if (misplaced := self._misplaced()) and not self.sick():
+                self._fail(InternalFault(misplaced))
         self._writer.join()
-        try:
-            self._file.check_place()
-        except InternalFault as fault:
-            self._fail(fault)
         self._file.close(remove=self._made and not served and not self._sequence and not len(self._remembered))
-        return not self.sick()
+        return True
+
+    # ---- another process's turn: see rpc/process/listener_handover.py
+    def hold(self) -> bool:
+        """Has changes wait, until ``go_on``. Blocks for ``CLOSE_S`` at most; says whether none is written then."""
+        with self._lock:
+            self._held = True
+            return self._free.wait_for(lambda: not self._writing, CLOSE_S)
+
+    def go_on(self) -> None:
+        """Has changes written, and those that waited."""
+        with self._lock:
+            self._held = False
+        self.flush(here=False)
+
+    def lend(self) -> bool:
+        """Closes the file for another process, while changes wait; gives False where it is too slow for that."""
+        if not self.hold():
+            self.go_on()
+            return False
+        self._file.close()
+        return True
+
+    def take_back(self) -> None:
+        """Opens the file as the other process left it, and goes on; fails as the file does where it cannot be used."""
+        if self._refusal is None:  # else it has failed, or is being closed
+            try:
+                self._file = self._open_file(self._path)
+                self._load()
+            except UsageError as error:
+                self._fail(error)
+        self.go_on()
+
+    def give_away(self) -> None:
+        """Refuses the changes that wait, and later ones: the file is the other process's."""
+        with self._lock:
+            refusal = self._refusal = self._refusal or Overloaded("the next server has the store: nothing was done")
+            late, self._waiting = self._waiting, []
+        refuse(late, refusal)
+        let_go(late)
+
+    def _load(self) -> Loaded:
+        """Publishes what the file holds."""
+        loaded = self._file.load()
+        self._remembered = Remembered(self._retry_window)
+        for key, record in loaded.records.items():
+            self._remembered.keep(key, record)
+        self._sequence = loaded.sequence
+        self._versions = loaded.versions  # what stands on the disk; any thread reads it
+        return loaded
 
     def _fitted(self, loaded: Loaded, given: Iterable[Stock]) -> dict[str, Version]:
         """What is to be written, so that the file has these stocks and limits. Raises UsageError."""
@@ -191,7 +234,7 @@ class SqliteCatalog:
 
     # ---- who writes
 
-    def _write_with_others(self, change: "_Change", done: Lock) -> None:
+    def _write_with_others(self, change: Change, done: Lock) -> None:
         """Has a change written, by this thread or another; when it returns, that has been done. Blocks."""
         done.acquire()
         if not self._add(change, writes=True):
@@ -200,20 +243,20 @@ class SqliteCatalog:
                 return
         self._write()
 
-    def _add(self, change: "_Change", writes: bool = False) -> bool:
+    def _add(self, change: Change, writes: bool = False) -> bool:
         """Puts a change to those that wait. With ``writes`` its thread is to write if nobody does; whether it is."""
         with self._lock:
             if self._refusal is not None:
-                raise _again(self._refusal)
+                raise again(self._refusal)
             self._waiting.append(change)
             if self._wanted and len(self._waiting) >= self._wanted:
                 self._wanted = 0
                 self._gathered.release()
-            change.writes = writes and not self._writing
-            self._writing = self._writing or writes
+            change.writes = writes and not self._writing and not self._held
+            self._writing = self._writing or change.writes
             return change.writes
 
-    def _gather(self) -> "list[_Change]":
+    def _gather(self) -> list[Change]:
         """The group to write: all changes that wait. Where they are few beside the last group, waits for more.
 
         Clients that were let go together come back one after the other. Else the first of them would have a commit of
@@ -248,10 +291,10 @@ class SqliteCatalog:
         self._last_s = time.perf_counter() - began_s
         untidy = self._file.untidy()
         if untidy:
-            _let_go(group)
+            let_go(group)
             self._tidy()
         with self._lock:
-            heir = self._waiting[0] if self._waiting else None
+            heir = self._waiting[0] if self._waiting and not self._held else None
             if heir is None:
                 self._writing = False
                 self._free.notify_all()
@@ -261,11 +304,11 @@ class SqliteCatalog:
         elif heir is not None:
             self._asked.release()
         if not untidy:
-            _let_go(group)
+            let_go(group)
 
     # ---- whoever writes
 
-    def _commit(self, group: "list[_Change]") -> None:
+    def _commit(self, group: list[Change]) -> None:
         """Applies a group, writes it and publishes it; or gives each of it the fault."""
         versions: dict[str, Version] = {}
         records: dict[str, bytes] = {}
@@ -276,12 +319,11 @@ class SqliteCatalog:
             if versions or records:
                 self._file.commit(versions, records, self._retry_window)
         except Overloaded as fault:
-            _refuse(group, fault)
+            refuse(group, fault)
             return
         except Exception as error:
-            failure = error if isinstance(error, Fault) else InternalFault(f"the store failed: {error!r}")
-            self._fail(failure)
-            _refuse(group, failure)
+            self._fail(error)
+            refuse(group, error if isinstance(error, Fault) else InternalFault(f"the store failed: {error!r}"))
             return
         self._sequence = sequence
         for key, record in records.items():
@@ -297,7 +339,7 @@ class SqliteCatalog:
         except InternalFault as fault:
             self._fail(fault)
 
-    def _apply(self, change: "_Change", versions: dict[str, Version], records: dict[str, bytes], sequence: int) -> int:
+    def _apply(self, change: Change, versions: dict[str, Version], records: dict[str, bytes], sequence: int) -> int:
         """Applies one change to what the group would leave; gives the number of the last commit then."""
         once = change.once
         try:
@@ -322,54 +364,18 @@ class SqliteCatalog:
             change.error = error
         return sequence
 
-    def _fail(self, fault: Fault) -> None:
+    def _misplaced(self) -> str:
+        """What became of the file under this process; empty: nothing, or another process has it on loan."""
+        return "" if self._held else self._file.misplaced()
+
+    def _fail(self, error: Exception) -> None:
         """Closes the catalog to changes, for good."""
-        _log.error("trades and updates are refused until a restart, lookups go on: %s", fault.detail)
+        _log.error("%s; trades and updates are refused until a restart, lookups go on", error)
         with self._lock:
-            refusal = self._refusal = InternalFault(f"the store takes no change until a restart: {fault.detail}")
+            if not isinstance(self._refusal, InternalFault):
+                failed = f"the store {self._path} has failed, and takes no change until a restart"
+                self._refusal = InternalFault(self._misplaced() or failed)
             late, self._waiting = self._waiting, []
-        _refuse(late, refusal)
-        _let_go(late)
-
-
-class _Change:
-    """A change that waits, and what became of it, which may be read once it goes on."""
-
-    __slots__ = ("changed", "error", "go_on", "has_thread", "name", "once", "step", "writes")
-
-    def __init__(
-        self, name: str, step: Step, once: Once | None, go_on: Callable[[], object], has_thread: bool = True
-    ) -> None:
-        """``go_on`` lets go on who waits for it, which is a thread or, without one, a request."""
-        self.name = name
-        self.step = step
-        self.once = once
-        self.go_on = go_on
-        self.has_thread = has_thread
-        self.writes = False  # whether its thread is to write
-        self.changed: Changed
-        self.error: Exception | None = None
-
-
-def _let_go(group: Iterable[_Change]) -> None:
-    """Lets those go on who wait, but for who writes already."""
-    with in_one_go():
-        for change in group:
-            if not change.writes:
-                go_on = change.go_on
-                del change.go_on  # a change and its Wait have each other: such a circle only a collection would end
-                try:
-                    go_on()
-                except Exception:  # of that request: the others go on, and so does the thread that writes
-                    _log.exception("a request did not go on after its change was written")
-
-
-def _refuse(group: Iterable[_Change], fault: Fault) -> None:
-    """Gives each change the fault."""
-    for change in group:
-        change.error = _again(fault)
-
-
-def _again(fault: Fault) -> Fault:
-    """The same fault as an object of its own: each thread that raises one writes its traceback into it."""
-    return type(fault)(fault.detail)
+            refusal = self._refusal
+        refuse(late, refusal)
+        let_go(late)

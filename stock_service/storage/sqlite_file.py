@@ -6,22 +6,23 @@
 
 Rules:
 
-1. One process has the file and its log open: ``sqlite_place.py``. SQLite's own exclusive lock keeps out other programs,
-   such as ``sqlite3``. ``commit`` returns only where both still have their names: else nobody would find what it wrote.
+1. One process has the file open. It holds ``flock`` on the file itself, and on its log: another file that is put in the
+   place of this one is not served beside it. SQLite's own exclusive lock keeps out other programs, such as ``sqlite3``.
+   Each commit looks whether both are still in their place: what goes into a file that is gone is not acknowledged.
 2. One connection, used by one thread at a time. Its log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once
    the batch is on the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
 3. A new file is filled under the name ``PATH.new`` and then renamed: what has the file's name is always a whole store.
 4. Every row has a checksum, and ``state`` says what rows there are: loading finds a row that is gone, old or changed.
    What SQLite would leave out of a damaged log in silence, ``sqlite_log.py`` finds before, but for the last commit.
-5. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
-6. The file itself says that it is open, by SQLite's application id: on the disk before the first commit, until the log
-   has been moved into the file at the end. So a start sees that a log is missing. A crash leaves file and log.
+5. Before its first commit is acknowledged, the file itself is marked as open, by its ``application_id``. A close clears
+   the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
+6. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
 """
 
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import xor
@@ -31,22 +32,60 @@ from typing import Any, NoReturn, Self
 from zlib import crc32
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
-from stock_service.storage import sqlite_format
-from stock_service.storage.sqlite_format import UPGRADES, Connect, Upgrade, connected, is_left, ready
 from stock_service.storage.sqlite_place import (
     CLOSED_ID,
-    HEAD,
     OPEN_ID,
-    Place,
+    check_log,
+    keep_log,
     locked,
     log_of,
+    make_room,
+    misplaced,
     real,
-    refuse_beside_saved,
-    saved_of,
     sync_folder,
 )
 from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
+
+Connect = Callable[[Path], sqlite3.Connection]
+"""Connects to a file; statements outside BEGIN and COMMIT stand alone."""
+
+Upgrade = Callable[[sqlite3.Connection], object]
+"""Makes a file of one format one of the next, within a transaction."""
+
+_SETTINGS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA wal_autocheckpoint = 0",  # SQLite's own ignores that it failed
+    "PRAGMA secure_delete = OFF",
+)
+
+_LOG_BYTES_MAX = 1 << 20
+"""Of the log, until it is moved into the file: 85 trades, one a commit. So the log has this and one group at most."""
+
+_TABLES = (
+    "CREATE TABLE stocks (number INTEGER PRIMARY KEY, name TEXT NOT NULL, price_cents INTEGER NOT NULL, "
+    "volume_limit INTEGER NOT NULL, volume INTEGER NOT NULL, sequence INTEGER NOT NULL, "
+    "checksum INTEGER NOT NULL) STRICT",
+    "CREATE TABLE requests (number INTEGER PRIMARY KEY, request_id TEXT NOT NULL, record BLOB NOT NULL, "
+    "checksum INTEGER NOT NULL) STRICT",
+    "CREATE TABLE state (one INTEGER PRIMARY KEY, stocks INTEGER NOT NULL, stocks_checksum INTEGER NOT NULL, "
+    "sequence INTEGER NOT NULL, first_request INTEGER NOT NULL, last_request INTEGER NOT NULL, "
+    "checksum INTEGER NOT NULL) STRICT",
+)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES:
+        connection.execute(statement)
+
+
+UPGRADES: Sequence[Upgrade] = (_make_tables,)
+"""From each format to the next; the first makes an empty file one of format 1."""
 
 
 @dataclass(slots=True)
@@ -76,55 +115,51 @@ class Loaded:
 class StoreFile:
     """An open file, from ``opened``. For one thread at a time. Whoever opens it closes it."""
 
-    def __init__(self, path: Path, place: Place | None, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, locks: ExitStack, named: Path | None = None) -> None:
+        """``named`` is the name that it was asked for by, which may be a link to ``path``."""
         self._path = path
-        self._place = place  # None: it is closed, or is no store yet
+        self._locks = locks  # lets flock go
         self._connection = connection
+        self._in_place = {name: os.stat(name) for name in (named or path, log_of(path))}
+        self._is_new = named is None  # it has another name until it is whole, and needs no mark
+        self._marked = connection.execute("PRAGMA application_id").fetchone() == (OPEN_ID,)
         self._state = _State()
         self._rows: dict[str, tuple[int, int]] = {}  # a stock's row: its number and checksum
-        self._says_open = place is None  # whether the file does, or need not
-        self._log_bytes_max = sqlite_format.LOG_BYTES_MAX
+        self._log_bytes = 0
+        self._log_bytes_max = _LOG_BYTES_MAX
 
     @classmethod
-    def opened(
-        cls, path: Path, connect: Connect = connected, upgrades: Sequence[Upgrade] = UPGRADES, log_lost: bool = False
-    ) -> Self:
-        """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of a newer format.
-
-        So it does where the log of a file is missing that was not closed, unless ``log_lost`` says that it is lost.
-        """
-        place = Place(path, log_lost)
-        try:
-            connection = ready(place.path, connect, upgrades, new=False)
+    def opened(cls, path: Path, connect: Connect = _connect, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
+        """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of a newer format."""
+        named, path = path, real(path)
+        log = log_of(path)
+        with ExitStack() as locks:
+            left = log.exists()
+            lock = locked(path, path, os.O_RDWR)
+            locks.callback(os.close, lock)
+            if left:
+                locks.callback(os.close, locked(path, log, os.O_RDWR))
+            check_log(path, log, lock)
+            locks.callback(keep_log, path, log, lock)
+            connection = _ready(path, connect, upgrades, new=False)
             try:
-                place.lock_log()
+                if not left:  # SQLite has made it
+                    locks.callback(os.close, locked(path, log, os.O_RDWR))
+                return cls(path, connection, locks.pop_all(), named)
             except BaseException:
                 connection.close()
                 raise
-            return cls(place.path, place, connection)
-        except BaseException:
-            place.close()
-            raise
 
     @classmethod
-    def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = connected) -> None:
+    def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = _connect) -> None:
         """Makes a file of these stocks, readable by its owner alone, where there is none. Raises UsageError."""
         path = real(path)
-        refuse_beside_saved(path)
         new = path.with_name(f"{path.name}.new")
         lock = locked(path, new, os.O_RDWR | os.O_CREAT)
         try:
             if not path.exists():  # which another start may have made before this one had the lock
-                log = log_of(path)
-                if log.exists():  # SQLite would put it into the new file
-                    allowed = f"one that is there, since its log is: put it back, or move {log.name} away"
-                    raise UsageError("store file", str(path), allowed)
-                if not is_left(os.pread(lock, HEAD.stop, 0)):
-                    raise UsageError("store file", str(path), f"a name such that {new.name} is free: move that away")
-                os.truncate(lock, 0)
-                for left in (f"{new}-wal", f"{new}-journal"):
-                    Path(left).unlink(missing_ok=True)
-                filled = cls(new, None, ready(new, connect, UPGRADES, new=True))
+                make_room(path, new, lock)
+                filled = cls(new, _ready(new, connect, UPGRADES, new=True), ExitStack())
                 with filled:
                     filled.commit({stock.name: (stock, 0) for stock in stocks}, {}, 0)
                     filled.checkpoint()
@@ -166,7 +201,8 @@ class StoreFile:
         """Writes stocks, and the records of request ids, of which the last ``window`` stay; all or nothing.
 
         Returns once it is on the disk. Raises Overloaded where that is full: nothing was written. Raises InternalFault
-        for any other failure: whether it was written shows when the file is opened again; and as ``check_place`` does.
+        for any other failure: whether it was written shows when the file is opened again; and where it was written into
+        a file that is not in its place any more.
         """
         state = _State(*self._state.row())
         stocks = [self._stock_row(state, *version) for version in versions.values()]
@@ -177,10 +213,8 @@ class StoreFile:
         state.first_request += forgotten
         execute = self._connection.execute
         try:
-            if not self._says_open:
-                execute(f"PRAGMA application_id = {OPEN_ID}")
-                execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                self._says_open = True
+            if not self._marked and not self._is_new:
+                self._mark(OPEN_ID)
             execute("BEGIN IMMEDIATE")
             self._connection.executemany("REPLACE INTO stocks VALUES (?, ?, ?, ?, ?, ?, ?)", stocks)
             self._connection.executemany("INSERT INTO requests VALUES (?, ?, ?, ?)", requests)
@@ -190,42 +224,35 @@ class StoreFile:
             execute("COMMIT")
         except sqlite3.Error as error:
             self._give_up(error)
-        self.check_place()
+        misplaced = self.misplaced()
+        if misplaced:
+            raise InternalFault(misplaced)
         self._state = state
         for row in stocks:
             self._rows[row[1]] = (row[0], row[-1])
+        self._log_bytes = os.stat(log_of(self._path)).st_size
 
-    def check_place(self) -> None:
-        """Raises InternalFault where the file or its log was deleted or replaced, once a copy of them is saved."""
-        changed = None if self._place is None else self._place.changed()
-        if changed is None:
-            return
-        saved = saved_of(self._path)
-        try:
-            if not saved.exists():
-                self._copy_to(saved)
-            what = f"all it had is in {saved}: stop the server, and put that in place of {self._path}, without a log"
-        except (OSError, sqlite3.Error) as error:
-            what = f"all it had could not be saved in {saved} ({_said(error)}): stopping the server tries again"
-        raise InternalFault(f"the store failed: {changed}; {what}")
+    def misplaced(self) -> str:
+        """What became of the file or its log under this process, and what to do; empty: both are in their place."""
+        return misplaced(self._in_place)
 
     def untidy(self) -> bool:
         """Whether the log has become so long that it should be moved into the file, by ``checkpoint``."""
-        return self._place is not None and self._place.log_bytes > self._log_bytes_max
+        return self._log_bytes > self._log_bytes_max
 
     def checkpoint(self) -> None:
         """Moves the log into the file; both are on the disk then.
 
-        Raises Overloaded where the disk is full: the log stays, is whole, and grows by as much again before the next
-        try. Raises InternalFault for any other failure.
+        Raises Overloaded where the disk is full: the log stays, is whole and grows, until it has as many bytes more.
+        Raises InternalFault for any other failure.
         """
+        self._log_bytes_max = self._log_bytes + _LOG_BYTES_MAX
         try:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            self._log_bytes_max = sqlite_format.LOG_BYTES_MAX
         except sqlite3.Error as error:
-            self._log_bytes_max += sqlite_format.LOG_BYTES_MAX
             kind = Overloaded if _is_full(error) else InternalFault
             raise kind(f"the log of the store could not be moved into its file ({error})") from error
+        self._log_bytes, self._log_bytes_max = 0, _LOG_BYTES_MAX  # the next commit begins it anew
 
     def faults(self) -> list[str]:
         """What SQLite finds wrong with the file's pages, a line each. Reads the whole file."""
@@ -238,25 +265,35 @@ class StoreFile:
     def copy_to(self, path: Path) -> None:
         """Makes another file of the same content. Raises UsageError where there is one, or none can be made."""
         try:
-            self._copy_to(path)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            try:
+                if self._marked:  # the copy has no log
+                    self._mark(CLOSED_ID)
+                target = _connect(path)
+                try:
+                    self._connection.backup(target)  # SQLite syncs the file
+                finally:
+                    target.close()
+            except BaseException:
+                os.unlink(path)  # of a copy that is not whole
+                raise
+            sync_folder(path.parent)
         except (OSError, sqlite3.Error) as error:
-            raise UsageError("TO", str(path), f"a new file that can be made ({_said(error)})") from error
+            said = getattr(error, "strerror", None) or error
+            raise UsageError("TO", str(path), f"a new file that can be made ({said})") from error
 
     def close(self, remove: bool = False) -> None:
         """Moves the log into the file, and lets others open it; or removes both. May be repeated."""
-        place, self._place = self._place, None
-        if place is None:
-            self._connection.close()
-            return
-        try:
-            remove = remove and place.changed() is None
-            with nullcontext() if self._says_closed() else place.keeping_log():
-                self._connection.close()  # whose log stays where it cannot be moved: the next who opens does it
-            if remove:
-                with suppress(OSError):  # then a sound file is left
-                    os.unlink(self._path)
-        finally:
-            place.close()
+        misplaced = self.misplaced()
+        remove = remove and not misplaced
+        if self._marked and not misplaced:
+            with suppress(sqlite3.Error):  # then a log stays
+                self._mark(CLOSED_ID)
+        self._connection.close()  # whose log stays where it cannot be moved, or the file is not in its place
+        if remove:
+            with suppress(OSError):  # then a sound file is left
+                os.unlink(self._path)
+        self._locks.close()  # after the connection: closing the file lets SQLite's own locks go
 
     def __enter__(self) -> Self:
         return self
@@ -264,28 +301,11 @@ class StoreFile:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _copy_to(self, path: Path) -> None:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        try:
-            target = connected(path)
-            try:
-                self._connection.backup(target)  # SQLite syncs the file
-                target.execute(f"PRAGMA application_id = {CLOSED_ID}")  # it has no log
-            finally:
-                target.close()
-        except BaseException:
-            os.unlink(path)  # of a copy that is not whole
-            raise
-        sync_folder(path.parent)
-
-    def _says_closed(self) -> bool:
-        """Whether the file says that it is closed, once its log is in it. Has it say so."""
-        try:
-            if self._connection.execute("PRAGMA application_id").fetchall() == [(OPEN_ID,)]:
-                self._connection.execute(f"PRAGMA application_id = {CLOSED_ID}")
-            return True
-        except sqlite3.Error:  # a failed disk
-            return False
+    def _mark(self, application_id: int) -> None:
+        """Marks the file as open or closed, and has that in the file itself, on the disk. Raises sqlite3.Error."""
+        self._connection.execute(f"PRAGMA application_id = {application_id}")
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self._marked = application_id == OPEN_ID
 
     def _stock_row(self, state: _State, stock: Stock, sequence: int) -> tuple[Any, ...]:
         """A stock's row, which ``state`` then counts."""
@@ -308,19 +328,48 @@ class StoreFile:
         if full:
             raise Overloaded(f"the disk of the store {self._path} is full: nothing was done") from error
         raise InternalFault(
-            f"the store {self._path} failed ({error}): whether its last changes were done shows after a restart"
+            f"the store {self._path} failed ({error}): whether this was done shows after a restart"
         ) from error
 
     def _damaged(self, what: str) -> UsageError:
         return UsageError("store file", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
 
 
-def _said(error: OSError | sqlite3.Error) -> object:
-    return getattr(error, "strerror", None) or error
-
-
 def _is_full(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # the module's own have no code
+
+
+def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bool) -> sqlite3.Connection:
+    """A connection to a file of the newest format. Raises UsageError."""
+    try:
+        connection = connect(path)
+    except sqlite3.Error as error:
+        raise UsageError("store file", str(path), f"a file that SQLite opens ({error})") from error
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        ((found,),) = connection.execute("PRAGMA application_id")
+        ((version,),) = connection.execute("PRAGMA user_version")
+        if found not in ((0,) if new else (CLOSED_ID, OPEN_ID)):
+            raise UsageError("store file", str(path), "a store of this service; this file is something else")
+        if version > len(upgrades):
+            allowed = f"a store of format {len(upgrades)} or older; this one has {version}: a newer program made it"
+            raise UsageError("store file", str(path), allowed)
+        for setting in (*_SETTINGS, f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}"):  # of a log that begins anew
+            connection.execute(setting)
+        if version < len(upgrades):
+            connection.execute("BEGIN IMMEDIATE")
+            for upgrade in upgrades[version:]:
+                upgrade(connection)
+            connection.execute(f"PRAGMA application_id = {CLOSED_ID}")
+            connection.execute(f"PRAGMA user_version = {len(upgrades)}")
+            connection.execute("COMMIT")
+        return connection
+    except (sqlite3.Error, UnicodeError) as error:  # the latter where its words quote what is damaged
+        connection.close()
+        raise UsageError("store file", str(path), f"a sound store; SQLite says: {error}") from error
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _checksum(values: Sequence[object]) -> int:

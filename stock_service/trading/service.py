@@ -4,7 +4,7 @@ from typing import Any
 
 from stock_service.rpc.security import Right
 from stock_service.rpc.service import Method, Service
-from stock_service.rpc.waiting import Settle
+from stock_service.rpc.waiting import Flush
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import LookupReply, Status
 from stock_service.v1 import stock_pb2
@@ -15,8 +15,8 @@ TRADE = f"/{STOCK_SERVICE}/Trade"
 UPDATE = f"/{STOCK_SERVICE}/Update"
 
 
-def stock_service(exchange: Exchange, settle: Settle | None = None) -> Service:
-    """The stock service on an exchange; ``settle`` is what ``Service`` has by that name.
+def stock_service(exchange: Exchange, flush: Flush | None = None) -> Service:
+    """The stock service on an exchange; ``flush`` is what ``Service`` has by that name.
 
     Where the exchange keeps replies, a stock that stands as it did at the last Lookup has the response of that one. To
     make it takes half of what a Lookup takes here.
@@ -56,4 +56,4 @@ def stock_service(exchange: Exchange, settle: Settle | None = None) -> Service:
         TRADE: Method(stock_pb2.TradeRequest, stock_pb2.TradeResponse, trade, right=Right.TRADER),
         UPDATE: Method(stock_pb2.UpdateRequest, stock_pb2.UpdateResponse, update, right=Right.ADMIN),
     }
-    return Service(STOCK_SERVICE, methods, settle)
+    return Service(STOCK_SERVICE, methods, flush)

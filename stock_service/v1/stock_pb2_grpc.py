@@ -5,7 +5,7 @@ import warnings
 
 from stock_service.v1 import stock_pb2 as stock__service_dot_v1_dot_stock__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.78.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class StockServiceStub:
+class StockServiceStub(object):
     """The exchange: one catalog of stocks, whose answers are linearizable.
     """
 
@@ -52,7 +52,7 @@ class StockServiceStub:
                 _registered_method=True)
 
 
-class StockServiceServicer:
+class StockServiceServicer(object):
     """The exchange: one catalog of stocks, whose answers are linearizable.
     """
 
@@ -103,7 +103,7 @@ def add_StockServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class StockService:
+class StockService(object):
     """The exchange: one catalog of stocks, whose answers are linearizable.
     """
 

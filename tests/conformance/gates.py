@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock, Semaphore
 
-from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.concurrency.static_pool import Task
+from stock_service.rpc.concurrency import Executor, Task
 from stock_service.rpc.errors import Overloaded
 
 MakeExecutor = Callable[[int, int], Executor]

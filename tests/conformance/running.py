@@ -14,12 +14,11 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from stock_service.rpc.concurrency import EXECUTORS
-from stock_service.rpc.errors import FAULTS, DeadlineExceeded, Unavailable
+from stock_service.rpc.errors import FAULTS
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import TRANSPORTS, Address, Connection, ServeOptions, load
 from stock_service.rpc.transports.grpc_aio import AioOptions
 from stock_service.rpc.transports.sockets import SocketOptions
-from tests.conformance.kept import keeps
 from tests.raw_service import raw_service
 
 WAIT_S = 10.0
@@ -41,8 +40,13 @@ class Kind:
         return f"{self.transport}-{self.executor}" + ("" if self.dispatch == "request" else f"-{self.dispatch}")
 
 
-KINDS = [Kind(transport, executor) for transport in TRANSPORTS for executor in EXECUTORS]
-KINDS += [Kind("sockets", executor, "connection") for executor in EXECUTORS]
+KINDS = [
+    Kind(transport, executor)
+    for transport in TRANSPORTS
+    for executor in EXECUTORS
+    if executor not in load(transport).REFUSED_EXECUTORS
+]
+KINDS += [Kind("sockets", executor, "connection") for executor in EXECUTORS if executor != "leader-followers"]
 KINDS += [Kind("grpc_aio", "static-pool", "loop")]  # where no executor runs anything
 
 
@@ -182,19 +186,7 @@ def refuses(address: Address) -> bool:
 
 def stopping(running: Running, grace_s: float = WAIT_S) -> "Stopping":
     """Starts stopping a server on a thread; gives that once the server takes nobody any more."""
-    begun = refuses if keeps(running.kind, "refuses connections while it stops") else partial(turns_away, running)
-    return Stopping(partial(running.stop, grace_s), partial(begun, running.address))
-
-
-def turns_away(running: Running, _: Address) -> bool:
-    """Whether a new connection's call is refused."""
-    try:
-        running.connect().call(ECHO, b"", POLL_S)
-    except Unavailable:
-        return True
-    except DeadlineExceeded:
-        return False
-    return False
+    return Stopping(partial(running.stop, grace_s), partial(refuses, running.address))
 
 
 class Stopping:

@@ -25,7 +25,7 @@ from stock_service.v1 import stock_pb2
 from tests.conformance.running import ECHO, WAIT_S, Kind, Limits, Probe, Running
 from tests.conformance.transports import fresh_exchange
 
-KINDS = [Kind(name, load(name).DEFAULT_EXECUTOR) for name in TRANSPORTS if load(name).TLS_PROTOCOLS is not None] + [
+KINDS = [Kind(name, load(name).DEFAULT_EXECUTOR) for name in TRANSPORTS] + [
     Kind("grpc_aio", "static-pool", "loop"),
     Kind("sockets", "static-pool", "connection"),
 ]
@@ -102,7 +102,7 @@ def options_of(kind: Kind, mode: str, folder: Path) -> ServeOptions:
         return options
     authority = folder / "ca.pem" if mode == "mtls" else None
     files = TlsFiles(folder / "server.pem", folder / "server-key.pem", authority)
-    return replace(options, tls=ServerTls(files, load(kind.transport).TLS_PROTOCOLS or ()))
+    return replace(options, tls=ServerTls(files, load(kind.transport).TLS_PROTOCOLS))
 
 
 def credentials_of(mode: str, folder: Path, certificate: str, token: str) -> ClientCredentials:
@@ -190,7 +190,15 @@ def _ended(stream: Iterator[object]) -> FaultCode | None:
     return None
 
 
-SLY = (f"/{UPDATE}", f"{UPDATE}/", UPDATE.lower(), UPDATE.upper(), f"{UPDATE}%20", f"http://a{UPDATE}/", f"{UPDATE};x")
+SLY = (
+    f"/{UPDATE}",
+    f"{UPDATE}/",
+    UPDATE.lower(),
+    UPDATE.upper(),
+    f"{UPDATE}%20",
+    f"http://localhost{UPDATE}/",
+    f"{UPDATE};x",
+)
 """Paths that some reader might take for that of Update."""
 
 

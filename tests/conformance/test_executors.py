@@ -6,8 +6,7 @@ from threading import Thread
 
 import pytest
 
-from stock_service.rpc.concurrency import EXECUTORS
-from stock_service.rpc.concurrency.static_pool import Task
+from stock_service.rpc.concurrency import EXECUTORS, Task
 from stock_service.rpc.errors import Overloaded, Unavailable
 from tests.conformance.executor_lifecycle import takes_nothing_after_stop
 from tests.conformance.executors import CHECKS, refuses_what_is_over_the_bound, runs_tasks_on_other_threads

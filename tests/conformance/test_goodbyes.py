@@ -16,7 +16,7 @@ both = pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
 @both
 def test_an_idle_connection_is_told_before_it_is_closed(make: Maker) -> None:
     """Before the first request, and after one."""
-    with make(Probe().service, Limits(options=ServeOptions(idle_s=0.05))) as running:
+    with make(Probe().service, Limits(options=ServeOptions(idle_timeout_s=0.05))) as running:
         with RawSocket(running.address) as never, RawSocket(running.address) as once:
             assert once.echo()
             for client in (never, once):

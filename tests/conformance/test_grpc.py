@@ -15,7 +15,6 @@ from stock_service.rpc.errors import InvalidRequest
 from stock_service.rpc.grpcio import draining
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.transports import ServeOptions
-from stock_service.rpc.transports.grpc_sync.server import GrpcServer
 from stock_service.trading.service import STOCK_SERVICE, stock_service
 from stock_service.v1 import stock_pb2
 from tests.conformance.kept import GRPC
@@ -41,7 +40,7 @@ SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
-SERVERS = [Kind("grpc", "thread-pool"), Kind("grpc_static", "static-pool"), Kind("grpc_aio", "static-pool")]
+SERVERS = [Kind("grpc", "thread-pool"), Kind("grpc_static", "leader-followers"), Kind("grpc_aio", "static-pool")]
 
 
 @pytest.fixture(params=SERVERS, ids=lambda kind: kind.transport)
@@ -194,13 +193,30 @@ def test_a_call_that_was_given_up_while_it_waited_is_not_begun(channel: Connect)
         probe.entered()
         late = [block.future(b"late", 0.05) for _ in range(2)]
         assert [call.code() for call in late] == [grpc.StatusCode.DEADLINE_EXCEEDED] * 2
-        assert isinstance(running.server, GrpcServer)
-        under_way = running.server._under_way
-        until(lambda: len(under_way()) == 1, "the server learns of it")
         behind = block.future(b"behind", WAIT_S)
         probe.released.set()
         assert [first.result(WAIT_S), behind.result(WAIT_S)] == [b"first", b"behind"]
         assert probe.begun == [b"first", b"behind"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind.transport == "grpc" and kind.executor != "thread-per-task"], ids=str
+)
+def test_a_call_that_waited_for_a_quarter_of_its_time_is_not_begun(channel: Connect, kind: Kind) -> None:
+    """RESOURCE_EXHAUSTED: no call had found a thread free for longer than an interval."""
+    probe = Probe()
+    with maker(kind)(probe.service, Limits(workers=1)) as running, probe:
+        block = method(channel(running), BLOCK)
+        first = block.future(b"first", WAIT_S)
+        probe.entered()
+        waiting = block.future(b"waiting", 1.6)
+        assert block.future(b"until then", 0.5).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        probe.released.set()
+        assert waiting.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "waited" in (waiting.details() or "")
+        assert first.result(WAIT_S) == b"first"
+        assert probe.begun == [b"first"]
 
 
 def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(

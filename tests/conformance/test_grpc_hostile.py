@@ -1,26 +1,35 @@
-"""What one client of gRPC can do to the others: nothing, with calls that it begins and does not end."""
+"""What one client of gRPC can do to the others with calls that it begins and does not end.
+
+Nothing; but for ``grpc``, where such calls hold threads, as ``kept`` says.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.transports import ServeOptions
-from stock_service.rpc.transports.grpc_sync.arriving import WAITING_MAX
+from stock_service.rpc.errors import FaultCode, Overloaded
+from stock_service.rpc.transports import Connection
 from stock_service.rpc.transports.grpc_sync.reflections import STREAMS_MAX
 from stock_service.rpc.wire.http2 import END_STREAM
+from tests.conformance.hostile_grpc import (
+    HOLDS_NONE,
+    REFLECTION,
+    SURVIVES,
+    WATCH,
+    check_a_path_that_is_no_text,
+    check_calls_without_a_message,
+)
+from tests.conformance.kept import GRPC, keeps
 from tests.conformance.raw_http2 import RESET, RawHttp2, headers, message
-from tests.conformance.running import ECHO, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker
+from tests.conformance.running import ECHO, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker, until
 
-GRPC = [kind for kind in KINDS if kind.transport == "grpc"]
+PLAIN = [kind for kind in KINDS if kind.transport == "grpc"]
 AIO = [kind for kind in KINDS if kind.transport == "grpc_aio"]
-REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 LIST_SERVICES = b"\x3a\x00"
-WATCH = "/grpc.health.v1.Health/Watch"
 
 
-@pytest.fixture(params=[*GRPC, *AIO], ids=str)
+@pytest.fixture(params=[*PLAIN, *AIO], ids=str)
 def make(request: pytest.FixtureRequest) -> Maker:
     """What starts a server of each kind that speaks gRPC."""
     return maker(request.param)
@@ -29,7 +38,7 @@ def make(request: pytest.FixtureRequest) -> Maker:
 @pytest.fixture(scope="module", autouse=True)
 def _descriptors_that_stay() -> None:
     """Has gRPC core open, before they are counted, the pollers that a process keeps once an open call was cancelled."""
-    stop_with_what_never_ends(GRPC[0])
+    stop_with_what_never_ends(PLAIN[0])
 
 
 @pytest.fixture(autouse=True)
@@ -39,14 +48,56 @@ def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     caplog.get_records("call").clear()
 
 
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind.transport in GRPC and keeps(kind, HOLDS_NONE)], ids=str
+)
 @pytest.mark.parametrize("path", [ECHO, WATCH, REFLECTION, "/grpc.health.v1.Health/Check"])
-def test_calls_without_a_message_take_no_worker(make: Maker, path: str) -> None:
+def test_calls_without_a_message_take_no_worker(kind: Kind, path: str) -> None:
     """Headers alone, on more streams than there are workers, and another client is answered."""
-    with make(Probe().service, Limits(workers=2)) as running, RawHttp2(running.address) as hostile:
-        hostile.send(*(headers(stream, path) for stream in range(1, 41, 2)))
-        hostile.send(headers(41, ECHO), message(41, b""))
-        assert hostile.status(41) == 0, "its own other calls are answered too, behind all of these"
-        assert running.connect().call(ECHO, b"honest", WAIT_S) == b"honest"
+    check_calls_without_a_message(maker(kind), path)
+
+
+@pytest.mark.parametrize("kind", PLAIN, ids=str)
+def test_calls_without_a_message_hold_threads_until_their_connection_ends(kind: Kind) -> None:
+    """As many as workers and queue: the next is refused by name, and others are answered once their client has gone."""
+    with maker(kind)(Probe().service, Limits(workers=2, queue_limit=3)) as running:
+        connection = running.connect()
+        with RawHttp2(running.address) as hostile:
+            hostile.send(*(headers(stream, ECHO) for stream in range(1, 13, 2)))
+            assert hostile.first(1) == {FaultCode.RESOURCE_EXHAUSTED}
+            with pytest.raises(Overloaded):
+                connection.call(ECHO, b"honest", WAIT_S)
+        until(lambda: answered(connection), "an honest call is answered")
+
+
+def answered(connection: Connection) -> bool:
+    """Whether a call is."""
+    try:
+        return connection.call(ECHO, b"honest", WAIT_S) == b"honest"
+    except Overloaded:
+        return False
+
+
+@pytest.mark.slow
+def test_calls_behind_those_that_hold_all_threads_are_given_up_by_a_stop() -> None:
+    """At the end of its grace, which it says; those that hold the threads alone do not hold it up."""
+    kind, limits = Kind("grpc", "thread-pool"), Limits(workers=2)
+    for calls, finished in ((2, True), (3, False)):
+        with maker(kind)(Probe().service, limits) as running, RawHttp2(running.address) as hostile:
+            hostile.send(*(headers(stream, ECHO) for stream in range(1, 2 * calls, 2)))
+            hostile.send(headers(9, "/none"), message(9, b""))
+            assert hostile.status(9) == FaultCode.UNIMPLEMENTED, "the server has taken the calls before it"
+            assert running.server.stop(0.5) is finished
+            assert running.stop(WAIT_S)
+
+
+@pytest.mark.parametrize("kind", PLAIN, ids=str)
+def test_a_call_without_a_message_holds_its_thread_until_its_deadline(kind: Kind) -> None:
+    """Its client's, which gRPC core keeps."""
+    with maker(kind)(Probe().service, Limits(workers=1)) as running, RawHttp2(running.address) as hostile:
+        hostile.send(headers(1, ECHO, [(b"grpc-timeout", b"100m")]), headers(3, ECHO), message(3, b""))
+        assert hostile.status(1) in (RESET, FaultCode.DEADLINE_EXCEEDED)
+        assert hostile.status(3) == 0
 
 
 def test_a_message_that_comes_late_is_answered(make: Maker) -> None:
@@ -57,27 +108,6 @@ def test_a_message_that_comes_late_is_answered(make: Maker) -> None:
         assert 1 not in client.statuses
         client.send(message(1, b"late"))
         assert client.status(1) == 0
-
-
-@pytest.mark.parametrize("kind", GRPC, ids=str)
-def test_the_oldest_call_without_a_message_yields(kind: Kind) -> None:
-    """More calls wait than may: the first are RESOURCE_EXHAUSTED, and the others, and other clients, go on."""
-    options = ServeOptions(pipeline_max=2 * WAITING_MAX)
-    with (
-        maker(kind)(Probe().service, Limits(options=options)) as running,
-        RawHttp2(running.address) as hostile,
-        RawHttp2(running.address) as patient,
-    ):
-        last = 2 * WAITING_MAX + 9
-        hostile.send(*(headers(stream, ECHO) for stream in range(1, last + 2, 2)))
-        assert hostile.first(5) == {FaultCode.RESOURCE_EXHAUSTED}
-        patient.send(headers(1, ECHO))
-        assert hostile.first(6) == {FaultCode.RESOURCE_EXHAUSTED}
-        assert max(hostile.statuses) < last // 2, "those that came first, or soon behind them"
-        hostile.send(message(last, b""))
-        assert hostile.status(last) == 0
-        patient.send(message(1, b""))
-        assert patient.status(1) == 0
 
 
 def test_reflections_that_stay_open_deny_nobody(make: Maker) -> None:
@@ -94,13 +124,19 @@ def test_reflections_that_stay_open_deny_nobody(make: Maker) -> None:
         assert set(hostile.statuses.values()) <= {RESET, 0, 1}
 
 
-@pytest.mark.parametrize("kind", GRPC, ids=str)
+@pytest.mark.parametrize("kind", PLAIN, ids=str)
 def test_a_call_that_ends_without_a_message_is_refused(kind: Kind) -> None:
     """UNIMPLEMENTED, as grpcio itself says it; the next call is answered."""
     with maker(kind)(Probe().service) as running, RawHttp2(running.address) as client:
         client.send(headers(1, ECHO, flags=END_STREAM), headers(3, ECHO), message(3, b""))
         assert client.status(1) == FaultCode.UNIMPLEMENTED
         assert client.status(3) == 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport in GRPC and keeps(kind, SURVIVES)], ids=str)
+def test_a_path_that_is_no_text_is_refused(kind: Kind) -> None:
+    """UNIMPLEMENTED, and the next call is answered."""
+    check_a_path_that_is_no_text(maker(kind))
 
 
 def test_metadata_that_is_no_text_is_no_word_in_the_log(make: Maker, caplog: pytest.LogCaptureFixture) -> None:
@@ -111,7 +147,7 @@ def test_metadata_that_is_no_text_is_no_word_in_the_log(make: Maker, caplog: pyt
     assert not caplog.records
 
 
-@pytest.mark.parametrize("kind", [*GRPC, *AIO], ids=str)
+@pytest.mark.parametrize("kind", [*PLAIN, *AIO], ids=str)
 def test_what_never_ends_does_not_hold_up_the_stop(kind: Kind) -> None:
     """Calls without their message, open reflections and watches: the stop waits for none."""
     stop_with_what_never_ends(kind)

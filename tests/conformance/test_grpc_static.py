@@ -19,7 +19,7 @@ from tests.conformance.transports import fresh_exchange
 from tests.unit.stock_service.rpc.wire import grpc_client_bytes
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, Frame, data, head, message
 
-MAKE = maker(Kind("grpc_static", "static-pool"))
+MAKE = maker(Kind("grpc_static", "leader-followers"))
 
 
 @contextmanager
@@ -179,8 +179,8 @@ def test_a_reply_that_is_held_leaves_before_the_server_does() -> None:
 
 
 def test_replies_that_nobody_takes_end_the_connection() -> None:
-    """A client whose windows stay shut for ``read_s`` is cut off, and so is one whose call stays half there."""
-    limits = Limits(options=ServeOptions(own=ReadOptions(read_s=0.1)))
+    """A client whose windows stay shut for ``read_timeout_s`` is cut off, and so is one whose call stays half there."""
+    limits = Limits(options=ServeOptions(own=ReadOptions(read_timeout_s=0.1)))
     with MAKE(Probe().service, limits) as running:
         with RawHttp2(running, window_bytes=0) as shut:
             shut.send(echo(1, b"reply"))

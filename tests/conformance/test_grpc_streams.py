@@ -18,8 +18,8 @@ from stock_service.rpc.errors import InvalidRequest, Overloaded
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.process.credentials import make as make_credentials
 from stock_service.rpc.security import Access, Right
-from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.options import NOBODY
+from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.service import Method, Service, StreamMethod
 from stock_service.rpc.tls import read_token
 from stock_service.rpc.transports import ServeOptions
@@ -32,7 +32,7 @@ from tests.conformance.running import WAIT_S, Kind, Limits, maker, until
 from tests.conformance.test_grpc_static import RawHttp2, channel, echo
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import data, head, message
 
-MAKE = maker(Kind("grpc_static", "static-pool"))
+MAKE = maker(Kind("grpc_static", "leader-followers"))
 
 COUNT, TALK, SAY = (f"/tests.v1.Streams/{name}" for name in ("Count", "Talk", "Say"))
 

@@ -22,7 +22,9 @@ from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
 from tests.conformance.running import BLOCK, ECHO, FAIL, WAIT_S, Kind, Limits, Probe, maker
 from tests.conformance.transports import fresh_exchange
 
-MAKE = maker(Kind("http1", "static-pool"))
+MAKE = maker(Kind("http1", "leader-followers"))
+
+IN_PROTOBUF, IN_JSON = "application/protobuf", "application/json"
 
 
 @contextmanager
@@ -33,10 +35,10 @@ def client(address: Address) -> Iterator[http.client.HTTPConnection]:
 
 
 def ask(
-    connection: http.client.HTTPConnection, verb: str, path: str, body: bytes = b"", kind: str = ""
+    connection: http.client.HTTPConnection, verb: str, path: str, body: bytes = b"", kind: str = IN_PROTOBUF
 ) -> tuple[int, bytes]:
     """A request's status and body."""
-    connection.request(verb, path, body, {"Content-Type": kind} if kind else {})
+    connection.request(verb, path, body, {"Content-Type": kind})
     response = connection.getresponse()
     return response.status, response.read()
 
@@ -45,11 +47,11 @@ def test_pythons_client_calls_methods() -> None:
     """In protobuf and in JSON, over one connection that is kept."""
     with MAKE(stock_service(fresh_exchange())) as running, client(running.address) as connection:
         payload = LookupRequest(name="GameStart").SerializeToString()
-        for kind in ("application/protobuf", "application/x-protobuf; a=b", ""):
+        for kind in (IN_PROTOBUF, "application/x-protobuf; a=b"):
             status, body = ask(connection, "POST", LOOKUP, payload, kind)
             assert (status, LookupResponse.FromString(body).price_cents) == (200, 1599)
         kept = connection.sock
-        status, body = ask(connection, "POST", LOOKUP, b'{"name": "GameStart"}', "application/json")
+        status, body = ask(connection, "POST", LOOKUP, b'{"name": "GameStart"}', IN_JSON)
         assert (status, json.loads(body)) == (200, {"status": 1, "price_cents": 1599, "volume": 0, "sequence": 0})
         assert connection.sock is kept
 
@@ -59,7 +61,8 @@ def test_routes_are_served_in_json() -> None:
     with MAKE(entity()) as running, client(running.address) as connection:
 
         def answers(verb: str, path: str, content: object = None) -> tuple[int, object]:
-            status, body = ask(connection, verb, path, b"" if content is None else json.dumps(content).encode())
+            sent = b"" if content is None else json.dumps(content).encode()
+            status, body = ask(connection, verb, path, sent, IN_JSON)
             return status, json.loads(body) if status == 200 else body
 
         assert answers("GET", "/entities/-5") == (404, b"no entity has the id -5")
@@ -71,7 +74,7 @@ def test_routes_are_served_in_json() -> None:
         assert answers("GET", "/entities/")[0] == 404
         assert answers("GET", "/entities/1/2")[0] == 404
         payload = entity_pb2.PutEntityRequest(id=1).SerializeToString()
-        assert ask(connection, "POST", PUT_ENTITY, payload, "application/protobuf")[0] == 200
+        assert ask(connection, "POST", PUT_ENTITY, payload)[0] == 200
         with pytest.raises(NotFound, match="no entity has the id 0"):
             running.connect().call("/experiments.v1.EntityService/GetEntity", b"", WAIT_S)
 
@@ -119,7 +122,7 @@ def test_what_is_no_method_is_refused(verb: str, path: str, kind: str, expected:
 def test_a_fault_has_its_status(code: FaultCode) -> None:
     """And its name in a field, so that a client of ours raises that very fault."""
     with MAKE(Probe().service) as running, client(running.address) as connection:
-        connection.request("POST", FAIL, str(int(code)).encode())
+        connection.request("POST", FAIL, str(int(code)).encode(), {"Content-Type": IN_PROTOBUF})
         response = connection.getresponse()
         assert (response.status, response.getheader("Fault")) == (STATUSES[code], code.name)
         assert response.read() == f"planted {int(code)}".encode()
@@ -137,12 +140,12 @@ def test_a_status_alone_is_a_fault(status: bytes, fault: type[Exception]) -> Non
     assert codec.room()
 
 
-REQUEST = b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n%s\r\n%s"
+HEAD = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/protobuf\r\nContent-Length: %d\r\n%s\r\n"
 
 
 def post(payload: bytes, path: str = ECHO, extra: bytes = b"") -> bytes:
     """A request's bytes."""
-    return REQUEST % (path.encode(), len(payload), extra, payload)
+    return HEAD % (path.encode(), len(payload), extra) + payload
 
 
 class Raw:
@@ -213,7 +216,7 @@ def test_a_client_that_asks_is_told_to_go_on() -> None:
     probe = Probe()
     with raw(probe=probe) as connect:
         one = connect()
-        head = b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n" % ECHO.encode()
+        head = HEAD % (ECHO.encode(), 2, b"Expect: 100-continue\r\n")
         one.socket.sendall(head)
         assert one.response() == (100, b"")
         one.socket.sendall(b"ab")
@@ -229,7 +232,8 @@ def test_a_client_that_asks_is_told_to_go_on() -> None:
 def test_a_chunked_body_is_whole() -> None:
     """As Python's client sends what has no length."""
     with MAKE(Probe().service) as running, client(running.address) as connection:
-        connection.request("POST", ECHO, iter([b"ab", b"c" * 3000]), encode_chunked=True)
+        chunks, fields = iter([b"ab", b"c" * 3000]), {"Content-Type": IN_PROTOBUF}
+        connection.request("POST", ECHO, chunks, fields, encode_chunked=True)
         assert connection.getresponse().read() == b"ab" + b"c" * 3000
 
 
@@ -245,7 +249,7 @@ def test_a_chunked_body_is_whole() -> None:
 )
 def test_a_limit_has_its_status(sent: bytes, status: int) -> None:
     """Said once, and the connection is closed; others are served."""
-    with raw(Limits(options=ServeOptions(frame_bytes_max=100, own=ReadOptions(read_s=0.05)))) as connect:
+    with raw(Limits(options=ServeOptions(frame_bytes_max=100, own=ReadOptions(read_timeout_s=0.05)))) as connect:
         one, other = connect(), connect()
         one.socket.sendall(sent)
         assert one.response()[0] == status

@@ -5,27 +5,33 @@ from collections.abc import Callable
 import pytest
 
 from stock_service.rpc.errors import DeadlineExceeded
-from tests.conformance import running, transport_lifecycle, transports
+from tests.conformance import raw_http2, running, transport_lifecycle, transports
+from tests.conformance.hostile_grpc import (
+    HOLDS_NONE,
+    SURVIVES,
+    check_a_path_that_is_no_text,
+    check_calls_without_a_message,
+)
 from tests.conformance.kept import NOT_KEPT, Promise
 from tests.conformance.running import ECHO, Kind, Maker, Probe, Running, maker, stopping
 from tests.conformance.test_transports import HELD_TOGETHER
-from tests.conformance.transport_lifecycle import check_accepted_is_finished
 
 SHORT_S = 0.4
 """How long a check waits here for what never comes."""
 
 CHECKS: dict[Promise, set[Callable[[Maker], None]]] = {
     "several at a time": HELD_TOGETHER - {transport_lifecycle.check_stuck_handler},
-    "refuses connections while it stops": {check_accepted_is_finished},
+    HOLDS_NONE: {check_calls_without_a_message},
+    SURVIVES: {check_a_path_that_is_no_text},
 }
-"""The checks that hold a server to a promise. That of a stuck handler is left out: it leaves the loop's thread stuck.
-Who calls is checked in ``test_calls``, and proves itself there."""
+"""The checks that hold a server to a promise. That of a stuck handler is left out: it leaves the loop's thread
+stuck."""
 
 
 @pytest.fixture(autouse=True)
 def wait_shortly(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that fails does so soon."""
-    for module in (running, transport_lifecycle, transports):
+    for module in (raw_http2, running, transport_lifecycle, transports):
         monkeypatch.setattr(module, "WAIT_S", SHORT_S)
 
 
@@ -56,10 +62,9 @@ def test_what_is_not_kept_fails_its_check(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transport", ["sockets", "zeromq", "nng"])
-def test_a_server_that_takes_clients_while_it_stops_is_caught(transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that only begins to stop when nothing is left to do, whatever it is said to keep."""
-    with Running(Kind(transport, "static-pool"), Probe().service, running.Limits()) as serving:
+def test_a_server_that_takes_clients_while_it_stops_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that only begins to stop when nothing is left to do."""
+    with Running(Kind("sockets", "static-pool"), Probe().service, running.Limits()) as serving:
         assert serving.connect().call(ECHO, b"1", SHORT_S) == b"1"
         with monkeypatch.context() as planted:
             planted.setattr(serving, "stop", lambda _grace_s: True)

@@ -92,8 +92,9 @@ def test_a_text_that_is_not_ascii() -> None:
         raise InternalFault("Kurs über 100 % – ß\n")
 
     with LeanRunning(raw_service("tests.v1.Text", {"/tests.v1.Text/Fail": fail})) as running:
-        with pytest.raises(InternalFault, match=r"^INTERNAL: Kurs über 100 % – ß\n$"):
+        with pytest.raises(InternalFault) as raised:
             running.connect().call("/tests.v1.Text/Fail", b"", WAIT_S)
+    assert raised.value.detail == "Kurs über 100 % – ß\n"
 
 
 @pytest.mark.slow

@@ -8,10 +8,10 @@ import pytest
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import Fault, Overloaded
 from stock_service.rpc.metrics import Metrics
-from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.guarding import guarded
 from stock_service.rpc.server_core.options import ReadOptions
-from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.protocol import methods_of
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Method
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.transports.http1.requests import Http
@@ -90,19 +90,19 @@ def test_without_metrics_and_callers_the_parts_are_the_bare_ones() -> None:
     bare, metering = "stock_service.rpc.service", "stock_service.rpc.metering"
     assert {method.answer().__module__ for method in service.methods.values()} == {bare}
     assert {method.answer().__module__ for method in counted.methods.values()} == {metering}
-    asked = Http(service, methods_of(service), 1000)
+    asked = Http(service, methods_of(service), ServeOptions())
     assert guarded(asked, None, service) is asked
-    assert [*are_bare(None), *are_bare(metrics)] == [True, True, True, True, False, False]
+    assert [*are_bare(None), *are_bare(metrics)] == [True, True, False, False]
 
 
-def are_bare(metrics: Metrics | None) -> tuple[bool, bool, bool]:
-    """Whether a server answers, refuses and hands over by what it was given itself."""
+def are_bare(metrics: Metrics | None) -> tuple[bool, bool]:
+    """Whether a server refuses and dispatches by what it was given itself."""
     methods, pool = methods_of(stock_service(fresh_exchange())), StaticPool(1, 1)
     protocol = Frames(methods, 1000)
     server = RequestServer(methods, protocol, pool, ServeOptions(requests_max=2, metrics=metrics), ReadOptions())
     try:
-        handing = server._handing.execute_all == server._reading.execute_all
-        return server._answer == protocol.answer, server._protocol is protocol, handing
+        bare = server._queue._samples is None
+        return server._protocol is protocol, bare
     finally:
         assert server.stop(WAIT_S)
         assert pool.stop(WAIT_S)

@@ -14,11 +14,11 @@ from typing import Self
 import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
-from stock_service.rpc.server_core import yielding
-from stock_service.rpc.server_core.answering import methods_of
-from stock_service.rpc.server_core.byte_stream import PlainStream, unacknowledged_bytes
+from stock_service.rpc.server_core import closing
+from stock_service.rpc.server_core.connection import PlainStream, unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
-from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.protocol import methods_of
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
 from stock_service.rpc.transports.sockets.frames import Frames
 from tests.conformance.raw_http2 import RawHttp2, headers, message
@@ -165,14 +165,14 @@ def test_what_was_asked_of_the_reading_thread_keeps_it_awake() -> None:
         (first,) = clients(served, 1, stack)
         served.hold_up(first)
         server = served._server
-        (connection,) = server._connections.values()
+        (connection,) = server._connections.by_fd.values()
         assert server._timeout_s() != 0
         server._attention.append(connection)
         assert server._timeout_s() == 0
         server._attention.clear()
-        server._stopping = True
+        server._ending.asked = True
         assert server._timeout_s() == 0
-        server._stopping = False
+        server._ending.asked = False
 
 
 ACCEPTED = -1
@@ -227,7 +227,7 @@ def test_of_who_has_reset_nothing_is_begun() -> None:
 
 def test_what_is_told_of_one_that_was_closed_is_not_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new connection may get its number, while epoll has said that the old one was reset."""
-    monkeypatch.setattr(yielding, "YIELD_AFTER_S", 0.0)
+    monkeypatch.setattr(closing, "EVICT_AFTER_S", 0.0)
     with Served(connections_max=3) as served, ExitStack() as stack:
         longest, _, first = clients(served, 3, stack)
         served.streams[0], served.streams[2] = served.streams[2], served.streams[0]

@@ -29,8 +29,8 @@ def gone(client: RawSocket) -> bool:
 @pytest.mark.parametrize("cut", [1, 4, 8, 20])
 @both
 def test_a_request_that_is_never_whole_ends_its_connection(make: Maker, cut: int) -> None:
-    """Half a request, in the header or the body, is told DEADLINE_EXCEEDED after ``read_s`` and closed."""
-    with make(Probe().service, Limits(options=ServeOptions(own=SocketOptions(read_s=0.05)))) as running:
+    """Half a request, in the header or the body, is told DEADLINE_EXCEEDED after ``read_timeout_s`` and closed."""
+    with make(Probe().service, Limits(options=ServeOptions(own=SocketOptions(read_timeout_s=0.05)))) as running:
         with RawSocket(running.address) as other, RawSocket(running.address) as client:
             client.send(frame(1)[:cut])
             (fault,) = client.rest()
@@ -45,8 +45,8 @@ TRICKLE = "import socket, sys\nclient = socket.socket(fileno=int(sys.argv[1]))\n
 @pytest.mark.slow
 @both
 def test_a_request_that_trickles_in_ends_its_connection(make: Maker) -> None:
-    """Bytes that never stop coming, sent by another process, do not prolong ``read_s``."""
-    options = ServeOptions(own=SocketOptions(read_s=0.3), frame_bytes_max=1 << 30)
+    """Bytes that never stop coming, sent by another process, do not prolong ``read_timeout_s``."""
+    options = ServeOptions(own=SocketOptions(read_timeout_s=0.3), frame_bytes_max=1 << 30)
     with make(Probe().service, Limits(options=options)) as running, RawSocket(running.address) as client:
         client.send(struct.pack("!I", 1 << 30))
         descriptor = client.socket.fileno()
@@ -57,13 +57,13 @@ def test_a_request_that_trickles_in_ends_its_connection(make: Maker) -> None:
                 trickling.wait(WAIT_S / 2)
             finally:
                 trickling.kill()
-        assert time.monotonic() - began_s < 2.0, "read_s is 0.3"
+        assert time.monotonic() - began_s < 2.0, "read_timeout_s is 0.3"
 
 
 def test_half_a_request_is_told_once() -> None:
     """A connection that has a request under way and half another gets one fault, its reply, and the end."""
     probe = Probe()
-    options = ServeOptions(own=SocketOptions(read_s=0.05))
+    options = ServeOptions(own=SocketOptions(read_timeout_s=0.05))
     with DISPATCHES[0](probe.service, Limits(options=options)) as running, RawSocket(running.address) as client, probe:
         client.send(frame(1, BLOCK) + frame(2)[:9])
         probe.entered()
@@ -77,8 +77,8 @@ def test_half_a_request_is_told_once() -> None:
 
 @both
 def test_an_idle_connection_is_closed(make: Maker) -> None:
-    """Nothing for ``idle_s``, before the first request or after one: closed."""
-    with make(Probe().service, Limits(options=ServeOptions(idle_s=0.1))) as running:
+    """Nothing for ``idle_timeout_s``, before the first request or after one: closed."""
+    with make(Probe().service, Limits(options=ServeOptions(idle_timeout_s=0.1))) as running:
         with RawSocket(running.address) as never, RawSocket(running.address) as client:
             assert client.echo()
             assert client.reply() is None
@@ -87,10 +87,10 @@ def test_an_idle_connection_is_closed(make: Maker) -> None:
 
 @pytest.mark.slow
 @both
-def test_a_handler_may_take_longer_than_idle_s(make: Maker) -> None:
+def test_a_handler_may_take_longer_than_the_idle_timeout(make: Maker) -> None:
     """A connection that waits for its reply is not idle: the reply comes, and the next request is answered."""
     probe = Probe()
-    with make(probe.service, Limits(options=ServeOptions(idle_s=0.1))) as running, probe:
+    with make(probe.service, Limits(options=ServeOptions(idle_timeout_s=0.1))) as running, probe:
         with RawSocket(running.address) as client:
             client.send(frame(1, BLOCK))
             probe.entered()
@@ -102,8 +102,8 @@ def test_a_handler_may_take_longer_than_idle_s(make: Maker) -> None:
 
 @both
 def test_a_client_that_never_reads_is_cut_off(make: Maker) -> None:
-    """Whoever takes no replies is closed after ``read_s``; others are served meanwhile."""
-    options = ServeOptions(own=SocketOptions(read_s=0.1), pipeline_max=4)
+    """Whoever takes no replies is closed after ``read_timeout_s``; others are served meanwhile."""
+    options = ServeOptions(own=SocketOptions(read_timeout_s=0.1), pipeline_max=4)
     with make(Probe().service, Limits(options=options)) as running:
         with RawSocket(running.address, receive_bytes=4096) as deaf, RawSocket(running.address) as other:
             deaf.socket.setblocking(False)

@@ -46,9 +46,9 @@ def test_a_deadline_counts_from_the_arrival() -> None:
 
 @pytest.mark.slow
 def test_a_connection_is_not_idle_while_it_is_served() -> None:
-    """One whose request took longer than ``idle_s`` is kept, after the reply, as long as any other."""
+    """One whose request took longer than ``idle_timeout_s`` is kept, after the reply, as long as any other."""
     probe = Probe()
-    limits = Limits(options=ServeOptions(idle_s=1.0))
+    limits = Limits(options=ServeOptions(idle_timeout_s=1.0))
     with REQUEST_DISPATCH(probe.service, limits) as running, RawSocket(running.address) as client, probe:
         client.send(frame(1, BLOCK))
         probe.entered()

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
-from stock_service.rpc.server_core.answering import methods_of
-from stock_service.rpc.server_core.byte_stream import PlainStream, arrived_bytes, unacknowledged_bytes
+from stock_service.rpc.server_core.connection import PlainStream, arrived_bytes, unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
-from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.protocol import methods_of
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import ReplyFrame, RequestFrame
 from tests.conformance.raw_socket import RawSocket, frame

@@ -10,10 +10,10 @@ import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.server_core.answering import methods_of
-from stock_service.rpc.server_core.byte_stream import unacknowledged_bytes
+from stock_service.rpc.server_core.connection import unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
-from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.protocol import methods_of
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
 from stock_service.rpc.transports.http1.requests import Http
 from stock_service.rpc.transports.sockets.frames import Frames
@@ -76,9 +76,9 @@ SPOKEN = {
         of_sockets,
     ),
     "http1": Spoken(
-        lambda service, methods: Http(service, methods, BYTES_MAX),
+        lambda service, methods: Http(service, methods, ServeOptions(frame_bytes_max=BYTES_MAX)),
         b"",
-        lambda _, payload, path: http1_status.encode_request(b"a:1", path.encode(), 0, payload),
+        lambda _, payload, path: http1_status.encode_request(b"localhost:1", path.encode(), 0, payload),
         of_http1,
         in_order=True,
     ),

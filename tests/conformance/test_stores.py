@@ -16,8 +16,7 @@ from clients.load.history.operations import contended
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.service import Service
 from stock_service.storage.sqlite import SqliteCatalog
-from stock_service.storage.sqlite_file import StoreFile
-from stock_service.storage.sqlite_format import Connect
+from stock_service.storage.sqlite_file import Connect, StoreFile
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import Side, Status, Stock
 from stock_service.trading.service import stock_service
@@ -36,7 +35,7 @@ TRADES = 12
 CONTENDED_MIN = 0.3
 """The share of operations that must overlap a conflicting one; a history with less proves nothing."""
 
-WITHOUT_A_THREAD = [kind for kind in KINDS if kind.transport in ("sockets", "http1", "jsonrpc", "grpc_static")]
+WITHOUT_A_THREAD = [kind for kind in KINDS if kind.transport in ("sockets", "http1", "grpc_static")]
 WITHOUT_A_THREAD = [kind for kind in WITHOUT_A_THREAD if kind.dispatch == "request"]
 WITHOUT_A_THREAD += [kind for kind in KINDS if kind.dispatch == "loop"]
 """Where requests wait for the disk without a thread."""
@@ -47,7 +46,7 @@ def stored(path: Path, stocks: tuple[Stock, ...], connect: Connect) -> Iterator[
     """A catalog on a file, and the service on it."""
     catalog = SqliteCatalog(path, stocks, open_file=partial(StoreFile.opened, connect=connect))
     try:
-        yield catalog, stock_service(Exchange(catalog), catalog.settle)
+        yield catalog, stock_service(Exchange(catalog), catalog.flush)
     finally:
         assert catalog.close()
 

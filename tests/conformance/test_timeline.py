@@ -15,7 +15,7 @@ import pytest
 from experiments.results.stages import ALL, Stages, load, summary
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.errors import Fault, FaultCode
-from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import NO_METHOD, Timeline
 from stock_service.rpc.transports import Connection, ServeOptions
@@ -336,7 +336,7 @@ def test_a_reply_that_waits_for_its_connection_is_not_replied(tmp_path: Path) ->
             assert client.echo()
             assert idle.echo()
             assert isinstance(running.server, RequestServer)
-            first, second = running.server._connections.values()
+            first, second = running.server._connections.by_fd.values()
             with first._lock, second._lock:
                 client.send(frame(1))
                 assert idle.silent(0.05)

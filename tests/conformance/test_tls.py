@@ -15,11 +15,11 @@ import pytest
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.dialing import TlsSocket, dial
 from stock_service.rpc.errors import Unavailable
-from stock_service.rpc.server_core.answering import methods_of
-from stock_service.rpc.server_core.byte_stream import unacknowledged_bytes
+from stock_service.rpc.server_core.connection import unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
-from stock_service.rpc.server_core.request_server import RequestServer
-from stock_service.rpc.server_core.tls_stream import FailedHandshakes, TlsStream
+from stock_service.rpc.server_core.protocol import methods_of
+from stock_service.rpc.server_core.reactor import RequestServer
+from stock_service.rpc.server_core.tls import FailedHandshakes, TlsStream
 from stock_service.rpc.transports.sockets.client import SocketConnection
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import ReplyFrame, RequestFrame
@@ -49,9 +49,9 @@ class SplitSocket(socket.socket):
 @contextmanager
 def tls_server(
     options: ServeOptions,
-    read_s: float = 10.0,
+    read_timeout_s: float = 10.0,
     split: tuple[random.Random, int] | None = None,
-    held_bytes_max: int = ReadOptions().held_bytes_max,
+    buffered_bytes_max: int = ReadOptions().buffered_bytes_max,
 ) -> Iterator[RequestServer[RequestFrame]]:
     """One that echoes, with two workers; ``split``: over sockets that move so many bytes at most."""
     methods, pool = methods_of(Probe().service), StaticPool(2, 1000)
@@ -65,7 +65,7 @@ def tls_server(
         torn.rng, torn.most = split
         return TlsStream(torn, peer, tls, FailedHandshakes())
 
-    own = ReadOptions(read_s, 0, held_bytes_max)
+    own = ReadOptions(read_timeout_s, 0, buffered_bytes_max)
     server = RequestServer(methods, protocol, pool, options, own, None if split is None else carrier)
     try:
         yield server
@@ -106,7 +106,7 @@ def test_every_request_gets_its_reply(rng: random.Random, most: int) -> None:
 
 def test_who_is_closed_is_told_so() -> None:
     """Once: the idle, and at a stop whoever is open."""
-    with tls_server(secured(idle_s=0.1)) as server, RawTls(server.address) as idle:
+    with tls_server(secured(idle_timeout_s=0.1)) as server, RawTls(server.address) as idle:
         assert idle.rest() == []
         assert idle.goodbyes == 1
     with tls_server(secured()) as server, RawTls(server.address) as client:
@@ -152,8 +152,8 @@ def test_half_a_record_holds_up_no_stop() -> None:
 
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00", b"\x16"], ids=["nothing", "half a hello", "a byte"])
 def test_a_handshake_has_its_time(said: bytes) -> None:
-    """Who does not end it within ``read_s`` is closed, and others are served meanwhile."""
-    with tls_server(secured(), read_s=0.1) as server, RawSocket(server.address) as slow:
+    """Who does not end it within ``read_timeout_s`` is closed, and others are served meanwhile."""
+    with tls_server(secured(), read_timeout_s=0.1) as server, RawSocket(server.address) as slow:
         slow.send(said)
         with RawTls(server.address) as other:
             assert other.echo()
@@ -164,7 +164,7 @@ def test_half_hellos_are_in_the_budget() -> None:
     """Of many, those that were silent longest are closed; who is served goes on, and who comes is served."""
     hello = hello_of(credentials())
     with (
-        tls_server(secured(frame_bytes_max=250_000), held_bytes_max=1_000_000) as server,
+        tls_server(secured(frame_bytes_max=250_000), buffered_bytes_max=1_000_000) as server,
         RawTls(server.address) as early,
     ):
         assert early.echo()
@@ -173,7 +173,7 @@ def test_half_hellos_are_in_the_budget() -> None:
             for client in slow:
                 client.send(hello[:-1])
                 assert early.echo(), "by now it is held"
-            assert 10 < len(server._connections) < 25
+            assert 10 < len(server._connections.by_fd) < 25
             assert [ended(client) for client in (slow[0], slow[30])] == [True, True]
             with RawTls(server.address) as late:
                 assert late.echo()
@@ -182,23 +182,23 @@ def test_half_hellos_are_in_the_budget() -> None:
         finally:
             for client in slow:
                 client.socket.close()
-        until(lambda: len(server._connections) == 1, "the others are gone")
-        assert server._held._total == 0
+        until(lambda: len(server._connections.by_fd) == 1, "the others are gone")
+        assert server._connections.buffered._total == 0
 
 
 def test_half_a_record_is_in_the_budget() -> None:
     """As long as it is half; what is said with the handshake's last words holds nothing."""
     with tls_server(secured()) as server, RawTls(server.address) as client:
         assert client.echo()
-        assert server._held._total == 0
+        assert server._connections.buffered._total == 0
         tls = client.socket
         tls._tls.write(frame(1))  # type: ignore[attr-defined]
         record = tls._outgoing.read()  # type: ignore[attr-defined]
         tls._socket.sendall(record[:-3])  # type: ignore[attr-defined]
-        until(lambda: server._held._total > 16_384, "it is held")
+        until(lambda: server._connections.buffered._total > 16_384, "it is held")
         tls._socket.sendall(record[-3:])  # type: ignore[attr-defined]
         assert client.reply() == ReplyFrame(1, 0, b"")
-        assert server._held._total == 0
+        assert server._connections.buffered._total == 0
 
 
 def test_half_a_record_behind_a_whole_one_is_in_the_budget() -> None:
@@ -213,12 +213,12 @@ def test_half_a_record_behind_a_whole_one_is_in_the_budget() -> None:
         for begun in (6, 3_000):
             tls._socket.sendall(whole + large[:begun])  # type: ignore[attr-defined]
             assert client.reply() == ReplyFrame(1, 0, b"")
-            until(lambda: server._held._total > 30_000, "it is held")
+            until(lambda: server._connections.buffered._total > 30_000, "it is held")
             tls._tls.write(frame(1))  # type: ignore[attr-defined]
             whole = tls._outgoing.read()  # type: ignore[attr-defined]
             tls._socket.sendall(large[begun:])  # type: ignore[attr-defined]
             assert client.reply() == ReplyFrame(2, 0, bytes(16_000))
-            assert server._held._total == 0
+            assert server._connections.buffered._total == 0
             tls._tls.write(frame(2, payload=bytes(16_000)))  # type: ignore[attr-defined]
             large = tls._outgoing.read()  # type: ignore[attr-defined]
 
@@ -227,9 +227,9 @@ def test_who_has_only_shaken_hands_holds_nothing() -> None:
     """Else some 1,800 connections that wait for something to ask would be the whole budget."""
     with tls_server(secured()) as server, RawTls(server.address), RawTls(server.address) as other:
         assert other.echo()
-        until(lambda: not any(each.bytes.opening for each in server._connections.values()), "hands are shaken")
+        until(lambda: not any(each.bytes.opening for each in server._connections.by_fd.values()), "hands are shaken")
         assert other.echo(), "by now it is noted"
-        assert server._held._total == 0
+        assert server._connections.buffered._total == 0
 
 
 def test_what_is_closed_is_free_at_once() -> None:
@@ -241,23 +241,23 @@ def test_what_is_closed_is_free_at_once() -> None:
             for _ in range(20):
                 with RawTls(server.address) as client:
                     assert client.echo()
-            until(lambda: len(server._connections) == 1, "they are closed")
+            until(lambda: len(server._connections.by_fd) == 1, "they are closed")
             assert other.echo()
             assert sum(type(each) is TlsStream for each in gc.get_objects()) < 4
         finally:
             gc.enable()
 
 
-def test_without_tls_nobody_asks_what_a_stream_holds() -> None:
-    """The reading function is the bare one, and a stream that is plain keeps nothing."""
+def test_a_stream_without_tls_holds_nothing() -> None:
+    """Its connection is in nobody's sum."""
     methods, pool = methods_of(Probe().service), StaticPool(2, 1000)
     server = RequestServer(methods, Frames(methods, 1000), pool, ServeOptions(requests_max=1002), ReadOptions())
     try:
-        assert server._read == server._readable == server._read_once
         with RawSocket(server.address) as client:
             assert client.echo()
-            (connection,) = server._connections.values()
+            (connection,) = server._connections.by_fd.values()
             assert connection.bytes.held() == 0
+            assert server._connections.buffered._held == {}
     finally:
         assert server.stop(WAIT_S)
         assert pool.stop(WAIT_S)
@@ -342,5 +342,5 @@ def test_who_has_ended_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
         client = RawTls(server.address)
         assert client.echo()
         client.socket.close()
-        until(lambda: not server._connections, "the server has forgotten them")
+        until(lambda: not server._connections.by_fd, "the server has forgotten them")
     assert not caplog.records

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> None:
     serving.add_server_options(parser, chosen.transport)
     options = parser.parse_args(arguments)
     if family.begins(options):
-        serving.leave(family.run(program, options.transport, options))
+        serving.leave(family.run(program, options))
     hanging: list[None] = []
 
     def hang(_: bytes) -> bytes:

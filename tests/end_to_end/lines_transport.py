@@ -1,6 +1,7 @@
 """A transport in one file, as a newcomer would add it: a request is a line of text, and so is its reply.
 
-Used by ``test_third_transport.py`` alone. Left out: limits, deadlines, a stop that waits for what is under way.
+Used by ``test_third_transport.py`` alone. Left out: TLS, callers, limits, deadlines, a stop that waits for what
+is under way.
 """
 
 import argparse
@@ -18,9 +19,9 @@ from stock_service.rpc.transports import Address, Connection, ServeOptions, Serv
 LABEL = "lines of text"
 DEFAULT_PORT = 50099
 DEFAULT_EXECUTOR = "static-pool"
-SHARES_PORT = False
+REFUSED_EXECUTORS: dict[str, str] = {"leader-followers": "a thread reads one connection"}
 TAKES_LISTENER = False
-TLS_PROTOCOLS = None
+TLS_PROTOCOLS = ()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

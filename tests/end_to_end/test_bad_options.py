@@ -27,7 +27,7 @@ BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
     (["--grace-s", "nan"], "--grace-s", "'nan'", "seconds, from 0 to 3600"),
     (["--grace-s", "inf"], "--grace-s", "'inf'", "seconds, from 0 to 3600"),
     (["--grace-s", "-0.1"], "--grace-s", "'-0.1'", "seconds, from 0 to 3600"),
-    (["--idle-s", "0"], "--idle-s", "'0'", "seconds, from 0.05 to 86400"),
+    (["--idle-timeout-s", "0"], "--idle-timeout-s", "'0'", "seconds, from 0.05 to 86400"),
     (["--frame-bytes-max", "63"], "--frame-bytes-max", "'63'", "from 64 to 1073741824"),
     (["--pipeline-max", "0"], "--pipeline-max", "'0'", "from 1 to 65536"),
     (["--connections-max", "0"], "--connections-max", "'0'", "from 1 to 1000000"),
@@ -53,7 +53,7 @@ BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
 """Options, and what the line must say: the option, what was given, what is allowed."""
 
 ON_SOCKETS: list[tuple[list[str], str, str, str]] = [
-    (["--read-s", "0.01"], "--read-s", "'0.01'", "seconds, from 0.05 to 3600"),
+    (["--read-timeout-s", "0.01"], "--read-timeout-s", "'0.01'", "seconds, from 0.05 to 3600"),
     (["--dispatch", "both"], "--dispatch", "'both'", "allowed: request, connection"),
 ]
 
@@ -101,9 +101,12 @@ def test_a_bad_option_on_sockets(
     [
         (["--server", "aio"], "--server: got 'aio', allowed: grpcio, static"),
         (["--server"], "--server: expected one argument"),
-        (["--read-s", "1"], "unrecognized arguments: --read-s 1"),
-        (["--server", "grpcio", "--read-s", "1"], "unrecognized arguments: --read-s 1"),
-        (["--read-s", "0.01", "--server", "static"], "--read-s: got '0.01', allowed: seconds, from 0.05 to 3600"),
+        (["--read-timeout-s", "1"], "unrecognized arguments: --read-timeout-s 1"),
+        (["--server", "grpcio", "--read-timeout-s", "1"], "unrecognized arguments: --read-timeout-s 1"),
+        (
+            ["--read-timeout-s", "0.01", "--server", "static"],
+            "--read-timeout-s: got '0.01', allowed: seconds, from 0.05 to 3600",
+        ),
         (["--server=static", "--store", "memory", "--dispatch", "loop"], "unrecognized arguments: --dispatch loop"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -117,7 +120,7 @@ def test_the_options_are_those_of_the_server_that_is_asked_for(
     assert capsys.readouterr().err == f"python -m stock_service.grpc_server: {said} (--help lists the options)\n"
 
 
-@pytest.mark.parametrize("options", [["--locking", "none"], ["--dispatch", "request"], ["--read-s", "1"]])
+@pytest.mark.parametrize("options", [["--locking", "none"], ["--dispatch", "request"], ["--read-timeout-s", "1"]])
 def test_a_bad_option_on_grpc(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """As on sockets; and what only sockets have is unknown."""
     line = refused_here(capsys, "grpc_server", *options)
@@ -146,13 +149,12 @@ def test_a_server_exits_so(start: str, case: tuple[str, str]) -> None:
     assert said in line
 
 
-@pytest.mark.parametrize("transport", ["zeromq", "nng", "jsonrpc"])
-def test_what_serves_experiments_alone_is_on_loopback_alone(transport: str) -> None:
+def test_grpc_aio_is_on_loopback_alone() -> None:
     """Another address is refused before anything listens, though it is said to be meant."""
-    words = f"stock_service serve --transport {transport} --port 0 --store memory --insecure --host 0.0.0.0"
+    words = "stock_service serve --transport grpc_aio --port 0 --store memory --insecure --host 0.0.0.0"
     line = refused(*words.split())  # a process: by then it has a core of its own
     assert "--host: got '0.0.0.0', allowed: a loopback address (127.0.0.1, ::1, localhost)" in line
-    assert f"{transport} is for experiments on one machine" in line
+    assert "grpc_aio is for experiments on one machine" in line
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """Servers in a poor start: with closed standard streams, with few files to open, and stopped before they are ready."""
 
+import os
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from tests.conformance.running import until
 from tests.covering import half
-from tests.end_to_end.process import STARTS, Running
+from tests.end_to_end.process import ROOT, STARTS, WAIT_S, Ended, Running
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +34,55 @@ def test_closed_standard_streams_change_nothing(streams: str, start: str) -> Non
         until(lambda: reached(address) or not server.runs(), "it listens")
         server.signal(signal.SIGTERM)
         assert server.ended().code == 0
+
+
+@pytest.mark.parametrize("reader", ["full", "gone"])
+@pytest.mark.parametrize("start", [*STARTS, "processes"])
+def test_a_ready_line_that_cannot_be_written_ends_the_server(start: str, reader: str) -> None:
+    """One line says so, the exit code is 1, and nobody is left to serve."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = free.getsockname()
+    ended = unread(reader, *(TWO if start == "processes" else STARTS[start]), "--port", str(address[1]))
+    assert ended.code == 1
+    assert "the ready line could not be written on standard output" in ended.error
+    assert not reached(address)
+
+
+def test_a_successor_without_a_ready_line_leaves_the_last_server_serving(tmp_path: Path) -> None:
+    """It stops before that one ends, whose socket stays."""
+    offer = tmp_path / "run.socket"
+    words = (*STARTS["socket_server"][:1], "--store", f"sqlite:{tmp_path}/stocks.sqlite3", "--hand-over", str(offer))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = free.getsockname()
+    with Running(*words, "--port", str(address[1])) as first:
+        assert first.line().startswith("ready")
+        ended = unread("full", *words, "--port", str(address[1]))
+        assert (first.runs(), ended.code) == (True, 1)
+        assert reached(address)
+        assert offer.exists()
+        first.signal(signal.SIGTERM)
+        assert first.ended().code == 0
+    assert "Traceback" not in ended.stderr
+    assert "the ready line could not be written" in ended.stderr
+    assert not offer.exists()
+    assert not reached(address)
+
+
+def unread(reader: str, *arguments: str) -> Ended:
+    """Runs ``python -m`` to its end, with a standard output that is full, or whose reader is gone."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as gone, open("/dev/full", "wb") as full:
+        output = gone if reader == "gone" else full
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments],
+            cwd=ROOT,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            timeout=WAIT_S,
+            check=False,
+        )
+    return Ended(done.returncode, "", done.stderr.decode())
 
 
 def reached(address: tuple[str, int]) -> bool:

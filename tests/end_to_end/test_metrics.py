@@ -1,5 +1,6 @@
 """``--metrics``: what a server shows of itself, over HTTP."""
 
+import sys
 from http.client import HTTPConnection
 
 import pytest
@@ -71,3 +72,12 @@ def test_only_this_machine_may_ask() -> None:
     ended = run(*STARTS["serve_sockets"], "--metrics", "0.0.0.0:0")
     assert ended.code == 2
     assert "--metrics: got '0.0.0.0:0', allowed: a loopback address" in ended.error
+
+
+def test_a_server_without_metrics_does_not_load_the_library() -> None:
+    """Neither does it listen for who asks."""
+    with Server(STARTS["serve_sockets"], program=(sys.executable, "-X", "importtime", "-m")) as server:
+        assert server.stopped().code == 0
+        said = server.said()
+    assert "stock_service.rpc.metrics" in said
+    assert "prometheus_client" not in said

@@ -29,8 +29,7 @@ from tests.races.history import plan, record
 
 pytestmark = pytest.mark.slow
 
-SHARING = [name for name in TRANSPORTS if load(name).SHARES_PORT]
-every = pytest.mark.parametrize("transport", SHARING)
+every = pytest.mark.parametrize("transport", TRANSPORTS)
 
 
 def start_of(transport: str) -> tuple[str, ...]:
@@ -122,7 +121,7 @@ class OfEachThread:
         return self._own.update(name, price_cents)
 
 
-@pytest.mark.parametrize(("transport", "number"), half(SHARING, (signal.SIGTERM, signal.SIGINT)))
+@pytest.mark.parametrize(("transport", "number"), half(TRANSPORTS, (signal.SIGTERM, signal.SIGINT)))
 def test_a_stop_under_load_loses_nothing(transport: str, number: signal.Signals) -> None:
     """Closed loops on all processes: each ends with Unavailable, and no trade was done and not answered."""
     with Server(start_of(transport), "--processes", "2") as server, ThreadPoolExecutor(8) as threads:
@@ -331,14 +330,15 @@ def test_a_port_is_for_one_server() -> None:
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "a store": (("stock_service.grpc_server",), "--processes: got 2, allowed: 1 with a store on a disk, which is one"),
-    "zeromq": (start_of("zeromq"), "--processes: got 2, allowed: 1 on zeromq, which cannot share its port"),
-    "nng": (start_of("nng"), "--processes: got 2, allowed: 1 on nng"),
     "too many": ((*STARTS["socket_server"], "--processes", "65"), "--processes: got '65', allowed: a whole number"),
     "locking": ((*STARTS["socket_server"], "--locking", "snapshot"), "--locking: got 'snapshot', allowed: mutex with"),
     "timeline": ((*STARTS["grpc_server"], "--timeline", "x"), "--timeline: got 'x', allowed: none with several"),
     "catalog": ((*STARTS["grpc_server"], "--catalog", "no/such"), "a readable file (No such file or directory)"),
     "host": ((*STARTS["grpc_server"], "--host", "192.0.2.1", "--insecure"), "--host 192.0.2.1 --port "),
-    "a child": ((*start_of("jsonrpc"), "--host", "0.0.0.0", "--insecure"), "jsonrpc is for experiments on one machine"),
+    "a child": (
+        ("experiments.services", "serve", "echo", "--transport", "sockets", "--tls-cert", "no/such", "--tls-key", "x"),
+        "--tls-cert: got 'no/such', allowed: a readable file",
+    ),
     "a state": (
         ("experiments.services", "serve", "entity", "--transport", "http1"),
         "--processes: got 2, allowed: 1 of entity, whose state is its own",

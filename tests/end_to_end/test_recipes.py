@@ -49,7 +49,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rpc, trading = folder / "stock_service" / "rpc", folder / "stock_service" / "trading"
     (rpc / "concurrency" / "single.py").write_text(recipe("single_thread"))
     executors = rpc / "concurrency" / "__init__.py"
-    put(executors, "\n\nclass Executor", "from stock_service.rpc.concurrency.single import single_thread\n")
+    put(executors, "\n__all__", "from stock_service.rpc.concurrency.single import single_thread\n")
     table(
         executors, "EXECUTORS: dict[str, Callable[[int, int], Executor]] = {\n", '    "single-thread": single_thread,\n'
     )

@@ -67,7 +67,7 @@ def test_list_prints_what_can_be_chosen() -> None:
     assert ended.code == 0
     assert ended.stdout.splitlines() == [
         f"--transport  {' '.join(TRANSPORTS)}",
-        "--executor   static-pool thread-pool thread-per-task",
+        "--executor   static-pool leader-followers thread-pool thread-per-task",
         "--store      memory sqlite:PATH",
         "--locking    mutex per-stock read-write two-level snapshot",
     ]
@@ -127,7 +127,7 @@ def test_one_option_picks_the_grpc_server(server: str, transport: str, capsys: p
     said = " ".join(capsys.readouterr().out.split())
     assert f"(default: {load(transport).DEFAULT_PORT})" in said
     assert f"stock_service-{transport}.sqlite3" in said
-    assert ("--read-s" in said) == (server == "static")
+    assert ("--read-timeout-s" in said) == (server == "static")
     with Server(start, "--store", "memory") as running:
         with socket.create_connection(running.address, 10.0) as client:
             client.sendall(http2.PREFACE + http2.settings())

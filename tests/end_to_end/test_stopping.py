@@ -37,7 +37,15 @@ AIO = ("stock_service", "serve", "--transport", "grpc_aio", "--store", "memory")
 STATIC = ("stock_service", "serve", "--transport", "grpc_static", "--store", "memory")
 GREETER = ("experiments.services", "serve", "greeter", "--transport", "sockets")
 PROCESSES = (*SOCKETS, "--processes", "2")
-SERVERS = {"request": SOCKETS, "connection": CONNECTION, "grpc": GRPC, "grpc_aio": AIO, "grpc_static": STATIC}
+LEADING = (*SOCKETS, "--executor", "leader-followers")
+SERVERS = {
+    "request": SOCKETS,
+    "leading": LEADING,
+    "connection": CONNECTION,
+    "grpc": GRPC,
+    "grpc_aio": AIO,
+    "grpc_static": STATIC,
+}
 every = pytest.mark.parametrize("start", [*SERVERS.values(), PROCESSES], ids=[*SERVERS, "processes"])
 on_sockets = pytest.mark.parametrize("start", [SOCKETS, CONNECTION], ids=["request", "connection"])
 
@@ -96,7 +104,7 @@ def trade_on(
 
 def transport_of(kind: str) -> str:
     """The transport of a kind of server."""
-    return "sockets" if kind in ("request", "connection") else kind
+    return "sockets" if kind in ("request", "leading", "connection") else kind
 
 
 @on_sockets
@@ -187,8 +195,12 @@ def unacknowledged(client: RawSocket) -> int:
 def hanging_server(kind: str, *options: str) -> Iterator[Server]:
     """A server with one request under way that never ends."""
     transport = transport_of(kind)
-    dispatch = () if kind in ("grpc", "grpc_static") else ("--dispatch", "request" if kind == "grpc_aio" else kind)
-    start = ("tests.end_to_end.blocking_server", "--transport", transport, *dispatch)
+    own = {
+        "connection": ("--dispatch", "connection"),
+        "grpc_aio": ("--dispatch", "request"),
+        "leading": ("--executor", "leader-followers"),
+    }
+    start = ("tests.end_to_end.blocking_server", "--transport", transport, *own.get(kind, ()))
     with Server(start, *options) as server, ThreadPoolExecutor() as threads:
         asking, hanging = (load(transport).connect(server.address, WAIT_S) for _ in range(2))
         hung = threads.submit(hanging.call, HANG, b"", 2 * WAIT_S)

@@ -65,7 +65,7 @@ GO_CASES = [
 
 def interop_server() -> Running:
     """A server of the service that they call; for ``with``."""
-    return maker(Kind("grpc_static", "static-pool"))(interop_service())
+    return maker(Kind("grpc_static", "leader-followers"))(interop_service())
 
 
 def go_case(tool: str, case: str, address: Address) -> str:

@@ -63,7 +63,8 @@ class EntityCaller:
     def request(self, method: str, body: dict[str, object] | None = None) -> tuple[int, dict[str, object]]:
         """A reply's status and its body. Raises Gone."""
         try:
-            self._connection.request(method, self._path, None if body is None else json.dumps(body))
+            sent, fields = (None, {}) if body is None else (json.dumps(body), {"Content-Type": "application/json"})
+            self._connection.request(method, self._path, sent, fields)
             reply = self._connection.getresponse()
         except (ConnectionError, http.client.RemoteDisconnected) as error:
             raise Gone from error
@@ -197,6 +198,9 @@ CLIENT_OPTIONS: dict[str, Sequence[str]] = {
     "c-zeromq": _ECHO,
     "c-nanomsg": _ECHO,
     "c-nng": _ECHO,
+    "python-berkeley": _ECHO,
+    "python-zeromq": _ECHO,
+    "python-nng": _ECHO,
 }
 """For the peers that are called by their own client, which checks every reply."""
 

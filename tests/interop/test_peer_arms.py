@@ -23,6 +23,9 @@ ARMS = (
     setting(service="greeter", transport="grpc", client="peer", call_style="async", in_flight=3),
     setting(service="echo", language="c", transport="berkeley", client="peer"),
     setting(service="echo", language="c", transport="zeromq", client="peer"),
+    setting(service="echo", transport="berkeley", client="peer"),
+    setting(service="echo", transport="zeromq", client="peer"),
+    setting(service="echo", transport="nng", client="peer"),
     setting(service="echo", language="c", transport="nanomsg", client="peer", pattern="pair", size=100_000),
 )
 

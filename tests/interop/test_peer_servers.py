@@ -109,7 +109,8 @@ def test_a_port_that_is_taken(peer: str, serve: Serve) -> None:
     check_answers(peer, server)
 
 
-HALF = b'PUT /entities/5 HTTP/1.1\r\nHost: a\r\nContent-Length: 39\r\n\r\n{"id":5,"descrip'
+HEAD = b"PUT /entities/5 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 39\r\n\r\n"
+HALF = HEAD + b'{"id":5,"descrip'
 REST = b'tion":"half","value":1}'
 ENTITY_PEERS = [name for name, peer in PEERS.items() if peer.serves == "entity"]
 
@@ -141,7 +142,7 @@ def test_what_waits_for_a_worker_is_finished(name: str, serve: Serve) -> None:
         socket.create_connection(server.address, WAIT_S) as other,
     ):
         for waiting in (one, other):
-            waiting.sendall(b"GET /entities/5 HTTP/1.1\r\nHost: a\r\n\r\n")
+            waiting.sendall(b"GET /entities/5 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         server.signal(signal.SIGTERM)
         half.sendall(REST)
         for connection, body in ((half, b'{"created":true}'), (one, b'"half"'), (other, b'"half"')):

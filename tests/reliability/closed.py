@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from stock_service.rpc.transports import TRANSPORTS
 from tests.conformance.test_access import KINDS, MODES, REQUESTS, TABLE, made, test_the_table
 from tests.end_to_end.process import run
-from tests.end_to_end.test_secured import SECURED, test_no_secret_is_said
+from tests.end_to_end.test_secured import test_no_secret_is_said
 from tests.reliability.rows import Row
 
 EVERYWHERE = "0.0.0.0"
@@ -19,7 +19,7 @@ EVERYWHERE = "0.0.0.0"
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
     """Blocks for some seconds; with ``minutes`` for half a minute."""
     kinds = [(kind, mode) for kind in KINDS for mode in MODES if mode == "plain" or kind.dispatch != "connection"]
-    secured, transports = (SECURED, list(TRANSPORTS)) if minutes else (SECURED[:1], list(TRANSPORTS)[:1])
+    transports = list(TRANSPORTS) if minutes else list(TRANSPORTS)[:1]
     cells, wrong, leaks = 0, [], []
     with TemporaryDirectory() as name:
         folder = made(Path(name) / "made")
@@ -29,7 +29,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
                 test_the_table(kind, mode, folder)
             except AssertionError as error:
                 wrong.append(f"{kind} {mode}: {error}"[:80])
-        for transport in secured:
+        for transport in transports:
             try:
                 test_no_secret_is_said(transport, _fresh(Path(name) / transport))
             except AssertionError:
@@ -38,7 +38,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
     figure = f"{len(wrong)} tables wrong, of {cells:,} cells {'; '.join(wrong[:2])}".rstrip()
     return [
         Row("credential × method × transport × TLS", "every cell as its table says", figure, not wrong),
-        Row("planted secrets", "0 leaks", f"{len(leaks)} of {len(secured)} transports {' '.join(leaks)}", not leaks),
+        Row("planted secrets", "0 leaks", f"{len(leaks)} of {len(transports)} transports {' '.join(leaks)}", not leaks),
         Row("beyond loopback without TLS and a token", "no transport starts", str(len(open_ones)), not open_ones),
     ]
 

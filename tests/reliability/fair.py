@@ -23,7 +23,7 @@ from tests.reliability import hostile_http2
 from tests.reliability.fair_calls import called
 from tests.reliability.honest import ASK, P99_S, SUCCESS, Served, honest
 from tests.reliability.rows import Row
-from tests.reliability.serving import usual_server
+from tests.reliability.serving import LEADING, usual_server
 from tests.reliability.socket_attacker import NICE
 
 GREEDY, POLITE = 64, 16
@@ -42,10 +42,12 @@ Honest = Callable[[Address, float, Callable[[], object]], Served]
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
     """Blocks for some seconds; with ``minutes`` for a minute."""
     duration_s = 8.0 if minutes else 1.0
-    with usual_server("sockets") as server:
-        command = ("tests.reliability.fair", *map(str, (*server.address, duration_s)))
-        rows = _shared("sockets", command, lambda: politely(server.address, duration_s))
-        rows += [_stormed("sockets", server, name, honest, duration_s) for name in STORMS]
+    rows: list[Row] = []
+    for name, options in (("sockets", ()), ("sockets, leader/followers", LEADING)):
+        with usual_server("sockets", options=options) as server:
+            command = ("tests.reliability.fair", *map(str, (*server.address, duration_s)))
+            rows += _shared(name, command, partial(politely, server.address, duration_s))
+            rows += [_stormed(name, server, storm, honest, duration_s) for storm in STORMS]
     with usual_server("grpc_static") as server:
         numbers = (*server.address, GREEDY, ServeOptions().pipeline_max, duration_s)
         command = ("tests.reliability.fair_calls", "grpc_static", *map(str, numbers))

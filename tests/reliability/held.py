@@ -1,6 +1,6 @@
 """Promise: bounded memory. 1,000 peers each send all but the last byte of the longest request, and then nothing.
 
-What a server holds of them counts against one budget (``--held-bytes-max``). An honest client is answered meanwhile.
+What a server holds of them counts against a budget (``--buffered-bytes-max``). An honest client is answered meanwhile.
 """
 
 import select
@@ -24,7 +24,7 @@ from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, data, hea
 
 PEERS, SOME = 1_000, 100
 
-BUDGET_MIB = ReadOptions().held_bytes_max / 2**20
+BUDGET_MIB = ReadOptions().buffered_bytes_max / 2**20
 MORE_MIB = 32.0
 
 

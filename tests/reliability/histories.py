@@ -100,8 +100,8 @@ def run(transport: str, catalog: str, duration_s: float, seed: int, often: bool)
     client: ClientKind = "lean" if load(transport).codec(("127.0.0.1", 1), 1.0) is not None else "library"
     switching = often_switched() if often else nullcontext()
     with TemporaryDirectory() as folder, switching, catalogs()[catalog](STOCKS, Path(folder)) as made:
-        settle = made.settle if isinstance(made, SqliteCatalog) else None
-        with Running(Kind(transport, "static-pool"), stock_service(Exchange(made), settle), Limits()) as running:
+        flush = made.flush if isinstance(made, SqliteCatalog) else None
+        with Running(Kind(transport, "static-pool"), stock_service(Exchange(made), flush), Limits()) as running:
             asked = LoadPlan(
                 transport,
                 running.address,

@@ -23,7 +23,7 @@ from tests.end_to_end.process import WAIT_S, Server
 from tests.reliability.fair_calls import called
 from tests.reliability.open_loop import Offered, offer
 from tests.reliability.rows import Row
-from tests.reliability.serving import memory_mib
+from tests.reliability.serving import LEADING, memory_mib
 from tests.reliability.spinning_server import DEADLINE, LATE, SPIN
 
 DEADLINE_S = 0.1
@@ -73,14 +73,18 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
     lengths = Lengths(4, 1.6) if minutes else Lengths(1, 1.0, 0.6)
     beside = Lengths(1, 1.6) if minutes else Lengths(1, 0.5, 0.3)
     rows = [row for transport, goals in GOALS.items() for row in overloaded(transport, goals, lengths)]
+    rows += overloaded("sockets", GOALS["sockets"], lengths, LEADING)
     return rows + overloaded(CONTROL, dict.fromkeys(GOALS["sockets"]), beside)
 
 
-def overloaded(transport: str, goals: Mapping[int, float | None], lengths: Lengths) -> list[Row]:
+def overloaded(
+    transport: str, goals: Mapping[int, float | None], lengths: Lengths, options: Sequence[str] = ()
+) -> list[Row]:
     """The rows of one transport; where it has no goals, they only state."""
+    name = f"{transport}, leader/followers" if options else transport
     rows: list[Row] = []
     has_goals = None not in goals.values()
-    program = ("tests.reliability.spinning_server", "--transport", transport)
+    program = ("tests.reliability.spinning_server", "--transport", transport, *options)
     with Server(program) as server, Server(program) as rested:
         address = server.address
 
@@ -98,14 +102,14 @@ def overloaded(transport: str, goals: Mapping[int, float | None], lengths: Lengt
                 back_hz = closed_loop(transport, address, SPIN, NEVER, lengths.closed_s)[-1]
                 peaks_hz.append(peak_hz())
                 blocks.append(block_of(offered, lengths.block_s, peaks_hz[-2:], back_hz))
-            rows += rows_of(f"{transport} at {times} times its capacity", blocks, goal, lengths.closed_s)
+            rows += rows_of(f"{name} at {times} times its capacity", blocks, goal, lengths.closed_s)
             if times == min(goals):
-                rows.append(refusals(f"{transport} at {times} times its capacity", blocks, has_goals))
+                rows.append(refusals(f"{name} at {times} times its capacity", blocks, has_goals))
         grown_mib = memory_mib(server.pid, "VmHWM") - before_mib
-        what, goal_text = f"{transport}: memory over all of it", f"≤ {MEMORY_MIB} MiB more"
+        what, goal_text = f"{name}: memory over all of it", f"≤ {MEMORY_MIB} MiB more"
         rows.append(_row(what, goal_text, f"{grown_mib:.0f} MiB", grown_mib <= MEMORY_MIB, has_goals))
         late = late_handlers(transport, address)
-        what = f"{transport}: handlers that began after their deadline"
+        what = f"{name}: handlers that began after their deadline"
         rows.append(_row(what, "0", f"{late:,}", late == 0, has_goals, late))
     return rows
 

@@ -15,12 +15,18 @@ BASELINE_S = 2.0
 """Within so long after an attack a server has as many threads and descriptors as before."""
 
 
+LEADING = ("--executor", "leader-followers")
+"""For sockets, which have the static pool else: what depends on the executor is tried on both."""
+
+
 @contextmanager
-def usual_server(transport: str, program: Sequence[str] = ("stock_service", "serve")) -> Iterator[Server]:
+def usual_server(
+    transport: str, program: Sequence[str] = ("stock_service", "serve"), options: Sequence[str] = ()
+) -> Iterator[Server]:
     """A server with a store of its own, gone afterwards. ``program``: what follows ``python -m``."""
     with TemporaryDirectory() as folder:
         store = f"sqlite:{Path(folder) / 'store'}"
-        with Server((*program, "--transport", transport, "--store", store)) as server:
+        with Server((*program, "--transport", transport, "--store", store, *options)) as server:
             yield server
 
 

@@ -27,7 +27,8 @@ REFUSED = (FaultCode.RESOURCE_EXHAUSTED, FaultCode.UNAVAILABLE)
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
     """Blocks for some seconds; with ``minutes`` for one and a half minutes."""
     stops, rows = STOPS if minutes else SOME, []
-    for kind, name in (("request", "sockets"), ("grpc_static", "grpc_static")):
+    kinds = (("request", "sockets"), ("leading", "sockets, leader/followers"), ("grpc_static", "grpc_static"))
+    for kind, name in kinds:
         failed = [reason for reason in (_stopped(kind) for _ in range(stops)) if reason]
         figure = f"{len(failed)} of {stops} lost one{': ' if failed else ''}{'; '.join(failed[:2])}"
         rows.append(Row(f"{name}: SIGTERM under load", f"0 of {STOPS} lose a request", figure, not failed))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
 from stock_service.rpc.waiting import Wait, Waiting, here
-from stock_service.storage import sqlite_format
+from stock_service.storage import sqlite_file
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import Version
@@ -26,8 +26,8 @@ from stock_service.trading.model import Side, Status, Stock
 
 STOCKS = (Stock("A", 100, 10**9), Stock("B", 200, 10**9))
 
-LOG_BYTES_MAX = 20_000
-"""After so many bytes the log is moved into the file: often, so that this is tried too."""
+LOG_BYTES_MAX = 4 * 4096
+"""The log is moved into the file after every second trade, so that this is tried too."""
 
 OLD, GROUP = 4, 3
 """Ids that are forgotten during the run; and trades of one group."""
@@ -35,7 +35,7 @@ OLD, GROUP = 4, 3
 
 def main(path: str, trades: str, plant: str = "") -> None:
     """Trades."""
-    sqlite_format.LOG_BYTES_MAX = LOG_BYTES_MAX
+    sqlite_file._LOG_BYTES_MAX = LOG_BYTES_MAX
     PLANTS[plant]()
     try:
         catalog = SqliteCatalog(Path(path), STOCKS, retry_window=int(trades))
@@ -76,7 +76,7 @@ def _grouped(catalog: SqliteCatalog, exchange: Exchange, names: Sequence[str], s
         with suppress(Waiting):
             _trade(exchange, name, stock)
             waits.pop()  # it was refused at once
-    catalog.settle(here=True)
+    catalog.flush(here=True)
     for name, wait in waits:
         here.wait = wait
         _trade(exchange, name, stock)
@@ -96,7 +96,7 @@ def _copy(path: Path) -> None:
 
 def _unsynced() -> None:
     """Commits are not waited for."""
-    sqlite_format.SETTINGS = tuple(setting.replace("= FULL", "= NORMAL") for setting in sqlite_format.SETTINGS)  # type: ignore[assignment]
+    sqlite_file._SETTINGS = tuple(setting.replace("= FULL", "= NORMAL") for setting in sqlite_file._SETTINGS)  # type: ignore[assignment]
 
 
 def _ids_apart() -> None:

@@ -27,7 +27,7 @@ def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
 
 def lean_context(plan: LoadPlan) -> ssl.SSLContext | None:
     """What each new connection is encrypted with; None: it is plain. Raises UsageError for unusable files."""
-    return plan.credentials.context(load(plan.transport).TLS_PROTOCOLS or ())
+    return plan.credentials.context(load(plan.transport).TLS_PROTOCOLS)
 
 
 def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
@@ -35,7 +35,7 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
 
     The function is given its timeout in seconds. It blocks for so long at most, and raises a Fault. The lean client
     tells the server the plan's timeout with each request, however long connecting may take. Raises UsageError where the
-    transport has no such client, or its library is not installed.
+    transport has no such client.
     """
     if plan.client == "library":
         library = load(plan.transport).connect

@@ -1,1 +1,1 @@
-"""Clients in Python that print what the peers' clients print: the studies' arms beside those of other languages."""
+"""Servers in Python as anybody would write them, clients like those of other languages, and ours without a GIL."""

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from experiments.design.factors import PROTOCOLS
+from experiments.design.factors import FACTORS, PROTOCOLS
 from experiments.peers import LABELS
 from stock_service.rpc.transports import TRANSPORTS, load
 
@@ -91,7 +91,7 @@ def label(transport: str) -> str:
     """What a transport is called; one that this project does not have (any more) is called by its own name."""
     if transport in TRANSPORTS:
         return str(getattr(load(transport), "LABEL", transport))
-    return LABELS.get(transport, transport)
+    return LABELS.get(transport) or FACTORS["transport"].former.get(transport, transport)
 
 
 def strokes(lines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Stroke]:

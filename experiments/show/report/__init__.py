@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.design.factors import PEER_CLIENT
 from experiments.design.sweep import Slices, Sweep
 from experiments.judge.points import points
 from experiments.judge.verdicts import Judged, Judgement
+from experiments.peers import PEER_CLIENT
 from experiments.results.files import write_at_once
 from experiments.show import gallery, tables
 from experiments.show.content import Answer, Content, Section

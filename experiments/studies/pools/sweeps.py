@@ -16,6 +16,7 @@ from experiments.design.cells import TURNS_MIN, Cell, CellRatio, Cells
 from experiments.design.setting import Setting, setting
 from experiments.design.stress import FinalState, Stress, StressKind
 from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
+from experiments.peers import PYTHON
 from experiments.studies.pools.original import REQUESTS
 from experiments.studies.study import Scale
 
@@ -69,7 +70,8 @@ FIRST_READ, FIRST_NEW, FIRST_KNOWN = 10**6, 2 * 10**6, 3 * 10**6
 
 
 def server(language: str, pool: int, connections: int, verb: str) -> Setting:
-    """A language's server with its pool, under a load."""
+    """A language's server with its static pool, under a load. A peer's pool is its own."""
+    executor = {"executor": "static-pool"} if language == PYTHON else {}
     return setting(
         service="entity",
         transport="http1",
@@ -79,6 +81,7 @@ def server(language: str, pool: int, connections: int, verb: str) -> Setting:
         connection="per-request",
         mix=verb,
         client="c-http",
+        **executor,
     )
 
 

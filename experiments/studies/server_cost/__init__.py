@@ -1,6 +1,6 @@
 """What a request costs the server in processor time, and what a server takes while nobody asks anything of it."""
 
-from experiments.studies.server_cost import answers, split, sweeps
+from experiments.studies.server_cost import answers, split, sweeps, who_runs
 from experiments.studies.study import Part, Scale, Study
 
 SERVER_COST = Study(
@@ -29,6 +29,14 @@ SERVER_COST = Study(
             answers=answers.languages,
             sections=answers.arms,
             peers=("go-stock", "rust-stock"),
+        ),
+        who_runs.PART: Part(
+            title="Who runs a Lookup on sockets: each executor beside a server in C",
+            sweep=who_runs.sweep,
+            pictures=who_runs.pictures,
+            answers=who_runs.answers,
+            sections=who_runs.sections,
+            peers=(who_runs.PEER,),
         ),
         "options": Part(
             title="What TLS, a token, metrics and a store on disk cost a Lookup on sockets",

@@ -126,8 +126,6 @@ def options(seen: Seen) -> tuple[Answer, ...]:
             not_concluded=(
                 "What a connection costs: TLS shakes hands, and a token is shown, once before all that is counted.",
                 "What a Trade costs on the disk: a Lookup writes nothing.",
-                "That the disk costs a Lookup anything: with a store on it, the pool runs what else the reading thread "
-                "does.",
             ),
             figure="options" if names else None,
             to_decide=to_decide(seen.main, names) if names else None,

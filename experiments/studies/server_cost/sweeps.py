@@ -27,13 +27,13 @@ HEADLINE = "headline"
 
 CONNECTIONS = 16
 
-SOCKETS = setting(transport="sockets", connections=CONNECTIONS, client="lean")
-GRPC = setting(transport="grpc", connections=CONNECTIONS, client="lean")
+SOCKETS = setting(transport="sockets", executor="static-pool", connections=CONNECTIONS, client="lean")
+GRPC = setting(transport="grpc", executor="thread-pool", connections=CONNECTIONS, client="lean")
 GRPC_STATIC = GRPC.but(executor="static-pool")
 """Lookup on each; sockets stand on the static pool."""
 
-OWN_GRPC = setting(transport="grpc_static", connections=CONNECTIONS, client="lean")
-"""gRPC by our own server, which stands on the static pool too."""
+OWN_GRPC = setting(transport="grpc_static", executor="static-pool", connections=CONNECTIONS, client="lean")
+"""gRPC by our own server, on the static pool too."""
 
 THREE = (SOCKETS, OWN_GRPC, GRPC_STATIC)
 """Servers of one executor, pool and lock: the first two differ in protocol, the last two in what implements it."""

@@ -30,7 +30,7 @@ PATTERN_APIS = ("zeromq", "nanomsg")
 """Whose patterns the original confused. Eight servers are the most, and each API takes three."""
 
 BINDINGS = ("zeromq", "nng")
-"""Libraries that a transport in Python speaks through. Three servers of each, and two of sockets, are eight."""
+"""Libraries with a binding for Python. Three servers of each, and two of Berkeley sockets, are eight."""
 
 PATTERN_CALLS = 400
 """Of a window in a closed loop: some tenth of a second."""
@@ -141,31 +141,30 @@ def patterns(scale: Scale) -> Sweep:
     return Sweep("sockets", "socket_patterns", tuple(groups), tuple(comparisons), rounds, looks, scale.seed, turns)
 
 
-def python_of(transport: str) -> Setting:
-    """A transport in Python, with the transport's own client, at the settings of the programs in C."""
-    return setting(service="echo", transport=transport, client="library", mix="echo", size=SIZES[0])
+def python_of(api: str) -> Setting:
+    """The same program in Python, in a closed loop."""
+    return of(api, None, SIZES[0]).but(language="python")
 
 
 def bindings(scale: Scale) -> Sweep:
-    """Bindings for Python beside the same libraries in C, and beside sockets in Python; in a closed loop."""
-    python = {transport: Arm(python_of(transport)) for transport in ("sockets", *BINDINGS)}
-    native = {api: Arm(of(api, None, SIZES[0]).but(arrivals="poisson")) for api in BINDINGS if api in apis(scale)}
+    """Bindings for Python beside the same libraries in C, and beside Berkeley sockets in Python; in a closed loop."""
+    python = {api: Arm(python_of(api)) for api in (BASE, *BINDINGS)}
+    native = {api: Arm(of(api, None, SIZES[0])) for api in BINDINGS if api in apis(scale)}
     pairs = [twins(arm.setting, "same") for arm in python.values()]
     comparisons = [same for same, _, _ in pairs]
     for api in BINDINGS:
-        name = f"binding_{api}"
         if api in native:
+            sides = python[api], native[api]
             title = f"{NAMES[api]}: Python ÷ C"
-            differ = ("language", "executor", "client")
-            comparisons.append(Comparison(name, title, python[api], native[api], differ, family=HEADLINE))
-        title = f"Python: {NAMES[api]} ÷ sockets"
-        sides = python[api], python["sockets"]
+            comparisons.append(Comparison(f"binding_{api}", title, *sides, ("language",), family=HEADLINE))
+        title = f"Python: {NAMES[api]} ÷ {NAMES[BASE]}"
+        sides = python[api], python[BASE]
         comparisons.append(Comparison(f"python_{api}", title, *sides, ("transport",), family="python"))
     groups = [Group((*python.values(), *(again for _, _, again in pairs)))]
     if native:
         groups.append(Group((*(python[api] for api in native), *native.values())))
-    turns = Windows(duration_s=WINDOW_S, calls=PATTERN_CALLS)
-    rounds, looks = max(1, scale.rounds // 2), scale.looks[:1]  # a window of ours starts a process: most of a second
+    rounds, looks = max(1, scale.rounds // 2), scale.looks[:1]  # a window starts a Python: a tenth of a second
+    turns = Windows(calls=PATTERN_CALLS)
     return Sweep("sockets", "socket_bindings", tuple(groups), tuple(comparisons), rounds, looks, scale.seed, turns)
 
 

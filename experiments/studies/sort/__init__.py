@@ -34,7 +34,7 @@ SORT = Study(
             peers=sweeps.PEERS,
         ),
         "sort_python": Part(
-            title="Merge sort and quicksort on Python's gRPC, JSON-RPC and sockets",
+            title="Merge sort and quicksort on Python's gRPC and sockets",
             sweep=sweeps.python_sort,
             pictures=figures.python_sort,
             answers=answers.python,

@@ -159,16 +159,14 @@ def _means_by_length(found: Measured, mechanism: str) -> str:
 
 
 def _python(found: Measured) -> Answer:
-    names = [f"python_{transport}_{MERGE}" for transport in ("grpc", "sockets")]
-    said = [
-        found.told(name, f"in Python, merge sort on {where}", "JSON-RPC")
-        for name, where in zip(names, ("gRPC", "sockets"), strict=True)
-    ]
+    name = f"python_transport_{MERGE}"
     further = [found.brief(f"python_algorithm_{each}") for each in TRANSPORTS]
-    has = bool(found.found(*names))
+    has = bool(found.found(name))
     return Answer(
-        question="Is it so in Python too, with JSON-RPC in the role of net/rpc?",
-        sentence=" ".join(said) if has else "Python's servers were not measured here.",
+        question="Does the mechanism matter in Python too: sockets against gRPC?",
+        sentence=found.told(name, "in Python, merge sort on sockets", "gRPC")
+        if has
+        else "Python's servers, as they are now, were not measured here.",
         deciding=(),
         details=tuple(further) if has else (),
         estimand=(

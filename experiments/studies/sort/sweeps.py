@@ -33,8 +33,8 @@ MECHANISMS = ("grpc", "net-rpc")
 PEERS = tuple(f"go-sort-{each}" for each in MECHANISMS)
 """The peers that the parts about Go need, all of them."""
 
-TRANSPORTS = ("grpc", "jsonrpc", "sockets")
-"""Python's; JSON-RPC is in the role of net/rpc."""
+TRANSPORTS = ("grpc", "sockets")
+"""Python's. net/rpc is Go's alone."""
 
 LENGTHS = (100, 1000, 10000)
 """Numbers in an array: the second reading of the original's N."""
@@ -147,7 +147,7 @@ def _growth() -> Iterator[Comparison]:
 
 
 def _python(part: str, scale: Scale) -> Sweep:
-    """Each transport ÷ JSON-RPC, and merge sort ÷ quicksort on each, in slices; an A/A pair of each transport."""
+    """Sockets ÷ gRPC, and merge sort ÷ quicksort on each, in slices; an A/A pair of each transport."""
     merges = {each: Arm(python(each, MERGE)) for each in TRANSPORTS}
     quicks = {each: Arm(python(each, QUICK)) for each in TRANSPORTS}
     groups = [Group((*merges.values(), *quicks.values()))]
@@ -160,17 +160,9 @@ def _python(part: str, scale: Scale) -> Sweep:
         above, below = merges[transport], quicks[transport]
         comparisons.append(Comparison(f"python_algorithm_{transport}", title, above, below, ("mix",), family=HEADLINE))
     for name, of in ((MERGE, merges), (QUICK, quicks)):
-        comparisons += [
-            Comparison(
-                f"python_{transport}_{name}",
-                f"Python, {ALGORITHMS[name]}: {label(transport)} ÷ JSON-RPC",
-                of[transport],
-                of["jsonrpc"],
-                ("transport",),
-                family=HEADLINE,
-            )
-            for transport in ("grpc", "sockets")
-        ]
+        title = f"Python, {ALGORITHMS[name]}: sockets ÷ gRPC"
+        pair = of["sockets"], of["grpc"]
+        comparisons.append(Comparison(f"python_transport_{name}", title, *pair, ("transport",), family=HEADLINE))
     turns = Slices(block_s=scale.block_s)
     return Sweep("sort", part, tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
 

@@ -17,7 +17,6 @@ from experiments.design.arms import Arm, Comparison, Group, heaviest_again, twin
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.studies.study import Scale
-from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.trading.locking import LOCKINGS
 
 HEADLINE = "headline"
@@ -39,10 +38,15 @@ INNER_EVERY = 3
 THREE_EVERY = 5
 """Those of the figure of three servers, which are many, in every fifth."""
 
-GRPC, SOCKETS = setting(transport="grpc"), setting(transport="sockets")
+GRPC = setting(transport="grpc", executor="thread-pool")
+SOCKETS = setting(transport="sockets", executor="static-pool")
 """Lookup with one client, on the servers as they are started."""
 
-STATIC, GRPCIO = setting(transport="grpc_static"), GRPC.but(executor="static-pool")
+ON_BOTH = ("static-pool", "thread-pool", "thread-per-task")
+"""Executors that sockets and gRPC can both have. What leader/followers gains, ``run who_runs`` says."""
+
+STATIC = setting(transport="grpc_static", executor="static-pool")
+GRPCIO = GRPC.but(executor="static-pool")
 """The same on gRPC with the executor of sockets: by our own server, and by grpcio."""
 
 THREE = (SOCKETS, STATIC, GRPCIO)
@@ -189,7 +193,7 @@ def executors(scale: Scale) -> Sweep:
     for base in (GRPC, SOCKETS):
         transport = base.text("transport")
         for clients in (1, POOL, 2 * POOL):
-            arms = {each: Arm(base.but(mix=MIXED, clients=clients, executor=each)) for each in EXECUTORS}
+            arms = {each: Arm(base.but(mix=MIXED, clients=clients, executor=each)) for each in ON_BOTH}
             groups.append(Group(tuple(arms.values())))
             comparisons += [
                 Comparison(
@@ -200,7 +204,7 @@ def executors(scale: Scale) -> Sweep:
                     ("executor",),
                     family=HEADLINE,
                 )
-                for executor in EXECUTORS
+                for executor in ON_BOTH
                 if executor != "thread-pool"
             ]
     return _slices("executors", groups, comparisons, scale)

@@ -1,39 +1,18 @@
-"""Executors: what decides which thread runs a task. They know nothing of stocks or sockets."""
+"""Executors: each decides which thread runs a request. An executor knows nothing of stocks or sockets."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
-from stock_service.rpc.concurrency.static_pool import StaticPool, Task
+from stock_service.rpc.concurrency.executor import Executor, Reader, Task
+from stock_service.rpc.concurrency.leader_followers import LeaderFollowers
+from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.concurrency.thread_per_task import ThreadPerTask
 from stock_service.rpc.concurrency.thread_pool import ThreadPool
 
-
-class Executor(Protocol):
-    """Made from (workers, queue_limit); whoever made it stops it. Every method may be called from any thread."""
-
-    @property
-    def waiting(self) -> int:
-        """Tasks that were accepted and wait for a thread, nearly."""
-
-    @property
-    def room(self) -> int:
-        """Tasks that would be accepted now, nearly."""
-
-    def execute(self, task: Task) -> None:
-        """Has some thread call ``task``. Never blocks; raises Overloaded when full, Unavailable once stopping."""
-
-    def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Has threads call ``tasks``; gives how many, from the first, were accepted: for the rest there was no room.
-
-        May block while the tasks are computing, never while one waits for something. Raises Unavailable once stopping.
-        """
-
-    def stop(self, grace_s: float) -> bool:
-        """Runs what was accepted; says whether it and every thread ended within ``grace_s``. May be repeated."""
-
+__all__ = ["EXECUTORS", "Executor", "Reader", "Task"]
 
 EXECUTORS: dict[str, Callable[[int, int], Executor]] = {
     "static-pool": StaticPool,
+    "leader-followers": LeaderFollowers,
     "thread-pool": ThreadPool,
     "thread-per-task": ThreadPerTask,
 }

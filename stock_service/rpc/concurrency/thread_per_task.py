@@ -3,11 +3,10 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock, Thread, current_thread
 
-from stock_service.rpc.concurrency.batch import execute_each
-from stock_service.rpc.concurrency.static_pool import Task
+from stock_service.rpc.concurrency.executor import Task, execute_each, reading_thread
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -55,6 +54,10 @@ class ThreadPerTask:
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
         return execute_each(self.execute, tasks)
+
+    def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Thread:
+        """A thread that reads and runs no request; see ``Executor.reader``."""
+        return reading_thread(read, end)
 
     def stop(self, grace_s: float) -> bool:
         """Waits for the tasks that run, and says whether all ended within ``grace_s``. May be repeated."""

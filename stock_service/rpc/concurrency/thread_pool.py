@@ -2,12 +2,11 @@
 
 import logging
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock, Thread
 
-from stock_service.rpc.concurrency.batch import execute_each
-from stock_service.rpc.concurrency.static_pool import Task
+from stock_service.rpc.concurrency.executor import Task, execute_each, reading_thread, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -20,8 +19,8 @@ class ThreadPool:
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="thread-pool")
-        self._limit = workers + queue_limit
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="thread-pool", initializer=tell_name)
+        self._workers, self._limit = workers, workers + queue_limit
         self._lock = Lock()  # guards _accepted, _stopping
         self._accepted = 0
         self._stopping = False
@@ -29,7 +28,7 @@ class ThreadPool:
     @property
     def waiting(self) -> int:
         """Tasks that wait for a thread."""
-        return self._pool._work_queue.qsize()
+        return max(0, self._accepted - self._workers)
 
     @property
     def room(self) -> int:
@@ -38,6 +37,10 @@ class ThreadPool:
 
     def execute(self, task: Task) -> None:
         """Has a thread call ``task``. Raises Overloaded when the queue is full, Unavailable once stopping."""
+        self.submit(task)
+
+    def submit(self, task: Task) -> "Future[None]":
+        """The same, for whoever wants to know of the end, as grpcio does: there is room for another by then."""
         with self._lock:
             if self._stopping:
                 raise Unavailable("the server is stopping")
@@ -45,16 +48,23 @@ class ThreadPool:
                 raise Overloaded(f"{self._limit} tasks are running or waiting")
             self._accepted += 1
             try:
-                self._pool.submit(self._run, task)
+                return self._pool.submit(self._run, task)
             except RuntimeError as error:  # the system has no thread to give; the task was queued before that was seen
-                if not self._pool._threads:  # where there are threads, one of them will take it
-                    self._accepted -= 1
-                    self._pool._work_queue.get_nowait()
-                    raise Overloaded(f"no further thread: {error}") from error
+                if self._pool._threads:  # one of these will take it, and nobody is told of its end
+                    unknown: Future[None] = Future()
+                    unknown.set_result(None)
+                    return unknown
+                self._accepted -= 1
+                self._pool._work_queue.get_nowait()
+                raise Overloaded(f"no further thread: {error}") from error
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
         return execute_each(self.execute, tasks)
+
+    def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Thread:
+        """A thread that reads and runs no request; see ``Executor.reader``."""
+        return reading_thread(read, end)
 
     def stop(self, grace_s: float) -> bool:
         """Runs what was accepted, and says whether all ended within ``grace_s``. May be repeated."""

@@ -1,6 +1,5 @@
 """The client of the transports on grpcio: its blocking one."""
 
-import time
 from typing import cast
 
 import grpc
@@ -10,8 +9,13 @@ from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.wire.grpc_status import status_fault
 
-_READY = grpc.ChannelConnectivity.READY.value[0]
-_UNREACHABLE = grpc.ChannelConnectivity.TRANSIENT_FAILURE.value[0]
+_NO_METHOD = "/none/None"
+
+_NOT_CONNECTED = {
+    grpc.StatusCode.UNAVAILABLE: ": it cannot be reached",
+    grpc.StatusCode.DEADLINE_EXCEEDED: " within {:g} s",
+}
+"""What says that a call came to no server, or to none that speaks."""
 
 
 class GrpcConnection:
@@ -33,18 +37,17 @@ class GrpcConnection:
     def open(self, timeout_s: float) -> None:
         """Waits until the channel is connected. Raises Unavailable.
 
-        Asks the channel's core itself: ``channel_ready_future`` leaves a watch behind that keeps ``close`` waiting for
-        up to 200 ms, and starts a thread for it.
+        It asks for a method that no server has: whatever the answer, there is a connection. ``channel_ready_future``
+        would start a thread for each channel, and ``close`` would wait for it for up to 200 ms.
         """
-        core = self._channel._channel  # type: ignore[attr-defined]
-        deadline_s = time.clock_gettime(time.CLOCK_REALTIME) + timeout_s  # the clock of gRPC core's deadlines
-        while (state := core.check_connectivity_state(True)) != _READY:
-            if state == _UNREACHABLE:
+        no_method: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(_NO_METHOD)
+        try:
+            no_method(b"", timeout_s)
+        except grpc.RpcError as error:
+            why = _NOT_CONNECTED.get(cast(grpc.Call, error).code())
+            if why is not None:
                 self.close()
-                raise Unavailable(f"no connection to {self._target}: it cannot be reached")
-            if not core.watch_connectivity_state(state, deadline_s).success:
-                self.close()
-                raise Unavailable(f"no connection to {self._target} within {timeout_s:g} s")
+                raise Unavailable(f"no connection to {self._target}{why.format(timeout_s)}") from error
 
     def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
         call = self._calls.get(path)

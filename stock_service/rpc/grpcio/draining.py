@@ -55,7 +55,7 @@ _TCP_INFO_WAITING = 24
 def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], grace_s: float) -> bool:
     """Does all that of the server on a port; says whether it came to its end within ``grace_s``. Blocks.
 
-    ``under_way`` counts the calls whose message is there and whose reply is not sent, without those that are refused.
+    ``under_way`` counts the calls that were accepted and whose reply is not sent, without those that are refused.
     ``refuse`` has new ones refused; it may be called twice. Where no descriptor is left to look with, calls are refused
     at once, those under way are finished, and the listener stays.
     """

@@ -7,7 +7,7 @@ import grpc
 
 from stock_service.rpc.grpcio.serving import check_free
 from stock_service.rpc.option_types import shown_address
-from stock_service.rpc.security import Access, Guard, Right, shown_in
+from stock_service.rpc.security import AUTHORIZATION, Access, Guard, Right, shown_in
 from stock_service.rpc.service import Service
 from stock_service.rpc.tls import Pems, ServerTls
 
@@ -35,7 +35,7 @@ class Checks:
     def check(self, path: bytes, context: Context) -> None:
         """Returns where it may. Raises Unauthenticated, PermissionDenied."""
         metadata = context.invocation_metadata() or ()
-        shown = shown_in(str(value) for name, value in metadata if name == "authorization")
+        shown = shown_in(str(value) for name, value in metadata if name == AUTHORIZATION)
         names = tuple(context.auth_context().get("x509_common_name", ()))
         self._guard.check(path, shown, names[0].decode(errors="replace") if len(names) == 1 else "")
 

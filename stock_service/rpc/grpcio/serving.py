@@ -11,6 +11,7 @@ import grpc
 from stock_service.rpc.call import Call
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.option_types import family_of
+from stock_service.rpc.security import AUTHORIZATION
 
 STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == code) for code in FaultCode}
 """grpcio's status of each fault."""
@@ -31,9 +32,12 @@ _FOR_EVER_S = 1e12
 def quieten() -> None:
     """Has grpcio log nothing of metadata that is not UTF-8, which it else does with a traceback for each request.
 
-    It takes the bytes for Latin-1, which no metadata of the service needs. May be repeated.
+    It takes the bytes for Latin-1, which no metadata of the service needs. Which of its loggers says so is its own
+    matter: each that there is gets the filter. May be repeated.
     """
-    logging.getLogger("grpc._cython.cygrpc").addFilter(_is_about_us)
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if name.startswith("grpc.") and isinstance(logger, logging.Logger):
+            logger.addFilter(_is_about_us)
 
 
 def _is_about_us(record: logging.LogRecord) -> bool:
@@ -58,7 +62,7 @@ def call_of(payload: bytes, context: Context) -> Call:
     left_s = context.time_remaining()
     limited = left_s is not None and left_s < _FOR_EVER_S
     deadline_ns = time.monotonic_ns() + int(left_s * 1e9) if left_s is not None and limited else None
-    metadata = tuple((key, value) for key, value in context.invocation_metadata() or ())
+    metadata = tuple((key, value) for key, value in context.invocation_metadata() or () if key != AUTHORIZATION)
     return Call(payload, context.peer().partition(":")[2], deadline_ns, metadata)
 
 
@@ -68,7 +72,7 @@ def check_free(host: str, port: int, shares_port: bool) -> None:
 
 
 def core_options(
-    frame_bytes_max: int, pipeline_max: int, idle_s: float, connections_max: int, shares_port: bool
+    frame_bytes_max: int, pipeline_max: int, idle_timeout_s: float, connections_max: int, shares_port: bool
 ) -> list[tuple[str, int]]:
     """Our limits in gRPC core's terms.
 
@@ -82,6 +86,6 @@ def core_options(
         ("grpc.so_reuseport", int(shares_port)),  # else a port in use is an error, no second server behind it
         ("grpc.max_receive_message_length", frame_bytes_max),
         ("grpc.max_concurrent_streams", pipeline_max),
-        ("grpc.max_connection_idle_ms", int(idle_s * 1000)),
+        ("grpc.max_connection_idle_ms", int(idle_timeout_s * 1000)),
         ("grpc.max_allowed_incoming_connections", connections_max),
     ]

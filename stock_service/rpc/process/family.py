@@ -35,7 +35,6 @@ from stock_service.rpc.process.beginning import STOPPING
 from stock_service.rpc.process.command_line import USAGE_EXIT, refuse
 from stock_service.rpc.process.lifeline import tied
 from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY
-from stock_service.rpc.transports import load
 
 _log = logging.getLogger(__name__)
 
@@ -57,17 +56,16 @@ def begins(options: argparse.Namespace) -> bool:
     return options.processes > 1 and options.member is None
 
 
-def run(program: str, transport: str, options: argparse.Namespace, memory: int | None = None) -> int:
+def run(program: str, options: argparse.Namespace, memory: int | None = None) -> int:
     """Serves with several processes until a signal comes; gives the exit code. Blocks. For the main thread of its own
     process, which must then ``leave``. ``memory`` is the descriptor of what they share; None: nothing.
     """
     if _CHILD in os.environ:
         refuse(program, f"--processes: got {options.processes}, allowed: 1 where it is not on the command line itself")
     serving.prepare(program, options)
-    try:
-        _check(transport, options)
-    except UsageError as error:
-        refuse(program, error)
+    if options.timeline is not None:
+        allowed = "none with several --processes: it is of one process"
+        refuse(program, UsageError("--timeline", str(options.timeline), allowed))
     try:
         listener = socket.create_server((options.host, options.port), family=family_of(options.host), backlog=1)
     except (OSError, UnicodeError) as error:
@@ -87,14 +85,6 @@ def run(program: str, transport: str, options: argparse.Namespace, memory: int |
         return FAILED_EXIT
     finally:
         family.kill()
-
-
-def _check(transport: str, options: argparse.Namespace) -> None:
-    """Refuses what several processes cannot have. Raises UsageError."""
-    if not load(transport).SHARES_PORT:
-        raise UsageError("--processes", options.processes, f"1 on {transport}, which cannot share its port")
-    if options.timeline is not None:
-        raise UsageError("--timeline", str(options.timeline), "none with several --processes: it is of one process")
 
 
 class _Child:
@@ -206,8 +196,11 @@ class _Family:
             self._listener.close()  # the child has the port now
             while len(self._children) < self._count:
                 self._start()
-        elif all(each.ready for each in self._children):
-            print(child.said.partition(b"\n")[0].decode(), flush=True)
+        elif all(each.ready for each in self._children) and not serving.announced(
+            child.said.partition(b"\n")[0].decode()
+        ):
+            self._code = FAILED_EXIT
+            self._stop()
 
     def _signal_waits(self, timeout_s: float) -> bool:
         """Whether a signal has come, or comes within so long, that is not taken yet."""

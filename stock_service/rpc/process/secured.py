@@ -10,16 +10,14 @@ import argparse
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from stock_service.rpc.call import Call
-from stock_service.rpc.errors import PermissionDenied, UsageError
-from stock_service.rpc.security import Access, Right
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.security import Access
 from stock_service.rpc.server_core.options import is_loopback
-from stock_service.rpc.service import Method, Service
 from stock_service.rpc.tls import ServerTls, TlsFiles
 from stock_service.rpc.transports import load
 
@@ -73,15 +71,12 @@ class Security:
 def security_of(transport: str, options: argparse.Namespace) -> Security:
     """What the options ask for on a transport. Raises UsageError."""
     check_host(options)
-    protocols = load(transport).TLS_PROTOCOLS
     files: dict[str, Path | None] = {
         "--tls-cert": options.tls_cert,
         "--tls-key": options.tls_key,
         "--tls-client-ca": options.tls_client_ca,
     }
     for option, file in files.items():
-        if file is not None and protocols is None:
-            raise UsageError(option, str(file), f"none on {transport}, which serves this machine alone")
         if file is not None and options.tls_cert is None:
             raise UsageError(option, str(file), "beside --tls-cert FILE")
     if options.tls_cert is not None and options.tls_key is None:
@@ -90,7 +85,8 @@ def security_of(transport: str, options: argparse.Namespace) -> Security:
         raise UsageError("--tls-client-ca", str(options.tls_client_ca), "beside --access FILE: it says who may do what")
     tls = None
     if options.tls_cert is not None:
-        tls = ServerTls(TlsFiles(options.tls_cert, options.tls_key, options.tls_client_ca), protocols or ())
+        pair = TlsFiles(options.tls_cert, options.tls_key, options.tls_client_ca)
+        tls = ServerTls(pair, load(transport).TLS_PROTOCOLS)
     return Security(tls, None if options.access is None else Access(options.access))
 
 
@@ -106,20 +102,6 @@ def check_host(options: argparse.Namespace) -> None:
             "--insecure, where anyone may read along or use it"
         )
         raise UsageError("--host", options.host, allowed)
-
-
-def closed_to_admins(service: Service, transport: str) -> Service:
-    """The service as a transport has it that cannot tell who calls, on a server that knows callers: without what only
-    an admin may do.
-    """
-
-    def refuse(_request: object, _call: Call) -> object:
-        raise PermissionDenied(f"{transport} does not carry who calls: use another transport")
-
-    def closed(method: Method) -> Method:  # type: ignore[type-arg]  # whatever its messages
-        return method if method.right < Right.ADMIN else replace(method, function=refuse, wants_call=True, on_loop=None)
-
-    return replace(service, methods={path: closed(method) for path, method in service.methods.items()})
 
 
 class Watch:

@@ -33,13 +33,12 @@ from stock_service.rpc.option_types import address, shown_address
 from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.process.cores import AUTO, Keeper, cpus
-from stock_service.rpc.process.handing_over import HandOver, Offered
+from stock_service.rpc.process.listener_handover import HandOver, Offered
 from stock_service.rpc.process.secured import (
     Security,
     Watch,
     add_security_options,
     check_host,
-    closed_to_admins,
     security_of,
 )
 from stock_service.rpc.service import Service
@@ -61,7 +60,8 @@ FAILED_EXIT = 1
 
 EXITS = {
     0: "a signal stopped it, and what had been accepted was finished",
-    FAILED_EXIT: "--grace-s was too short, a second signal came, a file could not be written in the end, or it failed",
+    FAILED_EXIT: "--grace-s was too short, a second signal came, the ready line or a file could not be written, "
+    "or it failed",
     USAGE_EXIT: "a bad option or file, or a port that is taken",
 }
 """What each exit code of a server is for."""
@@ -90,7 +90,7 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
     help_text = "bytes of a request, at most"
     add("--frame-bytes-max", type=integer(64, 1 << 30), default=_DEFAULTS.frame_bytes_max, help=help_text)
     help_text = "seconds after which an idle connection is closed"
-    add("--idle-s", type=seconds(0.05, 86400), default=_DEFAULTS.idle_s, help=help_text)
+    add("--idle-timeout-s", type=seconds(0.05, 86400), default=_DEFAULTS.idle_timeout_s, help=help_text)
     help_text = "requests under way on a connection, at most"
     add("--pipeline-max", type=integer(1, 65536), default=_DEFAULTS.pipeline_max, help=help_text)
     help_text = "cores to run on: LIST such as 0,2-3; none: any; auto: one, and all where the work lets the GIL go"
@@ -157,17 +157,27 @@ def run(
         refuse(program, error)
     if security.access is not None and metrics is not None:
         security.access.refused = metrics.refused
-    serve_options = _serve_options(transport, options, timeline, metrics, security)
+    try:
+        check_executor(transport, options.executor)
+        serve_options = _serve_options(transport, options, timeline, metrics, security)
+    except UsageError as error:
+        refuse(program, error)
     if hand_over is not None:
         serve_options = replace(serve_options, listener=hand_over.listener)
-    if security.access is not None and load(transport).TLS_PROTOCOLS is None:
-        service = closed_to_admins(service, transport)
     try:
         with Watch(security.files, security.reload):
             return _run(program, transport, service, options, serve_options, note, hand_over)
     except Exception:
         _log.exception("the server failed")
         return FAILED_EXIT
+
+
+def check_executor(transport: str, executor: str) -> None:
+    """Raises UsageError for an executor that the transport cannot have."""
+    refused = load(transport).REFUSED_EXECUTORS
+    if executor in refused:
+        others = ", ".join(name for name in EXECUTORS if name not in refused)
+        raise UsageError("--executor", executor, f"{others} on {transport}: {refused[executor]}")
 
 
 def prepare(program: str, options: argparse.Namespace) -> None:
@@ -230,28 +240,42 @@ def _serve(
         executor.stop(0)
         refuse(program, error)
     assert service.health is not None
+    ready_line = f"ready {shown_address(server.address)}"
+    took_over = hand_over is not None and hand_over.old is not None
+    if hand_over is not None and took_over:
+        if not announced(ready_line):
+            server.stop(0)
+            executor.stop(0)
+            return FAILED_EXIT
+        hand_over.conclude()  # nobody else serves from now on, whatever fails here
     stack = ExitStack()
     if serve_options.metrics is not None:
         from stock_service.rpc.process import scraping
 
-        shown = scraping.Shown(serve_options.metrics, service.health, server.address, executor, options.workers)
+        scraping.show(serve_options.metrics, service.health, server.address, executor, options.workers)
         try:
-            scraped = stack.enter_context(scraping.Scraped(options.metrics, shown))
+            scraped = stack.enter_context(scraping.Scraped(options.metrics, serve_options.metrics.registry))
+            note = f"{note}\n".lstrip() + f"metrics at {shown_address(scraped.address)}"
         except UsageError as error:
-            server.stop(0)
-            executor.stop(0)
-            refuse(program, error)
-        note = f"{note}\n".lstrip() + f"metrics at {shown_address(scraped.address)}"
+            if not took_over:
+                server.stop(0)
+                executor.stop(0)
+                refuse(program, error)
+            _log.error("%s; nobody sees the metrics", error)
     stopping = threading.Event()
     signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
     signals.start()  # outlives all but leave()
     if hand_over is not None:
-        stack.enter_context(Offered(hand_over, stopping.set))
+        try:
+            stack.enter_context(Offered(hand_over, stopping.set))
+        except (OSError, UsageError) as error:
+            _log.error("no other server can take over from this one: %s", error)
     gc.freeze()  # what start-up made stays: the collector need not look at it again
     if note:
         print(note, file=sys.stderr, flush=True)
-    print(f"ready {shown_address(server.address)}", flush=True)
-    stopping.wait()
+    ready = took_over or announced(ready_line)
+    if ready:
+        stopping.wait()
     service.health.stopping = True
     grace_s = max(options.grace_s, ENDING_S)
     deadline_s = time.monotonic() + grace_s
@@ -261,7 +285,17 @@ def _serve(
     if not finished:
         _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)
     written = serve_options.timeline is None or _write(serve_options.timeline, options.timeline)
-    return 0 if finished and written else FAILED_EXIT
+    return 0 if ready and finished and written else FAILED_EXIT
+
+
+def announced(line: str) -> bool:
+    """Prints the ready line; where it cannot be written, says so in the log."""
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        _log.error("the ready line could not be written on standard output: %s; the server stops", error.strerror)
+        return False
+    return True
 
 
 def _computed() -> str:
@@ -314,7 +348,7 @@ def _serve_options(
         requests_max=options.workers + options.queue_limit,
         connections_max=options.connections_max,
         frame_bytes_max=options.frame_bytes_max,
-        idle_s=options.idle_s,
+        idle_timeout_s=options.idle_timeout_s,
         pipeline_max=options.pipeline_max,
         timeline=timeline,
         metrics=metrics,

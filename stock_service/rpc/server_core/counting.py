@@ -54,31 +54,25 @@ class CountedRefusals(Generic[Request]):
 
     def objection(self, error: FramingError) -> bytes:
         """The protocol's, counted."""
-        self._refused("connection", FaultCode.INVALID_ARGUMENT.name)
+        self._refused("connection", error.code.name)
         return self._protocol.objection(error)
 
 
-Execute = Callable[[list["partial[None]"]], int]
-"""``Executor.execute_all``."""
+class WaitSamples:
+    """How long requests waited for a thread since they arrived: of one request in ``ONE_IN``. For one thread."""
 
+    def __init__(self, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> None:
+        """``serve`` is what the tasks call, with three arguments, of which the last is when the request arrived."""
+        self._serve, self._observe = serve, metrics.waited_s
+        self._due = 0
 
-def noting_waits(execute_all: Execute, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> Execute:
-    """The same, for one thread, noting of one request in ``ONE_IN`` how long it waited since it arrived.
+    def take(self, batch: list["partial[None]"]) -> None:
+        """Has some of a batch's tasks note how long they waited, in the place of the bare tasks."""
+        self._due -= len(batch)
+        while self._due < 0:  # counted from the batch's end
+            batch[self._due] = partial(self._serve_noting, *batch[self._due].args)
+            self._due += ONE_IN
 
-    Its tasks are all ``serve`` with three arguments, of which the last is when the request arrived.
-    """
-    due, observe = 0, metrics.queue_wait.observe
-
-    def serve_noting(connection: Any, request: Any, arrived_ns: int) -> None:
-        observe(now_ns() - arrived_ns)
-        serve(connection, request, arrived_ns)
-
-    def execute_noting(batch: list["partial[None]"]) -> int:
-        nonlocal due
-        due -= len(batch)
-        while due < 0:  # counted from the batch's end
-            batch[due] = partial(serve_noting, *batch[due].args)
-            due += ONE_IN
-        return execute_all(batch)
-
-    return execute_noting
+    def _serve_noting(self, connection: Any, request: Any, arrived_ns: int) -> None:
+        self._observe((now_ns() - arrived_ns) / 1e9)
+        self._serve(connection, request, arrived_ns)

@@ -1,10 +1,12 @@
-"""Listening, accepting in turns, and turning a connection away."""
+"""Listening: the socket, the epoll that the reading thread sleeps in, and the eventfd that wakes it."""
 
 import errno
 import logging
+import os
 import select
 import socket
 from collections.abc import Callable, Iterator
+from threading import Lock
 
 from stock_service.rpc.option_types import family_of
 from stock_service.rpc.server_core.options import Address, ServeOptions
@@ -42,8 +44,37 @@ def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.
     return listener
 
 
+class Waker:
+    """An eventfd by which any thread wakes the one that sleeps in an epoll or a selector.
+
+    Whoever made it closes it, once nobody sleeps any more.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()  # guards fd
+        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        """What epoll is to watch; -1: closed."""
+
+    def wake(self) -> None:
+        """Wakes the sleeping thread. Any thread; once closed it does nothing."""
+        with self._lock:
+            if self.fd >= 0:  # a task that was given up may end after the server has
+                os.eventfd_write(self.fd, 1)
+
+    def woken(self) -> None:
+        """The thread is awake: what was said until now is heard."""
+        os.eventfd_read(self.fd)
+
+    def close(self) -> None:
+        """Frees the descriptor. May be repeated."""
+        with self._lock:
+            if self.fd >= 0:
+                os.close(self.fd)
+                self.fd = -1
+
+
 class Listening:
-    """A listener in an epoll; the reading thread's."""
+    """A listener and a waker in an epoll; the reading thread's."""
 
     def __init__(self, options: ServeOptions, epoll: Callable[[], select.epoll]) -> None:
         """``epoll`` makes it, once the address is had. Raises OSError where it cannot be."""
@@ -57,6 +88,8 @@ class Listening:
         """Whether connections are accepted; not where the process can have no more, until one of its own is closed."""
         self.epoll = epoll()
         self.epoll.register(self.fd, select.EPOLLIN)
+        self.waker = Waker()
+        self.epoll.register(self.waker.fd, select.EPOLLIN)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
         """Up to so many of the connections that wait, unless those are the next server's."""
@@ -77,17 +110,23 @@ class Listening:
             yield accepted, peer[:2]
 
     def accept(self, accepting: bool) -> None:
-        """Has connections accepted from now on, or not."""
-        if accepting != self.accepting:
+        """Has connections accepted from now on, or not. Once closed, it does nothing."""
+        if accepting != self.accepting and self._listener.fileno() >= 0:
             self.accepting = accepting
             self.epoll.modify(self.fd, select.EPOLLIN if accepting else 0)
 
     def close(self) -> None:
-        """Accepts no more, ever. May be repeated, until the epoll is closed."""
+        """Accepts no more, ever. May be repeated."""
         self.accepting = False
         if self._listener.fileno() >= 0:
             self.epoll.unregister(self.fd)  # closing alone would not, while another process has it open
             self._listener.close()
+
+    def end(self) -> None:
+        """Frees the epoll and the waker, once nobody sleeps there any more. May be repeated."""
+        self.close()
+        self.waker.close()
+        self.epoll.close()
 
 
 def refuse_connection(connection: socket.socket, words: bytes) -> None:

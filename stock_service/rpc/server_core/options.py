@@ -54,7 +54,7 @@ class ServeOptions:
     """Connections at a time, at most."""
     frame_bytes_max: int = FRAME_BYTES_MAX
     """Bytes of one request, at most."""
-    idle_s: float = 300.0
+    idle_timeout_s: float = 300.0
     """A connection on which nothing happens for so long is closed."""
     pipeline_max: int = 64
     """Requests under way on one connection, at most; the server reads no more until one is answered."""
@@ -93,29 +93,35 @@ def only_loopback(transport: str, host: str) -> None:
 class ReadOptions:
     """What a transport on this core can be told beyond what every server can."""
 
-    read_s: float = 10.0
+    read_timeout_s: float = 10.0
     """A request that has begun to arrive must be whole, and a reply be taken, within this."""
     delay_target_ms: float = 20.0
     """What waits longer in a queue that stands is refused; see ``admission.py``. 0: nothing is."""
-    held_bytes_max: int = 64 << 20
+    buffered_bytes_max: int = 64 << 20
     """Bytes of requests that are not whole or not begun, and of replies not taken, of all connections together."""
 
 
 def add_read_options(parser: argparse.ArgumentParser) -> None:
-    """``--read-s``, ``--delay-target-ms`` and ``--held-bytes-max``."""
+    """``--read-timeout-s``, ``--delay-target-ms`` and ``--buffered-bytes-max``."""
     defaults = ReadOptions()
     help_text = "time for a request to be whole, and for a reply to be taken"
-    parser.add_argument("--read-s", type=seconds(0.05, 3600), default=defaults.read_s, help=help_text)
+    parser.add_argument("--read-timeout-s", type=seconds(0.05, 3600), default=defaults.read_timeout_s, help=help_text)
+    add_delay_target(parser)
+    help_text = "bytes of requests not whole or not begun and of replies not taken, of all connections together"
+    kind = integer(1 << 16, 1 << 40)
+    parser.add_argument("--buffered-bytes-max", type=kind, default=defaults.buffered_bytes_max, help=help_text)
+
+
+def add_delay_target(parser: argparse.ArgumentParser) -> None:
+    """``--delay-target-ms``."""
     help_text = (
         "milliseconds after which a waiting request is refused while the server is overloaded, or a quarter of the "
         "time that its client waits, if that is more; 0: never"
     )
-    parser.add_argument("--delay-target-ms", type=number(0, 60_000), default=defaults.delay_target_ms, help=help_text)
-    help_text = "bytes of requests not whole or not begun and of replies not taken, of all connections together"
-    kind = integer(1 << 16, 1 << 40)
-    parser.add_argument("--held-bytes-max", type=kind, default=defaults.held_bytes_max, help=help_text)
+    default = ReadOptions().delay_target_ms
+    parser.add_argument("--delay-target-ms", type=number(0, 60_000), default=default, help=help_text)
 
 
 def read_options(options: argparse.Namespace) -> ReadOptions:
     """What was given."""
-    return ReadOptions(options.read_s, options.delay_target_ms, options.held_bytes_max)
+    return ReadOptions(options.read_timeout_s, options.delay_target_ms, options.buffered_bytes_max)

@@ -1,12 +1,25 @@
 """What the server core asks of a protocol: bytes to requests, and requests to the bytes of their replies. No I/O.
 
-Where a library keeps requests apart, ``Answers`` is all there is to a protocol.
+A request's bytes to its reply's, whatever the protocol; and the timeline of it.
+
+``answered`` is what every protocol's ``answer`` ends in. Nothing here raises, but ``Waiting`` where the server lets
+requests wait.
 """
 
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.call import NO_METADATA, Call, Metadata, ReplyMetadata
+from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.metrics import Meter
+from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.server_core.options import NOBODY, Address
+from stock_service.rpc.service import Answer, CallAnswer, Service
+from stock_service.rpc.timeline import NO_METHOD, Timeline
+from stock_service.rpc.waiting import Flush, Waiting
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.served_stream import RequestDecoder
 
@@ -53,3 +66,106 @@ class WireProtocol(Answers[Request], Protocol[Request]):
 
     def objection(self, error: FramingError) -> bytes:
         """The same about bytes that are no request."""
+
+
+_log = logging.getLogger(__name__)
+
+OK = 0
+"""The code of an answer; any other is a ``FaultCode``."""
+
+Answering = Callable[[Request, int, Address], bytes]
+"""``Answers.answer``, or what ``stamping`` makes of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Methods:
+    """A service's methods by the bytes that name them on the wire: those of a request alone, and those of a call."""
+
+    plain: Mapping[bytes, Answer]
+    calling: Mapping[bytes, CallAnswer]
+    flush: Flush | None = None
+    """The service's own."""
+    meters: Mapping[bytes, Meter] = field(default_factory=dict)
+    """What counts their requests, of those that are counted."""
+
+    def answered(
+        self,
+        name: bytes,
+        payload: bytes,
+        timeout_ms: int,
+        arrived_ns: int,
+        peer: Address,
+        metadata: Metadata = NO_METADATA,
+        said: ReplyMetadata | None = None,
+    ) -> tuple[int, bytes]:
+        """A request's ``OK`` and response message, or a fault's code and its detail; never raises.
+
+        ``arrived_ns`` is when the request was read, on ``time.monotonic_ns``: a handler does not start once the client
+        has given up, ``timeout_ms`` later (0: never). ``peer`` is whom it was read from, or ``NOBODY``.
+        ``said`` is for what the method says besides.
+        """
+        try:
+            if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
+                if name in self.meters:
+                    self.meters[name].missed()
+                return FaultCode.DEADLINE_EXCEEDED, f"not begun within {timeout_ms} ms".encode()
+            method = self.plain.get(name)
+            if method is not None:
+                return OK, method(payload)
+            calling = self.calling.get(name)
+            if calling is None:
+                return FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}".encode()
+            deadline_ns = arrived_ns + timeout_ms * 1_000_000 if timeout_ms else None
+            return OK, calling(Call(payload, said_of(peer), deadline_ns, metadata, said))
+        except BaseException as error:  # SystemExit too: every request gets its reply
+            return failure(name, error)
+
+
+def said_of(peer: Address) -> str:
+    """A peer as a call has it."""
+    return "" if peer == NOBODY else shown_address(peer)
+
+
+def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
+    """What was raised over a request, as ``answered`` gives it; what is no fault is logged. ``Waiting`` goes on."""
+    if isinstance(error, Waiting):
+        try:
+            raise error
+        finally:
+            del error  # it has this frame: the two would be a circle, which only a collection ends
+    if isinstance(error, Fault):
+        return error.code, error.detail.encode(errors="replace")
+    _log.error("the handler of %r raised", name, exc_info=error)
+    return FaultCode.INTERNAL, b"the handler failed; the server's log says why"
+
+
+def methods_of(service: Service) -> Methods:
+    """A service's methods as they are answered."""
+    methods = {path.encode(): method for path, method in service.methods.items()}
+    return Methods(
+        {name: method.answer() for name, method in methods.items() if not method.wants_call},
+        {name: method.answer_call() for name, method in methods.items() if method.wants_call},
+        service.flush,
+        {name: method.meter for name, method in methods.items() if method.meter is not None},
+    )
+
+
+def stamping(timeline: Timeline, methods: Methods, protocol: Answers[Request]) -> Answering[Request]:
+    """The protocol's ``answer``, noting in a timeline that the thread begins with a request and has its reply.
+
+    ``arrived_ns`` is what is noted as accepted: ``time.monotonic_ns`` is the timeline's clock, too. That the reply was
+    given away is for the caller to note.
+    """
+    local = timeline.local
+    numbers = {name: timeline.method_number(name.decode()) for name in (*methods.plain, *methods.calling)}
+
+    def answer_stamped(request: Request, arrived_ns: int, peer: Address) -> bytes:
+        stamper = local.stamper
+        stamper.begin(arrived_ns)
+        reply = protocol.answer(request, arrived_ns, peer)
+        path = protocol.path(request)
+        if path is not None:
+            stamper.handled(numbers.get(path, NO_METHOD))
+        return reply
+
+    return answer_stamped

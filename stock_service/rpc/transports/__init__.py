@@ -6,7 +6,7 @@ for, so that a socket server never loads gRPC.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -54,14 +54,13 @@ class Transport(Protocol):
     """Its name for people."""
     DEFAULT_PORT: int
     DEFAULT_EXECUTOR: str
-    SHARES_PORT: bool
-    """Whether several processes can serve on one port: then ``serve`` keeps ``ServeOptions.shares_port``."""
+    REFUSED_EXECUTORS: Mapping[str, str]
+    """Executors that its server cannot have, each with the reason. Empty: it can have all."""
     TAKES_LISTENER: bool
     """Whether a server can go on with the port of the one before it: then ``serve`` keeps ``ServeOptions.listener``."""
 
-    TLS_PROTOCOLS: Sequence[str] | None
-    """What its server answers to in TLS (ALPN), none where it has no name there. None instead: it knows neither TLS nor
-    callers, serves this machine alone, and changes no price where a server knows callers."""
+    TLS_PROTOCOLS: Sequence[str]
+    """What its server answers to in TLS (ALPN), none where it has no name there."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         """Adds the options that its server has beside those of every server, if any."""
@@ -70,21 +69,21 @@ class Transport(Protocol):
         """What was given for them, as ``serve`` takes it in ``ServeOptions.own``; None where it has none."""
 
     def serve(self, service: Service, executor: Executor, options: ServeOptions) -> Server:
-        """A server that listens when this returns. Raises OSError where it cannot."""
+        """A server that listens when this returns, and keeps what the options say. Raises OSError where it cannot."""
 
     def connect(
         self, address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
     ) -> Connection:
         """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
 
-        Raises Unavailable, or DeadlineExceeded where the server's host does not answer. ``credentials`` are taken where
-        ``TLS_PROTOCOLS`` is not None. With them also UsageError, for files that cannot be used, and Unauthenticated.
+        Raises Unavailable, or DeadlineExceeded where the server's host does not answer. With ``credentials`` also
+        UsageError, for files that cannot be used, and Unauthenticated.
         """
 
     def codec(self, address: Address, timeout_s: float, token: str = "") -> Codec | None:
         """What a new connection of the lean client speaks, ``timeout_s`` being told to the server with each request.
 
-        ``token``, what it shows of itself, is taken where ``TLS_PROTOCOLS`` is not None; empty: nothing.
+        ``token`` is what it shows of itself; empty: nothing.
 
         None where the protocol's bytes cannot be spoken without its library: then a load is sent by that alone. Loads
         no library.
@@ -98,11 +97,8 @@ TRANSPORTS: dict[str, str] = {
     "grpc": "stock_service.rpc.transports.grpc_sync",
     "sockets": "stock_service.rpc.transports.sockets",
     "http1": "stock_service.rpc.transports.http1",
-    "jsonrpc": "stock_service.rpc.transports.jsonrpc",
     "grpc_static": "stock_service.rpc.transports.grpc_static",
     "grpc_aio": "stock_service.rpc.transports.grpc_aio",
-    "zeromq": "stock_service.rpc.transports.zeromq",
-    "nng": "stock_service.rpc.transports.nng",
 }
 """Every transport's module, by the name that ``--transport`` takes."""
 

@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from stock_service.rpc.errors import FaultCode
+
 FRAME_BYTES_MAX = 1 << 20
 """Bytes in a frame, at most, unless the server is told otherwise: 1 MiB, a thousand times a trade."""
 
@@ -42,6 +44,9 @@ class FramingError(ValueError):
 
     ``frames`` are those that were whole before it, in the bytes that were fed last.
     """
+
+    code = FaultCode.INVALID_ARGUMENT
+    """The fault that the sender is told."""
 
     def __init__(self, detail: str, frames: Sequence[Any] = ()) -> None:
         super().__init__(detail)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from stock_service.rpc.call import Metadata
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.security import Shown, shown_in
+from stock_service.rpc.security import AUTHORIZATION, Shown, shown_in
 from stock_service.rpc.wire.header_blocks import Field
 
 TIMEOUT_MS_MAX = 99_999_999 * 3_600_000
@@ -34,8 +34,10 @@ _VALUE_NEVER = re.compile(rb"[\x00\r\n]|^[ \t]|[ \t]$")
 _REQUIRED = (b":method", b":scheme", b":path")
 _PSEUDO = frozenset((*_REQUIRED, b":authority"))
 _OF_ONE_HOP = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"))
+_AUTHORIZATION = AUTHORIZATION.encode()
 _NOT_METADATA = frozenset(
     (
+        _AUTHORIZATION,  # a head may be kept, and its token may not
         b"te",
         b"content-type",
         b"content-length",
@@ -123,7 +125,7 @@ class Heads:
             return head._replace(
                 timeout_ms=_timeout_ms(values.get(b"grpc-timeout")),
                 metadata=_metadata(fields),
-                shown=shown_in(value.decode("latin-1") for name, value in fields if name == b"authorization"),
+                shown=shown_in(value.decode("latin-1") for name, value in fields if name == _AUTHORIZATION),
                 gzipped=values.get(b"grpc-encoding") == b"gzip",
                 takes_gzip=b"gzip" in values.get(b"grpc-accept-encoding", b"").replace(b" ", b"").split(b","),
             )

@@ -33,6 +33,7 @@ from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 
 from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.security import concealed
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.grpc_call_table import CallTable
@@ -104,7 +105,7 @@ class GrpcSession:
         self._patience = Patience(now_ns)
         self._pending = b""  # the beginning of a frame
         self._unread = http2.PREFACE  # what is still to come of it
-        self._usual: dict[bytes, Head] = {}  # blocks of unary calls that nothing is to be said about
+        self._usual: dict[bytes, Head] = {}  # of unary calls that nothing is to be said about, by ``BlockReader.key``
         self._changes = 0  # of what header blocks mean, when those were learnt
         self._calls = CallTable(self._endpoint, streams_max)
         self.outgoing, self.held, self.ready = self._endpoint.outgoing, self._endpoint.held, self._calls.ready
@@ -223,7 +224,8 @@ class GrpcSession:
             start = at + 9 + (head >> 8)
             if flags != http2.END_HEADERS or end - start < 14:
                 break
-            meaning = known.get(data[at + 9 : start])
+            block = data[at + 9 : start]
+            meaning = known.get(block) or known.get(concealed(block))
             if meaning is None or head & 0xFF != http2.HEADERS:
                 break
             length, flags, again, compressed, size = unpack_data(data, start)
@@ -324,8 +326,8 @@ class GrpcSession:
         if self._blocks.changes != self._changes or len(self._usual) >= KNOWN_MAX:
             self._changes = self._blocks.changes
             self._usual.clear()
-        if head.usual and not self._draining and self._blocks.knows(block):
-            self._usual[block] = head
+        if head.usual and not self._draining and (key := self._blocks.key(block)) is not None:
+            self._usual[key] = head
         return head
 
     def _on_data(self, stream: int, ends: bool, payload: bytes, requests: list[GrpcRequest]) -> None:

@@ -8,6 +8,9 @@ remembered with their meaning. A peer that was told SETTINGS_HEADER_TABLE_SIZE =
 Such a look-up is right if the table is empty now and was empty before and after the block was decoded. Its size must
 also be the same still: a block may put fields into a table of size 0, which leaves it empty.
 
+A block that shows a token is remembered by a digest, so that the token is not. What a peer puts into its dynamic table
+stays there until the peer makes room, or the connection ends.
+
 Left out: a fault of RFC 9113, 4.3.1. A peer's first block after its acknowledgement must begin with the table's new
 size. A peer that does not keep to this is understood all the same.
 """
@@ -19,11 +22,15 @@ from hpack import Decoder, HPACKError
 from hpack.hpack import encode_integer
 from hpack.table import HeaderTable
 
+from stock_service.rpc.security import AUTHORIZATION, concealed
+
 KNOWN_MAX = 16
 """Blocks remembered on one connection, at most: a server has two or three that come again and again."""
 
 KNOWN_BYTES_MAX, KNOWN_FIELDS_MAX = 512, 32
 """Bytes and fields of a block that is remembered, at most: a peer can have 100 KiB remembered, and not a megabyte."""
+
+_AUTHORIZATION = AUTHORIZATION.encode()
 
 Field = tuple[bytes, bytes]
 """A header field's name and value."""
@@ -55,12 +62,18 @@ class BlockReader(Generic[Meaning]):
 
     def knows(self, block: bytes) -> bool:
         """Whether this block's meaning is remembered, and stays so until ``changes`` does."""
-        return block in self._known
+        return self.key(block) is not None
+
+    def key(self, block: bytes) -> bytes | None:
+        """What this block is remembered by: its bytes, or ``concealed`` if it shows a token; None: it is not."""
+        return next((key for key in (block, concealed(block)) if key in self._known), None)
 
     def read(self, block: bytes) -> Meaning:
         """What a block means; to be asked for every block of the connection, in order. Raises BlockError."""
         self.unfolded = 0
         meaning = self._known.get(block)  # of which nothing is left once the table has an entry
+        if meaning is None:
+            meaning = self._known.get(concealed(block))
         return self._decode(block) if meaning is None else meaning
 
     def _decode(self, block: bytes) -> Meaning:
@@ -78,7 +91,8 @@ class BlockReader(Generic[Meaning]):
         elif len(block) <= KNOWN_BYTES_MAX and len(fields) <= KNOWN_FIELDS_MAX:
             if len(self._known) >= KNOWN_MAX:  # of blocks that hold a time or the like: make room for those that do not
                 self._known.clear()
-            self._known[block] = meaning
+            shows = any(name == _AUTHORIZATION for name, _ in fields)
+            self._known[concealed(block) if shows else block] = meaning
         return meaning
 
 

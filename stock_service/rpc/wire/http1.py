@@ -12,8 +12,10 @@
 | TRAILER | an empty line | HEAD, and a message |
 
 Two readers must not take the same bytes for different messages. So these are refused: a length and a coding, two
-lengths, a folded field, a wrong character in a field's name, a bare CR or LF. A head that was met before is not parsed
-again.
+lengths, two types, no host or two, a folded field, a wrong character in a field's name, a bare CR or LF.
+
+A head that was met before is neither parsed nor checked again. One that is refused is not kept. A head is kept by its
+bytes; one that shows a token by a digest.
 
 Left out: upgrades, codings other than ``chunked``, and bodies that end with the connection.
 """
@@ -21,9 +23,11 @@ Left out: upgrades, codings other than ``chunked``, and bodies that end with the
 import re
 from collections.abc import Callable
 from enum import Enum, auto
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
-from stock_service.rpc.security import Shown, shown_in
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.security import AUTHORIZATION, Shown, concealed, shown_in
 from stock_service.rpc.wire.framing import FramingError
 
 HEAD_BYTES_MAX = 8192
@@ -47,19 +51,22 @@ _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([\x21-\x7e]+) HTTP/([0-9])\.([0-9])")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?")
 _FIELD = re.compile(rb"(" + _TOKEN + rb"):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
-_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?")
-_FRAMING = (b"content-length", b"transfer-encoding", b"host", b"expect", b"timeout-ms", b"fault", b"authorization")
-"""Fields that come once at most."""
+_HOST = re.compile(rb"(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::[0-9]*)?", re.IGNORECASE | re.ASCII)
+"""A host, which may be empty, and a port or none (RFC 9110, 7.2)."""
 
-_AUTHORIZATION = b"authorization"
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?")
+_AUTHORIZATION = AUTHORIZATION.encode()
+
+_ONCE = set(b"content-length content-type transfer-encoding host expect timeout-ms fault authorization".split())
+"""Fields that come once at most."""
 
 
 class HttpError(FramingError):
     """Bytes that are no message, and the status to answer them with. The stream cannot be read on."""
 
-    def __init__(self, status: int, detail: str) -> None:
+    def __init__(self, status: int, detail: str, code: FaultCode = FaultCode.INVALID_ARGUMENT) -> None:
         super().__init__(detail)
-        self.status = status
+        self.status, self.code = status, code
 
 
 class RequestHead(NamedTuple):
@@ -91,6 +98,9 @@ class ResponseHead(NamedTuple):
 
 
 Head = TypeVar("Head", RequestHead, ResponseHead)
+
+CheckSite = Callable[[bytes | None, bytes | None], None]
+"""Takes the host that a head is for, None if it names none, and its ``Origin``. Raises HttpError to refuse it."""
 
 
 class HttpMessage(NamedTuple, Generic[Head]):
@@ -142,7 +152,8 @@ class HttpDecoder(Generic[Head]):
             return []
         if self._state is _State.HEAD and not self._buffer:  # one whole message, whose head is known: nearly always
             end = data.find(b"\r\n\r\n") + 4
-            head = self._heads.get(data[:end])
+            raw = data[:end]
+            head = self._heads.get(raw) or self._heads.get(concealed(raw))
             if head is not None and len(data) - end == head.length:
                 self.ended = head.close
                 return [HttpMessage(head, data[end:])]
@@ -190,7 +201,7 @@ class HttpDecoder(Generic[Head]):
                 raise HttpError(431, f"a head over {HEAD_BYTES_MAX} bytes")
             return False
         raw = bytes(buffer[:end])
-        head = self._heads.get(raw)
+        head = self._heads.get(raw) or self._heads.get(concealed(raw))
         if head is None:
             head = self._parse(raw[:-4])
             if head.length > self._bytes_max:
@@ -198,7 +209,8 @@ class HttpDecoder(Generic[Head]):
             if end <= _HEAD_BYTES_KEPT:
                 if len(self._heads) >= _HEADS_MAX:
                     self._heads.clear()
-                self._heads[raw] = head
+                shows = isinstance(head, RequestHead) and head.shown is not None
+                self._heads[concealed(raw) if shows else raw] = head
         del buffer[:end]
         self._head, self._need = head, max(head.length, 0)
         self._state = _State.BODY if head.length >= 0 else _State.SIZE
@@ -261,9 +273,11 @@ class HttpDecoder(Generic[Head]):
         return HttpError(413, f"a body of {length} bytes, allowed: {self._bytes_max}")
 
 
-def request_decoder(heads: dict[bytes, RequestHead], bytes_max: int) -> HttpDecoder[RequestHead]:
-    """A server's side. ``heads``: where it keeps heads parsed, which decoders of one thread may share."""
-    return HttpDecoder(_request_head, heads, bytes_max)
+def request_decoder(
+    heads: dict[bytes, RequestHead], bytes_max: int, check_site: CheckSite | None = None
+) -> HttpDecoder[RequestHead]:
+    """A server's side. ``heads``: where it keeps heads parsed, which decoders of one thread and one check may share."""
+    return HttpDecoder(partial(_request_head, check_site), heads, bytes_max)
 
 
 def response_decoder(bytes_max: int) -> HttpDecoder[ResponseHead]:
@@ -271,7 +285,7 @@ def response_decoder(bytes_max: int) -> HttpDecoder[ResponseHead]:
     return HttpDecoder(_response_head, {}, bytes_max)
 
 
-def _request_head(head: bytes) -> RequestHead:
+def _request_head(check_site: CheckSite | None, head: bytes) -> RequestHead:
     """A request's head, without the empty line behind it."""
     line, _, rest = head.partition(b"\r\n")
     found = _REQUEST_LINE.fullmatch(line)
@@ -282,10 +296,16 @@ def _request_head(head: bytes) -> RequestHead:
         raise HttpError(505, f"HTTP/{major.decode()}.{minor.decode()}, allowed: HTTP/1.1")
     fields = _fields(rest)
     old = minor == b"0"
-    if b"host" not in fields and not old:
+    host = fields.get(b"host")
+    if host is None and not old:
         raise HttpError(400, "no host is named")
     if target.startswith(b"http://"):
-        target = b"/" + target[7:].partition(b"/")[2]
+        host, _, path = target[7:].partition(b"/")
+        target = b"/" + path
+    if host is not None and not _HOST.fullmatch(host):
+        raise HttpError(400, f"Host: got {shown(host)}, allowed: HOST or HOST:PORT")
+    if check_site is not None:
+        check_site(host, fields.get(b"origin"))
     if fields.get(b"expect", b"100-continue").lower() != b"100-continue":
         raise HttpError(417, "an expectation that is not 100-continue")
     timeout = fields.get(b"timeout-ms", b"0")
@@ -295,8 +315,8 @@ def _request_head(head: bytes) -> RequestHead:
     expects = b"expect" in fields and not old
     length = _length(fields, old, 0)
     path = target.partition(b"?")[0]
-    shown = shown_in([fields[_AUTHORIZATION].decode("latin-1")]) if _AUTHORIZATION in fields else None
-    return RequestHead(length, _closes(fields, old), expects, verb, path, kind, int(timeout), shown)
+    token = shown_in([fields[_AUTHORIZATION].decode("latin-1")]) if _AUTHORIZATION in fields else None
+    return RequestHead(length, _closes(fields, old), expects, verb, path, kind, int(timeout), token)
 
 
 def _response_head(head: bytes) -> ResponseHead:
@@ -318,11 +338,16 @@ def _fields(head: bytes) -> dict[bytes, bytes]:
         name, value = _field(line)
         if name not in fields:
             fields[name] = value
-        elif name in _FRAMING:
+        elif name in _ONCE:
             raise HttpError(400, f"{name.decode()} comes twice")
         else:
             fields[name] += b", " + value
     return fields
+
+
+def shown(value: bytes) -> str:
+    """A field's value, or its beginning, in an error."""
+    return repr(value[:80].decode("latin-1"))
 
 
 def _field(line: bytes) -> tuple[bytes, bytes]:

@@ -46,6 +46,7 @@ _REASONS = {
     413: b"Content Too Large",
     415: b"Unsupported Media Type",
     417: b"Expectation Failed",
+    421: b"Misdirected Request",
     429: b"Too Many Requests",
     431: b"Request Header Fields Too Large",
     500: b"Internal Server Error",
@@ -65,6 +66,7 @@ _FAULTS: dict[int, type[Fault]] = {
     413: InvalidRequest,
     415: InvalidRequest,
     417: InvalidRequest,
+    421: PermissionDenied,
     429: Overloaded,
     431: InvalidRequest,
     501: UnknownMethod,
@@ -95,7 +97,7 @@ def encode_route_request(
     authority: bytes, verb: bytes, path: bytes, timeout_ms: int, payload: bytes, extra: bytes = b""
 ) -> bytes:
     """A route's request, its message in JSON, where it has one. ``extra`` as in ``encode_request``."""
-    body = b"Content-Type: %s\r\nContent-Length: %d\r\n" % (JSON, len(payload)) if payload else b""
+    body = b"Content-Type: %s\r\nContent-Length: %d\r\n" % (JSON, len(payload)) if payload or verb == b"POST" else b""
     body = extra + body
     return b"%s %s HTTP/1.1\r\nHost: %s\r\nTimeout-Ms: %d\r\n%s\r\n%s" % (
         verb,

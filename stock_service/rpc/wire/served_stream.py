@@ -9,20 +9,20 @@
 | READING | what is no request | ENDING | answers what came before it, then says the fault |
 | READING | a request that says it is the last | ENDING | answers it |
 | READING | half a request that asks whether to go on | READING | says so, once all before it is answered |
-| READING | a request that stays half there for ``read_s`` | ENDING | says the fault at once |
-| READING | nothing, for ``idle_s`` | CLOSED | closes |
+| READING | a request that stays half there for ``read_timeout_s`` | ENDING | says the fault at once |
+| READING | nothing, for ``idle_timeout_s`` | CLOSED | closes |
 | PAUSED | room, nothing unsent, nothing waits | READING | reads on |
-| PAUSED | nothing in flight or unsent, for ``idle_s`` | CLOSED | closes |
+| PAUSED | nothing in flight or unsent, for ``idle_timeout_s`` | CLOSED | closes |
 | READING, PAUSED | the client's last byte, or a stopping server's | ENDING | answers what came before |
 | ENDING | all is answered, said and taken; the client has ended | CLOSED | closes |
 | ENDING | all is answered, said and taken; the client has not ended | LEAVING | half-closes |
 | LEAVING | what the client still sends | LEAVING | reads and drops it |
 | LEAVING | the client's end, or long enough | CLOSED | closes |
-| all of these | the client is gone, or takes nothing for ``read_s`` | BROKEN | drops replies; dispatches no more |
+| all of these | the client is gone, or takes nothing for so long | BROKEN | drops replies; dispatches no more |
 | BROKEN | no request is in flight | CLOSED | closes |
 
 LEAVING is there because a kernel that is told to close with bytes unread resets the connection, which destroys replies
-on their way. What is long enough, ``leaving.py`` of the server core says.
+on their way. What is long enough, ``closing.py`` of the server core says.
 
 ``received`` is written by the reading thread alone. ``answered`` is written by whoever answers, one at a time: the
 owner has a lock for it. So the reading thread subtracts the two without that lock. It may see too many requests in

@@ -13,8 +13,8 @@ from stock_service.rpc.errors import FAULTS, Fault, FaultCode, Overloaded
 from stock_service.rpc.process.beginning import UNREAD_EXIT
 from stock_service.rpc.process.command_line import USAGE_EXIT
 from stock_service.rpc.transports import Connection
-from stock_service.trading.model import Status
-from tests.unit.clients.fakes import FakeConnection, service
+from stock_service.trading.model import LookupReply, Status
+from tests.unit.clients.fakes import CannedConnection, FakeConnection, service
 
 BAD_QUANTITY = "INVALID_QUANTITY (-2) GameStart; allowed: 1 to 2147483647 shares"
 BAD_PRICE = "INVALID_PRICE (-2) GameStart; allowed: $0.00 to $92233720368547758.07"
@@ -91,6 +91,21 @@ def test_options_count_before_and_after_the_command() -> None:
     for arguments in ("--address a:1 --timeout-s 2 lookup X", "lookup X --address a:1 --timeout-s 2"):
         options = trader._parser().parse_args(arguments.split())
         assert (options.address, options.timeout_s, options.transport) == (("a", 1), 2.0, "grpc")
+
+
+@pytest.mark.parametrize("fault", FAULTS.values())
+def test_nothing_that_a_server_says_reaches_the_terminal_unescaped(
+    fault: type[Fault], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its fault is one line without control characters and marks of direction; so is a name that was given."""
+    said = "\x1b]0;title\x07\x1b[2J\x9b1m\r\n\u202eno\u2028\u2029"
+    monkeypatch.setattr(trader, "connect", lambda _: CannedConnection([fault(said)]))
+    assert trader.main(["lookup", "GameStart"]) == 3
+    ended = capsys.readouterr()
+    assert ended.out == ""
+    assert ended.err.removesuffix("\n").isprintable()
+    assert "\\x1b[2J\\x9b1m \\u202eno" in ended.err
+    assert trader.lookup_line(said, LookupReply(Status.UNKNOWN_STOCK))[1].isprintable()
 
 
 def test_the_session_repeats_for_a_seed(connection: FakeConnection, capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,11 +102,12 @@ func (c *client) expectClosed() {
 
 func put(id int, description string) string {
 	body := fmt.Sprintf(`{"id":%d,"description":%q,"value":0.5}`, id, description)
-	return fmt.Sprintf("PUT /entities/%d HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body)
+	head := "PUT /entities/%d HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+	return fmt.Sprintf(head+"%s", id, len(body), body)
 }
 
 func get(id int) string {
-	return fmt.Sprintf("GET /entities/%d HTTP/1.1\r\nHost: a\r\n\r\n", id)
+	return fmt.Sprintf("GET /entities/%d HTTP/1.1\r\nHost: localhost\r\n\r\n", id)
 }
 
 // An id is absent, then new, then known, on one connection; pipelined requests are answered in order.
@@ -127,7 +128,7 @@ func TestRefusals(t *testing.T) {
 	server := serve(t, 2)
 	for _, request := range []string{
 		"nonsense\r\n\r\n", strings.Replace(put(7, "a"), "/entities/7", "/entities/8", 1),
-		"PUT /entities/1 HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n{\"id",
+		"PUT /entities/1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\r\n{\"id",
 	} {
 		c := dial(t, server.address)
 		c.send(request)
@@ -135,9 +136,9 @@ func TestRefusals(t *testing.T) {
 		c.expectClosed()
 	}
 	c := dial(t, server.address)
-	c.send("DELETE /entities/1 HTTP/1.1\r\nHost: a\r\n\r\n")
+	c.send("DELETE /entities/1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	c.expect(405, "GET, PUT")
-	c.send("GET /entities/one HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+	c.send("GET /entities/one HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	c.expect(404, "error")
 }
 
@@ -145,7 +146,7 @@ func TestRefusals(t *testing.T) {
 func TestConnectionClose(t *testing.T) {
 	server := serve(t, 1)
 	for _, request := range []string{
-		"GET /entities/1 HTTP/1.0\r\n\r\n", "GET /entities/1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+		"GET /entities/1 HTTP/1.0\r\n\r\n", "GET /entities/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
 	} {
 		c := dial(t, server.address)
 		c.send(request)

@@ -175,7 +175,8 @@ mod tests {
 
     const WITHIN: Duration = Duration::from_secs(10);
     const PUT: &str =
-        "PUT /entities/7 HTTP/1.1\r\nContent-Length: 38\r\n\r\n{\"id\":7,\"description\":\"a\",\"value\":0.5}";
+        "PUT /entities/7 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 38\r\n\r\n\
+         {\"id\":7,\"description\":\"a\",\"value\":0.5}";
 
     fn start(workers: usize) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -199,7 +200,7 @@ mod tests {
     fn requests_on_one_connection() {
         let server = start(1);
         let mut connection = dial(&server);
-        let close = "GET /entities/7 HTTP/1.1\r\nConnection: close\r\n\r\n";
+        let close = "GET /entities/7 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         connection.write_all(format!("{PUT}{PUT}{close}").as_bytes()).unwrap();
         let said = rest_of(connection);
         let order = ["\"created\":true", "\"created\":false", "Connection: close", "\"description\":\"a\""];

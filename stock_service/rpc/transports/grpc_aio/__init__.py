@@ -8,6 +8,9 @@ All calls are taken by one event loop on one thread. ``--dispatch`` says who ans
   coroutine function for it (``Method.on_loop``): that is awaited, and holds up no call while it waits.
 - ``request``: a call is a task of the executor, and the loop sends its reply.
 
+It listens on loopback alone, whatever is asked: grpcio's asyncio server takes none behind one whose path is not UTF-8,
+so whoever reaches it can end it for everybody.
+
 The limits are those of ``grpc_sync``, and so are the faults on the wire. Its codec is in ``wire``, for every transport
 that speaks gRPC. Server and client are imported when they are asked for: the lean client does without grpcio.
 """
@@ -16,6 +19,7 @@ from collections.abc import Callable
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.server_core.options import only_loopback
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
 from stock_service.rpc.transports.grpc_aio.options import AioOptions, add_options, own_options
@@ -29,7 +33,7 @@ __all__ = [
     "DEFAULT_EXECUTOR",
     "DEFAULT_PORT",
     "LABEL",
-    "SHARES_PORT",
+    "REFUSED_EXECUTORS",
     "TAKES_LISTENER",
     "TLS_PROTOCOLS",
     "AioOptions",
@@ -43,14 +47,18 @@ __all__ = [
 LABEL = "gRPC, asyncio"
 DEFAULT_PORT = 50053
 DEFAULT_EXECUTOR = "static-pool"
+REFUSED_EXECUTORS = {"leader-followers": "grpcio reads by threads of its own"}
 TLS_PROTOCOLS = ("h2",)
-SHARES_PORT = True
 TAKES_LISTENER = False
 DEFAULT_DISPATCH = AioOptions().dispatch
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """A server that listens when this returns. Raises OSError where it cannot."""
+    """A server that listens when this returns, on a loopback address.
+
+    Raises OSError where it cannot, UsageError for another address.
+    """
+    only_loopback("grpc_aio", options.host)
     from stock_service.rpc.transports.grpc_aio.server import AioServer
 
     own = options.own or AioOptions()

@@ -16,7 +16,6 @@ from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import _async as aio
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from stock_service.rpc.call import Call
@@ -67,7 +66,7 @@ class AioServer:
         self._checks = checks_of(options.access, service)
         self._execute = executor.execute if options.metrics is None else options.metrics.waited(executor.execute)
         self._answers_on_loop = on_loop
-        self._waits = None if service.settle is None else Waits(service.settle)
+        self._waits = None if service.flush is None else Waits(service.flush)
         self._options = options
         self._loop = asyncio.new_event_loop()
         self._stop_asked: asyncio.Future[float] = self._loop.create_future()
@@ -119,7 +118,7 @@ class AioServer:
         limits = core_options(
             options.frame_bytes_max,
             options.pipeline_max,
-            options.idle_s,
+            options.idle_timeout_s,
             options.connections_max,
             options.shares_port,
         )
@@ -132,7 +131,7 @@ class AioServer:
         server.add_registered_method_handlers(service.name, handlers)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflecting = aio.ReflectionServicer(reflected, pool=Descriptors())
+        reflecting = reflection.aio.ReflectionServicer(reflected, pool=Descriptors())
         if self._checks is not None:
             reflecting.ServerReflectionInfo = checked_stream(reflecting.ServerReflectionInfo, self._checks)
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflecting, server)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from stock_service.rpc.waiting import Settle, Wait, Waiting, here
+from stock_service.rpc.waiting import Flush, Wait, Waiting, here
 
 Answer = Callable[[], bytes]
 """A request's, to be called once or twice."""
@@ -13,9 +13,9 @@ Answer = Callable[[], bytes]
 class Waits:
     """Those of one server. For the loop's thread, but for ``_over``."""
 
-    def __init__(self, settle: Settle) -> None:
-        """``settle`` is the service's."""
-        self._settle = settle
+    def __init__(self, flush: Flush) -> None:
+        """``flush`` is the service's."""
+        self._flush = flush
         self._asked = False
 
     async def answered(self, answer: Answer) -> bytes:
@@ -34,7 +34,7 @@ class Waits:
 
     def _ask(self) -> None:
         self._asked = False
-        self._settle(False)
+        self._flush(False)
 
     def _over(self, loop: asyncio.AbstractEventLoop, over: "asyncio.Future[None]") -> None:
         """A wait is over; any thread."""

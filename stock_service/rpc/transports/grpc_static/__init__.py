@@ -1,12 +1,12 @@
 """The gRPC transport of our own: HTTP/2 spoken by hand on the server core, with grpcio's client.
 
 ``serve`` starts it: the core's reading thread cuts calls (``wire/grpc_session.py``). The executor's threads answer them
-(``requests.py``), and the reading thread those that are short (``server_core/reading.py``). Offered besides: the
+(``requests.py``); with ``leader-followers`` the thread that read them does, where they are short. Offered besides: the
 standard health service and server reflection, v1alpha and v1. The codec and the null server are those of every
 transport that speaks gRPC.
 
 Limits, besides the executor's: ``connections_max``, ``frame_bytes_max`` (of a message; one more is RESOURCE_EXHAUSTED),
-``idle_s``, ``pipeline_max`` (calls of one connection at a time) and of its own ``read_s``.
+``idle_timeout_s``, ``pipeline_max`` (calls of one connection at a time) and of its own ``read_timeout_s``.
 
 It alone carries a service's ``streams`` and what a method says beside its reply (``call.ReplyMetadata``). A call whose
 reply is several messages holds no worker between two of them, and is asked for the next once the last has left.
@@ -29,9 +29,9 @@ from stock_service.rpc.wire.grpc_null import null_answers as answers
 
 LABEL = "gRPC, our own"
 DEFAULT_PORT = 50056
-DEFAULT_EXECUTOR = "static-pool"
+DEFAULT_EXECUTOR = "leader-followers"
+REFUSED_EXECUTORS: dict[str, str] = {}
 TLS_PROTOCOLS = ("h2",)
-SHARES_PORT = True
 TAKES_LISTENER = True
 
 add_options = add_read_options
@@ -43,9 +43,9 @@ _RESETS = 4
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
     """A server that listens when this returns. Raises OSError where it cannot."""
-    from stock_service.rpc.server_core.answering import methods_of
     from stock_service.rpc.server_core.guarding import guarded
-    from stock_service.rpc.server_core.request_server import RequestServer
+    from stock_service.rpc.server_core.protocol import methods_of
+    from stock_service.rpc.server_core.reactor import RequestServer
     from stock_service.rpc.transports.grpc_static.requests import RIGHTS, GrpcRequests
 
     own = options.own or ReadOptions()

@@ -9,8 +9,8 @@ from stock_service.rpc.call import Call, ReplyMetadata
 from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode, InternalFault, Overloaded
 from stock_service.rpc.health import Health
 from stock_service.rpc.security import Asked, Right
-from stock_service.rpc.server_core.answering import OK, Methods, failure, said_of
 from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.server_core.protocol import OK, Methods, failure, said_of
 from stock_service.rpc.service import Service, StreamAnswer
 from stock_service.rpc.transports.grpc_static.health import CHECK, WATCH, HealthCalls
 from stock_service.rpc.transports.grpc_static.reflection import REFLECTION, Reflection

@@ -6,9 +6,11 @@ Its codec is in ``wire``, for every transport that speaks gRPC.
 
 import argparse
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.server_core.options import ReadOptions, add_delay_target
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
 from stock_service.rpc.wire.codec import Codec
@@ -19,24 +21,36 @@ from stock_service.rpc.wire.grpc_null import null_answers as answers
 LABEL = "gRPC"
 DEFAULT_PORT = 50051
 DEFAULT_EXECUTOR = "thread-pool"
+REFUSED_EXECUTORS = {"leader-followers": "grpcio reads by threads of its own"}
 TLS_PROTOCOLS = ("h2",)
-SHARES_PORT = True
 TAKES_LISTENER = False
 
 
-def add_options(_parser: argparse.ArgumentParser) -> None:
-    """It has none of its own."""
+@dataclass(frozen=True, slots=True)
+class GrpcOptions:
+    """The transport's own options."""
+
+    delay_target_ms: float = ReadOptions().delay_target_ms
+    """A call that waits longer for a thread while the server is overloaded is refused; see ``handlers.py``."""
 
 
-def own_options(_options: argparse.Namespace) -> None:
-    """It has none of its own."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """``--delay-target-ms``."""
+    add_delay_target(parser)
+
+
+def own_options(options: argparse.Namespace) -> GrpcOptions:
+    """What was given."""
+    return GrpcOptions(options.delay_target_ms)
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
     """A server that listens when this returns. Raises OSError where it cannot."""
     from stock_service.rpc.transports.grpc_sync.server import GrpcServer
 
-    return GrpcServer(service, executor, options)
+    own = options.own or GrpcOptions()
+    assert isinstance(own, GrpcOptions), f"the options of another transport: {own}"
+    return GrpcServer(service, executor, own.delay_target_ms, options)
 
 
 def __getattr__(name: str) -> Callable[..., Connection]:

@@ -1,41 +1,57 @@
 """The threads of reflection's streams: a stream takes none of those that answer calls."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any
+
+import grpc
 
 STREAMS_MAX = 4
 """Reflection streams that may be open at a time. One is enough for a client, for some milliseconds."""
 
-P = ParamSpec("P")
-T = TypeVar("T")
+Reflect = Callable[[Any, grpc.ServicerContext], Iterator[Any]]
+"""Reflection's method, as grpcio calls it."""
 
 
 class Reflections(ThreadPoolExecutor):
     """Each stream has a thread for as long as its client keeps it open.
 
-    ``STREAMS_MAX`` are open at most: the one that has been open longest is cancelled for the next. grpcio's serving
-    thread submits, and needs a ``submit`` that never raises: that would kill it, and every later call would hang.
+    ``STREAMS_MAX`` are open at most: the one that has been open longest is cancelled by the next, on a thread more.
     """
 
     def __init__(self) -> None:
-        super().__init__(STREAMS_MAX, thread_name_prefix="grpc-reflection")
-        self.open: dict[Any, Any] = {}
-        """The streams: grpcio's state and its event of each, the oldest first."""
+        super().__init__(STREAMS_MAX + 1, thread_name_prefix="grpc-reflection")
+        self._lock = threading.Lock()  # guards _open
+        self._open: dict[grpc.ServicerContext, None] = {}  # the oldest first
 
-    def own(self, behaviour: Callable[P, T]) -> Callable[P, T]:
+    def own(self, reflect: Reflect) -> Reflect:
         """The same method, for grpcio to run on these threads."""
-        on_these = partial(behaviour)
-        on_these.experimental_thread_pool = self  # type: ignore[attr-defined]  # where grpcio looks for it
-        return on_these
 
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Takes a stream from grpcio. Never raises."""
-        _, event, state, *_ = cast(tuple[Any, ...], args)
-        if len(self.open) >= STREAMS_MAX:
-            self.open.pop(next(iter(self.open))).call.cancel()
-        self.open[state] = event
-        ended = super().submit(fn, *args, **kwargs)
-        ended.add_done_callback(lambda _: self.open.pop(state, None))
-        return ended
+        def reflect_here(requests: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+            self._enter(context)
+            try:
+                yield from reflect(requests, context)
+            finally:
+                with self._lock:
+                    self._open.pop(context, None)
+
+        reflect_here.experimental_thread_pool = self  # type: ignore[attr-defined]  # where grpcio looks for it
+        return reflect_here
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Takes a stream from grpcio, whose serving thread would not survive an error."""
+        try:
+            return super().submit(fn, *args, **kwargs)
+        except RuntimeError as error:  # the system has no thread to give; the stream waits for one of these
+            without: Future[Any] = Future()
+            without.set_exception(error)
+            return without
+
+    def _enter(self, context: grpc.ServicerContext) -> None:
+        with self._lock:
+            if len(self._open) >= STREAMS_MAX:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                oldest.cancel()
+            self._open[context] = None

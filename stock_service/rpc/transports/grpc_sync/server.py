@@ -1,91 +1,75 @@
-"""The server of the gRPC transport: grpcio's thread-based one.
+"""The server of the gRPC transport: grpcio's thread-based one, by its public names alone.
 
-It answers any generated client, offers the standard health service and reflection, and decodes inside the
-handler, so that undecodable bytes are INVALID_ARGUMENT (grpcio's generated code would say INTERNAL).
+It answers any generated client, and offers the standard health service and reflection. ``calls.py`` is its thread pool,
+``handlers.py`` has the service's methods.
 
-A call that finds no room in the executor is RESOURCE_EXHAUSTED; ``requests_max`` is the executor's own limit.
-``connections_max``, ``idle_s``, ``frame_bytes_max`` and ``pipeline_max`` (streams of one connection) are gRPC core's.
+``requests_max`` is grpcio's own ``maximum_concurrent_rpcs``: a call over it is RESOURCE_EXHAUSTED at its headers.
+``connections_max``, ``idle_timeout_s``, ``frame_bytes_max`` and ``pipeline_max`` (of one connection) are gRPC core's.
+A call has a thread from its headers on, though its message may be late: see ``rpc/grpcio/README.md``.
 """
 
-import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.concurrency.static_pool import Task
+from stock_service.rpc.concurrency import Executor, Task
 from stock_service.rpc.descriptors import Descriptors
-from stock_service.rpc.errors import Fault
 from stock_service.rpc.grpcio.draining import LAST_S, drain
-from stock_service.rpc.grpcio.securing import REFLECTION, Checks, add_port, checks_of
-from stock_service.rpc.grpcio.serving import (
-    CANCEL_S,
-    FAILED,
-    STATUS,
-    call_of,
-    check_free,
-    core_options,
-    quieten,
-)
+from stock_service.rpc.grpcio.securing import REFLECTION, add_port, checks_of
+from stock_service.rpc.grpcio.serving import CANCEL_S, check_free, core_options, quieten
 from stock_service.rpc.health import Health, response
-from stock_service.rpc.service import Answer, Method, Service
+from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
-from stock_service.rpc.transports.grpc_sync.arriving import Arriving
+from stock_service.rpc.transports.grpc_sync.calls import CallPool
+from stock_service.rpc.transports.grpc_sync.handlers import Handlers, checked
 from stock_service.rpc.transports.grpc_sync.reflections import Reflections
-
-_log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 class GrpcServer:
     """A server that is listening; see ``transports.Server``."""
 
-    def __init__(self, service: Service, executor: Executor, options: ServeOptions) -> None:
+    def __init__(self, service: Service, executor: Executor, delay_target_ms: float, options: ServeOptions) -> None:
         check_free(options.host, options.port, options.shares_port)
         quieten()
         timeline = options.timeline
-        execute = executor.execute if timeline is None else _stamping(executor.execute, timeline)
+        noting = timeline is not None or options.metrics is not None
+        self._pool = CallPool(executor.execute, None if noting else getattr(executor, "submit", None))
+        if timeline is not None:
+            self._pool.give = _stamping(self._pool.give, timeline)
         if options.metrics is not None:
-            execute = options.metrics.waited(execute)
-        self._arriving = Arriving(execute)
+            self._pool.give = options.metrics.waited(self._pool.give)
         self._reflections = Reflections()
-        self._last: set[Any] | None = None
+        self._handlers = Handlers(self._pool.arrival, delay_target_ms, options.metrics, timeline)
         limits = core_options(
             options.frame_bytes_max,
             options.pipeline_max,
-            options.idle_s,
+            options.idle_timeout_s,
             options.connections_max,
             options.shares_port,
         )
-        self._server = grpc.server(self._arriving, options=limits)
+        self._server = grpc.server(
+            self._pool,  # type: ignore[arg-type]  # of a ThreadPoolExecutor it uses what every Executor has
+            options=limits,
+            maximum_concurrent_rpcs=options.requests_max,
+        )
         checks = checks_of(options.access, service)
-
-        def behaviour_of(path: str, method: Method[Any, Any]) -> Behaviour:
-            behaviour = _behaviour(method)
-            if checks is not None:
-                behaviour = _checked(behaviour, checks, path.encode())
-            return behaviour if timeline is None else _stamped(behaviour, timeline, path)
-
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-            path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(behaviour_of(path, method))
+            path.rpartition("/")[2]: grpc.unary_unary_rpc_method_handler(self._handlers.behaviour(path, method, checks))
             for path, method in service.methods.items()
         }
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, handlers),))
         self._server.add_registered_method_handlers(service.name, handlers)
-        self._health = _Checked(service.health or Health(service.name))
+        self._health = _Health(service.health or Health(service.name))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        for name in ("", service.name):
-            self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         reflected = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflecting = reflection.ReflectionServicer(reflected, pool=Descriptors())
         if checks is not None:
-            reflecting.ServerReflectionInfo = _checked(reflecting.ServerReflectionInfo, checks, REFLECTION)
+            reflecting.ServerReflectionInfo = checked(reflecting.ServerReflectionInfo, checks, REFLECTION)
         reflecting.ServerReflectionInfo = self._reflections.own(reflecting.ServerReflectionInfo)
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflecting, self._server)
         port = add_port(self._server, (options.host, options.port), options.tls, options.shares_port)
@@ -94,102 +78,56 @@ class GrpcServer:
 
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""
-        self._health.enter_graceful_shutdown()
-        drained = drain(self.address[1], lambda: len(self._under_way()), self._refuse, grace_s)
+        self._health.end()
+        drained = drain(self.address[1], self._under_way, self._pool.refuse, grace_s)
         ended = self._server.stop(LAST_S if drained else 0).wait(LAST_S + CANCEL_S)
         self._reflections.shutdown(wait=False)
+        self._pool.shutdown(wait=False)
         return drained and ended
 
-    def _refuse(self) -> None:
-        """From now on every call is refused; those under way are finished."""
-        self._arriving.refuse()
-        self._last = self._under_way()
-
-    def _under_way(self) -> set[Any]:
-        """Calls whose message is there and whose reply is not sent; of them, once calls are refused, those before that.
-
-        Watches are ended, and reflections not counted: they have no end of their own.
-        """
-        _end_watches(self._health)
-        known = self._server._state  # type: ignore[attr-defined]
-        with known.lock:
-            calls: set[Any] = known.rpc_states - self._arriving.waiting.keys() - self._reflections.open.keys()
-        return calls if self._last is None else calls & self._last
+    def _under_way(self) -> int:
+        """Calls that wait for a thread, and those begun whose reply has not left; no watch, no reflection."""
+        return len(self._pool.waiting) + len(self._handlers.under_way)
 
 
-class _Checked(health.HealthServicer):  # type: ignore[misc]  # which has no types
-    """grpcio's, whose Check asks whether the server serves. Its Watch says what it is told of: the stop."""
+class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # which has no types
+    """The standard health service. A watch is told the status at once, and that it ends."""
 
     def __init__(self, served: Health) -> None:
-        super().__init__()
         self._served = served
+        self._watches: dict[Callable[[Any], None], Any] = {}  # each with its last word
 
-    def Check(self, request: Any, context: Any) -> Any:  # noqa: N802  # gRPC's name
+    def Check(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802  # gRPC's name
         """The status of a service by its name; NOT_FOUND for others."""
-        if self._served.knows(request.service) and not self._served.serving():
-            return response(False)
-        return super().Check(request, context)
+        if not self._served.knows(request.service):
+            context.abort(grpc.StatusCode.NOT_FOUND, "no service of that name")
+        return response(self._served.serving())
 
+    def Watch(self, request: Any, context: grpc.ServicerContext, send: Callable[[Any], None]) -> None:  # noqa: N802
+        """The status now, and again at the end. The call has a thread for no longer than this takes."""
+        last = response(False)
+        if self._served.knows(request.service):
+            send(response(self._served.serving()))
+        else:
+            last.status = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+            send(last)
+        self._watches[send] = last
+        context.add_callback(partial(self._watches.pop, send, None))
+        if self._served.stopping:
+            self.end()
 
-def _end_watches(servicer: health.HealthServicer) -> None:
-    """Ends every call that watches the health: it has no end of its own, and the stop would wait for it."""
-    with servicer._lock:
-        watches = [send for sends in servicer._send_response_callbacks.values() for send in sends]
-    for send in watches:
-        send(None)
+    Watch.experimental_non_blocking = True  # type: ignore[attr-defined]  # so grpcio gives ``send``, and awaits no reply
 
-
-Behaviour = Callable[[bytes, grpc.ServicerContext], bytes]
-"""A method as grpcio calls it."""
-
-
-def _behaviour(method: Method[Any, Any]) -> Behaviour:
-    """A method as grpcio calls it; one that wants no call costs nothing of what makes one."""
-    if not method.wants_call:
-        return partial(_answer, method.answer())
-    answer_call = method.answer_call()
-
-    def answer(payload: bytes, context: grpc.ServicerContext) -> bytes:
-        return _answer(lambda payload: answer_call(call_of(payload, context)), payload, context)
-
-    return answer
-
-
-def _answer(answer: Answer, payload: bytes, context: grpc.ServicerContext) -> bytes:
-    """A method's answer, its faults as grpcio's statuses."""
-    try:
-        return answer(payload)
-    except Fault as fault:
-        context.abort(STATUS[fault.code], fault.detail)
-    except BaseException:  # SystemExit too: every request gets its reply
-        _log.exception("a handler raised")
-        context.abort(grpc.StatusCode.INTERNAL, FAILED)
-
-
-def _checked(behaviour: Callable[..., T], checks: Checks, path: bytes) -> Callable[..., T]:
-    """The same, for those alone who may ask for it."""
-
-    def checked(request: Any, context: grpc.ServicerContext) -> T:
-        try:
-            checks.check(path, context)  # type: ignore[arg-type]  # what it knows are lists of bytes
-        except Fault as fault:
-            context.abort(STATUS[fault.code], fault.detail)
-        return behaviour(request, context)
-
-    return checked
-
-
-def _stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
-    """The same, noting in a timeline that its reply is there, or its fault."""
-    local, number = timeline.local, timeline.method_number(path)
-
-    def answer_stamped(payload: bytes, context: grpc.ServicerContext) -> bytes:
-        try:
-            return behaviour(payload, context)
-        finally:
-            local.stamper.handled(number)
-
-    return answer_stamped
+    def end(self) -> None:
+        """From now on nothing is served; ends every watch. gRPC core keeps a last word that is not taken."""
+        self._served.stopping = True
+        while self._watches:
+            try:
+                send, last = self._watches.popitem()
+            except KeyError:
+                return  # another thread has ended it
+            send(last)
+            send(None)
 
 
 def _stamping(execute: Callable[[Task], None], timeline: Timeline) -> Callable[[Task], None]:

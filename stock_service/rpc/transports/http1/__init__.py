@@ -5,8 +5,9 @@ JSON (``application/json``), and the routes of methods that have one, in JSON. R
 pipelined requests one at a time is under way. A client says how long it waits in ``Timeout-Ms``.
 
 Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
-``read_s`` for a request to be whole (408), ``idle_s``. After each of these the connection is closed. What its client
-still sends is read and dropped for a while, so that no reset destroys the status. A client shows a token in
+``read_timeout_s`` for a request to be whole (408), ``idle_timeout_s``. After each of these the connection is closed.
+What its client still sends is read and dropped for a while, so that no reset destroys the status. What a browser sends
+for a page of another site is refused by its ``Content-Type``, ``Origin`` and ``Host`` (README.md). A client shows a token in
 ``Authorization: Bearer TOKEN``. Left out: compression, ranges, and any request that is not a call of a method.
 """
 
@@ -15,10 +16,10 @@ from dataclasses import replace
 
 from stock_service.rpc import codec_connection
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.guarding import guarded
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
-from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.protocol import methods_of
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
@@ -31,7 +32,7 @@ __all__ = [
     "DEFAULT_EXECUTOR",
     "DEFAULT_PORT",
     "LABEL",
-    "SHARES_PORT",
+    "REFUSED_EXECUTORS",
     "TAKES_LISTENER",
     "TLS_PROTOCOLS",
     "add_options",
@@ -44,9 +45,9 @@ __all__ = [
 
 LABEL = "HTTP/1.1"
 DEFAULT_PORT = 50080
-DEFAULT_EXECUTOR = "static-pool"
+DEFAULT_EXECUTOR = "leader-followers"
+REFUSED_EXECUTORS: dict[str, str] = {}
 TLS_PROTOCOLS = ("http/1.1",)
-SHARES_PORT = True
 TAKES_LISTENER = True
 
 add_options = add_read_options
@@ -60,7 +61,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     service = service.with_health()
     methods = methods_of(service)
     in_order = replace(options, pipeline_max=1)
-    protocol = guarded(Http(service, methods, options.frame_bytes_max), options.access, service)
+    protocol = guarded(Http(service, methods, options), options.access, service)
     return RequestServer(methods, protocol, executor, in_order, own)
 
 

@@ -1,6 +1,7 @@
 """Requests of HTTP/1.1 as the server core has them answered: which method a path is, its message, and the response."""
 
 import re
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from email.utils import formatdate
@@ -10,14 +11,16 @@ from urllib.parse import unquote_to_bytes
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.message_json import from_json, to_json
 from stock_service.rpc.security import Asked
-from stock_service.rpc.server_core.answering import OK, Methods, failure
-from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.server_core.options import Address, ServeOptions, is_loopback
+from stock_service.rpc.server_core.protocol import OK, Methods, failure
 from stock_service.rpc.service import Method, Route, Service
 from stock_service.rpc.wire.framing import FramingError
-from stock_service.rpc.wire.http1 import HttpDecoder, HttpError, HttpMessage, RequestHead, request_decoder
+from stock_service.rpc.wire.http1 import HttpDecoder, HttpError, HttpMessage, RequestHead, request_decoder, shown
 from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, STATUSES, TEXT, encode_response
 
-_PROTOBUF_KINDS = frozenset((PROTOBUF, b"application/x-protobuf", b""))
+_METHOD_KINDS = (PROTOBUF, b"application/x-protobuf", JSON)
+_ROUTE_KINDS = (JSON,)
+"""Types of content that are taken. Those that a web page may send unasked are never to be among them."""
 
 _CLOSE = b"Connection: close\r\n"
 
@@ -43,9 +46,10 @@ class _Refusal(NamedTuple):
 class Http:
     """See ``server_core.protocol.WireProtocol``."""
 
-    def __init__(self, service: Service, methods: Methods, frame_bytes_max: int) -> None:
+    def __init__(self, service: Service, methods: Methods, options: ServeOptions) -> None:
+        """Raises OSError where the host to listen on is a name that leads nowhere."""
         self._answered = methods.answered
-        self._frame_bytes_max = frame_bytes_max
+        self._frame_bytes_max, self._own_hosts = options.frame_bytes_max, _own_hosts(options)
         self._heads: dict[bytes, RequestHead] = {}  # the reading thread's, which alone asks decoders
         self._methods = {path.encode(): method for path, method in service.methods.items()}
         self._routes = [
@@ -57,7 +61,7 @@ class Http:
 
     def decoder(self) -> HttpDecoder[RequestHead]:
         """What cuts a new connection's bytes into requests."""
-        return request_decoder(self._heads, self._frame_bytes_max)
+        return request_decoder(self._heads, self._frame_bytes_max, self._check_site)
 
     def answer(self, request: HttpMessage[RequestHead], arrived_ns: int, peer: Address) -> bytes:
         """The response to a request."""
@@ -108,10 +112,23 @@ class Http:
         return b""
 
     def objection(self, error: FramingError) -> bytes:
-        """The same for bytes that are no request."""
+        """The same for bytes that are no request, or one that is refused by its head."""
         status = error.status if isinstance(error, HttpError) else 400
-        extra = self._date() + _fault(FaultCode.INVALID_ARGUMENT) + _CLOSE
+        extra = self._date() + _fault(error.code) + _CLOSE
         return encode_response(status, TEXT, str(error).encode(), extra)
+
+    def _check_site(self, host: bytes | None, origin: bytes | None) -> None:
+        """Refuses a request that a browser sends for a page of another site; see ``wire.http1.CheckSite``."""
+        if self._own_hosts is not None and host is not None and not self._own_hosts.fullmatch(host):
+            allowed = "localhost, 127.0.0.0/8, [::1] or --host, with any port; call by one of these"
+            detail = f"Host: got {shown(host)}, allowed on loopback: {allowed}"
+            raise HttpError(421, detail, FaultCode.PERMISSION_DENIED)
+        if origin is not None:
+            own = (host or b"").lower()
+            if not own or origin.lower() not in (b"http://" + own, b"https://" + own):
+                allowed = "none, or the address that the request is for; call from a page of that address"
+                detail = f"Origin: got {shown(origin)}, allowed: {allowed}"
+                raise HttpError(403, detail, FaultCode.PERMISSION_DENIED)
 
     def _response(self, head: RequestHead, code: int, reply: bytes, kind: bytes) -> bytes:
         """The response to a request of a method."""
@@ -132,11 +149,7 @@ class Http:
         if method is not None:
             if head.verb != b"POST":
                 return _not_allowed(head, b"POST")
-            if head.kind not in _PROTOBUF_KINDS and head.kind != JSON:
-                given = head.kind.decode(errors="replace")
-                detail = f"content-type: got {given}, allowed: application/protobuf, application/json"
-                return _Refusal(415, FaultCode.INVALID_ARGUMENT, detail)
-            return _Target(head.path, method, head.kind == JSON, {})
+            return _not_taken(head, _METHOD_KINDS) or _Target(head.path, method, head.kind == JSON, {})
         verbs = []
         for verb, pattern, path, routed in self._routes:
             found = pattern.fullmatch(head.path)
@@ -147,7 +160,7 @@ class Http:
                     variables = {name: _text(value) for name, value in found.groupdict().items()}
                 except UnicodeDecodeError:
                     return _Refusal(400, FaultCode.INVALID_ARGUMENT, "a path that is no text in UTF-8")
-                return _Target(path, routed, True, variables)
+                return _not_taken(head, _ROUTE_KINDS) or _Target(path, routed, True, variables)
             verbs.append(verb)
         if verbs:
             return _not_allowed(head, b", ".join(verbs))
@@ -162,6 +175,19 @@ class Http:
             field = f"Date: {formatdate(usegmt=True)}\r\n".encode()
             self._dated = now_s, field
         return field
+
+
+def _own_hosts(options: ServeOptions) -> re.Pattern[bytes] | None:
+    """The hosts that a request may be for; None: all, where other machines connect, which may know any name."""
+    host = options.host
+    if options.listener is not None:
+        bound = options.listener.socket.getsockname()[0]
+    else:
+        bound = host if ":" in host else socket.gethostbyname(host)
+    if not is_loopback(bound):
+        return None
+    own = re.escape(f"[{host}]" if ":" in host else host).encode()
+    return re.compile(rb"(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\]|%s)(?::[0-9]*)?" % own, re.IGNORECASE)
 
 
 def _pattern(route: Route) -> re.Pattern[bytes]:
@@ -186,6 +212,15 @@ def _fault(code: FaultCode) -> bytes:
 def _not_allowed(head: RequestHead, verbs: bytes) -> _Refusal:
     detail = f"the path takes {verbs.decode()}, got {head.verb.decode()}"
     return _Refusal(405, FaultCode.UNIMPLEMENTED, detail, b"Allow: %s\r\n" % verbs)
+
+
+def _not_taken(head: RequestHead, kinds: tuple[bytes, ...]) -> _Refusal | None:
+    """Why the content is of no type that is taken; None: it is of one, or there is none."""
+    if head.kind in kinds or (head.verb != b"POST" and not head.length):
+        return None
+    given, allowed = head.kind.decode(errors="replace") or "none", b", ".join(kinds).decode()
+    detail = f"Content-Type: got {given}, allowed: {allowed}; send the message as one of these, and name it"
+    return _Refusal(415, FaultCode.INVALID_ARGUMENT, detail)
 
 
 def _for(head: RequestHead, response: bytes) -> bytes:

@@ -4,17 +4,16 @@
 ``connect`` is the client. Linux only: the server sleeps in epoll and is woken through an eventfd.
 
 Limits, besides the executor's: ``connections_max`` (one more is told RESOURCE_EXHAUSTED and closed),
-``frame_bytes_max``, ``idle_s``, ``pipeline_max``, and of its own ``read_s`` (``options.py``).
+``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and of its own ``read_timeout_s`` (``options.py``).
 """
 
 from typing import assert_never
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.server_core.answering import Methods, methods_of
 from stock_service.rpc.server_core.guarding import guarded
-from stock_service.rpc.server_core.protocol import Request, WireProtocol
-from stock_service.rpc.server_core.request_server import RequestServer
+from stock_service.rpc.server_core.protocol import Methods, Request, WireProtocol, methods_of
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, ServeOptions, Server
 from stock_service.rpc.transports.sockets.client import connect
@@ -31,7 +30,7 @@ __all__ = [
     "DEFAULT_EXECUTOR",
     "DEFAULT_PORT",
     "LABEL",
-    "SHARES_PORT",
+    "REFUSED_EXECUTORS",
     "TAKES_LISTENER",
     "TLS_PROTOCOLS",
     "SocketOptions",
@@ -46,7 +45,7 @@ __all__ = [
 LABEL = "sockets"
 DEFAULT_PORT = 50052
 DEFAULT_EXECUTOR = "static-pool"
-SHARES_PORT = True
+REFUSED_EXECUTORS: dict[str, str] = {}
 TAKES_LISTENER = True
 TLS_PROTOCOLS = ()
 
@@ -73,7 +72,7 @@ def _serve(
         case "connection" if options.tls is not None:
             raise UsageError("--dispatch", own.dispatch, "request with --tls-cert: a connection's thread speaks no TLS")
         case "connection":
-            return ConnectionServer(methods, protocol, executor, options, own.read_s)
+            return ConnectionServer(methods, protocol, executor, options, own.read_timeout_s)
         case unknown:
             assert_never(unknown)
 

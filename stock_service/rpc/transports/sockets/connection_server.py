@@ -26,11 +26,10 @@ from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
-from stock_service.rpc.server_core.answering import Answering, Methods, stamping
-from stock_service.rpc.server_core.byte_stream import DROP_BYTES, arrived_bytes, last_arrival_ns, unacknowledged_bytes
-from stock_service.rpc.server_core.leaving import LINGER_S, LOOK_S, Leaving
+from stock_service.rpc.server_core.closing import LINGER_S, LOOK_S, Lingering
+from stock_service.rpc.server_core.connection import DROP_BYTES, arrived_bytes, last_arrival_ns, unacknowledged_bytes
 from stock_service.rpc.server_core.listening import READ_BYTES, listen, refuse_connection
-from stock_service.rpc.server_core.protocol import Request, WireProtocol
+from stock_service.rpc.server_core.protocol import Answering, Methods, Request, WireProtocol, stamping
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
 from stock_service.rpc.wire.framing import FramingError
@@ -65,7 +64,7 @@ class ConnectionServer(Generic[Request]):
         protocol: WireProtocol[Request],
         executor: Executor,
         options: ServeOptions,
-        read_s: float,
+        read_timeout_s: float,
     ) -> None:
         self._frames = protocol
         self._timeline = options.timeline
@@ -74,7 +73,7 @@ class ConnectionServer(Generic[Request]):
             self._answer = stamping(self._timeline, methods, protocol)
         self._executor = executor
         self._options = options
-        self._read_s = read_s
+        self._read_timeout_s = read_timeout_s
         self._listener = listen(options, _RECEIVE_BYTES)
         self._listener.setblocking(False)
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -166,11 +165,11 @@ class ConnectionServer(Generic[Request]):
         try:
             unread = _Unread(connection)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_s))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_timeout_s))
             if self._answer_all(connection, peer, self._frames.decoder(), unread):
                 self._leave(connection)
         except OSError:
-            pass  # the client has gone, or took no bytes within read_s: nobody is left to tell
+            pass  # the client has gone, or took no bytes within read_timeout_s: nobody is left to tell
         finally:
             with self._changed:
                 self._open.discard(connection)
@@ -184,12 +183,17 @@ class ConnectionServer(Generic[Request]):
 
         Says whether the client may still send, or has not everything yet.
         """
-        options, read_s, farewell, answer_frame = self._options, self._read_s, self._frames.farewell, self._answer
+        options, read_timeout_s, farewell, answer_frame = (
+            self._options,
+            self._read_timeout_s,
+            self._frames.farewell,
+            self._answer,
+        )
         send: Callable[[bytes], None] = connection.sendall
         if self._timeline is not None:
             send = _stamping_send(connection, self._timeline)
-        _set_read_timeout(connection, options.idle_s)
-        late = f"a request was not whole within {read_s:g} s"
+        _set_read_timeout(connection, options.idle_timeout_s)
+        late = f"a request was not whole within {read_timeout_s:g} s"
         left = -1  # when stopping: bytes that had arrived by then and are still to be read
         partial_since_s = 0.0  # since when a request is half there; 0: none is
         while True:
@@ -227,14 +231,14 @@ class ConnectionServer(Generic[Request]):
                 now_s = time.monotonic()
                 if frames or not partial_since_s:
                     partial_since_s = now_s
-                left_s = partial_since_s + read_s - now_s
+                left_s = partial_since_s + read_timeout_s - now_s
                 if left_s <= 0:
                     connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late))
                     return True
                 _set_read_timeout(connection, left_s)
             elif partial_since_s:
                 partial_since_s = 0.0
-                _set_read_timeout(connection, options.idle_s)
+                _set_read_timeout(connection, options.idle_timeout_s)
 
     def _say_goodbye(self, connection: socket.socket) -> None:
         """Unless the client reads so late that this would block, or be cut. Raises OSError."""
@@ -242,7 +246,7 @@ class ConnectionServer(Generic[Request]):
             connection.sendall(self._frames.goodbye())
 
     def _leave(self, connection: socket.socket) -> None:
-        """Drops what the client still sends until it may be closed; see ``leaving.py``. Raises OSError.
+        """Drops what the client still sends until it may be closed; see ``closing.py``. Raises OSError.
 
         One that the server stops is not half-closed first: it is shut for reading already. Linux would reset it, shut
         both ways, at the next byte that comes.
@@ -252,7 +256,7 @@ class ConnectionServer(Generic[Request]):
             connection.shutdown(socket.SHUT_WR)
         poll = select.poll()
         poll.register(connection, select.POLLIN)
-        leaving = Leaving(now_ns := time.monotonic_ns(), now_ns)
+        lingering = Lingering(now_ns := time.monotonic_ns(), now_ns)
         while not self._abandoned.is_set():
             ready = bool(poll.poll(LOOK_S * 1000))
             now_ns = time.monotonic_ns()
@@ -262,14 +266,14 @@ class ConnectionServer(Generic[Request]):
                 except BlockingIOError:
                     more = b""
                 if more:
-                    leaving.heard_ns = now_ns
+                    lingering.heard_ns = now_ns
                 elif not self._stopping.is_set() or _has_ended(connection):
                     return
                 else:
                     self._abandoned.wait(LOOK_S)  # shut for reading: it always looks as if there were something
             late = self._stopping.is_set() and now_ns > self._leave_by_ns
-            given_up = not self._stopping.is_set() and now_ns - leaving.since_ns > self._read_s * 1e9
-            if given_up or ((late or leaving.may_end(now_ns)) and not unacknowledged_bytes(connection)):
+            given_up = not self._stopping.is_set() and now_ns - lingering.since_ns > self._read_timeout_s * 1e9
+            if given_up or ((late or lingering.may_end(now_ns)) and not unacknowledged_bytes(connection)):
                 return
 
 

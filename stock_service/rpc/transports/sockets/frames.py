@@ -4,8 +4,8 @@ import time
 from dataclasses import replace
 
 from stock_service.rpc.errors import DeadlineExceeded, FaultCode
-from stock_service.rpc.server_core.answering import OK, Methods, failure
 from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.server_core.protocol import OK, Methods, failure
 from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame, encode_reply, request_decoder
 
 HELLO = b"hello/1"

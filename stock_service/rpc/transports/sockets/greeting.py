@@ -6,7 +6,7 @@ need not wait for its reply. A second hello replaces the first. A server that kn
 """
 
 from stock_service.rpc.security import TOKEN_BYTES_MAX, UNREADABLE, Access, Asked, Right, Shown, digest
-from stock_service.rpc.server_core.answering import Methods
+from stock_service.rpc.server_core.protocol import Methods
 from stock_service.rpc.transports.sockets.frames import HELLO, Frames
 from stock_service.rpc.wire.framing import FrameDecoder, RequestFrame, cut_request, request_decoder
 

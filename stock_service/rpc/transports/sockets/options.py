@@ -1,9 +1,10 @@
-"""What a server on sockets can be told beyond what every server can."""
+"""Options that only the sockets server has."""
 
 import argparse
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from stock_service.rpc.errors import UsageError
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
 
 Dispatch = Literal["request", "connection"]
@@ -16,11 +17,11 @@ DISPATCHES = get_args(Dispatch)
 class SocketOptions:
     """The sockets transport's own options."""
 
-    read_s: float = 10.0
+    read_timeout_s: float = 10.0
     """A request that has begun to arrive must be whole, and a reply be taken, within this."""
     delay_target_ms: float = ReadOptions().delay_target_ms
     """With request dispatch, what waits longer in a queue that stands is refused. 0: nothing is."""
-    held_bytes_max: int = ReadOptions().held_bytes_max
+    buffered_bytes_max: int = ReadOptions().buffered_bytes_max
     """With request dispatch, bytes not answered yet and replies not taken, of all connections together."""
     dispatch: Dispatch = "request"
     """What one task of the executor is."""
@@ -28,7 +29,7 @@ class SocketOptions:
     @property
     def reading(self) -> ReadOptions:
         """What the server core is told of them."""
-        return ReadOptions(self.read_s, self.delay_target_ms, self.held_bytes_max)
+        return ReadOptions(self.read_timeout_s, self.delay_target_ms, self.buffered_bytes_max)
 
 
 _DEFAULTS = SocketOptions()
@@ -42,6 +43,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def own_options(options: argparse.Namespace) -> SocketOptions:
-    """What was given."""
+    """The values given. Raises UsageError for an executor that connection dispatch cannot have."""
+    if options.dispatch == "connection" and options.executor == "leader-followers":
+        raise UsageError(
+            "--executor", options.executor, "another one with --dispatch connection: each thread reads one connection"
+        )
     read = read_options(options)
-    return SocketOptions(read.read_s, read.delay_target_ms, read.held_bytes_max, options.dispatch)
+    return SocketOptions(read.read_timeout_s, read.delay_target_ms, read.buffered_bytes_max, options.dispatch)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from experiments.design.arms import Arm, Comparison, Group
-from experiments.design.factors import FACTORS, Watched
+from experiments.design.factors import FACTORS
+from experiments.design.faults import Watched
 from experiments.design.levels import Level
 from experiments.design.limits import LIMITS
 from experiments.design.setting import read, setting
@@ -156,6 +157,27 @@ def test_the_threads_of_somebody_elses_server_are_its_own_affair() -> None:
     assert FACTORS["processes"].fault(levels | {"service": "./server --port 0"}, seen) is None
     assert FACTORS["processes"].fault(levels | {"service": "entity", "language": "go"}, seen) is None
     assert FACTORS["processes"].fault(levels | {"service": "stock"}, seen) is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "at_work", "refused"),
+    [
+        ("sockets connections=16", 1, True),
+        ("grpc clients=2", 1, True),
+        ("sockets connections=16", 2, False),
+        ("sockets connections=16", None, False),
+        ("sockets", 1, False),
+        ("sockets connections=16 workers=1", 1, False),
+        ("sockets connections=16 rate_hz=100", 1, False),
+        ("sockets connections=16 executor=leader-followers", 1, False),
+    ],
+)
+def test_a_pool_of_which_one_thread_ran_all_is_no_pool(words: str, at_work: int | None, refused: bool) -> None:
+    """Where requests waited: with one client none does, at a low rate hardly any; leader/followers is meant so."""
+    watched = Watched(threads=20, processes=1, connections=16, updates=0, at_work=at_work)
+    fault = FACTORS["executor"].fault(dict(read(words).levels), watched)
+    assert (fault is not None) is refused
+    assert fault is None or "one thread of its" in fault
 
 
 @pytest.mark.parametrize(("processes", "least"), [(1, 5), (2, 11), (3, 16)])

@@ -229,7 +229,7 @@ def test_a_window_without_a_reply_is_lost_and_counted() -> None:
     assert [refusal.gate for refusal in gates.errors(sweep.limits, arms[0], block.arms[0])] == [4]
 
 
-def test_a_transport_of_peers_alone_is_refused_with_who_speaks_it() -> None:
+def test_a_transport_of_peers_alone_is_refused_with_the_peers() -> None:
     """Before a server is started."""
-    with pytest.raises(UsageError, match="with it language=go service=sort; or one of"):
+    with pytest.raises(UsageError, match="no peer in python serves stock on net-rpc; there are go-sort-net-rpc"):
         words("net-rpc")

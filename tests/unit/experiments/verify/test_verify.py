@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from experiments.design.arms import Arm
 from experiments.design.limits import LIMITS
 from experiments.results import files, foretold, rows
 from experiments.results.observed import Block, RoundSeen
-from experiments.verify import differences
+from experiments.verify import TEXTS_FILE, differences, earlier
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, sweep
 
@@ -128,6 +129,46 @@ def test_an_edited_report_is_named(tmp_path: Path) -> None:
     (folder / "report.md").write_text("sockets win\n", encoding="utf-8")
     (found,) = differences(folder, lambda _: {"report.md": "sockets lose\n"})
     assert "report.md line 1: has" in found
+
+
+def test_texts_of_an_earlier_version_stay_and_its_numbers_are_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its report is told of, and no fault; an arm may have had another name; an edited number is one."""
+
+    def computed(_: Path) -> Mapping[str, str]:
+        return {"report.md": "sockets lose\n"}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "EDITION", files.EDITION - 1)
+        folder = recording(tmp_path, blocks(10))
+    (folder / "report.md").write_text("sockets win\n", encoding="utf-8")
+    (unsigned,) = differences(folder, computed)
+    assert "report.md: not what an earlier version wrote" in unsigned
+    signed = sha256(b"sockets win\n").hexdigest()
+    (folder / TEXTS_FILE).write_text(f"{signed}  report.md\n", encoding="utf-8")
+    table = (folder / rows.ROWS_FILE).read_text(encoding="utf-8")
+    (folder / rows.ROWS_FILE).write_text(table.replace(",grpc,0,", ",grpc as it was,0,"), encoding="utf-8")
+    assert list(differences(folder, computed)) == []
+    assert "1 of 1 texts and figures are as that version wrote them" in str(earlier(folder, computed))
+    (folder / "report.md").write_text("sockets draw\n", encoding="utf-8")
+    (edited_text,) = differences(folder, computed)
+    assert "report.md: not what an earlier version wrote" in edited_text
+    (folder / "report.md").write_text("sockets lose\n", encoding="utf-8")
+    signed = sha256(b"sockets lose\n").hexdigest()
+    (folder / TEXTS_FILE).write_text(f"{signed}  report.md\n", encoding="utf-8")
+    assert earlier(folder, computed) is None
+    edited = list(csv.DictReader(io.StringIO(table)))
+    edited[3]["count"] = "1"
+    with (folder / rows.ROWS_FILE).open("w", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(edited[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(edited)
+    (found,) = differences(folder, computed)
+    assert "line 5: count 1, computed" in found
+    (folder / rows.ROWS_FILE).write_text(table.partition("\n")[0] + "\n", encoding="utf-8")
+    (found,) = differences(folder, computed)
+    assert "1 lines, computed" in found
 
 
 def test_edited_limits_are_named(tmp_path: Path) -> None:

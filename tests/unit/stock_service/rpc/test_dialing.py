@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from stock_service.rpc.dialing import TlsSocket
-from stock_service.rpc.server_core.tls_stream import FailedHandshakes, TlsStream
+from stock_service.rpc.server_core.tls import FailedHandshakes, TlsStream
 from tests.conformance.running import WAIT_S
 from tests.tls import credentials, server_tls, trusting
 

@@ -3,7 +3,7 @@
 import grpc
 import pytest
 
-from stock_service.rpc.errors import FAULTS, Fault, FaultCode, StockServiceError, UsageError
+from stock_service.rpc.errors import FAULTS, Fault, FaultCode, StockServiceError, UsageError, printable
 
 
 def test_a_usage_error_is_one_line_of_its_data() -> None:
@@ -24,6 +24,15 @@ def test_every_code_has_its_fault() -> None:
     assert own == set(FAULTS.values())
 
 
+def test_printed_text_only_shows() -> None:
+    """What a terminal would obey, what ends a line and what turns a line round are written by their escapes."""
+    obeyed = [*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), *"\u2028\u2029\u200e\u202e\u2066\u2069\ufeff\udcff"]
+    for character in obeyed:
+        assert printable(f"a{character}b") == f"a{repr(character)[1:-1]}b"
+        assert printable(printable(character)) == printable(character)
+    assert printable("Größe $1 – 日本") == "Größe $1 – 日本"
+
+
 @pytest.mark.parametrize("code", FaultCode)
 def test_codes_are_grpcs(code: FaultCode) -> None:
     """A code has the number and the name of gRPC's status."""
@@ -36,4 +45,5 @@ def test_a_fault_says_its_code_and_detail(fault: type[Fault]) -> None:
     raised = fault("what happened")
     assert raised.detail == "what happened"
     assert str(raised) == f"{fault.code.name}: what happened"
+    assert str(fault("\x1b[2J\r\n\u202e")) == f"{fault.code.name}: \\x1b[2J \\u202e"
     assert isinstance(raised, StockServiceError)

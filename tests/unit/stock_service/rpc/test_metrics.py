@@ -1,14 +1,20 @@
 """What a server counts."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import FaultCode, InvalidRequest, Overloaded, PermissionDenied, Unauthenticated
-from stock_service.rpc.metrics import BOUNDS_S, ONE_IN, Meter, Metrics, Tally, Times
+from stock_service.rpc.health import Health
+from stock_service.rpc.metrics import ONE_IN, Meter, Metrics, Tally
+from stock_service.rpc.process import serving
+from stock_service.rpc.process.scraping import show
 from stock_service.rpc.security import Access, Right, digest
-from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.options import NOBODY
+from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.service import Service
 from stock_service.rpc.tls import read_token
 from stock_service.rpc.waiting import Waiting
@@ -18,12 +24,18 @@ from stock_service.trading.locking import Mutex, Sampled, Snapshot
 from stock_service.trading.model import Stock
 from stock_service.trading.service import LOOKUP, TRADE, stock_service
 from stock_service.v1 import stock_pb2
+from tests.conformance.running import WAIT_S
 from tests.tls import credentials
 
 
 def stocks() -> Service:
     """The stock service on one stock."""
     return stock_service(Exchange(MemoryCatalog([Stock("FishCo", 1599, 10)], Mutex)))
+
+
+def number(metrics: Metrics, name: str, **labels: str) -> float | None:
+    """A number as it is shown."""
+    return metrics.registry.get_sample_value(f"stock_service_{name}", labels)
 
 
 def test_a_tally_loses_nothing_and_a_look_changes_nothing() -> None:
@@ -43,12 +55,42 @@ def test_a_tally_loses_nothing_and_a_look_changes_nothing() -> None:
 
 def test_times_fall_into_their_buckets() -> None:
     """A bound is part of its bucket, and what is over the last has one of its own."""
-    times = Times()
-    for taken_ns in (1_000, 1_001, 6_000_000_000):
-        times.observe(taken_ns)
-    counts, sum_s = times.seen()
-    assert (counts[0], counts[1], counts[-1], len(counts)) == (1, 1, 1, len(BOUNDS_S) + 1)
-    assert sum_s == pytest.approx(6.000002001)
+    metrics = Metrics()
+    for taken_s in (0.000_001, 0.000_001_001, 6):
+        metrics.waited_s(taken_s)
+    buckets = [number(metrics, "queue_wait_seconds_bucket", le=bound) for bound in ("1e-06", "2e-06", "5.0", "+Inf")]
+    assert buckets == [1, 2, 2, 3]
+    assert number(metrics, "queue_wait_seconds_sum") == pytest.approx(6.000002001)
+
+
+def test_what_is_shown_has_the_names_of_the_page() -> None:
+    """And no others: every name of the page's table, with its labels."""
+    metrics, executor = Metrics(), StaticPool(1, 1)
+    try:
+        stocks().counted(metrics)
+        metrics.refused("request", "UNAUTHENTICATED")
+        show(metrics, Health("a"), ("127.0.0.1", 1), executor, 1)
+        rows = re.findall(r"^\| `(\w+)`(?:, `(\w+)`)? \|(.*?)\|", page_of("metrics"), re.MULTILINE)
+        expected = {(name, *sorted(re.findall(r"\w+", labels))) for *names, labels in rows for name in names if name}
+        found = {
+            (name_of(sample.name), *sorted(sample.labels.keys() - {"le"}))
+            for family in metrics.registry.collect()
+            for sample in family.samples
+        }
+        assert found == expected
+    finally:
+        executor.stop(WAIT_S)
+
+
+def page_of(section: str) -> str:
+    """A section of the page about processes."""
+    page = (Path(serving.__file__).parent / "README.md").read_text()
+    return next(part for part in page.split("\n## ") if part.lower().startswith(section))
+
+
+def name_of(sample: str) -> str:
+    """A metric's name, of its sample's."""
+    return re.sub("_seconds_(bucket|count|sum)$", "_seconds", sample.removeprefix("stock_service_"))
 
 
 def test_requests_are_counted_by_outcome_and_fault() -> None:
@@ -64,7 +106,8 @@ def test_requests_are_counted_by_outcome_and_fault() -> None:
     ended = {path: {k: v for k, v in meter.outcomes().items() if v} for path, meter in metrics.meters.items()}
     assert ended[LOOKUP] == {"OK": ONE_IN, "UNKNOWN_STOCK": 1, "INVALID_ARGUMENT": 1}
     assert ended[TRADE] == {"SUSPENDED": 1}
-    assert sum(metrics.meters[LOOKUP].times.seen()[0]) == 2
+    assert number(metrics, "handler_seconds_count", method=LOOKUP) == 2
+    assert number(metrics, "requests_total", method=LOOKUP, outcome="OK") == ONE_IN
     assert metrics.meters[LOOKUP].under_way() == 0
 
 
@@ -91,15 +134,15 @@ def test_a_request_that_waits_without_a_thread_is_not_in_a_handler() -> None:
 
 def test_one_lock_in_so_many_is_timed() -> None:
     """Of readers and writers together; a strategy whose readers hold nothing has nothing timed there."""
-    times = Times()
-    locking = Sampled(Mutex(["FishCo"]), ["FishCo"], times)
+    times: list[float] = []
+    locking = Sampled(Mutex(["FishCo"]), ["FishCo"], times.append)
     for _ in range(ONE_IN):
         with locking.reading("FishCo") or pytest.fail("a mutex has a lock for readers"), pytest.raises(RuntimeError):
             raise RuntimeError
         with locking.writing("FishCo"):
             pass
-    assert sum(times.seen()[0]) == 2
-    free = Sampled(Snapshot(["FishCo"]), ["FishCo"], times)
+    assert len(times) == 2
+    free = Sampled(Snapshot(["FishCo"]), ["FishCo"], times.append)
     assert {free.reading("FishCo") for _ in range(ONE_IN)} == {None}
 
 
@@ -123,7 +166,11 @@ def test_who_is_refused_is_counted() -> None:
     for shown, refused in ((None, Unauthenticated), (b"wrong", Unauthenticated), (trader, PermissionDenied)):
         with pytest.raises(refused):
             access.check(Right.ADMIN, shown, "")
-    assert metrics.refusals() == {("request", "UNAUTHENTICATED"): 2, ("request", "PERMISSION_DENIED"): 1}
+    counted = [
+        number(metrics, "refusals_total", what="request", fault=fault)
+        for fault in ("UNAUTHENTICATED", "PERMISSION_DENIED")
+    ]
+    assert counted == [2, 1]
 
 
 def test_what_an_executor_refuses_is_counted() -> None:
@@ -135,4 +182,4 @@ def test_what_an_executor_refuses_is_counted() -> None:
 
     with pytest.raises(Overloaded):
         metrics.waited(full)(lambda: None)
-    assert metrics.refusals() == {("request", "RESOURCE_EXHAUSTED"): 1}
+    assert number(metrics, "refusals_total", what="request", fault="RESOURCE_EXHAUSTED") == 1

@@ -2,15 +2,15 @@
 
 import gc
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier, Semaphore, current_thread
 
 import pytest
 
-from stock_service.rpc.server_core.answering import methods_of
-from stock_service.rpc.server_core.together import WaitingTasks
+from stock_service.rpc.server_core.protocol import methods_of
+from stock_service.rpc.server_core.tasks import GroupCommit, serving_again
 from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.storage import sqlite
 from stock_service.storage.sqlite import SqliteCatalog
@@ -51,11 +51,11 @@ def test_a_group_waits_to_become_as_large_as_the_last(catalog: SqliteCatalog, mo
     """Where it is less than three quarters of it; and no longer than until it is."""
     monkeypatch.setattr(sqlite, "GATHER_S", FOR_EVER_S)
     wait_for(catalog, 8)
-    catalog.settle(here=True)
+    catalog.flush(here=True)
     catalog._last_s = 2 * FOR_EVER_S
     wait_for(catalog, 5)
     with ThreadPoolExecutor(1) as pool:
-        settled = pool.submit(catalog.settle, True)
+        settled = pool.submit(catalog.flush, True)
         until(lambda: catalog._wanted == 8, "it gathers")
         wait_for(catalog, 2)
         assert not settled.done()
@@ -63,7 +63,7 @@ def test_a_group_waits_to_become_as_large_as_the_last(catalog: SqliteCatalog, mo
         wait_for(catalog, 1)
         settled.result(WAIT_S)
     wait_for(catalog, 6)
-    catalog.settle(here=True)
+    catalog.flush(here=True)
     assert Exchange(catalog).lookup("FishCo").volume == 22
 
 
@@ -72,10 +72,10 @@ def test_a_group_that_stays_small_is_written_all_the_same(
 ) -> None:
     """After a moment, and the next one of that size at once."""
     wait_for(catalog, 8)
-    catalog.settle(here=True)
+    catalog.flush(here=True)
     for number in (9, 10):
         wait_for(catalog, 1)
-        catalog.settle(here=True)
+        catalog.flush(here=True)
         assert Exchange(catalog).lookup("FishCo").volume == number
         monkeypatch.setattr(sqlite, "GATHER_S", FOR_EVER_S)
         catalog._last_s = 2 * FOR_EVER_S
@@ -106,7 +106,7 @@ def test_requests_with_and_without_a_thread_share_a_store(catalog: SqliteCatalog
     def without(_: int) -> None:
         for _ in range(TRADES):
             wait_for(catalog, 1)
-            catalog.settle(here=True)
+            catalog.flush(here=True)
 
     with ThreadPoolExecutor(4) as pool:
         for each in [pool.submit(kind, 0) for kind in (with_a_thread, without, with_a_thread, without)]:
@@ -133,7 +133,7 @@ def test_a_request_that_cannot_go_on_holds_up_no_other(
                     Exchange(catalog).trade("FishCo", 1, Side.BUY)
             finally:
                 here.wait = None
-        catalog.settle(here=False)
+        catalog.flush(here=False)
         until(lambda: not catalog._writing, "it is written")
     assert went_on == [1, 2, 3, 4]
     assert caplog.text.count("did not go on") == 2
@@ -153,7 +153,7 @@ def test_a_group_that_is_settled_elsewhere_holds_no_thread(tmp_path: Path) -> No
     catalog = catalog_on(tmp_path / "s", hooked(hold))
     for group in (2, 3):
         wait_for(catalog, group)
-        catalog.settle(here=False)
+        catalog.flush(here=False)
         if group == 2:
             assert reached.acquire(timeout=WAIT_S)
         assert Exchange(catalog).lookup("FishCo").volume == 0
@@ -169,23 +169,20 @@ def test_a_group_that_is_settled_elsewhere_holds_no_thread(tmp_path: Path) -> No
 
 def test_a_trade_that_waits_leaves_nothing_to_collect(catalog: SqliteCatalog) -> None:
     """What it took is freed as it ends: else the collector runs for each group of trades, over all that still wait."""
-    methods = methods_of(stock_service(Exchange(catalog), catalog.settle))
+    methods = methods_of(stock_service(Exchange(catalog), catalog.flush))
     payload = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
     codes: list[int] = []
-
-    def execute_all(tasks: Sequence[Callable[[], object]]) -> int:
-        for task in tasks:
-            task()
-        return len(tasks)
 
     def serve(*_: object) -> None:
         codes.append(methods.answered(TRADE.encode(), payload, 0, 0, ("", 0))[0])
 
-    tasks: WaitingTasks[object] = WaitingTasks(serve, lambda _: catalog.settle(True), execute_all)
+    serves = serving_again(serve)
+    group = GroupCommit(8, lambda _: catalog.flush(True))
     gc.collect()
     gc.disable()
     try:
-        tasks.execute_all([lambda: tasks.serve(None, None, 0)] * 8)  # type: ignore[arg-type]
+        for _ in range(8):
+            group.run(lambda: serves(None, None, 0))  # type: ignore[arg-type]
         assert codes == [0] * 8
         assert gc.collect() == 0
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stock_service.rpc.errors import UsageError
-from stock_service.storage import sqlite_format, sqlite_log
+from stock_service.storage import sqlite_file, sqlite_log
 from stock_service.storage.command import check
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import StoreFile
@@ -140,7 +140,7 @@ def test_a_log_that_was_cut_short_is_taken_up_to_there(left: Path) -> None:
 @pytest.mark.slow
 def test_commits_of_an_earlier_log_are_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log begins anew over what was in it, which stays behind the newer commits."""
-    monkeypatch.setattr(sqlite_format, "LOG_BYTES_MAX", 12 * 4096)
+    monkeypatch.setattr(sqlite_file, "_LOG_BYTES_MAX", 12 * 4096)
     path = tmp_path / "store"
     StoreFile.create(path, STOCKS, unsynced)
     with StoreFile.opened(path, unsynced) as file:

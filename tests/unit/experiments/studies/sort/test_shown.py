@@ -50,7 +50,7 @@ def test_without_go_the_report_says_so() -> None:
     bare = sweeps.sort(replace(SCALE, peers=frozenset[str]()))
     text = report.markdown(content.content(PARTS["sort"][1], Seen(judged(bare))))
     assert NO_GO in text
-    assert "In Python, merge sort on gRPC" in text
+    assert "In Python, merge sort on sockets" in text
 
 
 def test_what_is_paid_once_is_found_again() -> None:

@@ -4,7 +4,7 @@ import logging
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.conformance.running import WAIT_S, until
 
 prometheus_client = pytest.importorskip("prometheus_client")
 
-from stock_service.rpc.process.scraping import Scraped  # noqa: E402  # which needs it
+from stock_service.rpc.process.scraping import CONNECTIONS_MAX, HEAD_BYTES_MAX, Scraped  # noqa: E402  # which needs it
 
 RESET = struct.pack("ii", 1, 0)
 """For SO_LINGER: closing resets."""
@@ -26,10 +26,24 @@ class Numbers:
         yield prometheus_client.Metric("a", "A number.", "gauge")
 
 
+NUMBERS = Numbers()
+
+
+class Large:
+    """More than the kernel holds of a connection."""
+
+    def collect(self) -> Iterator[object]:
+        """Numbers with long meanings."""
+        for number in range(32):
+            yield prometheus_client.Metric(f"a{number}", "A number. " * 40_000, "gauge")
+
+
 @contextmanager
-def scraped(scrape_s: float) -> Iterator[Scraped]:
+def scraped(scrape_s: float, shown: Numbers | Large = NUMBERS) -> Iterator[Scraped]:
     """An endpoint on a free port."""
-    with Scraped(("127.0.0.1", 0), Numbers(), scrape_s) as endpoint:  # type: ignore[arg-type]  # all it is asked for
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(shown)
+    with Scraped(("127.0.0.1", 0), registry, scrape_s) as endpoint:
         yield endpoint
 
 
@@ -54,11 +68,43 @@ def test_who_asks_byte_by_byte_is_cut_off() -> None:
             assert another.recv(15) == b"HTTP/1.0 200 OK"
 
 
+def test_silent_peers_keep_nobody_waiting() -> None:
+    """Who asks is answered while others say nothing; of too many the one that came first is closed."""
+    with scraped(3600) as endpoint, ExitStack() as silent:
+        clients = [
+            silent.enter_context(socket.create_connection(endpoint.address, WAIT_S)) for _ in range(CONNECTIONS_MAX)
+        ]
+        with socket.create_connection(endpoint.address, WAIT_S) as another:
+            another.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert another.recv(15) == b"HTTP/1.0 200 OK"
+        assert clients[0].recv(1) == b""
+        assert len(endpoint._scrapes) < CONNECTIONS_MAX + 1
+
+
+def test_a_question_is_bounded() -> None:
+    """One that is longer is not answered, but closed."""
+    with scraped(3600) as endpoint, socket.create_connection(endpoint.address, WAIT_S) as client:
+        client.sendall(b"GET /metrics HTTP/1.0\r\nx: " + b"x" * HEAD_BYTES_MAX)
+        with suppress(ConnectionResetError):
+            assert client.recv(1) == b""
+
+
+def test_an_answer_that_nobody_takes_is_given_up() -> None:
+    """Once its time is over; meanwhile others are answered."""
+    with scraped(0.1, Large()) as endpoint, socket.create_connection(endpoint.address, WAIT_S) as idle:
+        idle.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        until(lambda: any(each.answer for each in endpoint._scrapes.values()), "its answer is made")
+        with socket.create_connection(endpoint.address, WAIT_S) as another:
+            another.sendall(b"GET /none HTTP/1.0\r\n\r\n")
+            assert another.recv(12) == b"HTTP/1.0 404"
+        until(lambda: not endpoint._scrapes, "it is closed")
+
+
 def test_who_asks_nothing_holds_up_no_stop() -> None:
     """Nor do those behind it."""
     with scraped(3600) as endpoint:
         silent = [socket.create_connection(endpoint.address, WAIT_S) for _ in range(3)]
-        until(lambda: endpoint._server.asking is not None, "the first is listened to")
+        until(lambda: len(endpoint._scrapes) == 3, "they are listened to")
     for client in silent:
         with client, suppress(ConnectionResetError):
             assert client.recv(1) == b""
@@ -69,8 +115,8 @@ def test_who_leaves_is_no_news(caplog: pytest.LogCaptureFixture, capfd: pytest.C
     with caplog.at_level(logging.DEBUG), scraped(WAIT_S) as endpoint:
         client = socket.create_connection(endpoint.address, WAIT_S)
         client.sendall(b"GET /metrics")
-        until(lambda: endpoint._server.asking is not None, "it is listened to")
+        until(lambda: bool(endpoint._scrapes), "it is listened to")
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         client.close()
-        until(lambda: endpoint._server.asking is None, "it is over")
+        until(lambda: not endpoint._scrapes, "it is over")
     assert (caplog.text, capfd.readouterr().err) == ("", "")

@@ -8,16 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from stock_service.rpc.call import Call
-from stock_service.rpc.errors import PermissionDenied, Unauthenticated, UsageError
+from stock_service.rpc.errors import Unauthenticated, UsageError
 from stock_service.rpc.process.command_line import Parser
-from stock_service.rpc.process.secured import Watch, closed_to_admins, security_of
+from stock_service.rpc.process.secured import Watch, security_of
 from stock_service.rpc.process.serving import add_server_options
 from stock_service.rpc.security import Right, digest
 from stock_service.rpc.tls import read_token
-from stock_service.trading.service import LOOKUP, TRADE, UPDATE, stock_service
 from tests.conformance.running import WAIT_S, until
-from tests.conformance.transports import fresh_exchange
 from tests.tls import credentials
 
 PAIR = ("--tls-cert", "server.pem", "--tls-key", "server-key.pem")
@@ -70,22 +67,6 @@ def test_options_that_go_together(words: tuple[str, ...]) -> None:
     assert (security.tls is not None) == ("--tls-cert" in words)
     assert (security.access is not None) == ("--access" in words)
     assert len(security.files) == sum(word.endswith((".pem", ".toml")) for word in words)
-
-
-@pytest.mark.parametrize("transport", ["zeromq", "nng", "jsonrpc"])
-def test_what_serves_experiments_has_no_tls(transport: str) -> None:
-    """It refuses its options by name."""
-    with pytest.raises(UsageError, match=f"--tls-cert: .*none on {transport}"):
-        security_of(transport, given(transport, *PAIR))
-
-
-def test_where_nobody_can_be_told_nobody_is_an_admin() -> None:
-    """The others' methods go on as they were."""
-    service = closed_to_admins(stock_service(fresh_exchange()), "nng")
-    with pytest.raises(PermissionDenied):
-        service.methods[UPDATE].answer_call()(Call(b""))
-    for path in (LOOKUP, TRADE):
-        assert service.methods[path].answer()(b"")
 
 
 def test_files_that_change_are_read_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from stock_service.rpc.security import Access, digest
-from stock_service.rpc.server_core.answering import methods_of
 from stock_service.rpc.server_core.guarding import guarded
 from stock_service.rpc.server_core.options import NOBODY
+from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.transports.sockets.frames import HELLO
 from stock_service.rpc.transports.sockets.greeting import RIGHTS, GreetedFrames, UnjudgedFrame
 from stock_service.rpc.waiting import Wait, here

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from stock_service.rpc.concurrency import EXECUTORS
-from stock_service.rpc.server_core.byte_stream import arrived_bytes
+from stock_service.rpc.server_core.connection import arrived_bytes
 from stock_service.rpc.server_core.listening import RECEIVE_BYTES, Listening
 from stock_service.rpc.server_core.options import PassedListener, ServeOptions
 from stock_service.rpc.transports.sockets import SocketOptions, serve

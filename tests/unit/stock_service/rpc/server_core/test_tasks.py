@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from stock_service.rpc.server_core.connection import ServedConnection
 from stock_service.rpc.server_core.options import Address
-from stock_service.rpc.server_core.served_connection import ServedConnection
-from stock_service.rpc.server_core.tasks import Task, plain_task, session_task, stamped_task
+from stock_service.rpc.server_core.tasks import Serve, plain_task, session_task, stamped_task
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.waiting import Wait, here
 from stock_service.rpc.wire.framing import RequestFrame, encode_request, request_decoder
@@ -19,21 +19,21 @@ Answering = Callable[[RequestFrame, int, Address], bytes]
 Ask = Callable[[ServedConnection[RequestFrame]], None]
 
 
-def _stamped(answer: Answering, ask: Ask) -> Task[RequestFrame]:
+def _stamped(answer: Answering, ask: Ask) -> Serve[RequestFrame]:
     return stamped_task(answer, ask, Timeline(8))
 
 
 @pytest.fixture(params=[plain_task, session_task, _stamped], ids=["plain", "session", "stamped"])
-def task(request: pytest.FixtureRequest) -> Callable[[Answering, Ask], Task[RequestFrame]]:
+def task(request: pytest.FixtureRequest) -> Callable[[Answering, Ask], Serve[RequestFrame]]:
     """Each way to make one."""
-    made: Callable[[Answering, Ask], Task[RequestFrame]] = request.param
+    made: Callable[[Answering, Ask], Serve[RequestFrame]] = request.param
     return made
 
 
 class Asked:
     """One connection with one request, and what was answered and asked for."""
 
-    def __init__(self, make: Callable[[Answering, Ask], Task[RequestFrame]]) -> None:
+    def __init__(self, make: Callable[[Answering, Ask], Serve[RequestFrame]]) -> None:
         stream = ServedStream(request_decoder(), lambda _: b"", 64, NOW)
         request = stream.take(encode_request(1, 0, b"/a.B/C", b""), NOW, NOW)
         assert request is not None
@@ -52,7 +52,7 @@ class Asked:
         self._task(self.connection, self.request, NOW)
 
 
-def test_who_is_there_is_answered(task: Callable[[Answering, Ask], Task[RequestFrame]]) -> None:
+def test_who_is_there_is_answered(task: Callable[[Answering, Ask], Serve[RequestFrame]]) -> None:
     """The reading thread need not look."""
     asked = Asked(task)
     asked.run()
@@ -60,7 +60,7 @@ def test_who_is_there_is_answered(task: Callable[[Answering, Ask], Task[RequestF
     assert not asked.looks
 
 
-def test_of_who_has_gone_nothing_is_begun(task: Callable[[Answering, Ask], Task[RequestFrame]]) -> None:
+def test_of_who_has_gone_nothing_is_begun(task: Callable[[Answering, Ask], Serve[RequestFrame]]) -> None:
     """It counts as answered, and the reading thread closes the connection."""
     asked = Asked(task)
     asked.connection.cut()
@@ -71,7 +71,7 @@ def test_of_who_has_gone_nothing_is_begun(task: Callable[[Answering, Ask], Task[
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_what_was_begun_goes_on(task: Callable[[Answering, Ask], Task[RequestFrame]], waits: bool) -> None:
+def test_what_was_begun_goes_on(task: Callable[[Answering, Ask], Serve[RequestFrame]], waits: bool) -> None:
     """Though its client has gone since: one that has waited, not one that only might."""
     asked = Asked(task)
     asked.connection.cut()
@@ -85,7 +85,7 @@ def test_what_was_begun_goes_on(task: Callable[[Answering, Ask], Task[RequestFra
     assert asked.connection.stream.done
 
 
-def test_who_answers_learns_it_first(task: Callable[[Answering, Ask], Task[RequestFrame]]) -> None:
+def test_who_answers_learns_it_first(task: Callable[[Answering, Ask], Serve[RequestFrame]]) -> None:
     """From a reply that the kernel does not take: the next request is not begun, before the reading thread looks."""
     asked = Asked(task)
 

@@ -17,7 +17,7 @@ from stock_service.rpc.wire.http1 import (
     request_decoder,
     response_decoder,
 )
-from stock_service.rpc.wire.http1_status import PROTOBUF, encode_request, encode_response
+from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, encode_request, encode_response, encode_route_request
 
 BODY_MAX = 1000
 
@@ -101,6 +101,9 @@ HOST = b"Host: a\r\n"
     [
         (b"GET / HTTP/1.1\r\n", 400),
         (b"GET / HTTP/1.1\r\n" + HOST + HOST, 400),
+        (b"GET / HTTP/1.1\r\nHost: a b\r\n", 400),
+        (b"GET http://a@b/ HTTP/1.1\r\n" + HOST, 400),
+        (b"GET / HTTP/1.1\r\n" + HOST + b"Content-Type: a\r\nContent-Type: a\r\n", 400),
         (b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 1\r\nContent-Length: 1\r\n", 400),
         (b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 1\r\ncontent-length: 2\r\n", 400),
         (b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", 400),
@@ -191,6 +194,33 @@ def test_who_closes_is_known(line: bytes, ends: bool) -> None:
     first = b"GET / " + line + b"\r\n"
     assert len(of.feed(first + first)) == (1 if ends else 2)
     assert of.ended is ends
+
+
+def test_a_head_is_checked_once_and_one_that_is_refused_each_time() -> None:
+    """With its host, which the first line may have, and its Origin; on every connection that shares the heads."""
+    asked: list[tuple[bytes | None, bytes | None]] = []
+
+    def check(host: bytes | None, origin: bytes | None) -> None:
+        asked.append((host, origin))
+        if origin:
+            raise HttpError(403, "planted")
+
+    heads: dict[bytes, RequestHead] = {}
+    for _ in range(2):
+        for head in (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"GET http://b:1/ HTTP/1.1\r\nHost: a\r\nOrigin: c\r\n\r\n"):
+            read([head], request_decoder(heads, BODY_MAX, check))
+    assert asked == [(b"a", None), (b"b:1", b"c"), (b"b:1", b"c")]
+    assert len(heads) == 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "payload", "kind"),
+    [(b"GET", b"", b""), (b"POST", b"", JSON), (b"POST", b"{}", JSON), (b"PUT", b"{}", JSON)],
+)
+def test_a_routes_request_names_its_type(verb: bytes, payload: bytes, kind: bytes) -> None:
+    """With a body, and with every POST, which servers refuse without."""
+    ((head, body),), _ = read([encode_route_request(b"a:1", verb, b"/x", 7, payload)])
+    assert (head.verb, head.kind, body) == (verb, kind, payload)
 
 
 def test_what_is_pending_is_seen() -> None:

@@ -70,7 +70,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
         self.client_ended = False
         self.share, self.room = 1000, 1000  # how much of it a look dispatches
 
-    # ---- the reading thread, as ``request_server`` has it
+    # ---- the reading thread, as ``reactor`` has it
 
     def look(self, answered_meanwhile: bool = False, unseen: bool = False) -> list[int]:
         """What the server does with a connection about which something has changed.

@@ -11,7 +11,7 @@ def test_requests_that_begin_together_are_settled_once() -> None:
     waiting: list[Wait] = []
     settled: list[tuple[int, bool]] = []
 
-    def settle(here: bool) -> None:
+    def flush(here: bool) -> None:
         settled.append((len(waiting), here))
         for wait in waiting:
             wait.go_on(wait)
@@ -26,7 +26,7 @@ def test_requests_that_begin_together_are_settled_once() -> None:
         return b"done"
 
     async def ask() -> list[bytes]:
-        waits = Waits(settle)
+        waits = Waits(flush)
         return await asyncio.gather(*(waits.answered(answer) for _ in range(3)))
 
     assert asyncio.run(asyncio.wait_for(ask(), 10.0)) == [b"done"] * 3

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from stock_service.rpc.errors import NotBegun, Unavailable
-from stock_service.rpc.server_core.answering import Methods
+from stock_service.rpc.server_core.protocol import Methods
 from stock_service.rpc.transports.sockets.client import connect
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import encode_reply

@@ -1,0 +1,82 @@
+"""Faults: what a block saw of a server that shows that a level of a factor was not kept. Gate 3 asks each factor."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from experiments.design.levels import Level, Levels, shown
+from experiments.peers import PEER_CLIENT, PYTHON, client_takes
+from experiments.services import OURS
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a block saw of an arm and its server, by which a factor says whether its level was kept."""
+
+    threads: int | None
+    """Of the server's processes after the last slice; None: a process that was not started here."""
+    processes: int | None
+    """Of the server: with several a parent among them; None: as above, or a recording does not say."""
+    connections: int | None
+    """That the server had then; None: as above, or they are closed behind each window."""
+    updates: int
+    """Answered updates of the price updater beside the arm."""
+    at_work: int | None = None
+    """Threads of the server's executor that ran requests; None: not known."""
+
+
+def few_threads(levels: Levels, seen: Watched) -> str | None:
+    if (
+        levels["service"] not in OURS
+        or levels["language"] != PYTHON
+        or levels["executor"] != "static-pool"
+        or seen.threads is None
+    ):
+        return None  # somebody else's server has no pool of ours; other executors start threads as they need them
+    declared, processes = int(str(levels["workers"])), int(str(levels["processes"]))
+    least = processes * (declared + 1) + (processes > 1)  # the main threads, and with several processes their parent
+    if seen.threads >= least:
+        return None
+    of_each = "" if processes == 1 else f", in each of {processes} processes"
+    return f"threads of its server: {seen.threads}, declared: {declared} workers beside the main one{of_each}"
+
+
+def one_thread(levels: Levels, seen: Watched) -> str | None:
+    """A pool of several threads hands each request to a thread: one alone runs them only where none waits."""
+    pooled = levels["executor"] in ("static-pool", "thread-pool") and int(str(levels["workers"])) > 1
+    others_wait = levels["rate_hz"] is None and int(str(levels["clients"])) * int(str(levels["connections"])) > 1
+    if not pooled or not others_wait or seen.at_work != 1:
+        return None
+    return f"one thread of its {levels['executor']} ran the requests, declared: {levels['workers']} workers"
+
+
+def other_processes(levels: Levels, seen: Watched) -> str | None:
+    if levels["service"] not in OURS or levels["language"] != PYTHON or seen.processes is None:
+        return None  # somebody else's server starts what it likes
+    declared = int(str(levels["processes"]))
+    if seen.processes == declared + (declared > 1):
+        return None
+    beside = "" if declared == 1 else " and their parent"
+    return f"processes of its server: {seen.processes}, declared: {declared}{beside}"
+
+
+def few_connections(levels: Levels, seen: Watched) -> str | None:
+    declared = int(str(levels["clients"])) * int(str(levels["connections"]))
+    if seen.connections is None or seen.connections >= declared:
+        return None
+    return f"its server had {seen.connections} connections, declared: {declared}"
+
+
+def no_update(levels: Levels, seen: Watched) -> str | None:
+    return None if seen.updates or not levels["updater"] else "no update was answered, declared: a price updater"
+
+
+def not_told(name: str, default: Level) -> Callable[[Levels, Watched], str | None]:
+    """The fault of a factor that only the clients of some peers have."""
+
+    def fault(levels: Levels, _: Watched) -> str | None:
+        served = str(levels["service"]), str(levels["language"]), str(levels["transport"])
+        if levels[name] == default or (levels["client"] == PEER_CLIENT and client_takes(served, name)):
+            return None
+        return f"its client has no {name}, declared: {shown(levels[name])}"
+
+    return fault

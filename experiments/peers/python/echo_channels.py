@@ -1,0 +1,219 @@
+"""Socket APIs in Python, as the study of socket APIs uses them: each as its library's own guide has it.
+
+They do what ``experiments/peers/c/sockets/`` does in C. A server asks its channel for a message, for ``wait_s`` at
+most, and sends one back before it asks again. A client sends one and asks for its reply. Each is one thread's. Over
+``berkeley`` four bytes of length, big-endian, stand before a message, and a server has one connection at a time.
+"""
+
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+MESSAGE_BYTES_MAX = 1_000_000
+"""Under the 1 MiB that NNG allows by default."""
+
+READ_BYTES, LENGTH_BYTES, BACKLOG = 1 << 16, 4, 128
+
+LINGER_MS = 1000
+"""A side of ZeroMQ that has sent and closes still delivers, for so long at most."""
+
+
+class Gone(Exception):
+    """A message that could not be sent, or a peer that has left for good: says why."""
+
+
+class Channel(Protocol):
+    """A side of a socket API."""
+
+    def listen(self, host: str, port: int) -> None:
+        """Serves there."""
+
+    def connect(self, host: str, port: int) -> None:
+        """Asks whoever serves there. Raises Gone where an API knows at once that nobody does."""
+
+    def send(self, message: bytes) -> None:
+        """Raises Gone."""
+
+    def receive(self) -> bytes | None:
+        """The next message; None where none comes in time. Raises Gone."""
+
+    def close(self) -> None:
+        """What was sent is on its way."""
+
+
+class Berkeley:
+    """See ``Channel``: TCP, as the kernel has it."""
+
+    def __init__(self, _is_server: bool, wait_s: float) -> None:
+        self._wait = struct.pack("@ll", int(wait_s), int(wait_s % 1 * 1e6))
+        self._listener: socket.socket | None = None
+        self._connection: socket.socket | None = None
+        self._held = b""
+
+    def listen(self, host: str, port: int) -> None:
+        """See ``Channel``."""
+        self._listener = socket.create_server((host, port), backlog=BACKLOG)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, self._wait)
+
+    def connect(self, host: str, port: int) -> None:
+        """See ``Channel``."""
+        try:
+            self._take(socket.create_connection((host, port)))
+        except OSError as error:
+            raise Gone(str(error)) from error
+
+    def _take(self, connection: socket.socket) -> None:
+        connection.settimeout(None)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, self._wait)
+        self._connection, self._held = connection, b""
+
+    def send(self, message: bytes) -> None:
+        """See ``Channel``."""
+        assert self._connection is not None
+        try:
+            self._connection.sendall(len(message).to_bytes(LENGTH_BYTES) + message)
+        except OSError as error:
+            raise Gone(str(error)) from error
+
+    def receive(self) -> bytes | None:
+        """See ``Channel``."""
+        try:
+            if self._connection is None:
+                assert self._listener is not None
+                self._take(self._listener.accept()[0])
+            return self._message()
+        except BlockingIOError:  # nothing came in time
+            return None
+        except OSError as error:
+            self._left(str(error))
+            return None
+
+    def _message(self) -> bytes | None:
+        """Raises BlockingIOError where it does not come in time, and OSError."""
+        assert self._connection is not None
+        while True:
+            end = LENGTH_BYTES + int.from_bytes(self._held[:LENGTH_BYTES])
+            if end > LENGTH_BYTES + MESSAGE_BYTES_MAX:
+                self._left(f"a message of over {MESSAGE_BYTES_MAX} bytes")
+                return None
+            if len(self._held) >= end > LENGTH_BYTES:
+                message, self._held = self._held[LENGTH_BYTES:end], self._held[end:]
+                return message
+            came = self._connection.recv(READ_BYTES)
+            if not came:
+                self._left("the connection was closed")
+                return None
+            self._held += came
+
+    def _left(self, why: str) -> None:
+        """A server waits for the next connection. Raises Gone for a client."""
+        if self._listener is None:
+            raise Gone(why)
+        assert self._connection is not None
+        self._connection.close()
+        self._connection = None
+
+    def close(self) -> None:
+        """See ``Channel``."""
+        for each in (self._connection, self._listener):
+            if each is not None:
+                each.close()
+
+
+class ZeroMq:
+    """See ``Channel``: a REP at the server, a REQ at the client."""
+
+    def __init__(self, is_server: bool, wait_s: float) -> None:
+        import zmq
+
+        self._again, self._error = zmq.Again, zmq.ZMQError
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._socket = self._context.socket(zmq.REP if is_server else zmq.REQ)
+        wait_ms = round(wait_s * 1000)
+        for option, value in ((zmq.RCVTIMEO, wait_ms), (zmq.SNDTIMEO, wait_ms), (zmq.LINGER, LINGER_MS)):
+            self._socket.setsockopt(option, value)
+
+    def listen(self, host: str, port: int) -> None:
+        """See ``Channel``."""
+        self._socket.bind(f"tcp://{host}:{port}")
+
+    def connect(self, host: str, port: int) -> None:
+        """See ``Channel``. It is made in the background."""
+        self._socket.connect(f"tcp://{host}:{port}")
+
+    def send(self, message: bytes) -> None:
+        """See ``Channel``."""
+        try:
+            self._socket.send(message)
+        except self._error as error:
+            raise Gone(str(error)) from error
+
+    def receive(self) -> bytes | None:
+        """See ``Channel``."""
+        try:
+            return self._socket.recv()
+        except self._again:
+            return None
+
+    def close(self) -> None:
+        """See ``Channel``."""
+        self._socket.close()
+        self._context.term()
+
+
+class Nng:
+    """See ``Channel``: a REP at the server, a REQ at the client."""
+
+    def __init__(self, is_server: bool, wait_s: float) -> None:
+        import pynng
+
+        self._timeout, self._error = pynng.Timeout, pynng.NNGException
+        wait_ms = round(wait_s * 1000)
+        made = pynng.Rep0 if is_server else pynng.Req0
+        self._socket: Any = made(recv_timeout=wait_ms, send_timeout=wait_ms)  # pynng has no types
+
+    def listen(self, host: str, port: int) -> None:
+        """See ``Channel``."""
+        self._socket.listen(f"tcp://{host}:{port}")
+
+    def connect(self, host: str, port: int) -> None:
+        """See ``Channel``."""
+        try:
+            self._socket.dial(f"tcp://{host}:{port}", block=True)
+        except self._error as error:
+            raise Gone(str(error)) from error
+
+    def send(self, message: bytes) -> None:
+        """See ``Channel``."""
+        try:
+            self._socket.send(message)
+        except self._error as error:
+            raise Gone(str(error)) from error
+
+    def receive(self) -> bytes | None:
+        """See ``Channel``."""
+        try:
+            message: bytes = self._socket.recv()
+        except self._timeout:
+            return None
+        return message
+
+    def close(self) -> None:
+        """See ``Channel``."""
+        self._socket.close()
+
+
+CHANNELS: dict[str, Callable[[bool, float], Channel]] = {"berkeley": Berkeley, "zeromq": ZeroMq, "nng": Nng}
+"""By the API's name: whether it is the server's, and how long it waits for a message."""
+
+
+def channel(api: str, is_server: bool, wait_s: float) -> Channel:
+    """A side of an API. Where its library is missing the process ends, with a line on it and exit code 2."""
+    try:
+        return CHANNELS[api](is_server, wait_s)
+    except ModuleNotFoundError as error:
+        print(f"--api {api}: {error}; the extra `transports` has it, which make install installs", file=sys.stderr)
+        sys.exit(2)

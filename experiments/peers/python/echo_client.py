@@ -1,0 +1,73 @@
+"""Sends messages one after another, each when the last has come back, and times them: what ``client.c`` does in C.
+
+    python -m experiments.peers.python.echo_client --api berkeley|zeromq|nng --address HOST:PORT
+        [--size BYTES] [--count N] [--timeout-s S]
+
+A time begins just before the send and ends when the whole reply is here. Every reply is compared with what was sent,
+outside the time. It prints the lines of the C client: ``connect``, ``first call``, which holds the connecting of an API
+that connects later, and ``call`` for each other. A lost server, or a wrong reply: exit 1. A bad option: 2.
+"""
+
+import gc
+import sys
+import time
+from collections.abc import Sequence
+
+from experiments.peers.python.echo_channels import CHANNELS, MESSAGE_BYTES_MAX, Channel, Gone, channel
+from stock_service.rpc.process.command_line import Parser, address, integer, number
+
+PROGRAM = "python -m experiments.peers.python.echo_client"
+
+NUMBER_BYTES = 8
+"""A message begins with its number."""
+
+
+def drive(asked: Channel, size: int, count: int) -> tuple[list[int], list[int]]:
+    """When each message was sent, and how long it took, in nanoseconds. Raises Gone."""
+    rest = bytes(size - NUMBER_BYTES)
+    sent_ns, took_ns = list[int](), list[int]()
+    for place in range(count):
+        message = place.to_bytes(NUMBER_BYTES) + rest
+        began_ns = time.perf_counter_ns()
+        asked.send(message)
+        reply = asked.receive()
+        ended_ns = time.perf_counter_ns()
+        if reply is None:
+            raise Gone("no reply in time")
+        if reply != message:
+            raise Gone(f"a reply of {len(reply)} bytes that is not what was sent")
+        sent_ns.append(began_ns)
+        took_ns.append(ended_ns - began_ns)
+    return sent_ns, took_ns
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Sends all; gives the exit code."""
+    parser = Parser(PROGRAM, "Sends messages over a socket API, and says how long each took to come back.")
+    parser.add_argument("--api", choices=CHANNELS, required=True, help="which socket API")
+    parser.add_argument("--address", type=address, required=True, metavar="HOST:PORT", help="of the server")
+    sizes = integer(NUMBER_BYTES, MESSAGE_BYTES_MAX)
+    parser.add_argument("--size", type=sizes, default=10_000, metavar="BYTES", help="of a message")
+    parser.add_argument("--count", type=integer(1, 10_000_000), default=1000, metavar="N", help="messages")
+    parser.add_argument("--timeout-s", type=number(0.01, 3600), default=5.0, metavar="S", help="for each reply")
+    options = parser.parse_args(arguments)
+    gc.disable()  # as in every load client here: a collection is none of the call's
+    asked = channel(options.api, False, options.timeout_s)
+    began_ns = time.perf_counter_ns()  # the library is loaded by now
+    try:
+        asked.connect(*options.address)
+        connect_ns = time.perf_counter_ns() - began_ns
+        sent_ns, took_ns = drive(asked, options.size, options.count)
+    except Gone as gone:
+        print(f"echo_client: {gone}", file=sys.stderr)
+        return 1
+    finally:
+        asked.close()
+    print(f'{{"what":"connect","ns":{connect_ns}}}')
+    for place, (at_ns, ns) in enumerate(zip(sent_ns, took_ns, strict=True)):
+        print(f'{{"what":"{"call" if place else "first call"}","at_ns":{at_ns - sent_ns[0]},"ns":{ns}}}')
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

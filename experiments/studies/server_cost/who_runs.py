@@ -1,0 +1,153 @@
+"""Who runs a Lookup on sockets: each executor beside a server in C with epoll, at 1, 16 and 64 connections.
+
+The load program is ``load.c``; server and load have a core each. In a closed loop the time of a request is the number
+of connections ÷ the throughput. So C's time ÷ an executor's is that executor's throughput as a share of C's.
+"""
+
+from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.judge.points import Point, points
+from experiments.judge.verdicts import Judged
+from experiments.results.observed import ALL
+from experiments.show.content import Answer, Section, Seen
+from experiments.show.figures import costs
+from experiments.show.figures.style import Picture
+from experiments.show.numbers import NOTHING, number
+from experiments.show.sentences import to_decide
+from experiments.show.tables import Table
+from experiments.studies.server_cost.sweeps import HEADLINE
+from experiments.studies.study import Scale
+from stock_service.rpc.concurrency import EXECUTORS
+
+PART = "who_runs"
+
+CONNECTIONS = (1, 16, 64)
+
+DECIDING = 16
+"""Of these connections the sweep ends once the shares are decided."""
+
+PEER = "c-stock"
+
+EXECUTOR = "static-pool"
+"""Of the A/A pair, at the most connections."""
+
+ROUNDS = 3
+"""In a block: each has a window of every arm."""
+
+TAIL = 99.9
+
+QUESTION = "What of a C server's throughput does each executor reach on sockets?"
+
+
+def sweep(scale: Scale) -> Sweep:
+    """Throughput of a Lookup, as a share of a C server's."""
+    groups, comparisons = [], []
+    for connections in CONNECTIONS:
+        epoll = Arm(_server(connections, language="c"))
+        ours = {each: Arm(_server(connections, executor=each)) for each in EXECUTORS}
+        groups.append(Group((*ours.values(), *([epoll] if PEER in scale.peers else ()))))
+        if PEER in scale.peers:
+            comparisons += [_share(executor, connections, epoll, arm) for executor, arm in ours.items()]
+    same, first, again = twins(_server(max(CONNECTIONS), executor=EXECUTOR), "same")
+    groups.append(Group((first, again)))
+    comparisons.append(same)
+    rounds = min(ROUNDS, scale.rounds)
+    return Sweep("server_cost", PART, tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, Windows())
+
+
+def _server(connections: int, **levels: str) -> Setting:
+    return setting(transport="sockets", connections=connections, client="c").but(**levels)
+
+
+def _share(executor: str, connections: int, epoll: Arm, arm: Arm) -> Comparison:
+    title = f"Lookup, {_of(connections)}: throughput of {executor} ÷ of C epoll"
+    family = HEADLINE if connections == DECIDING else "further"
+    return Comparison(_name(executor, connections), title, epoll, arm, ("language", "executor"), family=family)
+
+
+def _name(executor: str, connections: int) -> str:
+    return f"{executor} at {connections}"
+
+
+def _of(connections: int) -> str:
+    return f"{connections} connection{'s' if connections > 1 else ''}"
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """The shares, in a sentence for each number of connections."""
+    judged = seen.main.judged
+    told = []
+    for connections in CONNECTIONS:
+        shares = [
+            f"{executor} {_shown(judged[_name(executor, connections)])}"
+            for executor in EXECUTORS
+            if _name(executor, connections) in judged
+        ]
+        if shares:
+            told.append(f"With {_of(connections)}, of the throughput of a C server with epoll: {', '.join(shares)}.")
+    return (
+        Answer(
+            QUESTION,
+            " ".join(told) or "Not measured.",
+            tuple(each for name, each in judged.items() if each.comparison.kind != "same"),
+            estimand="throughput of one closed loop by a load program in C; server and load have a core each.",
+            not_concluded=(
+                "What an executor gains where requests wait or compute: a Lookup does neither.",
+                "What it is on a Python without a GIL, or on several cores.",
+            ),
+            figure=PART if told else None,
+            to_decide=to_decide(seen.main, tuple(judged)) if judged else None,
+        ),
+    )
+
+
+def sections(seen: Seen) -> tuple[Section, ...]:
+    """Shares and tails in a table."""
+    return (Section("Who runs a Lookup", table(seen)),)
+
+
+def table(seen: Seen) -> str:
+    """A row for each executor: its share of C's throughput, and p99.9 in medians, at each number of connections."""
+    lines = []
+    found = points(seen.main.sweep, seen.main.blocks)
+    for executor in EXECUTORS:
+        cells = [executor]
+        for connections in CONNECTIONS:
+            judged = seen.main.judged.get(_name(executor, connections))
+            point = found.get((Arm(_server(connections, executor=executor)), ALL))
+            cells += [NOTHING if judged is None else _shown(judged), _tail(point)]
+        lines.append(tuple(cells))
+    heads = [f"{what}, {_of(each)}" for each in CONNECTIONS for what in ("share of C", "p99.9 ÷ median")]
+    return Table(("executor", *heads), tuple(lines), texts=1).markdown
+
+
+def _shown(judged: Judged) -> str:
+    of = judged.typical
+    return f"{number(of.value)} ({number(of.low)} to {number(of.high)})"
+
+
+def _tail(point: Point | None) -> str:
+    median_us, tail_us = (None, None) if point is None else (point.percentile_us(50), point.percentile_us(TAIL))
+    return NOTHING if not median_us or tail_us is None else number(tail_us / median_us)
+
+
+def pictures(seen: Seen) -> tuple[Picture, ...]:
+    """The time of a Lookup with each executor and in C, a panel for each number of connections."""
+    found = points(seen.main.sweep, seen.main.blocks)
+    panels = [
+        costs.Panel(
+            f"Time of a Lookup, {_of(connections)}, µs",
+            [
+                costs.Row(_server_name(arm), arm.setting.text("transport"), point.mean_us)
+                for (arm, request), point in found.items()
+                if request == ALL and arm.connections == connections and point.mean_us
+            ],
+        )
+        for connections in CONNECTIONS
+    ]
+    return (costs.picture(PART, "Who runs a Lookup on sockets", panels),)
+
+
+def _server_name(arm: Arm) -> str:
+    return "C epoll" if arm.setting.text("language") == "c" else arm.setting.text("executor")

@@ -1,0 +1,363 @@
+"""Leader/followers: the pool's threads take turns to read, and the reading thread runs short requests itself.
+
+The pattern is Schmidt, O'Ryan, Kircher and Pyarali, *Leader/Followers* (2000). One thread, the **leader**, reads for
+the server. The others, the **followers**, sleep. To wake a thread costs as much as a short request, and under the GIL
+two threads compute no faster than one. So the leader runs the batch that it has read, and wakes nobody.
+
+A request may take long all the same. The guarantee: **such a request holds up reading for 8 ms at most**
+(``2 * LOOK_S``; and for the GIL, where the request computes). While the leader runs requests, one follower is the
+**lookout**. Where the lookout finds the leader in the same batch twice, the lookout becomes the leader and reads on.
+The followers take what waits. The old leader ends its request and becomes a follower.
+
+Who runs a batch:
+
+| the batch came | who runs it |
+|---|---|
+| within ``NEAR_S`` of the last, while no request is under way | the leader |
+| later, or while a follower is at work | followers, a task each, as in the static pool |
+| after a request that took longer than ``PATIENCE_S`` | followers, for ``REST`` times as long as that request took |
+| on a Python without a GIL, or from a thread that does not lead | followers |
+
+At most ``workers`` tasks run at a time: a thread more than ``workers`` is there, since one always reads. So with one
+worker, too, reading goes on beside a slow request; the requests that are read wait for the one worker. At most
+``queue_limit`` tasks wait. Stopping is the static pool's. ``execute`` never has the leader run a task.
+
+Left out: reading by threads that this executor does not start (grpcio's, connection dispatch).
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Event, Lock, Thread, get_ident
+
+from stock_service.rpc.concurrency.executor import Reader, Task, reading_thread, tell_name
+from stock_service.rpc.concurrency.gil import has_gil
+from stock_service.rpc.errors import Overloaded, Unavailable
+
+_log = logging.getLogger(__name__)
+
+LOOK_S = 0.004
+"""Seconds between two looks at the leader. A look costs some 50 µs, since the lookout takes the GIL from the leader: at
+4 ms that is a hundredth of a core. Two looks are the guarantee of 8 ms."""
+
+NEAR_S = 0.002
+"""Batches that follow each other within so many seconds are run by the leader. For a batch now and then a lookout would
+have to wake, which costs as much as the wake-up that the leader saves."""
+
+PATIENCE_S = 0.0002
+"""A request that takes longer is slow: ten Lookups on a slow core, and a fifth of the shortest wait for a disk."""
+
+REST = 50
+"""For so many times as long as a slow request took, followers run all: meeting it costs the others 2 % of the time."""
+
+_LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, NEAR_S, PATIENCE_S))
+
+_START_S = 1.0
+"""Seconds that the threads have to end which were started before the system refused one."""
+
+
+class Deposed(BaseException):
+    """Another thread leads now. No Exception, so that nobody takes it for an error."""
+
+
+class LeaderFollowers:
+    """``workers`` threads, started at once, and one more while a server is read. Safe to use from any thread.
+
+    Raises RuntimeError where the system does not give so many threads; then no thread is left.
+    """
+
+    def __init__(self, workers: int, queue_limit: int) -> None:
+        self._workers, self._queue_limit = workers, queue_limit
+        self._lock = Lock()  # guards everything below but _last_ns; the leader takes tasks of its batch without it
+        self._tasks: deque[Task] = deque()  # for followers
+        self._running = 0  # tasks under way; a leader that runs a batch counts as one
+        self._sleeping: list[Lock] = []  # a held lock for each follower that sleeps; released, it wakes
+        self._lookout: Lock | None = None  # the lock of one more that sleeps, or that looks at the leader …
+        self._watched = False  # … which it does every LOOK_S, until it finds nothing new
+        self._reading: _Reading | None = None
+        self._leader = 0  # the leader's ident; 0: nobody leads
+        self._batch: deque[Task] = deque()  # the leader's own
+        self._batches = 0  # begun by leaders
+        self._busy = False  # whether the leader runs a batch
+        self._spread_until_ns = 0  # followers run all until then
+        self._last_ns = 0  # when the leader last had a batch; the leader's alone
+        self._stopping = False
+        self._has_gil = has_gil()
+        self._threads = [Thread(target=self._live, name=f"follower-{number}") for number in range(workers)]
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError:  # the system has no more to give
+            self._threads = [thread for thread in self._threads if thread.ident is not None]
+            self.stop(_START_S)
+            raise
+
+    @property
+    def waiting(self) -> int:
+        """Tasks that wait for a thread: those that no idle thread is about to take."""
+        return max(0, len(self._tasks) + len(self._batch) - (self._workers - self._running))
+
+    @property
+    def room(self) -> int:
+        """Tasks that would be accepted now; nearly, since threads take some meanwhile."""
+        return max(0, self._room())
+
+    def execute(self, task: Task) -> None:
+        """Has a follower call ``task``. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
+        if not self._queue((task,)):
+            raise Overloaded(f"{self._queue_limit} tasks are waiting for {self._workers} threads")
+
+    def execute_all(self, tasks: Sequence[Task]) -> int:
+        """Runs ``tasks`` where the caller leads and requests are short; else queues them for followers. See the module.
+
+        Gives how many were accepted: the rest found the queue full. Blocks while the leader runs them. Raises Deposed
+        where the caller was the leader and no longer is, Unavailable once stopping.
+        """
+        if not self._has_gil or get_ident() != self._leader:
+            return self._queue(tasks)
+        now_ns = time.monotonic_ns()
+        near, self._last_ns = now_ns - self._last_ns < _NEAR_NS, now_ns
+        if not near or now_ns < self._spread_until_ns:
+            return self._queue(tasks)
+        with self._lock:
+            self._refuse_when_stopping()
+            runs = not self._running and not self._tasks
+            if runs:
+                accepted = min(len(tasks), self._room())
+                self._batch.extend(tasks[:accepted])
+                self._batches += 1
+                self._running = 1
+                self._busy = True
+                asleep = self._wake_lookout()
+        if not runs:
+            return self._queue(tasks)
+        if asleep is not None:
+            asleep.release()
+        self._run_batch(now_ns)
+        self._end_batch()
+        return accepted
+
+    def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
+        """The thread that leads first; see ``Executor.reader``.
+
+        A second server on the same executor gets a thread that reads and runs no request.
+        """
+        with self._lock:
+            if self._reading is not None:
+                return reading_thread(read, end)
+            self._reading = reading = _Reading(self._lead_first, read, end)
+            self._threads.append(reading.thread)
+        return reading
+
+    def stop(self, grace_s: float) -> bool:
+        """Runs what was accepted, ends the threads, and says whether all ended within ``grace_s``. May be repeated.
+
+        Called once nothing is read any more. What has not begun when the grace is over never will.
+        """
+        with self._lock:
+            self._stopping = True
+            woken = self._wake(self._workers + 1)
+        _release(woken)
+        deadline_s = time.monotonic() + grace_s
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, deadline_s - time.monotonic()))
+        with self._lock:
+            self._tasks.clear()
+            self._batch.clear()
+        return not any(thread.is_alive() for thread in self._threads)
+
+    # ---- with the lock held
+
+    def _refuse_when_stopping(self) -> None:
+        if self._stopping:
+            raise Unavailable("the server is stopping")
+
+    def _room(self) -> int:
+        """How many more tasks may wait. A task that an idle thread is there to take does not wait."""
+        return self._queue_limit + self._workers - self._running - len(self._tasks) - len(self._batch)
+
+    def _wake(self, count: int) -> list[Lock]:
+        """The locks of up to ``count`` sleeping followers, the lookout's last; the caller releases them."""
+        woken = [self._sleeping.pop() for _ in range(min(count, len(self._sleeping)))]
+        if len(woken) < count and self._lookout is not None:
+            woken.append(self._lookout)
+            self._lookout = None
+        return woken
+
+    def _wake_lookout(self) -> "Lock | None":
+        """The lock of a lookout that sleeps until the leader runs requests again; the caller releases it."""
+        if self._watched:
+            return None
+        self._watched = True
+        asleep, self._lookout = self._lookout, None
+        return asleep
+
+    def _hand_over(self) -> list[Lock]:
+        """Leaves the rest of the leader's batch to followers; gives the locks of those to be woken."""
+        while self._batch:
+            try:
+                self._tasks.appendleft(self._batch.pop())
+            except IndexError:  # the leader has just taken it
+                break
+        return self._wake(len(self._tasks))
+
+    def _look(self, seen: int) -> bool:
+        """Whether the lookout leads from here on: the leader is still in the batch that was ``seen`` before."""
+        if self._batches != seen:
+            return False
+        if not self._busy:
+            self._watched = False  # there was nothing new: sleeps until there is
+            return False
+        self._busy, self._leader = False, get_ident()
+        return True
+
+    # ---- the leader
+
+    def _run_batch(self, before_ns: int) -> None:
+        """Runs tasks of the leader's batch, until one was slow or another thread leads."""
+        batch = self._batch
+        while self._busy:
+            try:
+                task = batch.popleft()
+            except IndexError:
+                return
+            _run(task)
+            began_ns, before_ns = before_ns, time.monotonic_ns()
+            if before_ns - began_ns > _PATIENCE_NS:
+                slow_ns = min(before_ns - began_ns, 2 * _LOOK_NS)  # nobody waited longer
+                self._spread_until_ns = before_ns + REST * slow_ns
+                return
+
+    def _end_batch(self) -> None:
+        """Leaves what is left of the batch to followers. Raises Deposed where another thread leads now."""
+        with self._lock:
+            self._running -= 1
+            deposed = get_ident() != self._leader
+            if not deposed:
+                self._busy = False
+                woken = self._hand_over()
+        if deposed:
+            raise Deposed
+        _release(woken)
+
+    def _lead_first(self) -> None:
+        """The life of the thread that leads first."""
+        tell_name()
+        self._leader = get_ident()
+        if not self._lead():
+            self._follow()
+
+    def _lead(self) -> bool:
+        """Reads for the server; says whether reading is over. False: another thread leads now."""
+        reading = self._reading
+        assert reading is not None
+        over = True
+        try:
+            reading.read()
+        except Deposed:
+            over = False
+        finally:  # or who stops the server would wait for ever
+            if over:
+                self._leader = 0
+                reading.finish()
+        return over
+
+    # ---- the followers
+
+    def _queue(self, tasks: Sequence[Task]) -> int:
+        """Accepts tasks for followers, and wakes one for each."""
+        with self._lock:
+            self._refuse_when_stopping()
+            accepted = max(0, min(len(tasks), self._room()))
+            self._tasks.extend(tasks[:accepted])
+            woken = self._wake(accepted)
+        _release(woken)
+        return accepted
+
+    def _live(self) -> None:
+        """The life of a thread that follows first."""
+        tell_name()
+        self._follow()
+
+    def _follow(self) -> None:
+        """Runs tasks, and leads where the leader is stuck; until the pool has stopped, or reading is over."""
+        awake = Lock()
+        awake.acquire()
+        while True:
+            task = self._next(awake)
+            if task is not None:
+                _run(task)
+                del task  # so that nothing the task holds outlives it in a sleeping thread
+                with self._lock:
+                    self._running -= 1
+            elif get_ident() != self._leader or self._lead():
+                return
+
+    def _next(self, awake: Lock) -> Task | None:
+        """The oldest task, once it may run. None: this thread is to lead, or the pool has stopped."""
+        seen, looks = 0, False
+        while True:
+            with self._lock:
+                if looks and self._look(seen):
+                    woken = self._hand_over()
+                    break
+                if self._tasks and self._running < self._workers:
+                    self._running += 1
+                    return self._tasks.popleft()
+                if self._stopping:
+                    return None
+                timeout_s = -1.0
+                if self._lookout is None:
+                    self._lookout, seen = awake, self._batches
+                    timeout_s = LOOK_S if self._watched else -1.0
+                else:
+                    self._sleeping.append(awake)
+            looks = self._sleep(awake, timeout_s)
+        _release(woken)
+        return None
+
+    def _sleep(self, awake: Lock, timeout_s: float) -> bool:
+        """Blocks until woken, or for ``timeout_s`` (-1: for ever); says whether it was the time."""
+        if awake.acquire(timeout=timeout_s):
+            return False
+        with self._lock:
+            if self._lookout is awake:
+                self._lookout = None
+                return True
+        awake.acquire()  # somebody has just taken it to wake this thread
+        return False
+
+
+class _Reading:
+    """A server's reading, by one thread after the other; a ``Reader``."""
+
+    def __init__(self, live: Callable[[], object], read: Callable[[], object], end: Callable[[], object]) -> None:
+        self.thread = Thread(target=live, name="leader-first")
+        self.start = self.thread.start
+        self.read, self._end = read, end
+        self._over = Event()
+
+    def finish(self) -> None:
+        """Reading is over."""
+        try:
+            self._end()
+        finally:
+            self._over.set()
+
+    def join(self, timeout: float) -> None:
+        """Blocks until reading is over. The thread that read last ends by itself, or with the executor."""
+        self._over.wait(timeout)
+
+
+def _run(task: Task) -> None:
+    try:
+        task()
+    except BaseException:  # SystemExit too: no task may take a thread with it
+        _log.exception("a task raised")
+
+
+def _release(sleepers: list[Lock]) -> None:
+    for sleeper in sleepers:
+        sleeper.release()

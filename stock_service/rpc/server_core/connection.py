@@ -1,0 +1,363 @@
+"""One client's connection: its bytes, and the replies that its client does not take yet.
+
+``ByteStream`` moves the bytes: over TCP here (``PlainStream``), over TLS in ``tls.py``. Nothing here blocks.
+``receive`` and ``send`` are the socket's own functions, so that going through a stream costs a request nothing.
+``receive`` gives new bytes, and does not fill a buffer (``recv_into``): requests that are cut of them are kept beyond
+the next read, and would have to be copied out of a buffer.
+
+``ServedConnection`` is the connection as the server holds it. Its state, and who may change what, is in
+``wire/served_stream.py``; here is the I/O. The reading thread owns everything but what the lock guards.
+"""
+
+import fcntl
+import select
+import socket
+import struct
+import sys
+import termios
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import Generic, Protocol
+
+from stock_service.rpc.server_core.options import Address
+from stock_service.rpc.server_core.protocol import Request
+from stock_service.rpc.wire.served_stream import ServedStream, Session
+
+DROP_BYTES = 65536
+"""Bytes that are dropped in one go."""
+
+_TCP_INFO_LAST_DATA_RECV = 52
+"""Where TCP_INFO says how many milliseconds ago the last bytes came (tcp(7), ``tcpi_last_data_recv``)."""
+
+_TICK_MS = 10
+"""It is counted in the kernel's ticks, which last so long at most."""
+
+
+class ByteStream(Protocol):
+    """One connection. Only ``send`` may be called from any thread, one at a time; the rest is the reading thread's."""
+
+    barren: int
+    """Bytes that came since the last one that it gave, of which it keeps something: of half a record."""
+    opening: bool
+    """Whether it is still being agreed on how to speak, before which no byte of a request can come."""
+    receive: Callable[[int], bytes]
+    """Up to about so many bytes; none where the peer has ended. Gives all it has of what it took from the kernel.
+
+    Raises BlockingIOError where nothing has come, OSError where the peer is gone."""
+    send: Callable[[bytes | bytearray], int]
+    """Sends the first of some bytes; says how many. Raises as ``receive``."""
+
+    @property
+    def unsent(self) -> bool:
+        """Whether it has something of its own to send, which ``send`` does first, of no bytes too."""
+
+    @property
+    def peer(self) -> Address:
+        """Who is at the other end."""
+
+    def fileno(self) -> int:
+        """What epoll is to watch."""
+
+    def keep_to_arrived(self) -> int:
+        """From here on ``receive`` gives what had arrived by now, and then nothing more, as if the peer had ended.
+
+        Says how many bytes that are."""
+
+    def read_on(self) -> None:
+        """From here on ``receive`` gives what comes, as before ``keep_to_arrived``."""
+
+    def drop(self) -> int:
+        """Reads and drops some of what the peer still sends; raises as ``receive``.
+
+        Says how many bytes, 0 where the peer has ended."""
+
+    def half_close(self) -> None:
+        """Tells the peer that nothing more will come. Raises OSError where it is gone."""
+
+    def unacknowledged(self) -> int:
+        """Bytes that were sent and that the peer's kernel has not taken yet."""
+
+    def held(self) -> int:
+        """Bytes of memory that it keeps for what it has not given, or its peer not taken."""
+
+    def close(self) -> None:
+        """Frees the connection."""
+
+
+class PlainStream:
+    """TCP as it is; see ``ByteStream``."""
+
+    __slots__ = ("_left", "_socket", "peer", "receive", "send")
+
+    barren, opening, unsent = 0, False, False
+
+    def __init__(self, accepted: socket.socket, peer: Address) -> None:
+        """``accepted`` must not block; it is closed by ``close``."""
+        self._socket = accepted
+        self.peer = peer
+        self._left = 0  # of what ``receive`` is kept to
+        self.receive: Callable[[int], bytes] = accepted.recv
+        self.send: Callable[[bytes | bytearray], int] = accepted.send
+
+    def fileno(self) -> int:
+        """The socket's descriptor."""
+        return self._socket.fileno()
+
+    def keep_to_arrived(self) -> int:
+        """See ``ByteStream``."""
+        self._left = arrived_bytes(self._socket)
+        self.receive = self._receive_arrived
+        return self._left
+
+    def read_on(self) -> None:
+        """See ``ByteStream``."""
+        self.receive = self._socket.recv
+
+    def _receive_arrived(self, size: int) -> bytes:
+        data = self._socket.recv(min(size, self._left)) if self._left else b""
+        self._left -= len(data)
+        return data
+
+    def drop(self) -> int:
+        """See ``ByteStream``."""
+        return len(self._socket.recv(DROP_BYTES))
+
+    def half_close(self) -> None:
+        """See ``ByteStream``."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def unacknowledged(self) -> int:
+        """See ``ByteStream``; the word that nothing more will come counts as one byte."""
+        return unacknowledged_bytes(self._socket)
+
+    def held(self) -> int:
+        """See ``ByteStream``: all is the kernel's."""
+        return 0
+
+    def close(self) -> None:
+        """See ``ByteStream``."""
+        self._socket.close()
+
+
+def arrived_bytes(connection: socket.socket) -> int:
+    """How many bytes the kernel holds of what the client has sent."""
+    return _asked(connection, termios.FIONREAD)
+
+
+def unacknowledged_bytes(connection: socket.socket) -> int:
+    """How many bytes were sent and not acknowledged by the client's kernel (SIOCOUTQ)."""
+    return _asked(connection, termios.TIOCOUTQ)
+
+
+def last_arrival_ns(connection: socket.socket) -> int:
+    """When the client's last bytes had come for certain, on ``time.monotonic_ns``: up to 20 ms after they came."""
+    told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LAST_DATA_RECV + 4)
+    ago_ms = int(struct.unpack_from("=I", told, _TCP_INFO_LAST_DATA_RECV)[0])
+    return time.monotonic_ns() - max(0, ago_ms - _TICK_MS) * 1_000_000
+
+
+def _asked(connection: socket.socket, what: int) -> int:
+    return int.from_bytes(fcntl.ioctl(connection, what, bytes(4)), sys.byteorder)
+
+
+class ServedConnection(Generic[Request]):
+    """A stream of bytes, its state, and what is still to be sent."""
+
+    __slots__ = (
+        "_lock",
+        "_outbox",
+        "_session",
+        "bytes",
+        "counted",
+        "events",
+        "fd",
+        "few",
+        "first_ns",
+        "gone",
+        "holds",
+        "low_priority",
+        "muted",
+        "parted",
+        "peer",
+        "refused_ns",
+        "stream",
+        "take",
+    )
+
+    def __init__(
+        self,
+        carrier: ByteStream,
+        stream: ServedStream[Request],
+        session: Session[Request] | None = None,
+    ) -> None:
+        """``session`` is the stream's decoder, if it speaks by itself."""
+        self._session = session
+        self.take: Callable[[bytes, int, int], Request | None] = stream.take if session is None else self._take
+        """``stream.take``, and then what the session has to say."""
+        self.bytes = carrier
+        self.peer: Address = carrier.peer
+        self.fd = carrier.fileno()
+        self.stream = stream
+        self.events = -1  # what epoll watches for; -1: nothing, it was not put in or was taken out
+        self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
+        self.refused_ns = 0  # when requests of it were last refused by the reading thread; 0: never
+        self.few = session is not None  # whether it is to be read in small pieces, so that others' turns come soon
+        self.low_priority = False  # whether it waits to be read after all others
+        self.gone = False  # whether the client has: who answers is told by the kernel, or the reading thread by epoll
+        self.muted = False  # whether it is not to be read, since refusing its requests takes too much
+        self.parted = False  # whether the server has said that it ends the connection
+        self.holds = False  # whether it was found to hold bytes when it was last looked at
+        self.counted = 0  # its requests that wait for its turn
+        # guards _outbox, the order of bytes on the socket, who answers (``stream.replied``), and all of _session
+        self._lock = Lock()
+        self._outbox = bytearray()
+
+    @property
+    def speaks(self) -> bool:
+        """Whether its protocol has words of its own to send."""
+        return self._session is not None
+
+    def reply(self, reply: bytes) -> bool:
+        """Sends a reply, or keeps what the client does not take yet; never blocks. Any thread.
+
+        Says whether the reading thread must look at this connection now.
+        """
+        with self._lock:
+            if not self._outbox:
+                sent = self._send(reply)
+                if sent == len(reply):
+                    return self.stream.replied(False)
+                reply = reply[sent:]
+            self._outbox += reply
+            return self.stream.replied(True)
+
+    def answer(self, request: Request, reply: bytes) -> bool:
+        """``reply`` for a session, which may hold it."""
+        session = self._session
+        if session is None:
+            return self.reply(reply)
+        with self._lock:
+            reply = session.admit(request, reply)
+            if self._outbox:
+                self._outbox += reply
+            elif reply and (sent := self._send(reply)) < len(reply):
+                self._outbox += reply[sent:]
+            if session.outgoing:
+                self._say(session)
+            return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
+
+    def ready(self, now_ns: int) -> list[tuple[Request, int]]:
+        """The requests that waited for another's answer."""
+        if self._session is None or not self._session.ready:
+            return []
+        with self._lock:
+            return self.stream.release_ready(now_ns)
+
+    def end(self, by_client: bool) -> None:
+        """Nothing more is read: the client has ended, or the server stops and all that had arrived is read.
+
+        In the second case a session tells its client, and is fed on as long as replies are held.
+        """
+        if self._session is not None and by_client:
+            with self._lock:
+                self._session.lose()
+        elif self._session is not None:
+            self.bytes.read_on()
+            with self._lock:
+                self._session.drain()
+                self._say(self._session)
+        self.stream.end(by_client)
+
+    def _take(self, data: bytes, now_ns: int, arrived_ns: int) -> Request | None:
+        session = self._session
+        assert session is not None
+        with self._lock:
+            request = self.stream.take(data, now_ns, arrived_ns)
+            if session.outgoing:
+                self._say(session)
+        self.few = session.toils
+        return request
+
+    def _say(self, session: Session[Request]) -> None:
+        """Sends what the session has to say."""
+        held_bytes = session.held_bytes
+        words = session.take_outgoing()
+        if self._outbox:
+            self._outbox += words
+        elif words and (sent := self._send(words)) < len(words):
+            self._outbox += words[sent:]
+        self.stream.said(bool(self._outbox), session.held_bytes < held_bytes)
+
+    def refuse(self, refused: list[tuple[Request, bytes]]) -> bool:
+        """Sends several refusals, as ``answer``."""
+        session = self._session
+        with self._lock:
+            data = b"".join([reply if session is None else session.admit(request, reply) for request, reply in refused])
+            if not self._outbox and (sent := self._send(data)) < len(data):
+                data = data[sent:]
+            elif not self._outbox:
+                data = b""
+            self._outbox += data
+            return self.stream.replied(bool(self._outbox), len(refused))
+
+    def held(self) -> int:
+        """Bytes of requests that are not begun, of replies that are not taken, and the carrier's own.
+
+        The reading thread's.
+        """
+        return self.stream.held_bytes() + len(self._outbox) + self.bytes.held()
+
+    def say(self, words: bytes) -> None:
+        """Sends what is no reply, or keeps what the client does not take yet; never blocks."""
+        with self._lock:
+            self._outbox += words[0 if self._outbox else self._send(words) :]
+            self.stream.said(bool(self._outbox), False)
+
+    def give_up(self, words: bytes) -> None:
+        """Says a last word, as far as that takes no waiting, and drops what is unsent."""
+        with self._lock:
+            if not self._outbox:
+                self._send(words)
+            self._outbox.clear()
+
+    def watched(self, reads: bool) -> int:
+        """EPOLLIN or 0: whether epoll is to say that something came. ``reads``: it is read then.
+
+        Of one that is not read it is to say so once, so that what waits has an age.
+        """
+        if (self.muted or self.low_priority) and self.first_ns:
+            return 0
+        return select.EPOLLIN if reads else self.events & select.EPOLLIN
+
+    def flush(self) -> None:
+        """Sends what was kept, as far as the client takes it; never blocks."""
+        with self._lock:
+            sent = self._send(self._outbox)
+            if sent:
+                del self._outbox[:sent]
+                self.stream.flushed(bool(self._outbox))
+
+    def _send(self, data: bytes | bytearray) -> int:
+        try:
+            return self.bytes.send(data)
+        except BlockingIOError:
+            return 0
+        except ConnectionError:  # which the reading thread learns from epoll
+            self.gone = True
+            return len(data)
+        except OSError:
+            return len(data)
+
+    def cut(self) -> None:
+        """The client is gone: nothing more of it is begun. The reading thread's."""
+        self.gone = True
+        self.stream.cut()
+
+    def close(self) -> None:
+        """Frees the socket; the reading thread alone, once no worker holds the connection or all is given up."""
+        with self._lock:
+            self.stream.close()
+            self.take = self.stream.take  # or it would be part of a circle, which only a collection ends
+            self._outbox.clear()
+            self.bytes.close()

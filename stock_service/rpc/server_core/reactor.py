@@ -1,0 +1,372 @@
+"""The reactor: one thread reads every connection, and each request is a task of the executor.
+
+The reading thread sleeps in epoll, and has the protocol cut what arrives into requests. The executor decides who runs
+them, and which thread reads. The thread that ran a request sends its reply. Replies to pipelined requests leave as they
+are ready; with a ``pipeline_max`` of 1, in the order of their requests.
+
+Who may touch what: only the thread that reads accepts, reads, registers and closes. So no descriptor can be closed, and
+its number reused, under another's hands. The thread that runs a request only sends, under the connection's lock. Where
+more is to be done, it asks for the reading thread. ``wire/served_stream.py`` decides what is to be done.
+"""
+
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from threading import Event
+from typing import Generic
+
+from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core.admission import READING_NS, Admission
+from stock_service.rpc.server_core.closing import LOOK_S, Connections
+from stock_service.rpc.server_core.connection import ByteStream, PlainStream, ServedConnection
+from stock_service.rpc.server_core.counting import CountedRefusals, WaitSamples
+from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
+from stock_service.rpc.server_core.low_priority_reads import PAUSE_S, LowPriorityReads
+from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
+from stock_service.rpc.server_core.protocol import Methods, Request, WireProtocol
+from stock_service.rpc.server_core.queue import Dispatch, Turns
+from stock_service.rpc.server_core.tasks import polling_behind, serving
+from stock_service.rpc.server_core.tls import tls_streams
+from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, ServedStream, Session
+
+_IN = select.EPOLLIN
+
+_EVENTS_MAX = 256
+"""Events taken from epoll at a time: bounds how long an accept or a stop waits for its turn."""
+
+
+class _Ending:
+    """How far a stop has come. Written by the thread that stops, but for ``draining`` and ``over``."""
+
+    __slots__ = ("abandoned", "asked", "draining", "over")
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.draining = False  # the reading thread has begun to: written by it
+        self.abandoned = False  # what has not ended is given up
+        self.over = Event()  # nothing is read any more
+
+
+class RequestServer(Generic[Request]):
+    """A server that is listening; see the module, and ``transports.Server``."""
+
+    def __init__(
+        self,
+        methods: Methods,
+        protocol: WireProtocol[Request],
+        executor: Executor,
+        options: ServeOptions,
+        own: ReadOptions,
+        carrier: Callable[[socket.socket, Address], ByteStream] | None = None,
+        sessions: Callable[[], Session[Request]] | None = None,
+    ) -> None:
+        """``sessions`` makes what cuts a connection's bytes, of a protocol that speaks by itself; else ``decoder``.
+
+        ``carrier`` makes what moves an accepted connection's bytes; None: what the options ask for.
+        """
+        self._options = options
+        self._serve = serving(methods, protocol, sessions is not None, self._ask, options.timeline)
+        metrics = options.metrics
+        self._protocol = protocol if metrics is None else CountedRefusals(protocol, metrics)
+        carrier = carrier or (PlainStream if options.tls is None else tls_streams(options.tls))
+        self._opened = _opening(self._protocol, carrier, sessions, options.pipeline_max)
+        self._queue = Dispatch(
+            self._protocol,
+            executor,
+            Turns(self._protocol, Admission(own.delay_target_ms, options.requests_max)),
+            self._attend,
+            self._ask,
+            methods.flush if options.timeline is None else None,  # with a timeline a request waits on its thread
+            None if metrics is None else WaitSamples(self._serve, metrics),
+        )
+        self._listening = Listening(options, select.epoll)
+        self._low_priority: LowPriorityReads[Request] = LowPriorityReads(self._read_late, self._look_after)
+        self._connections = Connections(self._listening, self._protocol, options, own, self._low_priority.forget)
+        self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
+        self._ending = _Ending()
+        self._reader = executor.reader(self._run, self._end)
+        self._reader.start()
+
+    @property
+    def address(self) -> Address:
+        """Where it listens, the port a real one."""
+        return self._listening.address
+
+    def stop(self, grace_s: float) -> bool:
+        """See ``transports.Server.stop``."""
+        ending = self._ending
+        self._connections.lingering.stop(grace_s)
+        ending.asked = True
+        self._listening.waker.wake()
+        until_s = time.monotonic() + grace_s
+        in_time = ending.over.wait(grace_s)
+        if not in_time:
+            ending.abandoned = True
+            self._listening.waker.wake()
+            ending.over.wait()
+        self._reader.join(max(0.0, until_s - time.monotonic()))
+        return in_time
+
+    # ---- any thread
+
+    def _ask(self, connection: ServedConnection[Request]) -> None:
+        """Has the reading thread look at a connection."""
+        self._attention.append(connection)
+        self._listening.waker.wake()
+
+    # ---- the reading thread
+
+    def _run(self) -> None:
+        """Reads until all is said."""
+        connections, ending, queue, low_priority = self._connections, self._ending, self._queue, self._low_priority
+        batch, turns, waiting_turns, muted = queue.batch, queue.turns, queue.turns.queue, queue.turns.muted
+        shares_commits = queue.flush is not None
+        poll = polling_behind(self._listening.epoll.poll) if shares_commits else self._listening.epoll.poll
+        while not (ending.abandoned or (ending.draining and not connections.by_fd)):
+            events = poll(self._timeout_s(), _EVENTS_MAX)
+            now_ns = time.monotonic_ns()
+            self._turn_to(events, now_ns)
+            if len(batch) > 1 and not turns.behind:  # who had the last reply sends now, or would wait for two turns
+                self._turn_to(poll(0, _EVENTS_MAX), time.monotonic_ns())
+            if waiting_turns:
+                now_ns = time.monotonic_ns()  # reading, and what was begun meanwhile, took a while
+            while self._attention:
+                self._attend(self._attention.popleft(), now_ns)
+            connections.sweep(now_ns, self._look_after)
+            if connections.lingering.half_closed:
+                connections.lingering.look(now_ns)
+            if ending.asked and not ending.draining:
+                self._drain(now_ns)
+            if muted:
+                turns.unmute(now_ns, self._attend)
+            if batch or waiting_turns:
+                low_priority.given_ns = now_ns
+                queue.dispatch(now_ns)
+            if low_priority.queue:
+                self._serve_low_priority(not events or bool(waiting_turns))
+
+    def _turn_to(self, events: list[tuple[int, int]], now_ns: int) -> None:
+        """Does what epoll says that there is to do."""
+        connections, queue, low_priority = self._connections.by_fd, self._queue, self._low_priority
+        reading_ns, accepts, waiting_turns = now_ns, False, queue.turns.queue
+        for fd, event in events:
+            connection = connections.get(fd)
+            if event == _IN and connection is not None and connection.stream.state is READING:  # nearly always
+                if self._ending.draining:
+                    self._read_last(connection, now_ns)
+                elif connection.first_ns or connection.few:
+                    low_priority.join(connection, now_ns)
+                else:
+                    self._read(connection, now_ns)
+            elif connection is not None:
+                self._turn(connection, event, now_ns)
+            elif fd == self._listening.fd:
+                accepts = True
+            elif fd == self._listening.waker.fd:  # else it was closed after epoll had said this
+                self._listening.waker.woken()
+            if waiting_turns and not queue.executor.waiting and time.monotonic_ns() - reading_ns > READING_NS:
+                queue.dispatch(time.monotonic_ns())  # it has nothing left, and requests wait
+                reading_ns = time.monotonic_ns()
+        if accepts:  # last: a new one may have the number of one that was closed, of which these events tell
+            self._accept(ACCEPTS_A_TURN, now_ns)
+
+    def _end(self) -> None:
+        """Nothing is read any more."""
+        try:
+            for connection in list(self._connections.by_fd.values()):
+                self._connections.close(connection)
+            self._listening.end()
+        finally:
+            self._ending.over.set()
+
+    def _serve_low_priority(self, alone: bool) -> None:
+        """Reads some connections of low priority, and has what came of it begun."""
+        self._low_priority.serve(alone)
+        if self._queue.batch:
+            self._low_priority.given_ns = now_ns = time.monotonic_ns()
+            self._queue.dispatch(now_ns)
+
+    def _timeout_s(self) -> float | None:
+        """How long to sleep, if nothing happens; not at all where the thread that read the waking reads no more."""
+        turns, low_priority = self._queue.turns, self._low_priority
+        if self._attention or (self._ending.asked and not self._ending.draining):
+            return 0.0
+        if turns.queue:
+            pause_s = turns.admission.pause_s(self._queue.executor.waiting)
+            return min(pause_s, PAUSE_S) if low_priority.queue else pause_s
+        if low_priority.queue:
+            return low_priority.pause_s(time.monotonic_ns()) if turns.behind else 0.0
+        if turns.muted:
+            return PAUSE_S
+        if self._connections.lingering.half_closed:
+            return LOOK_S
+        return self._connections.sweep_s if self._connections.by_fd or not self._listening.accepting else None
+
+    def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
+        """Does what epoll says a connection is ready for. Of one that its client has reset, nothing more is begun."""
+        state = connection.stream.state
+        if event & select.EPOLLERR or (event & select.EPOLLHUP and state is not LEAVING):
+            self._connections.cut(connection)
+        elif event & select.EPOLLHUP:  # its client has ended too: what is left is little
+            self._connections.lingering.drop(connection, now_ns)
+        elif event & select.EPOLLIN:
+            if state is READING:
+                (self._read_last if self._ending.draining else self._read)(connection, now_ns)
+            elif not connection.stream.reads_on:
+                self._leave_unread(connection, now_ns)
+            else:
+                self._read(connection, now_ns)
+        if event & select.EPOLLOUT and connection.stream.state is not CLOSED:
+            connection.flush()
+            self._attend(connection, now_ns)
+
+    def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Something came on a connection that is not read now: notes when, and asks no more until it is read."""
+        if connection.stream.state is LEAVING:
+            if self._ending.draining:
+                self._connections.lingering.drop(connection, now_ns)
+            else:
+                self._low_priority.join(connection, now_ns)
+            return
+        connection.first_ns = connection.first_ns or now_ns
+        connection.events &= ~select.EPOLLIN
+        self._listening.epoll.modify(connection.fd, connection.events)
+
+    def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Reads once, or drops what nobody will answer: the kernel may take long over what a peer sends on and on."""
+        if connection.stream.state is LEAVING:
+            self._connections.lingering.drop(connection, now_ns)
+        else:
+            self._read(connection, now_ns)
+
+    def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
+        """Reads once; says whether anything came, be it the end."""
+        turns = self._queue.turns
+        if connection.refused_ns and turns.mutes(connection, now_ns):
+            connection.first_ns = connection.first_ns or now_ns
+            self._look_after(connection, now_ns)
+            return False
+        read_bytes = FEW_BYTES if connection.few else turns.read_bytes
+        try:
+            data = connection.bytes.receive(read_bytes)
+        except BlockingIOError:
+            connection.first_ns = 0
+            if connection.bytes.unsent:
+                self._look_after(connection, now_ns)
+            if connection.stream.state is not CLOSED:
+                self._connections.buffered.note(connection)  # of a handshake, or of half a record, TLS keeps something
+            return False
+        except OSError:
+            self._connections.cut(connection)
+            return True
+        if not data:
+            by_client = not self._ending.draining or connection.stream.state is not READING
+            connection.end(by_client)
+            self._look_after(connection, now_ns)
+        else:
+            reads_clock = self._options.timeline is not None
+            if reads_clock:
+                now_ns = time.monotonic_ns()  # when these very bytes were read, not all that were ready with them
+            arrived_ns = connection.first_ns or now_ns  # it may have waited unread
+            connection.first_ns = arrived_ns if len(data) == read_bytes else 0  # more may wait behind it
+            request = connection.take(data, now_ns, arrived_ns)
+            if request is not None:
+                arrived_ns = now_ns if reads_clock else arrived_ns
+                self._queue.batch.append(partial(self._serve, connection, request, arrived_ns))
+            else:
+                if arrived_ns != now_ns:
+                    turns.read_late(connection, now_ns)
+                self._look_after(connection, now_ns)
+                if connection.first_ns and connection.stream.state is READING and not self._ending.draining:
+                    self._low_priority.join(connection, now_ns)
+        if (connection.holds or connection.bytes.barren) and connection.stream.state is not CLOSED:
+            self._connections.buffered.note(connection)
+        return True
+
+    def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""
+        self._look_after(connection, now_ns)
+        if self._ending.draining and connection.stream.state is not CLOSED:  # a late worker may ask for a closed one
+            self._read_last(connection, now_ns)
+
+    def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Reads what had arrived when the drain began, as far as the pipeline's limit lets it; then the stream ends."""
+        while connection.stream.state is READING and self._read(connection, now_ns):
+            pass
+        if connection.stream.state is LEAVING:
+            self._connections.lingering.drop(connection, now_ns)  # once: the peer may send on and on
+        self._look_after(connection, now_ns)
+
+    def _look_after(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Dispatches what the pipeline's limit lets through, then reads on, waits to write, or closes."""
+        stream = connection.stream
+        if stream.state is CLOSED:
+            return
+        queue, turns = self._queue, self._queue.turns
+        if turns.queue:
+            turns.shed(connection, now_ns)
+        for request, arrived_ns in (*stream.release(turns.share), *connection.ready(now_ns)):
+            queue.batch.append(partial(self._serve, connection, request, arrived_ns))
+        if words := stream.words():
+            connection.reply(words)
+        if stream.done:
+            self._connections.close(connection)
+            return
+        if stream.finished:
+            self._connections.lingering.begin(connection, now_ns)
+        if not stream.queued and stream.releasable():
+            turns.join(connection, max(0, queue.executor.room - len(queue.batch)), now_ns)
+        stream.settle(now_ns)  # after a turn was asked for: what was refused there waits no more
+        if connection.holds or stream.unsent or stream.held_bytes():
+            self._connections.buffered.note(connection)
+        reads = stream.state is READING or stream.state is LEAVING or stream.reads_on
+        events = connection.watched(reads)
+        if stream.unsent or connection.bytes.unsent:
+            events |= select.EPOLLOUT
+        if events != connection.events and connection.events >= 0:
+            connection.events = events
+            self._listening.epoll.modify(connection.fd, events)
+
+    def _accept(self, count: int, now_ns: int) -> None:
+        """Takes up to so many of the connections that wait."""
+        for accepted, peer in self._listening.accepted(count):
+            if self._connections.room(now_ns):
+                self._connections.add(self._opened(accepted, peer, now_ns))
+            else:
+                detail = f"{self._options.connections_max} connections are open, the limit"
+                refuse_connection(accepted, self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
+
+    def _drain(self, now_ns: int) -> None:
+        """The last sweep: takes what clients have already sent, then closes every connection that owes no reply."""
+        self._accept(BACKLOG + 1, now_ns)
+        self._ending.draining = True
+        self._low_priority.clear()
+        self._listening.close()
+        for connection in list(self._connections.by_fd.values()):
+            if connection.stream.state is CLOSED:
+                continue  # for what another one holds
+            arrived, speaks = connection.bytes.keep_to_arrived(), connection.speaks
+            if arrived or speaks or not connection.stream.idle or connection.bytes.unacknowledged():
+                self._read_last(connection, now_ns)
+            else:
+                self._connections.lingering.dismiss(connection)
+
+
+def _opening(
+    protocol: WireProtocol[Request],
+    carrier: Callable[[socket.socket, Address], ByteStream],
+    sessions: Callable[[], Session[Request]] | None,
+    pipeline_max: int,
+) -> Callable[[socket.socket, Address, int], ServedConnection[Request]]:
+    """Makes what was accepted a connection of the server's."""
+
+    def opened(accepted: socket.socket, peer: Address, now_ns: int) -> ServedConnection[Request]:
+        session = None if sessions is None else sessions()
+        stream = ServedStream(session or protocol.decoder(), protocol.objection, pipeline_max, now_ns, session)
+        return ServedConnection(carrier(accepted, peer), stream, session)
+
+    return opened

@@ -1,0 +1,139 @@
+"""The service's methods as handlers of grpcio: which calls are begun, which are refused before, which are under way.
+
+Not begun is a call whose client has given up, whose deadline has passed, or which has waited too long for its thread
+while the server is overloaded (``server_core/admission.py`` says how long that is; here a wait counts from when grpcio
+gave the call to the executor). A handler decodes inside itself, so that undecodable bytes are INVALID_ARGUMENT
+(grpcio's generated code would say INTERNAL).
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import grpc
+
+from stock_service.rpc.errors import DeadlineExceeded, Fault, Overloaded
+from stock_service.rpc.grpcio.securing import Checks
+from stock_service.rpc.grpcio.serving import FAILED, STATUS, call_of
+from stock_service.rpc.metrics import Metrics
+from stock_service.rpc.server_core.admission import Admission
+from stock_service.rpc.service import Answer, Method
+from stock_service.rpc.timeline import Timeline
+from stock_service.rpc.transports.grpc_sync.calls import Arrival
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Behaviour = Callable[[bytes, grpc.ServicerContext], bytes]
+"""A method as grpcio calls it."""
+
+EMPTY_NS = 1_000_000
+"""A queue in which a call waits no longer is empty: waking a thread takes a tenth of that."""
+
+TIMEOUT_MS_MAX = 3_600_000
+"""A client that waits longer, or for ever, is taken not to have said how long."""
+
+
+class Handlers:
+    """One server's. Any thread may call what it makes."""
+
+    def __init__(
+        self, arrival: Arrival, delay_target_ms: float, metrics: Metrics | None, timeline: Timeline | None
+    ) -> None:
+        self.under_way: set[grpc.ServicerContext] = set()
+        """The calls that were begun, and whose reply has not left."""
+        self._arrival = arrival
+        self._admission = Admission(delay_target_ms, 0)
+        self._metrics = metrics
+        self._timeline = timeline
+
+    def behaviour(self, path: str, method: Method[Any, Any], checks: Checks | None) -> Behaviour:
+        """A method as grpcio calls it, for those alone who may ask for it."""
+        behaviour = _answering(method)
+        if self._timeline is not None:
+            behaviour = _stamped(behaviour, self._timeline, path)
+        if checks is not None:
+            behaviour = checked(behaviour, checks, path.encode())
+        return partial(self._handle, behaviour)
+
+    def _handle(self, behaviour: Behaviour, payload: bytes, context: grpc.ServicerContext) -> bytes:
+        refused = self._refusal(context)
+        if refused is not None:
+            if self._metrics is not None:
+                self._metrics.refused("request", refused.code.name)
+            context.abort(STATUS[refused.code], refused.detail)
+        self.under_way.add(context)
+        if not context.add_callback(partial(self.under_way.discard, context)):
+            self.under_way.discard(context)  # its client has given up
+            return b""
+        return behaviour(payload, context)
+
+    def _refusal(self, context: grpc.ServicerContext) -> Fault | None:
+        """Why the call that this thread has is not to be begun."""
+        arrival, admission = self._arrival, self._admission
+        left_s = context.time_remaining()
+        if arrival.refused is not None:
+            return arrival.refused
+        if not left_s:
+            return DeadlineExceeded("its time was over before it was begun")
+        waited_ns, now_ns = arrival.waited_ns, arrival.began_ns
+        if waited_ns <= EMPTY_NS:
+            admission.emptied(now_ns)
+            return None
+        timeout_ms = int(left_s * 1e3 + waited_ns / 1e6)
+        limit_ns = admission.limit_ns(timeout_ms if timeout_ms <= TIMEOUT_MS_MAX else 0, now_ns)
+        if not limit_ns or waited_ns <= limit_ns:
+            return None
+        admission.spend(1, 0, now_ns)
+        return Overloaded(f"it has waited {waited_ns / 1e6:.0f} ms for a thread")
+
+
+def _answering(method: Method[Any, Any]) -> Behaviour:
+    """A method's answer as grpcio calls it; one that wants no call costs nothing of what makes one."""
+    if not method.wants_call:
+        return partial(_answer, method.answer())
+    answer_call = method.answer_call()
+
+    def answer(payload: bytes, context: grpc.ServicerContext) -> bytes:
+        return _answer(lambda payload: answer_call(call_of(payload, context)), payload, context)
+
+    return answer
+
+
+def _answer(answer: Answer, payload: bytes, context: grpc.ServicerContext) -> bytes:
+    """A method's answer, its faults as grpcio's statuses."""
+    try:
+        return answer(payload)
+    except Fault as fault:
+        context.abort(STATUS[fault.code], fault.detail)
+    except BaseException:  # SystemExit too: every request gets its reply
+        _log.exception("a handler raised")
+        context.abort(grpc.StatusCode.INTERNAL, FAILED)
+
+
+def checked(behaviour: Callable[..., T], checks: Checks, path: bytes) -> Callable[..., T]:
+    """The same, for those alone who may ask for it."""
+
+    def checked(request: Any, context: grpc.ServicerContext) -> T:
+        try:
+            checks.check(path, context)  # type: ignore[arg-type]  # what it knows are lists of bytes
+        except Fault as fault:
+            context.abort(STATUS[fault.code], fault.detail)
+        return behaviour(request, context)
+
+    return checked
+
+
+def _stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
+    """The same, noting in a timeline that its reply is there, or its fault."""
+    local, number = timeline.local, timeline.method_number(path)
+
+    def answer_stamped(payload: bytes, context: grpc.ServicerContext) -> bytes:
+        try:
+            return behaviour(payload, context)
+        finally:
+            local.stamper.handled(number)
+
+    return answer_stamped

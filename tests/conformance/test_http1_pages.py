@@ -1,0 +1,293 @@
+"""A web page of another site trades nothing over http1: what a browser sends for it is refused before any method runs.
+
+A browser lets a page send a request unasked to any address, with a body of three types, and names the page's site in
+``Origin``. A site whose name comes to mean this machine (DNS rebinding) is named in ``Host``. Requests here are raw.
+"""
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPResponse
+
+import pytest
+
+from experiments.services.entity import entity
+from stock_service.rpc.metrics import Metrics
+from stock_service.rpc.server_core.options import PassedListener
+from stock_service.rpc.transports import ServeOptions
+from stock_service.rpc.wire.http1 import response_decoder
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import LookupReply, Status
+from stock_service.trading.service import TRADE, stock_service
+from stock_service.v1.stock_pb2 import SIDE_BUY, TradeRequest
+from tests.conformance.running import WAIT_S, Kind, Limits, maker
+from tests.conformance.transports import fresh_exchange
+
+MAKE = maker(Kind("http1", "static-pool"))
+
+BUY = TradeRequest(name="GameStart", quantity=1, side=SIDE_BUY).SerializeToString()
+BUY_IN_JSON = b'{"name": "GameStart", "quantity": 1, "side": 1}'
+
+LINE = b"POST %s HTTP/1.1" % TRADE.encode()
+HOST = b"Host: 127.0.0.1:{port}"
+TYPE = b"Content-Type: application/protobuf"
+
+UNTOUCHED = LookupReply(Status.OK, 1599, 0, 0)
+"""The stock of which one is to be bought."""
+
+SIMPLE = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
+"""The types that a page may send to another site unasked (Fetch, CORS-safelisted request-header)."""
+
+
+class Client:
+    """A connection that sends heads as it is told, in which ``{port}`` is the server's."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.socket = socket.create_connection(("127.0.0.1", port), WAIT_S)
+
+    def request(self, *lines: bytes, body: bytes = BUY) -> bytes:
+        """A request's bytes; without a body, no length either."""
+        length = (b"Content-Length: %d" % len(body),) if body else ()
+        return b"\r\n".join([*lines, *length, b"", b""]).replace(b"{port}", b"%d" % self.port) + body
+
+    def asks(self, *lines: bytes, body: bytes = BUY) -> tuple[int, str | None, str]:
+        """The status of the response to a request, the fault that it names, and its body."""
+        self.socket.sendall(self.request(*lines, body=body))
+        with closing(HTTPResponse(self.socket)) as response:
+            response.begin()
+            return response.status, response.getheader("Fault"), response.read().decode(errors="replace")
+
+    def has_ended(self) -> bool:
+        """Whether the server has closed the connection."""
+        return self.socket.recv(1) == b""
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self.socket.close()
+
+
+@contextmanager
+def stocks(options: ServeOptions | None = None) -> Iterator[tuple[Client, Exchange]]:
+    """A client of a server, and the exchange that the server trades on."""
+    exchange = fresh_exchange()
+    with (
+        MAKE(stock_service(exchange), Limits(options=options or ServeOptions())) as running,
+        closing(Client(running.address[1])) as client,
+    ):
+        yield client, exchange
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ((), "none"),
+        ((b"Content-Type:",), "none"),
+        *(((b"Content-Type: " + kind.encode(),), kind) for kind in SIMPLE),
+        ((b"Content-Type: TEXT/Plain;charset=UTF-8",), "text/plain"),
+        ((b"Content-Type: text/plain; application/json",), "text/plain"),
+        ((b"Content-Type: multipart/form-data; boundary=a",), "multipart/form-data"),
+        ((b"Content-Type: application/json, text/plain",), "application/json, text/plain"),
+        ((b"Content-Type: application/octet-stream",), "application/octet-stream"),
+    ],
+)
+@pytest.mark.parametrize("body", [BUY, BUY_IN_JSON, b""], ids=["protobuf", "json", "empty"])
+def test_a_message_of_another_type_trades_nothing(kind: tuple[bytes, ...], shown: str, body: bytes) -> None:
+    """A POST without a type, and one of a type that pages may send unasked, is 415 in one line; the next one trades."""
+    with stocks() as (client, exchange):
+        status, fault, said = client.asks(LINE, HOST, *kind, body=body)
+        assert (status, fault) == (415, "INVALID_ARGUMENT")
+        allowed = "application/protobuf, application/x-protobuf, application/json"
+        assert said == f"Content-Type: got {shown}, allowed: {allowed}; send the message as one of these, and name it"
+        assert exchange.lookup("GameStart") == UNTOUCHED
+        assert client.asks(LINE, HOST, TYPE)[0] == 200
+        assert exchange.lookup("GameStart").volume == 1
+
+
+def test_two_types_of_one_message_are_refused() -> None:
+    """They could be read in two ways: 400, and nothing is traded."""
+    with stocks() as (client, exchange):
+        assert client.asks(LINE, HOST, b"Content-Type: application/json;a=b", b"Content-Type: text/plain")[0] == 400
+        assert exchange.lookup("GameStart") == UNTOUCHED
+
+
+@pytest.mark.parametrize("kind", [None, *SIMPLE, "application/protobuf"])
+def test_a_routes_body_is_json_by_its_type(kind: str | None) -> None:
+    """Else it is 415, with a length or in chunks, and nothing is stored; what has no body needs no type."""
+    fields = (HOST,) if kind is None else (HOST, b"Content-Type: " + kind.encode())
+    with MAKE(entity()) as running, closing(Client(running.address[1])) as client:
+        status, _, said = client.asks(b"PUT /entities/-5 HTTP/1.1", *fields, body=b'{"value": 2}')
+        assert (status, said.partition(",")[0]) == (415, f"Content-Type: got {kind or 'none'}")
+        assert "allowed: application/json; " in said
+        client.socket.sendall(
+            client.request(b"PUT /entities/-5 HTTP/1.1", *fields, b"Transfer-Encoding: chunked", body=b"")
+        )
+        assert client.asks(b"2\r\n{}\r\n0", body=b"")[0] == 415
+        assert client.asks(b"GET /entities/-5 HTTP/1.1", *fields, body=b"{}")[0] == 415
+        assert client.asks(b"GET /entities/-5 HTTP/1.1", *fields, body=b"")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null",
+        "",
+        "https://evil.example",
+        "http://127.0.0.1",
+        "http://127.0.0.1:1",
+        "http://127.0.0.1:{port}0",
+        "http://127.0.0.1:{port}.evil.example",
+        "http://evil.example/127.0.0.1:{port}",
+        "http://127.0.0.1:{port}@evil.example",
+        "http://localhost:{port}",
+        "ftp://127.0.0.1:{port}",
+        "127.0.0.1:{port}",
+        "http://127.0.0.1:{port}, https://evil.example",
+    ],
+)
+def test_a_page_of_another_site_trades_nothing(origin: str) -> None:
+    """403 and the connection's end, however right the rest is, and though the same head without Origin is kept."""
+    with stocks() as (client, exchange):
+        assert client.asks(LINE, HOST, TYPE, body=b"")[0] == 200
+        status, fault, said = client.asks(LINE, HOST, TYPE, b"Origin: " + origin.encode())
+        assert (status, fault) == (403, "PERMISSION_DENIED")
+        assert said.startswith("Origin: got '")
+        assert said.endswith("allowed: none, or the address that the request is for; call from a page of that address")
+        assert client.has_ended()
+        assert exchange.lookup("GameStart") == UNTOUCHED
+
+
+def test_a_second_origin_is_a_foreign_one() -> None:
+    """Though the first is the server's own."""
+    own = b"Origin: http://127.0.0.1:{port}"
+    with stocks() as (client, exchange):
+        assert client.asks(LINE, HOST, TYPE, own, own)[0] == 403
+        assert exchange.lookup("GameStart") == UNTOUCHED
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:{port}", "LocalHost:{port}", "[::1]:9"])
+def test_a_page_of_the_same_address_trades(host: str) -> None:
+    """By any name of this machine, and with the port of a tunnel to the server."""
+    with stocks() as (client, exchange):
+        for number, scheme in enumerate(("http", "https"), 1):
+            origin = f"Origin: {scheme}://{host.lower()}".encode()
+            assert client.asks(LINE, b"Host: " + host.encode(), TYPE, origin)[0] == 200
+            assert exchange.lookup("GameStart").volume == number
+
+
+FOREIGN_HOSTS = [
+    "evil.example",
+    "evil.example:{port}",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example:{port}",
+    "evil-localhost",
+    "192.168.1.1:{port}",
+    "0.0.0.0:{port}",
+    "[::2]:{port}",
+    "",
+    ":{port}",
+]
+
+
+@pytest.mark.parametrize("host", FOREIGN_HOSTS)
+def test_a_name_that_was_led_here_trades_nothing(host: str) -> None:
+    """On loopback a foreign Host is 421 and the connection's end, also where the first line has it."""
+    allowed = "allowed on loopback: localhost, 127.0.0.0/8, [::1] or --host, with any port; call by one of these"
+    with stocks() as (client, exchange):
+        origin = b"Origin: http://" + host.encode()
+        for fields in ((), (origin,)):
+            with closing(Client(client.port)) as other:
+                status, fault, said = other.asks(LINE, b"Host: " + host.encode(), TYPE, *fields)
+                assert (status, fault) == (421, "PERMISSION_DENIED")
+                assert (said[:10], said.partition("', ")[2]) == ("Host: got ", allowed)
+                assert other.has_ended()
+        assert client.asks(LINE.replace(b" /", b" http://%s/" % host.encode(), 1), HOST, TYPE)[0] == 421
+        assert exchange.lookup("GameStart") == UNTOUCHED
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.255.1.2:{port}", "[::1]", "127.0.0.1:"])
+def test_this_machine_is_called_by_any_name_of_its_own(host: str) -> None:
+    """With any port, as a tunnel has another. The first line's host counts, and not the field's."""
+    with stocks() as (client, exchange):
+        assert client.asks(LINE, b"Host: " + host.encode(), TYPE)[0] == 200
+        line = LINE.replace(b" /", b" http://%s/" % host.encode(), 1)
+        assert client.asks(line, b"Host: evil.example", TYPE)[0] == 200
+        assert exchange.lookup("GameStart").volume == 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (),
+        (HOST, HOST),
+        (HOST, b"host: evil.example"),
+        (b"Host: a b",),
+        (b"Host: a, 127.0.0.1:{port}",),
+        (b"Host: a/b",),
+        (b"Host: a@127.0.0.1",),
+        (b"Host: [::1",),
+        (b"Host: ::1",),
+        (b"Host: a:b",),
+    ],
+)
+def test_a_request_for_no_one_host_is_refused(fields: tuple[bytes, ...]) -> None:
+    """Of HTTP/1.1: none, two, and one that is none (RFC 9112, 3.2): 400, and nothing is traded."""
+    with stocks() as (client, exchange):
+        assert client.asks(LINE, *fields, TYPE)[:2] == (400, "INVALID_ARGUMENT")
+        assert client.has_ended()
+        assert exchange.lookup("GameStart") == UNTOUCHED
+
+
+def test_the_oldest_http_names_no_host() -> None:
+    """A browser speaks HTTP/1.1. A program's HTTP/1.0 is answered without a Host, but not with a foreign one."""
+    old = LINE.replace(b"1.1", b"1.0")
+    for fields, status in (((), 200), ((b"Host: evil.example",), 421), ((b"Origin: http://127.0.0.1:{port}",), 403)):
+        with stocks() as (client, _):
+            assert client.asks(old, TYPE, *fields)[0] == status
+
+
+def test_of_a_pipeline_nothing_is_begun_behind_a_foreign_request() -> None:
+    """What came before it is answered. It is refused anew each time, though its head has been met."""
+    with stocks() as (client, exchange):
+        for volume in (1, 2):
+            with closing(Client(client.port)) as other:
+                good = other.request(LINE, HOST, TYPE)
+                other.socket.sendall(good + other.request(LINE, HOST, TYPE, b"Origin: null") + good)
+                said = b"".join(iter(lambda other=other: other.socket.recv(65536), b""))  # type: ignore[misc]
+                assert [head.status for head, _ in response_decoder(1 << 20).feed(said)] == [200, 403]
+            assert exchange.lookup("GameStart").volume == volume
+
+
+def test_a_foreign_request_is_not_told_to_send_its_body() -> None:
+    """Who waits to be told so is refused by the head."""
+    with stocks() as (client, exchange):
+        asks = (HOST, TYPE, b"Origin: null", b"Expect: 100-continue", b"Content-Length: 5")
+        assert client.asks(LINE, *asks, body=b"")[0] == 403
+        assert exchange.lookup("GameStart") == UNTOUCHED
+
+
+def test_a_server_for_others_has_any_name() -> None:
+    """It cannot know its names. A foreign Origin is refused there too."""
+    with stocks(ServeOptions(host="0.0.0.0")) as (client, exchange):
+        named = b"Host: stocks.example"
+        assert client.asks(LINE, named, TYPE, b"Origin: https://stocks.example")[0] == 200
+        assert client.asks(LINE, named, TYPE, b"Origin: https://evil.example")[0] == 403
+        assert exchange.lookup("GameStart").volume == 1
+
+
+def test_a_name_that_was_asked_for_is_the_servers_own() -> None:
+    """``--host`` may be a name of this machine that leads to loopback; no other name is taken for it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        options = ServeOptions(host="stocks.example", listener=PassedListener(listener))
+        for host, status in ((b"Stocks.Example:{port}", 200), (b"localhost", 200), (b"stocks-example", 421)):
+            with stocks(options) as (client, _):
+                assert client.asks(LINE, b"Host: " + host, TYPE)[0] == status
+
+
+def test_a_foreign_request_is_counted_by_its_fault() -> None:
+    """Among the connections that were refused."""
+    metrics = Metrics()
+    with stocks(ServeOptions(metrics=metrics)) as (client, _):
+        assert client.asks(LINE, HOST, TYPE, b"Origin: null")[0] == 403
+        counted = {"what": "connection", "fault": "PERMISSION_DENIED"}
+        assert metrics.registry.get_sample_value("stock_service_refusals_total", counted) == 1

@@ -1,0 +1,85 @@
+"""The leader runs requests, and one of them waits: a follower reads on, and the pool keeps its size."""
+
+import pytest
+
+from stock_service.rpc.concurrency import leader_followers
+from stock_service.rpc.concurrency.leader_followers import LeaderFollowers
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.wire.framing import ReplyFrame
+from tests.conformance.raw_http2 import RawHttp2, headers, message
+from tests.conformance.raw_socket import RawSocket, frame
+from tests.conformance.running import BLOCK, ECHO, WAIT_S, Kind, Limits, Probe, Running, until
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader runs the first request, and goes on to do so, whatever took long before."""
+    monkeypatch.setattr(leader_followers, "REST", 0)
+    monkeypatch.setattr(leader_followers, "_NEAR_NS", 10**15)
+
+
+def pool_of(running: Running) -> LeaderFollowers:
+    """The server's; nothing runs."""
+    pool = running._executor
+    assert isinstance(pool, LeaderFollowers)
+    until(lambda: pool._running == 0, "all threads are idle")
+    return pool
+
+
+def test_others_are_read_and_refused_while_a_request_waits() -> None:
+    """With one worker: the next waits, since the leader's request counts; what is over the queue is refused."""
+    with Probe() as probe, Running(Kind("sockets", "leader-followers"), probe.service, Limits(1, 1)) as running:
+        pool = pool_of(running)
+        with RawSocket(running.address) as slow, RawSocket(running.address) as next_one:
+            for _ in range(2):  # the thread that follows is the next to be held up
+                batches = pool_of(running)._batches
+                slow.send(frame(1, BLOCK))
+                probe.entered()
+                assert pool._batches == batches + 1, "the leader has it"
+                next_one.send(frame(2, BLOCK, b"next"))
+                until(lambda: pool.waiting == 1, "it is read")
+                with RawSocket(running.address) as refused:
+                    refused.send(frame(3))
+                    reply = refused.reply()
+                    assert reply is not None
+                    assert reply.code == FaultCode.RESOURCE_EXHAUSTED
+                assert probe.begun[-1] == b"", "the pool has one worker"
+                probe.released.set()
+                assert slow.reply() == ReplyFrame(1, 0, b"")
+                assert next_one.reply() == ReplyFrame(2, 0, b"next")
+                probe.entered()
+                probe.released.clear()
+
+
+def test_others_are_answered_while_a_call_waits() -> None:
+    """Over HTTP/2, on the same connection and on another, by a pool of two."""
+    with Probe() as probe, Running(Kind("grpc_static", "leader-followers"), probe.service, Limits(2)) as running:
+        pool = pool_of(running)
+        with RawHttp2(running.address) as client, RawHttp2(running.address) as other:
+            client.send(headers(1, BLOCK), message(1, b""))
+            probe.entered()
+            assert pool._batches == 1
+            for each, stream in ((client, 3), (other, 1)):
+                each.send(headers(stream, ECHO), message(stream, b""))
+                assert each.status(stream) == 0
+            probe.released.set()
+            assert client.status(1) == 0
+
+
+def test_a_stop_is_begun_while_a_request_waits() -> None:
+    """The request that the leader runs is finished; with too little grace the server says that it was not."""
+    with Probe() as probe:
+        for grace_s, in_time in ((0.02, False), (WAIT_S, True)):
+            running = Running(Kind("sockets", "leader-followers"), probe.service, Limits(1, 1))
+            pool = pool_of(running)
+            with RawSocket(running.address) as client:
+                client.send(frame(1, BLOCK))
+                probe.entered()
+                assert pool._batches == 1
+                if in_time:
+                    probe.released.set()
+                assert running.stop(grace_s) is in_time
+                probe.released.set()
+                assert client.rest() == ([ReplyFrame(1, 0, b"")] if in_time else [])
+            assert running.stop() or not in_time
+            probe.released.clear()

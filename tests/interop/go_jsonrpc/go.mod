@@ -1,3 +1,0 @@
-module interop/jsonrpc
-
-go 1.22

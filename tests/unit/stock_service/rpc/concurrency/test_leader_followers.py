@@ -1,0 +1,316 @@
+"""Leader/followers: who runs a batch, and who reads where the leader is stuck."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from queue import SimpleQueue
+from threading import Event, Thread, current_thread
+
+import pytest
+
+from stock_service.rpc.concurrency import Task, leader_followers
+from stock_service.rpc.concurrency.leader_followers import LeaderFollowers
+from stock_service.rpc.errors import Unavailable
+from tests.conformance.gates import WAIT_S, Gate, until
+
+FOREVER_NS = 10**15
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is: batches are near each other, and no request is slow."""
+    monkeypatch.setattr(leader_followers, "_NEAR_NS", FOREVER_NS)
+    monkeypatch.setattr(leader_followers, "_PATIENCE_NS", FOREVER_NS)
+
+
+class Server:
+    """A server that reads batches of tasks from a queue; an empty batch is the end."""
+
+    def __init__(self, workers: int) -> None:
+        self.pool = LeaderFollowers(workers, 10_000)
+        self.batches: SimpleQueue[list[Task]] = SimpleQueue()
+        self.readers: list[str] = []
+        """The threads that read, batch by batch."""
+        self.ended = Event()
+        self.reader = self.pool.reader(self._read, self.ended.set)
+        self.reader.start()
+
+    def _read(self) -> None:
+        while batch := self.batches.get(timeout=WAIT_S):
+            self.readers.append(current_thread().name)
+            assert self.pool.execute_all(batch) == len(batch), "the pool's queue was full"
+
+    def ran(self, *behind: Task) -> str:
+        """The name of the thread that runs the first task of a batch."""
+        names: SimpleQueue[str] = SimpleQueue()
+        self.batches.put([lambda: names.put(current_thread().name), *behind])
+        return names.get(timeout=WAIT_S)
+
+    def stick(self, gate: Gate, *behind: Task) -> None:
+        """Has the leader stand at a gate, with tasks behind it in the same batch."""
+        until(lambda: self.pool._running == 0)
+        self.batches.put([gate.stand, *behind])
+        gate.wait_for(1)
+
+
+@contextmanager
+def serving(workers: int = 2) -> Iterator[Server]:
+    """A server; in the end its reading and its pool are stopped."""
+    server = Server(workers)
+    try:
+        yield server
+    finally:
+        server.batches.put([])
+        assert server.ended.wait(WAIT_S)
+        server.reader.join(WAIT_S)
+        assert server.pool.stop(WAIT_S)
+
+
+def test_the_leader_runs_short_requests_itself() -> None:
+    """The whole batch, in order, on the thread that read it."""
+    with serving() as server:
+        order: list[int] = []
+        done = Event()
+        assert server.ran(*(partial(order.append, number) for number in range(20)), done.set) == "leader-first"
+        assert done.wait(WAIT_S)
+        assert order == list(range(20))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_while_the_leader_is_stuck_a_follower_reads(workers: int) -> None:
+    """So a request that waits holds up nobody, each time anew: the old leader follows, and may lead again."""
+    gates = [Gate() for _ in range(4)]
+    with serving(workers) as server:
+        try:
+            for gate in gates:
+                server.stick(gate)
+                stuck = server.readers[-1]
+                at_work, reads = Gate(), len(server.readers)
+                server.batches.put([at_work.stand])
+                until(lambda reads=reads: len(server.readers) > reads)  # type: ignore[misc]
+                assert server.readers[-1] != stuck
+                if workers == 1:
+                    until(lambda: server.pool.waiting == 1)
+                    gate.open()
+                at_work.wait_for(1)
+                gate.open()
+                at_work.open()
+            assert len({*server.readers}) > 1
+        finally:
+            for gate in gates:
+                gate.open()
+
+
+def test_what_is_behind_a_stuck_request_goes_to_followers() -> None:
+    """Though nothing more is read: the new leader sees to it."""
+    gate, threads = Gate(), SimpleQueue[str]()
+    with serving() as server:
+        try:
+            server.stick(gate, lambda: threads.put(current_thread().name))
+            assert threads.get(timeout=WAIT_S).startswith("follower-")
+            assert gate.left == 0
+        finally:
+            gate.open()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_no_more_requests_run_than_there_are_workers(workers: int) -> None:
+    """The stuck leader's request counts, and so do those that other threads execute."""
+    gate, more = Gate(), Gate()
+    with serving(workers) as server:
+        try:
+            server.stick(gate)
+            for _ in range(workers):
+                server.pool.execute(more.stand)
+            more.wait_for(workers - 1)
+            until(lambda: server.pool._leader != 0 and not server.pool._busy)  # a follower leads
+            assert server.pool.waiting == 1
+            assert server.pool._running == workers
+            gate.open()
+            more.wait_for(1)
+        finally:
+            gate.open()
+            more.open()
+
+
+def test_requests_that_come_now_and_then_are_left_to_followers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the lookout sleeps: it would have to wake for each."""
+    monkeypatch.setattr(leader_followers, "_NEAR_NS", 0)
+    with serving() as server:
+        assert all(server.ran().startswith("follower-") for _ in range(5))
+        assert server.pool._batches == 0
+
+
+def test_after_a_slow_request_followers_run_all_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of its batch, and what comes within ``REST`` times as long; then the leader runs again."""
+    with serving() as server:
+        monkeypatch.setattr(leader_followers, "_PATIENCE_NS", 1_000_000)
+        behind = SimpleQueue[str]()
+        server.batches.put([partial(time.sleep, 0.002), lambda: behind.put(current_thread().name)])
+        assert behind.get(timeout=WAIT_S).startswith("follower-")
+        assert server.pool._spread_until_ns > time.monotonic_ns()
+        assert server.ran().startswith("follower-")
+        monkeypatch.setattr(leader_followers, "_PATIENCE_NS", FOREVER_NS)
+        server.pool._spread_until_ns = 0
+        until(lambda: server.pool._running == 0)
+        assert not server.ran().startswith("follower-")
+
+
+def test_slow_requests_are_forgotten_in_time() -> None:
+    """A request of a minute counts as one of 8 ms: nobody waited longer for it."""
+    assert leader_followers.REST * 2 * leader_followers.LOOK_S <= 0.4
+
+
+def test_while_a_follower_is_at_work_followers_run_all() -> None:
+    """A batch then is spread: it may wait for the same thing."""
+    gate = Gate()
+    with serving(3) as server:
+        try:
+            server.pool.execute(gate.stand)
+            gate.wait_for(1)
+            assert server.ran().startswith("follower-")
+        finally:
+            gate.open()
+
+
+def test_the_lookout_sleeps_while_there_is_nothing_new() -> None:
+    """It looks on every 4 ms while the leader runs batches; without any it waits without a timeout."""
+    with serving() as server:
+        server.ran()
+        assert server.pool._watched
+        until(lambda: not server.pool._watched)
+        assert server.pool._lookout is not None
+        server.ran()
+        assert server.pool._watched
+
+
+def test_without_a_gil_followers_run_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tasks of a batch that wait for each other both end."""
+    monkeypatch.setattr(leader_followers, "has_gil", lambda: False)
+    with serving() as server:
+        assert all(server.ran().startswith("follower-") for _ in range(3))
+
+
+def test_a_second_server_reads_with_a_thread_that_runs_nothing() -> None:
+    """The pool has one leader."""
+    with serving() as server:
+        names: SimpleQueue[str] = SimpleQueue()
+
+        def read() -> None:
+            names.put(current_thread().name)
+            server.pool.execute_all([lambda: names.put(current_thread().name)])
+
+        second = server.pool.reader(read, lambda: names.put("end"))
+        second.start()
+        second.join(WAIT_S)
+        seen = {names.get(timeout=WAIT_S) for _ in range(3)}
+        assert {"server-reader", "end"} < seen
+        assert any(name.startswith("follower-") for name in seen)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("part", ["read", "end"])
+def test_reading_that_fails_is_over(part: str) -> None:
+    """Whoever stops the server waits for the end, and for every thread."""
+    ended = Event()
+
+    def fail() -> None:
+        ended.set()
+        raise OSError("planted")
+
+    parts: dict[str, Callable[[], object]] = {"read": lambda: None, "end": ended.set}
+    parts[part] = fail
+    pool = LeaderFollowers(1, 1)
+    reader = pool.reader(parts["read"], parts["end"])
+    reader.start()
+    reader.join(WAIT_S)
+    assert ended.is_set()
+    assert pool.stop(WAIT_S)
+    assert not [thread for thread in threading.enumerate() if thread.name == "leader-first"]
+
+
+def test_reading_ends_while_a_request_waits() -> None:
+    """Nobody waits for the stuck thread longer than asked for; the thread ends behind its request."""
+    gate = Gate()
+    server = Server(1)
+    server.stick(gate)
+    server.batches.put([])
+    assert server.ended.wait(WAIT_S)
+    server.reader.join(WAIT_S)
+    assert not server.pool.stop(0.01)
+    gate.open()
+    assert server.pool.stop(WAIT_S)
+
+
+def test_a_stop_runs_what_waits_behind_a_stuck_request() -> None:
+    """With one worker the old leader itself runs it."""
+    gate, ran = Gate(), Event()
+    server = Server(1)
+    server.stick(gate, ran.set)
+    server.batches.put([])
+    assert server.ended.wait(WAIT_S)
+    stopper = Thread(target=server.pool.stop, args=(WAIT_S,))
+    stopper.start()
+    gate.open()
+    stopper.join(WAIT_S)
+    assert ran.is_set()
+    with pytest.raises(Unavailable):
+        server.pool.execute(ran.set)
+
+
+def test_a_request_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The leader goes on, also where the request asks to exit."""
+
+    def leave() -> None:
+        raise SystemExit(3)
+
+    with serving() as server:
+        server.batches.put([lambda: 1 / 0, leave])
+        assert server.ran() == "leader-first"
+    assert caplog.text.count("a task raised") == 2
+
+
+def test_a_pool_that_cannot_have_its_threads_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system gives too few threads the constructor raises, and those that it did give have ended."""
+    before = set(threading.enumerate())
+    start = Thread.start
+    started: list[Thread] = []
+
+    def start_two(thread: Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Thread, "start", start_two)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            LeaderFollowers(4, 4)
+    until(lambda: set(threading.enumerate()) <= before)
+
+
+def test_a_storm_of_batches_and_slow_requests_loses_nothing() -> None:
+    """Every task runs once, whoever leads: 3,000 tasks, of which some stand for 10 ms, so that leaders are deposed."""
+    ran: list[int] = []
+    stands = Event()
+
+    def slow(number: int) -> None:
+        stands.wait(0.01)
+        ran.append(number)
+
+    with serving(3) as server:
+        number = 0
+        for batch in range(300):
+            tasks: list[Task] = [partial(ran.append, number + place) for place in range(10)]
+            if batch % 20 == 0:
+                until(lambda: len(ran) == number + (batch + 6) // 7)  # noqa: B023 - so the leader runs the next batch
+                tasks[batch % 10] = partial(slow, number + batch % 10)
+            server.batches.put(tasks)
+            if batch % 7 == 0:
+                server.pool.execute(partial(ran.append, -1))
+            number += 10
+        until(lambda: len(ran) == 3000 + 43)
+        assert len({*server.readers}) > 1
+    assert sorted(ran)[43:] == list(range(3000))

@@ -1,0 +1,60 @@
+"""Which connection yields to a new one, by a clock of numbers."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from stock_service.rpc.server_core.closing import IdleEviction
+from stock_service.rpc.server_core.connection import PlainStream, ServedConnection
+from stock_service.rpc.wire.framing import RequestFrame, encode_request, request_decoder
+from stock_service.rpc.wire.served_stream import ServedStream
+
+S = 1_000_000_000
+Connections = list[ServedConnection[RequestFrame]]
+
+
+@pytest.fixture
+def connections() -> Iterator[Connections]:
+    """Four that connected at 1, 2, 3 and 4 s."""
+    pairs = [socket.socketpair() for _ in range(4)]
+    yield [
+        ServedConnection(
+            PlainStream(ours, ("", 0)), ServedStream(request_decoder(), lambda _: b"", 64, (number + 1) * S)
+        )
+        for number, (ours, _) in enumerate(pairs)
+    ]
+    for pair in pairs:
+        for each in pair:
+            each.close()
+
+
+def test_the_longest_idle_yields_first(connections: Connections) -> None:
+    """And then the next, whatever their order."""
+    yielding: IdleEviction[RequestFrame] = IdleEviction()
+    left = connections[::-1]
+    for expected in connections[:3]:
+        yields = yielding.longest_idle(left, 4 * S + 10_000_000)
+        assert yields is expected
+        yields.stream.close()
+        left.remove(yields)
+
+
+def test_who_has_just_been_there_yields_to_nobody(connections: Connections) -> None:
+    """Nothing for a second is what it takes; and a look that found none is not repeated at once."""
+    yielding: IdleEviction[RequestFrame] = IdleEviction()
+    assert yielding.longest_idle(connections, S + S // 2) is None
+    assert yielding.longest_idle(connections, 2 * S - 1) is None
+    assert yielding.longest_idle(connections, 2 * S) is None
+    assert yielding.longest_idle(connections, 2 * S + S // 5) is connections[0]
+
+
+def test_who_is_served_yields_to_nobody(connections: Connections) -> None:
+    """A request under way, or one that came since it was found."""
+    yielding: IdleEviction[RequestFrame] = IdleEviction()
+    frame = encode_request(1, 0, b"/a.B/C", b"")
+    assert connections[0].stream.take(frame, 2 * S, 2 * S) is not None
+    assert yielding.longest_idle(connections, 10 * S) is connections[1]
+    assert connections[2].stream.take(frame, 10 * S, 10 * S) is not None
+    connections[2].stream.replied(False)
+    assert yielding.longest_idle(connections[2:], 10 * S) is connections[3]

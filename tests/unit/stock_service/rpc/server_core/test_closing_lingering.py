@@ -1,0 +1,71 @@
+"""When connections that were half-closed are closed for good: on streams that carry nothing."""
+
+from stock_service.rpc.server_core.closing import LOOK_S, QUIET_S, LingeringClose
+from stock_service.rpc.server_core.connection import ServedConnection
+from stock_service.rpc.wire.framing import RequestFrame, request_decoder
+from stock_service.rpc.wire.served_stream import ServedStream
+from tests.unit.stock_service.rpc.server_core.nothing import Nothing
+
+NOW = 1_000_000_000
+GOODBYE = b"goodbye"
+LOOK_NS, QUIET_NS = int(LOOK_S * 1e9), int(QUIET_S * 1e9)
+
+
+class Asked(Nothing):
+    """A stream that counts how often it is asked what its peer has taken, and whose peer sends without end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def unacknowledged(self) -> int:
+        """Nothing is on its way."""
+        self.asked += 1
+        return 0
+
+    def drop(self) -> int:
+        """There is always more."""
+        return 1
+
+
+class Leaving:
+    """One connection that leaves, and whether it was closed."""
+
+    def __init__(self, stopping: bool = False) -> None:
+        self.bytes = Asked()
+        self.connection: ServedConnection[RequestFrame]
+        self.connection = ServedConnection(self.bytes, ServedStream(request_decoder(), lambda _: b"", 64, NOW))
+        self.closed: list[ServedConnection[RequestFrame]] = []
+        self.departures: LingeringClose[RequestFrame] = LingeringClose(10.0, GOODBYE, self.closed.append)
+        if stopping:
+            self.departures.stop(1.0)
+        self.departures.begin(self.connection, NOW)
+
+
+def test_who_is_quiet_is_closed() -> None:
+    """Not while something comes."""
+    leaving = Leaving()
+    leaving.departures.drop(leaving.connection, NOW + QUIET_NS // 2)
+    leaving.departures.look(NOW + QUIET_NS + 1)
+    assert not leaving.closed
+    leaving.departures.look(NOW + 2 * QUIET_NS)
+    assert leaving.closed == [leaving.connection]
+
+
+def test_it_is_looked_now_and_then() -> None:
+    """However often the reading thread asks: thousands may be leaving, and each look asks the kernel about all."""
+    leaving = Leaving()
+    leaving.departures._close = lambda _: None
+    for at_ns in range(NOW + 2 * QUIET_NS, NOW + 2 * QUIET_NS + 3 * LOOK_NS, 1_000_000):
+        leaving.departures.look(at_ns)
+    assert leaving.bytes.asked == 3
+
+
+def test_the_server_says_goodbye_where_it_is_the_one_to_end() -> None:
+    """Then a client knows that what it sent meanwhile was not begun. One that has ended itself need not hear it."""
+    assert Leaving(stopping=True).bytes.sent == GOODBYE
+    assert Leaving().bytes.sent == b""
+    leaving = Leaving()
+    leaving.departures.dismiss(leaving.connection)
+    assert leaving.bytes.sent == GOODBYE
+    assert leaving.closed == [leaving.connection]

@@ -1,0 +1,178 @@
+"""Who is read after all others, and for how long: on connections of a pretended server."""
+
+import select
+
+import pytest
+
+from stock_service.rpc.server_core import low_priority_reads as module
+from stock_service.rpc.server_core.connection import ServedConnection
+from stock_service.rpc.server_core.low_priority_reads import PAUSE_S, LowPriorityReads
+from stock_service.rpc.wire.framing import RequestFrame, request_decoder
+from stock_service.rpc.wire.served_stream import ServedStream
+from tests.unit.stock_service.rpc.server_core.nothing import Nothing
+
+NOW = 1_000_000_000
+
+
+class Reader:
+    """What reads: notes who was, each of which then still has as much to be read as ``more`` says."""
+
+    def __init__(self, made: int) -> None:
+        self.low_priority: LowPriorityReads[RequestFrame] = LowPriorityReads(self.read, self.look_after)
+        self.more = [0] * made
+        self.made = [ServedConnection(Nothing(), ServedStream(request_decoder(), _no, 64, NOW)) for _ in range(made)]
+        self.order: list[int] = []
+        for each in self.made:
+            each.events = select.EPOLLIN
+            self.low_priority.join(each, NOW)
+
+    def read(self, connection: ServedConnection[RequestFrame], now_ns: int) -> None:
+        """Reads one."""
+        number = self.made.index(connection)
+        self.order.append(number)
+        connection.first_ns = 0
+        if self.more[number]:
+            self.more[number] -= 1
+            self.low_priority.join(connection, now_ns)
+
+    def look_after(self, connection: ServedConnection[RequestFrame], _now_ns: int) -> None:
+        """Has it watched, as the server does."""
+        connection.events = connection.watched(True)
+
+    def watched(self) -> list[bool]:
+        """Of which epoll would say that there is something to be read."""
+        return [bool(each.events & select.EPOLLIN) for each in self.made]
+
+
+def _no(_: object) -> bytes:
+    return b""
+
+
+def test_each_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the time is over the next one has to wait, and then comes first; who has more to be read comes last."""
+    monkeypatch.setattr(module, "WHILE_NS", -1)
+    reader = Reader(3)
+    reader.more[0] = 2
+    for _ in range(5):
+        reader.low_priority.serve(alone=True)
+    assert reader.order == [0, 1, 2, 0, 0]
+    assert not reader.low_priority.queue
+
+
+def test_in_one_while_each_is_read_once() -> None:
+    """So that one that has much does not make the others wait for another while."""
+    reader = Reader(2)
+    reader.more = [5, 0]
+    reader.low_priority.serve(alone=True)
+    assert reader.order == [0, 1]
+    assert list(reader.low_priority.queue) == [reader.made[0]]
+
+
+def test_they_rest_while_others_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For as long as ``REST`` says; where nothing else comes they are read all the same."""
+    monkeypatch.setattr(module, "REST", 1_000_000)
+    reader = Reader(1)
+    reader.more[0] = 9
+    reader.low_priority.serve(alone=False)
+    reader.low_priority.serve(alone=False)
+    assert reader.order == [0]
+    reader.low_priority.serve(alone=True)
+    assert reader.order == [0, 0]
+    monkeypatch.setattr(module, "REST", 0)
+    reader.low_priority.serve(alone=True)
+    reader.low_priority.serve(alone=False)
+    assert reader.order == [0, 0, 0, 0]
+
+
+def test_who_waits_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Epoll would say at once, again and again, that it is to be read. Who was read is watched again."""
+    monkeypatch.setattr(module, "WHILE_NS", -1)
+    reader = Reader(2)
+    reader.low_priority.serve(alone=True)
+    assert reader.watched() == [True, False]
+    reader.low_priority.serve(alone=True)
+    assert reader.watched() == [True, True]
+
+
+def test_what_waits_has_its_age() -> None:
+    """A request's wait counts from when its connection was first seen readable."""
+    reader = Reader(1)
+    reader.low_priority.join(reader.made[0], NOW + 5)
+    assert reader.made[0].first_ns == NOW
+    assert len(reader.low_priority.queue) == 1
+
+
+def test_who_is_not_to_be_read_any_more_is_not() -> None:
+    """It was closed, or broken off, while it waited."""
+    reader = Reader(2)
+    reader.made[0].stream.cut()
+    reader.made[0].events = -1
+    reader.low_priority.serve(alone=True)
+    assert reader.order == [1]
+
+
+def test_what_comes_on_one_that_leaves_is_dropped_in_its_turn() -> None:
+    """A peer that sends on after the server's last word holds up nobody, and is not left unread."""
+    reader = Reader(2)
+    reader.made[0].stream.leave()
+    reader.low_priority.serve(alone=True)
+    assert reader.order == [0, 1]
+
+
+def test_what_is_closed_waits_no_longer() -> None:
+    """Else what it holds would stay in memory until its turn, in nobody's budget."""
+    reader = Reader(2)
+    reader.low_priority.forget(reader.made[0])
+    assert list(reader.low_priority.queue) == [reader.made[1]]
+    reader.low_priority.forget(reader.made[0])
+    reader.low_priority.serve(alone=True)
+    assert reader.order == [1]
+
+
+def test_reading_one_may_close_others() -> None:
+    """Whoever holds most pays for what another sends."""
+    reader = Reader(3)
+    read = reader.read
+
+    def closing(connection: ServedConnection[RequestFrame], now_ns: int) -> None:
+        read(connection, now_ns)
+        for other in reader.made[1:]:
+            reader.low_priority.forget(other)
+
+    reader.low_priority._read = closing
+    reader.low_priority.serve(alone=True)
+    assert reader.order == [0]
+
+
+def test_a_pause_is_made_only_while_a_thread_may_be_at_work() -> None:
+    """Else the reading thread would sleep for nothing."""
+    reader = Reader(1)
+    assert reader.low_priority.pause_s(NOW) == 0
+    reader.low_priority.given_ns = NOW
+    assert reader.low_priority.pause_s(NOW + 1_000_000) == PAUSE_S
+    assert reader.low_priority.pause_s(NOW + 1_000_000_000) == 0
+
+
+def test_all_of_them_are_others_to_read_once_it_is_cleared() -> None:
+    """A server that stops reads everyone at once."""
+    reader = Reader(2)
+    reader.low_priority.clear()
+    assert not reader.low_priority.queue
+    assert not any(each.low_priority for each in reader.made)
+
+
+def test_only_who_has_just_joined_is_looked_after() -> None:
+    """Thousands may wait, and each turn of the reading thread would go through all of them."""
+    reader = Reader(3)
+    reader.more = [1, 1, 1]
+    reader.low_priority.serve(alone=True)
+    looked: list[ServedConnection[RequestFrame]] = []
+    reader.low_priority._look_after = lambda connection, _: looked.append(connection)
+    reader.made[2].events = select.EPOLLIN  # as if it were new
+    reader.low_priority.forget(reader.made[2])
+    reader.low_priority.join(reader.made[2], NOW)
+    for each in reader.made[:2]:
+        each.events = select.EPOLLIN
+    reader.low_priority._rests_until_ns = 1 << 62
+    reader.low_priority.serve(alone=False)
+    assert looked == [reader.made[2]]

@@ -1,0 +1,246 @@
+"""Whose turn it is, and who is not read while refusing takes too much: on connections that carry nothing."""
+
+import select
+
+import pytest
+
+from stock_service.rpc.server_core import queue as module
+from stock_service.rpc.server_core.admission import Admission
+from stock_service.rpc.server_core.connection import ServedConnection
+from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
+from stock_service.rpc.server_core.protocol import Methods
+from stock_service.rpc.server_core.queue import IDLE_NS, MANY, Turns
+from stock_service.rpc.transports.sockets.frames import Frames
+from stock_service.rpc.wire.framing import RequestFrame, encode_request, reply_decoder, request_decoder
+from stock_service.rpc.wire.served_stream import ServedStream
+from tests.unit.stock_service.rpc.server_core.nothing import Nothing
+
+MS = 1_000_000
+NOW = 1_000 * MS
+
+
+def turns(admission: Admission | None = None) -> Turns[RequestFrame]:
+    """Of a server of frames."""
+    return Turns(Frames(Methods({}, {}), 1000), admission or Admission(20, 1000))
+
+
+def connection(requests: int, arrived_ns: int = NOW, timeout_ms: int = 0) -> ServedConnection[RequestFrame]:
+    """One with so many requests that wait."""
+    stream = ServedStream(request_decoder(), lambda _: b"", 64, NOW)
+    frames = b"".join(encode_request(call, timeout_ms, b"/a.B/C", b"") for call in range(1, requests + 1))
+    taken = stream.take(frames, NOW, arrived_ns)
+    if taken is not None:
+        stream.put_back(taken, arrived_ns)
+    return ServedConnection(Nothing(), stream)
+
+
+def read_apart(*requests: tuple[int, int]) -> ServedConnection[RequestFrame]:
+    """One whose requests came one by one, and wait since the executor is behind: when each arrived, and its time."""
+    stream = ServedStream(request_decoder(), lambda _: b"", 64, NOW)
+    taken = []
+    for call, (arrived_ns, timeout_ms) in enumerate(requests, 1):
+        request = stream.take(encode_request(call, timeout_ms, b"/a.B/C", b""), NOW, arrived_ns)
+        assert request is not None
+        taken.append((request, arrived_ns))
+    for request, arrived_ns in reversed(taken):
+        stream.put_back(request, arrived_ns)
+    return ServedConnection(Nothing(), stream)
+
+
+def refused(of: ServedConnection[RequestFrame]) -> list[int]:
+    """The calls that a connection was refused."""
+    assert isinstance(of.bytes, Nothing)
+    return [reply.call for reply in reply_decoder().feed(bytes(of.bytes.sent))]
+
+
+def test_each_has_its_share_in_the_order_in_which_they_came() -> None:
+    """Of the room there is; as long as anybody waits, who comes waits too."""
+    waiting, made = turns(), [connection(10) for _ in range(3)]
+    waiting.wait(NOW)
+    assert waiting.share == 0
+    for each in made:
+        waiting.join(each, 100, NOW)
+    assert [each.stream.queued for each in made] == [True] * 3
+    given = waiting.shared(12)
+    assert next(given) is made[0]
+    assert waiting.share == 4
+    assert not made[0].stream.queued
+    waiting.hold()
+    assert waiting.share == 0
+    assert list(given) == made[1:]
+    waiting.hold()
+    assert waiting.share == MANY
+
+
+def test_who_was_refused_nothing_has_every_other_turn() -> None:
+    """Who sends little comes before those who send too much, and does not keep them out."""
+    waiting, greedy, polite = turns(), [connection(9) for _ in range(4)], [connection(1) for _ in range(2)]
+    for each in greedy:
+        each.refused_ns = NOW
+    for each in (*greedy, *polite):
+        waiting.join(each, 100, NOW)
+    assert list(waiting.queue) == [polite[0], greedy[0], polite[1], *greedy[1:]]
+    assert waiting.next() is polite[0]
+    waiting.join(polite[0], 100, NOW)
+    assert list(waiting.queue) == [greedy[0], polite[1], polite[0], *greedy[1:]]
+
+
+def test_who_has_few_requests_waiting_has_every_other_turn() -> None:
+    """Before those that have many, though nothing of these was refused: they may have come again to have it so."""
+    waiting, much, little = turns(), [connection(5) for _ in range(3)], connection(4)
+    for each in (*much, little):
+        waiting.join(each, 100, NOW)
+    assert list(waiting.queue) == [little, *much]
+
+
+def test_refusing_goes_on_another_time_if_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So some requests are begun in between; each look goes on where the last one ended."""
+    monkeypatch.setattr(module, "SHEDDING_NS", -1)
+    waiting, late = turns(), [connection(2, NOW - 3000 * MS) for _ in range(2)]
+    for each in late:
+        waiting.join(each, 100, NOW)
+    waiting.look(NOW)
+    assert [len(refused(each)) for each in late] in ([2, 0], [0, 2])
+    waiting.look(NOW)
+    assert [len(refused(each)) for each in late] == [2, 2]
+
+
+def test_what_is_over_the_room_is_refused_to_who_has_more_than_a_share() -> None:
+    """The oldest of its requests; who has less than a share waits all the same."""
+    waiting, much, little = turns(), connection(30), connection(2)
+    waiting.wait(NOW)
+    waiting.join(much, 20, NOW)
+    assert refused(much) == list(range(1, 11))
+    waiting.join(little, 20, NOW)
+    assert refused(little) == []
+    assert little.stream.queued
+
+
+def test_what_has_waited_too_long_is_refused_and_nothing_else() -> None:
+    """Of those that say their time, by that."""
+    admission = Admission(20, 1000)
+    admission.emptied(NOW)
+    late, patient = connection(3, NOW - 60 * MS, 100), connection(3, NOW - 60 * MS, 1000)
+    waiting = turns(admission)
+    for each in (late, patient):
+        waiting.shed(each, NOW)
+    assert refused(late) == [1, 2, 3]
+    assert refused(patient) == []
+    assert late.stream.in_flight == 0
+
+
+def dispatched(of: ServedConnection[RequestFrame]) -> list[int]:
+    """The calls of a connection that are left to begin."""
+    return [request.call for request, _ in of.stream.release(MANY)]
+
+
+def test_late_requests_of_a_connection_are_refused_and_the_next_is_begun() -> None:
+    """Several are refused at once: those that waited for longer than the limit of a second, and not one more."""
+    made = read_apart((NOW - 1500 * MS, 0), (NOW - 1001 * MS, 0), (NOW - 1000 * MS, 0))
+    turns().shed(made, NOW)
+    assert refused(made) == [1, 2]
+    assert dispatched(made) == [3]
+
+
+def test_each_request_of_a_connection_waits_for_as_long_as_it_says() -> None:
+    """Beside others that say less, or more: all three have waited equally long."""
+    admission = Admission(20, 1000)
+    admission.emptied(NOW)
+    made = read_apart(*((NOW - 60 * MS, timeout_ms) for timeout_ms in (100, 80, 1000)))
+    turns(admission).shed(made, NOW)
+    assert refused(made) == [1, 2]
+    assert dispatched(made) == [3]
+
+
+def test_reading_is_in_small_pieces_until_it_has_recovered() -> None:
+    """From when requests wait to some time after the last refusal."""
+    admission = Admission(20, 1000)
+    waiting = turns(admission)
+    assert waiting.read_bytes == READ_BYTES
+    waiting.wait(NOW)
+    assert waiting.read_bytes == FEW_BYTES
+    admission.spend(1, 1, NOW)
+    waiting.recover(NOW + 50 * MS)
+    assert waiting.read_bytes == FEW_BYTES
+    waiting.recover(NOW + 101 * MS)
+    assert waiting.read_bytes == READ_BYTES
+
+
+def test_while_refusing_takes_too_much_those_who_cause_it_are_not_read() -> None:
+    """Until the window is over; one that was refused nothing is read on."""
+    admission = Admission(20, 1000)
+    admission.spend(1, 100 * MS, NOW)
+    waiting, greedy, other = turns(admission), connection(3, NOW - 3000 * MS), connection(1)
+    waiting.behind, waiting.begun_ns = True, NOW
+    waiting.shed(greedy, NOW)
+    assert greedy.muted
+    waiting.begun_ns = NOW + 19 * MS
+    waiting.unmute(NOW + 19 * MS, lambda *_: None)
+    assert greedy.muted
+    assert greedy.watched(True) == select.EPOLLIN, "until it is known since when something waits"
+    greedy.first_ns = NOW
+    assert greedy.watched(True) == 0
+    assert not other.refused_ns
+    looked_after: list[ServedConnection[RequestFrame]] = []
+    waiting.unmute(NOW + 21 * MS, lambda each, _: looked_after.append(each))
+    assert looked_after == [greedy]
+    assert not waiting.mutes(greedy, NOW + 21 * MS), "the window is over"
+    admission.spend(1, 100 * MS, NOW + 60 * MS)
+    waiting.begun_ns = NOW + 61 * MS
+    waiting.shed(connection(1, NOW - 3000 * MS), NOW + 60 * MS)
+    assert waiting.mutes(greedy, NOW + 61 * MS), "it was refused lately"
+
+
+def test_where_nothing_else_is_to_be_done_refusing_takes_all_that_it_needs() -> None:
+    """It is the way to requests that are not late yet: else a standing queue would stand for ever."""
+    admission = Admission(20, 1000)
+    admission.spend(1, 100 * MS, NOW)
+    waiting, greedy = turns(admission), connection(3, NOW - 3000 * MS)
+    waiting.begun_ns = NOW
+    waiting.shed(greedy, NOW)
+    assert not greedy.muted, "nothing waits"
+    waiting.behind = True
+    assert waiting.mutes(greedy, NOW)
+    waiting.unmute(NOW + IDLE_NS, lambda *_: None)
+    assert not greedy.muted, "nothing was begun lately"
+    assert not waiting.mutes(greedy, NOW + IDLE_NS)
+
+
+def test_what_waited_in_the_kernel_is_refused_though_nobody_waits_here() -> None:
+    """By the limit of a burst: nothing says that a queue stands. Without a target it is let through."""
+    late, early = connection(3, NOW - 2001 * MS), connection(3, NOW - 1999 * MS)
+    for each in (late, early):
+        turns().read_late(each, NOW)
+    assert [each.stream.releasable() for each in (late, early)] == [0, 3]
+
+
+def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
+    """Beside others that send much. Else it is all that there is room for; the rest of what one sent is not little."""
+    waiting = turns()
+    waiting.admission.ran(20, 2 * MS)
+    for number in range(40):
+        waiting.join(connection(10 if number else 3), 1000, NOW - 20 * MS)
+    assert waiting.fair_room(100, NOW) == 100
+    for each in waiting.shared(40):
+        each.stream.release(1)
+        waiting.join(each, 1000, NOW)
+        break
+    assert waiting.fair_room(100, NOW) == 100
+    waiting.join(connection(1), 1000, NOW)
+    assert waiting.fair_room(100, NOW) == 100
+    waiting.join(connection(10), 1000, NOW)
+    assert [waiting.fair_room(room, NOW) for room in (100, 5, 0)] == [21, 5, 0]
+    assert waiting.fair_room(100, NOW + 11 * MS) == 100
+    waiting.admission.ran(80, 2 * MS)
+    assert waiting.fair_room(100, NOW) == 21
+    waiting.behind = True
+    assert waiting.fair_room(100, NOW) == 40, "as many as last a sleep"
+
+
+def test_where_requests_take_long_all_that_there_is_room_for_are_begun() -> None:
+    """Whoever sends little beside others that send much: here 2 of them are done in a millisecond."""
+    waiting = turns()
+    waiting.admission.ran(20, 10 * MS)
+    for number in range(40):
+        waiting.join(connection(10 if number else 1), 1000, NOW)
+    assert waiting.fair_room(100, NOW) == 100

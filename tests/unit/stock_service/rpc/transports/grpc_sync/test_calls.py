@@ -1,0 +1,104 @@
+"""The thread pool that grpcio is given: it takes every call, and never raises."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from threading import Event
+
+import pytest
+
+from stock_service.rpc.concurrency import Task
+from stock_service.rpc.errors import Fault, Overloaded, Unavailable
+from stock_service.rpc.transports.grpc_sync.calls import CallPool
+
+WAIT_S = 10.0
+
+
+@contextmanager
+def pool_on(
+    execute: Callable[[Task], None], submit: Callable[[Task], Future[None]] | None = None
+) -> Iterator[CallPool]:
+    """A pool on an executor, shut down in the end."""
+    pool = CallPool(execute, submit)
+    try:
+        yield pool
+    finally:
+        pool.shutdown()
+
+
+def test_a_call_waits_until_a_thread_has_it() -> None:
+    """The Future is done behind the call, whatever becomes of it: grpcio counts by it."""
+    tasks: list[Task] = []
+    with pool_on(tasks.append) as pool:
+        seen: list[tuple[int, bool]] = []
+        ended = pool.submit(lambda: seen.append((len(pool.waiting), pool.arrival.waited_ns > 0)))
+        assert (len(pool.waiting), ended.done()) == (1, False)
+        tasks.pop()()
+        assert (seen, ended.done()) == ([(0, True)], True)
+        failing = pool.submit(lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            tasks.pop()()
+        assert failing.done()
+
+
+def test_a_call_that_finds_no_room_is_offered_again() -> None:
+    """The executor has refused it twice, though by grpcio's count there was room: it is taken, and never lost."""
+    refused, taken = [Overloaded("no thread"), Overloaded("no thread")], Event()
+
+    def execute(task: Task) -> None:
+        if refused:
+            raise refused.pop()
+        task()
+
+    with pool_on(execute) as pool:
+        pool.submit(taken.set)
+        assert taken.wait(WAIT_S)
+
+
+def test_an_executors_own_future_is_what_grpcio_gets() -> None:
+    """By its end there is room for another call; where it takes none, the call is offered again."""
+    own: Future[None] = Future()
+    taken: list[Task] = []
+
+    def submit(task: Task) -> Future[None]:
+        if taken:
+            raise Overloaded("full")
+        taken.append(task)
+        return own
+
+    with pool_on(taken.append, submit) as pool:
+        assert pool.submit(int) is own
+        assert pool.submit(int) is not own
+        assert len(taken) == 2
+
+
+@pytest.mark.parametrize("fault", [Overloaded, Unavailable])
+def test_submit_never_raises(fault: type[Fault]) -> None:
+    """It would kill grpcio's serving thread. An executor that was stopped ends the offers, too."""
+    stopped = [Unavailable("stopped"), fault("first")]
+
+    def execute(_: Task) -> None:
+        raise stopped.pop() if len(stopped) > 1 else stopped[0]
+
+    with pool_on(execute) as pool:
+        assert not pool.submit(int).done()
+
+
+def test_a_call_that_comes_once_calls_are_refused_is_not_waited_for() -> None:
+    """Its thread is told why; a call from before is still counted and begun."""
+    tasks: list[Task] = []
+    with pool_on(tasks.append) as pool:
+        whys: list[Fault | None] = []
+
+        def call() -> None:
+            whys.append(pool.arrival.refused)
+
+        pool.submit(call)
+        pool.refuse()
+        pool.submit(call)
+        assert len(pool.waiting) == 1
+        for task in tasks:
+            task()
+        assert whys[0] is None
+        assert isinstance(whys[1], Unavailable)
+        assert not pool.waiting

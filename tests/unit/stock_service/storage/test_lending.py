@@ -1,0 +1,99 @@
+"""A store's file that is another process's for a while, or for good."""
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from stock_service.rpc.errors import Fault, InternalFault, Overloaded
+from stock_service.storage import sqlite
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import Side
+from tests.conformance.running import until
+from tests.stores import catalog_on, hooked, unsynced
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+
+WAIT_S = 10.0
+BARELY_S = 0.02
+
+BUY = Side.BUY
+
+
+def test_changes_wait_while_another_process_has_the_file(tmp_path: Path) -> None:
+    """Taken back, it is as the other left it: with its trades, and its ids. Lookups never wait."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    exchange = Exchange(catalog)
+    with ThreadPoolExecutor(2) as pool:
+        assert exchange.trade("FishCo", 1, BUY, "own").sequence == 1
+        assert catalog.lend()
+        late = [pool.submit(exchange.trade, "FishCo", 1, BUY, name) for name in ("late", "others")]
+        until(lambda: len(catalog._waiting) == 2, "both wait")
+        with closing(catalog_on(tmp_path / "s", unsynced)) as other:
+            assert Exchange(other).trade("FishCo", 5, BUY, "others").sequence == 2
+            assert exchange.lookup("FishCo").volume == 1
+        assert not any(future.done() for future in late)
+        catalog.take_back()
+        with pytest.raises(Fault, match="others"):
+            late[1].result(WAIT_S)  # of another trade
+        assert late[0].result(WAIT_S).sequence == 3
+        assert exchange.lookup("FishCo").volume == 7
+    assert catalog.close()
+
+
+def test_what_waits_is_refused_once_the_file_is_another_process_s(tmp_path: Path) -> None:
+    """As something that had no effect; lookups go on, and the other's file is not touched when this one closes."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    exchange = Exchange(catalog)
+    with ThreadPoolExecutor(1) as pool:
+        assert catalog.lend()
+        late = pool.submit(exchange.trade, "FishCo", 1, BUY)
+        until(lambda: len(catalog._waiting) == 1, "it waits")
+        with closing(catalog_on(tmp_path / "s", unsynced)) as other:
+            catalog.give_away()
+            for trade in (late.result, lambda _: exchange.trade("FishCo", 1, BUY)):
+                with pytest.raises(Overloaded, match="the next server has the store: nothing was done"):
+                    trade(WAIT_S)
+            assert (exchange.lookup("FishCo").volume, catalog.sick(), catalog.close()) == (0, False, True)
+            assert Exchange(other).trade("FishCo", 5, BUY).sequence == 1
+
+
+def test_a_file_that_cannot_be_taken_back_takes_no_change(tmp_path: Path) -> None:
+    """A change that waited is told so, and the server is sick."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    with ThreadPoolExecutor(1) as pool:
+        assert catalog.lend()
+        late = pool.submit(Exchange(catalog).trade, "FishCo", 1, BUY)
+        until(lambda: len(catalog._waiting) == 1, "it waits")
+        with closing(catalog_on(tmp_path / "s", unsynced)):
+            catalog.take_back()
+            with pytest.raises(InternalFault, match="takes no change until a restart"):
+                late.result(WAIT_S)
+            assert (catalog.sick(), catalog.close()) == (True, True)
+
+
+def test_a_file_is_not_lent_while_a_commit_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then changes are written as ever."""
+    monkeypatch.setattr(sqlite, "CLOSE_S", BARELY_S)
+    committing, go = Event(), Event()
+
+    def hang(_: sqlite3.Connection, statement: str) -> None:
+        if statement == "COMMIT" and opened:
+            committing.set()
+            assert go.wait(WAIT_S)
+
+    opened = False
+    catalog = catalog_on(tmp_path / "s", hooked(hang))
+    opened = True
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(Exchange(catalog).trade, "FishCo", 1, BUY)
+        assert committing.wait(WAIT_S)
+        assert not catalog.lend()
+        go.set()
+        assert first.result(WAIT_S).sequence == 1
+        assert Exchange(catalog).trade("FishCo", 1, BUY).sequence == 2
+    monkeypatch.undo()
+    assert catalog.close()
