@@ -29,8 +29,6 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import LOCKINGS, Locking, Sampled, Stamped
 from stock_service.trading.model import Stock
 from stock_service.trading.service import stock_service
-from stock_service.trading.shared.catalog import SharedCatalog, allot
-from stock_service.trading.shared.memory import Memory
 
 STORES = {"memory": "gone when the server ends", "sqlite:PATH": "in a file, each trade on the disk before its reply"}
 """What ``--store`` takes, and where stocks are then."""
@@ -163,6 +161,9 @@ def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: 
 
 def _shared(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Opened:
     """The one that the parent allotted."""
+    from stock_service.trading.shared.catalog import SharedCatalog  # here: one process alone does not need it
+    from stock_service.trading.shared.memory import Memory
+
     try:
         return Opened(SharedCatalog(Memory(options.member)))
     except (OSError, ValueError) as error:
@@ -184,6 +185,8 @@ CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | 
 
 def _allotted(options: argparse.Namespace) -> int:
     """The memory of a catalog that several processes share, by its descriptor. Raises UsageError."""
+    from stock_service.trading.shared.catalog import allot  # here: as in _shared
+
     stocks = _stocks(options) or catalog_file.DEFAULT_STOCKS
     try:
         return allot(stocks)

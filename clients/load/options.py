@@ -192,8 +192,8 @@ def _check_history(options: argparse.Namespace) -> None:
     if options.check:
         for option in ("rate_hz", "find_rate", "call"):
             if getattr(options, option):
-                allowed = f"without --{option.replace('_', '-')}: in a closed loop of the stock service's requests"
-                raise UsageError("--check", None, allowed)
+                given = f"with --{option.replace('_', '-')}"
+                raise UsageError("--check", given, "a closed loop of the stock service's requests")
     if options.history is not None and not (options.check and len(options.clients) == 1):
         raise UsageError("--history", str(options.history), "beside --check, with one number of --clients")
 

@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 class Change:
-    """What became of it may be read once it goes on."""
+    """One change that waits for its commit. ``changed`` or ``error`` may be read once ``go_on`` was called."""
 
     __slots__ = ("changed", "error", "go_on", "has_thread", "name", "once", "step", "writes")
 

@@ -101,8 +101,14 @@ def test_a_bad_option_on_sockets(
     [
         (["--server", "aio"], "--server: got 'aio', allowed: grpcio, static"),
         (["--server"], "--server: expected one argument"),
-        (["--read-timeout-s", "1"], "unrecognized arguments: --read-timeout-s 1"),
-        (["--server", "grpcio", "--read-timeout-s", "1"], "unrecognized arguments: --read-timeout-s 1"),
+        (
+            ["--buffered-bytes-max", "1"],
+            "unrecognized arguments: --buffered-bytes-max 1 (did you mean --frame-bytes-max?)",
+        ),
+        (
+            ["--server", "grpcio", "--buffered-bytes-max", "1"],
+            "unrecognized arguments: --buffered-bytes-max 1 (did you mean --frame-bytes-max?)",
+        ),
         (
             ["--read-timeout-s", "0.01", "--server", "static"],
             "--read-timeout-s: got '0.01', allowed: seconds, from 0.05 to 3600",
@@ -199,7 +205,10 @@ def test_a_port_in_use(start: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = refused(*STARTS[start], "--port", str(port))
-        assert f": port {port} of 127.0.0.1 is taken; stop the server that has it, or give --port N (0: any" in line
+        assert (
+            f": port {port} of 127.0.0.1 is taken, by a server or a connection; stop it, or give --port N (0: any"
+            in line
+        )
 
 
 @pytest.mark.parametrize(

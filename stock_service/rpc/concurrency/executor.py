@@ -1,5 +1,6 @@
 """The interface of an executor, and what executors share."""
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Thread, current_thread
@@ -89,3 +90,9 @@ def reading_thread(read: Callable[[], object], end: Callable[[], object]) -> Thr
             end()
 
     return Thread(target=live, name="server-reader")
+
+
+def has_gil() -> bool:
+    """False in a free-threaded build whose GIL is off."""
+    enabled = getattr(sys, "_is_gil_enabled", None)
+    return enabled is None or bool(enabled())

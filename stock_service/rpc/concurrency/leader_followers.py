@@ -31,8 +31,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread, get_ident
 
-from stock_service.rpc.concurrency.executor import Reader, Task, reading_thread, tell_name
-from stock_service.rpc.concurrency.gil import has_gil
+from stock_service.rpc.concurrency.executor import Reader, Task, has_gil, reading_thread, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -62,14 +61,16 @@ class Deposed(BaseException):
 
 
 class LeaderFollowers:
-    """``workers`` threads, started at once, and one more while a server is read. Safe to use from any thread.
+    """``workers`` threads, started at once, and one more while it reads for a server. Safe to use from any thread.
 
     Raises RuntimeError where the system does not give so many threads; then no thread is left.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self._workers, self._queue_limit = workers, queue_limit
-        self._lock = Lock()  # guards everything below but _last_ns; the leader takes tasks of its batch without it
+        # guards everything below. Without it: threads that lead, or did, have _last_ns and _spread_until_ns, and take
+        # tasks of a batch. Their looks at _leader and _busy may be late: then one task more runs, counted in _running.
+        self._lock = Lock()
         self._tasks: deque[Task] = deque()  # for followers
         self._running = 0  # tasks under way; a leader that runs a batch counts as one
         self._sleeping: list[Lock] = []  # a held lock for each follower that sleeps; released, it wakes

@@ -9,7 +9,7 @@ What the pool guarantees:
 5. ``execute`` and ``execute_all`` never block and never run a task themselves.
 6. A sleeping thread costs no processor time: it waits, without a timeout, for a lock of its own.
 7. A task that raises is logged; its thread goes on.
-8. After ``stop`` nothing is accepted. What was accepted is still run, and then the threads end.
+8. After ``stop`` nothing is accepted. What was accepted is run, if it begins within the grace; then the threads end.
 
 The thread that fell asleep last is woken first: its stack is still in the processor's cache (an idea of trio's thread
 cache). A lock used as a binary semaphore is the cheapest way to sleep that CPython has. Left out: everything adaptive;
@@ -41,7 +41,7 @@ class StaticPool:
         self._queue_limit = queue_limit
         self._lock = Lock()  # guards the four below
         self._tasks: deque[Task] = deque()
-        self._idle = workers  # threads that run no task
+        self._idle = workers  # threads that run no task: asleep, or woken for one
         self._sleeping: list[Lock] = []  # a held lock for each thread that waits for a task; released, it wakes
         self._stopping = False
         self._threads = [Thread(target=self._work, name=f"static-pool-{number}") for number in range(workers)]

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from stock_service.rpc.concurrency.gil import has_gil
+from stock_service.rpc.concurrency.executor import has_gil
 from stock_service.rpc.errors import UsageError
 
 LOOK_S = 0.2

@@ -243,7 +243,9 @@ def _hear(heir: socket.socket, word: bytes) -> None:
     except TimeoutError as error:
         raise TimeoutError(f"it said nothing within {heir.gettimeout():g} s, where {word!r} was due") from error
     if said != word:
-        raise ConnectionError(f"it said {said!r}, not {word!r}" if said else f"it ended before it said {word!r}")
+        raise ConnectionError(
+            f"it said {said!r}, not {word!r}" if said else "it ended before it was ready, and its own error says why"
+        )
 
 
 def _end(process: int) -> None:

@@ -308,7 +308,9 @@ def _computed() -> str:
 def unbound(error: Exception, host: str, port: int) -> str:
     """Why nothing listens there, and what to do, in a line."""
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return f"port {port} of {host} is taken; stop the server that has it, or give --port N (0: any free one)"
+        return (
+            f"port {port} of {host} is taken, by a server or a connection; stop it, or give --port N (0: any free one)"
+        )
     said = str(getattr(error, "strerror", None) or error).partition(" (while attempting")[0]
     return f"--host {host} --port {port}: {said}; allowed: an address of this machine"
 

@@ -233,7 +233,8 @@ class Connections(Generic[Request]):
         )
         self.sweep_s = max(0.05, min(options.idle_timeout_s, own.read_timeout_s) / 4)
         """Seconds from one look at all timeouts to the next."""
-        self._next_sweep_ns = 0
+        self.next_sweep_ns = 0
+        """When ``sweep`` is due."""
 
     def room(self, now_ns: int) -> bool:
         """Whether there may be one more connection; at the limit the longest idle one yields, if any does."""
@@ -270,10 +271,8 @@ class Connections(Generic[Request]):
             self._unwatch(connection)
 
     def sweep(self, now_ns: int, look_after: Callable[[ServedConnection[Request], int], object]) -> None:
-        """Now and then closes the connections whose time is up. ``look_after`` has the last words sent."""
-        if now_ns < self._next_sweep_ns:
-            return
-        self._next_sweep_ns = now_ns + int(self.sweep_s * 1e9)
+        """Closes the connections whose time is up. ``look_after`` has the last words sent."""
+        self.next_sweep_ns = now_ns + int(self.sweep_s * 1e9)
         for connection in list(self.by_fd.values()):
             idle_ns = self._read_ns if connection.bytes.opening else self._idle_ns
             match connection.stream.overdue(now_ns, idle_ns, self._read_ns):

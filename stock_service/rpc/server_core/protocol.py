@@ -10,11 +10,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from stock_service.rpc.call import NO_METADATA, Call, Metadata, ReplyMetadata
 from stock_service.rpc.errors import Fault, FaultCode
-from stock_service.rpc.metrics import Meter
+from stock_service.rpc.metrics import Meter, Metrics
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.server_core.options import NOBODY, Address
 from stock_service.rpc.service import Answer, CallAnswer, Service
@@ -127,7 +127,7 @@ def said_of(peer: Address) -> str:
 
 
 def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
-    """What was raised over a request, as ``answered`` gives it; what is no fault is logged. ``Waiting`` goes on."""
+    """A handler's exception as a fault's code and text. Logs it where it is no Fault. Raises ``Waiting`` again."""
     if isinstance(error, Waiting):
         try:
             raise error
@@ -169,3 +169,46 @@ def stamping(timeline: Timeline, methods: Methods, protocol: Answers[Request]) -
         return reply
 
     return answer_stamped
+
+
+class CountedRefusals(Generic[Request]):
+    """A protocol whose refusals are counted, of requests and of connections; see ``protocol.WireProtocol``."""
+
+    def __init__(self, protocol: WireProtocol[Request], metrics: Metrics) -> None:
+        self._protocol = protocol
+        self._refused = metrics.refused
+
+    def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
+        """The protocol's."""
+        return self._protocol.answer(request, arrived_ns, peer)
+
+    def path(self, request: Request) -> bytes | None:
+        """The protocol's."""
+        return self._protocol.path(request)
+
+    def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
+        """The protocol's, counted."""
+        self._refused("request", code.name)
+        return self._protocol.refusal(request, code, detail)
+
+    def decoder(self) -> RequestDecoder[Request]:
+        """The protocol's."""
+        return self._protocol.decoder()
+
+    def timeout_ms(self, request: Request) -> int:
+        """The protocol's."""
+        return self._protocol.timeout_ms(request)
+
+    def farewell(self, code: FaultCode, detail: str) -> bytes:
+        """The protocol's, counted."""
+        self._refused("connection", code.name)
+        return self._protocol.farewell(code, detail)
+
+    def goodbye(self) -> bytes:
+        """The protocol's."""
+        return self._protocol.goodbye()
+
+    def objection(self, error: FramingError) -> bytes:
+        """The protocol's, counted."""
+        self._refused("connection", error.code.name)
+        return self._protocol.objection(error)

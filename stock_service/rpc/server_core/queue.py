@@ -16,13 +16,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Generic
+from typing import Any, Generic
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.metrics import ONE_IN, Metrics, now_ns
 from stock_service.rpc.server_core.admission import AHEAD_LEAST, MEASURED_TASKS, Admission
 from stock_service.rpc.server_core.connection import ServedConnection
-from stock_service.rpc.server_core.counting import WaitSamples
 from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.server_core.tasks import GroupCommit
@@ -203,7 +203,7 @@ class Turns(Generic[Request]):
                 self._mute(connection)
 
     def mutes(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Whether a connection of which requests were refused is left unread: if lately, while refusing costs much."""
+        """Whether to leave a connection unread: requests of it were refused lately, and refusing takes too long."""
         if now_ns - connection.refused_ns > _LATELY_NS:
             connection.refused_ns = 0
         elif now_ns < self._muted_until_ns and self._busy(now_ns):
@@ -240,7 +240,7 @@ class Dispatch(Generic[Request]):
         attend: Callable[[ServedConnection[Request], int], None],
         ask: Callable[[ServedConnection[Request]], None],
         flush: Flush | None,
-        samples: WaitSamples | None,
+        samples: "WaitSamples | None",
     ) -> None:
         """``attend`` looks after a connection, and adds what is released of it to ``batch``; ``ask`` asks for that.
 
@@ -321,3 +321,23 @@ class Dispatch(Generic[Request]):
             connection, request, _ = task.args
             if connection.answer(request, self._protocol.refusal(request, code, detail)):
                 self._ask(connection)
+
+
+class WaitSamples:
+    """How long requests waited for a thread since they arrived: of one request in ``ONE_IN``. For one thread."""
+
+    def __init__(self, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> None:
+        """``serve`` is what the tasks call, with three arguments, of which the last is when the request arrived."""
+        self._serve, self._observe = serve, metrics.waited_s
+        self._due = 0
+
+    def take(self, batch: list["partial[None]"]) -> None:
+        """Has some of a batch's tasks note how long they waited, in the place of the bare tasks."""
+        self._due -= len(batch)
+        while self._due < 0:  # counted from the batch's end
+            batch[self._due] = partial(self._serve_noting, *batch[self._due].args)
+            self._due += ONE_IN
+
+    def _serve_noting(self, connection: Any, request: Any, arrived_ns: int) -> None:
+        self._observe((now_ns() - arrived_ns) / 1e9)
+        self._serve(connection, request, arrived_ns)

@@ -23,14 +23,12 @@ from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.server_core.admission import READING_NS, Admission
 from stock_service.rpc.server_core.closing import LOOK_S, Connections
 from stock_service.rpc.server_core.connection import ByteStream, PlainStream, ServedConnection
-from stock_service.rpc.server_core.counting import CountedRefusals, WaitSamples
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
 from stock_service.rpc.server_core.low_priority_reads import PAUSE_S, LowPriorityReads
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
-from stock_service.rpc.server_core.protocol import Methods, Request, WireProtocol
-from stock_service.rpc.server_core.queue import Dispatch, Turns
+from stock_service.rpc.server_core.protocol import CountedRefusals, Methods, Request, WireProtocol
+from stock_service.rpc.server_core.queue import Dispatch, Turns, WaitSamples
 from stock_service.rpc.server_core.tasks import polling_behind, serving
-from stock_service.rpc.server_core.tls import tls_streams
 from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, ServedStream, Session
 
 _IN = select.EPOLLIN
@@ -72,8 +70,7 @@ class RequestServer(Generic[Request]):
         self._serve = serving(methods, protocol, sessions is not None, self._ask, options.timeline)
         metrics = options.metrics
         self._protocol = protocol if metrics is None else CountedRefusals(protocol, metrics)
-        carrier = carrier or (PlainStream if options.tls is None else tls_streams(options.tls))
-        self._opened = _opening(self._protocol, carrier, sessions, options.pipeline_max)
+        self._opened = _opening(self._protocol, carrier or _carrier(options), sessions, options.pipeline_max)
         self._queue = Dispatch(
             self._protocol,
             executor,
@@ -136,7 +133,8 @@ class RequestServer(Generic[Request]):
                 now_ns = time.monotonic_ns()  # reading, and what was begun meanwhile, took a while
             while self._attention:
                 self._attend(self._attention.popleft(), now_ns)
-            connections.sweep(now_ns, self._look_after)
+            if now_ns >= connections.next_sweep_ns:
+                connections.sweep(now_ns, self._look_after)
             if connections.lingering.half_closed:
                 connections.lingering.look(now_ns)
             if ending.asked and not ending.draining:
@@ -354,6 +352,15 @@ class RequestServer(Generic[Request]):
                 self._read_last(connection, now_ns)
             else:
                 self._connections.lingering.dismiss(connection)
+
+
+def _carrier(options: ServeOptions) -> Callable[[socket.socket, Address], ByteStream]:
+    """What moves an accepted connection's bytes."""
+    if options.tls is None:
+        return PlainStream
+    from stock_service.rpc.server_core.tls import tls_streams  # here: a server in the clear does not need it
+
+    return tls_streams(options.tls)
 
 
 def _opening(

@@ -7,8 +7,8 @@ pipelined requests one at a time is under way. A client says how long it waits i
 Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
 ``read_timeout_s`` for a request to be whole (408), ``idle_timeout_s``. After each of these the connection is closed.
 What its client still sends is read and dropped for a while, so that no reset destroys the status. What a browser sends
-for a page of another site is refused by its ``Content-Type``, ``Origin`` and ``Host`` (README.md). A client shows a token in
-``Authorization: Bearer TOKEN``. Left out: compression, ranges, and any request that is not a call of a method.
+for a page of another site is refused by its ``Content-Type``, ``Origin`` and ``Host`` (README.md). A client shows a
+token in ``Authorization: Bearer TOKEN``. Left out: compression, ranges, and any request that is not a call of a method.
 """
 
 from collections.abc import Callable

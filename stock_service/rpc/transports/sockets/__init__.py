@@ -5,26 +5,23 @@
 
 Limits, besides the executor's: ``connections_max`` (one more is told RESOURCE_EXHAUSTED and closed),
 ``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and of its own ``read_timeout_s`` (``options.py``).
+
+What a server as it is usually started does not run is imported where it is used: clients, callers, connection dispatch.
 """
 
+from collections.abc import Callable
 from typing import assert_never
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.server_core.guarding import guarded
 from stock_service.rpc.server_core.protocol import Methods, Request, WireProtocol, methods_of
 from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Service
-from stock_service.rpc.transports import Address, ServeOptions, Server
-from stock_service.rpc.transports.sockets.client import connect
-from stock_service.rpc.transports.sockets.codec import SocketCodec
-from stock_service.rpc.transports.sockets.connection_server import ConnectionServer
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
+from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
 from stock_service.rpc.transports.sockets.frames import Frames
-from stock_service.rpc.transports.sockets.greeting import RIGHTS as GREETING_RIGHTS
-from stock_service.rpc.transports.sockets.greeting import GreetedFrames
-from stock_service.rpc.transports.sockets.null import null_answers
 from stock_service.rpc.transports.sockets.options import SocketOptions, add_options, own_options
-from stock_service.rpc.wire.codec import Codec
+from stock_service.rpc.wire.codec import Codec, NullAnswers
 
 __all__ = [
     "DEFAULT_EXECUTOR",
@@ -58,8 +55,11 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     methods = methods_of(service)
     if options.access is None:
         return _serve(methods, Frames(methods, options.frame_bytes_max), executor, options, own)
+    from stock_service.rpc.server_core.guarding import guarded
+    from stock_service.rpc.transports.sockets.greeting import RIGHTS, GreetedFrames
+
     greeted = GreetedFrames(methods, options.frame_bytes_max, options.access)
-    return _serve(methods, guarded(greeted, options.access, service, GREETING_RIGHTS), executor, options, own)
+    return _serve(methods, guarded(greeted, options.access, service, RIGHTS), executor, options, own)
 
 
 def _serve(
@@ -72,6 +72,8 @@ def _serve(
         case "connection" if options.tls is not None:
             raise UsageError("--dispatch", own.dispatch, "request with --tls-cert: a connection's thread speaks no TLS")
         case "connection":
+            from stock_service.rpc.transports.sockets.connection_server import ConnectionServer
+
             return ConnectionServer(methods, protocol, executor, options, own.read_timeout_s)
         case unknown:
             assert_never(unknown)
@@ -79,4 +81,20 @@ def _serve(
 
 def codec(_address: Address, timeout_s: float, token: str = "") -> Codec:
     """What a new connection of the lean client speaks."""
+    from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
+
     return SocketCodec(timeout_s, token)
+
+
+def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
+    """A connection that is made when this returns; see ``transports.Transport.connect``."""
+    from stock_service.rpc.transports.sockets import client
+
+    return client.connect(address, timeout_s, credentials)
+
+
+def null_answers(reply: bytes) -> Callable[[], NullAnswers]:
+    """What a server that does nothing says on a new connection; see ``transports.Transport.null_answers``."""
+    from stock_service.rpc.transports.sockets import null
+
+    return null.null_answers(reply)

@@ -14,7 +14,7 @@ from clients.load.send.driver import Surroundings
 from clients.load.send.lanes import Lanes
 from stock_service.rpc.errors import InternalFault, Unavailable
 from stock_service.rpc.transports import Address
-from stock_service.rpc.transports.sockets.codec import SocketCodec
+from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 from stock_service.rpc.wire.codec import Codec, Prepared, Reply
 from stock_service.rpc.wire.framing import RequestFrame, encode_reply, request_decoder
 from stock_service.v1 import stock_pb2

@@ -227,7 +227,7 @@ def test_an_offer_is_the_owners_and_outlasts_who_does_not_take_it(
     assert path.exists(), "it is the next server's to replace"
     said = [record.getMessage().partition(": ")[2] for record in caplog.records]
     assert said == [
-        "it ended before it said b'!'; this one serves on",
+        "it ended before it was ready, and its own error says why; this one serves on",
         "it said b'?', not b'!'; this one serves on",
     ]
 
@@ -235,7 +235,7 @@ def test_an_offer_is_the_owners_and_outlasts_who_does_not_take_it(
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ("ends", "it ended before it said b'serves'"),
+        ("ends", "it ended before it was ready"),
         ("stays", "it said nothing within 0.2 s"),
         ("lies", "it said b'?'"),
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from stock_service.rpc.errors import Fault, FaultCode, InternalFault, Overloaded, Unavailable
-from stock_service.rpc.transports.sockets.codec import CALLS_MAX, SocketCodec
+from stock_service.rpc.transports.sockets.frame_codec import CALLS_MAX, SocketCodec
 from stock_service.rpc.wire.codec import Codec
 from stock_service.rpc.wire.framing import RequestFrame, encode_reply, request_decoder
 
