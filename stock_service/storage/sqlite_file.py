@@ -32,6 +32,7 @@ from typing import Any, NoReturn, Self
 from zlib import crc32
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
+from stock_service.storage.sqlite_copy import check_saved, connected, copy_to, said, saved
 from stock_service.storage.sqlite_place import (
     CLOSED_ID,
     OPEN_ID,
@@ -73,10 +74,6 @@ _TABLES = (
     "sequence INTEGER NOT NULL, first_request INTEGER NOT NULL, last_request INTEGER NOT NULL, "
     "checksum INTEGER NOT NULL) STRICT",
 )
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
@@ -123,13 +120,14 @@ class StoreFile:
         self._in_place = {name: os.stat(name) for name in (named or path, log_of(path))}
         self._is_new = named is None  # it has another name until it is whole, and needs no mark
         self._marked = connection.execute("PRAGMA application_id").fetchone() == (OPEN_ID,)
+        self._marks = not self._is_new  # whether the next commit is to mark it: the log alone may say that it is open
         self._state = _State()
         self._rows: dict[str, tuple[int, int]] = {}  # a stock's row: its number and checksum
         self._log_bytes = 0
         self._log_bytes_max = _LOG_BYTES_MAX
 
     @classmethod
-    def opened(cls, path: Path, connect: Connect = _connect, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
+    def opened(cls, path: Path, connect: Connect = connected, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
         """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of a newer format."""
         named, path = path, real(path)
         log = log_of(path)
@@ -137,6 +135,7 @@ class StoreFile:
             left = log.exists()
             lock = locked(path, path, os.O_RDWR)
             locks.callback(os.close, lock)
+            check_saved(path)
             if left:
                 locks.callback(os.close, locked(path, log, os.O_RDWR))
             check_log(path, log, lock)
@@ -151,9 +150,10 @@ class StoreFile:
                 raise
 
     @classmethod
-    def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = _connect) -> None:
+    def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = connected) -> None:
         """Makes a file of these stocks, readable by its owner alone, where there is none. Raises UsageError."""
         path = real(path)
+        check_saved(path)
         new = path.with_name(f"{path.name}.new")
         lock = locked(path, new, os.O_RDWR | os.O_CREAT)
         try:
@@ -213,8 +213,9 @@ class StoreFile:
         state.first_request += forgotten
         execute = self._connection.execute
         try:
-            if not self._marked and not self._is_new:
+            if self._marks:
                 self._mark(OPEN_ID)
+                self._marks = False
             execute("BEGIN IMMEDIATE")
             self._connection.executemany("REPLACE INTO stocks VALUES (?, ?, ?, ?, ?, ?, ?)", stocks)
             self._connection.executemany("INSERT INTO requests VALUES (?, ?, ?, ?)", requests)
@@ -224,17 +225,20 @@ class StoreFile:
             execute("COMMIT")
         except sqlite3.Error as error:
             self._give_up(error)
-        misplaced = self.misplaced()
-        if misplaced:
-            raise InternalFault(misplaced)
+        if what := self.misplaced():
+            raise InternalFault(what)
         self._state = state
         for row in stocks:
             self._rows[row[1]] = (row[0], row[-1])
         self._log_bytes = os.stat(log_of(self._path)).st_size
 
     def misplaced(self) -> str:
-        """What became of the file or its log under this process, and what to do; empty: both are in their place."""
-        return misplaced(self._in_place)
+        """What became of the file or its log under this process, and what to do; empty: both are in their place.
+
+        Where they are not, saves all that they have beside the place, unless that was done.
+        """
+        what = misplaced(self._in_place)
+        return what and f"{what}; {saved(self._connection, self._path)}"
 
     def untidy(self) -> bool:
         """Whether the log has become so long that it should be moved into the file, by ``checkpoint``."""
@@ -265,28 +269,15 @@ class StoreFile:
     def copy_to(self, path: Path) -> None:
         """Makes another file of the same content. Raises UsageError where there is one, or none can be made."""
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            try:
-                if self._marked:  # the copy has no log
-                    self._mark(CLOSED_ID)
-                target = _connect(path)
-                try:
-                    self._connection.backup(target)  # SQLite syncs the file
-                finally:
-                    target.close()
-            except BaseException:
-                os.unlink(path)  # of a copy that is not whole
-                raise
-            sync_folder(path.parent)
+            copy_to(self._connection, path)
         except (OSError, sqlite3.Error) as error:
-            said = getattr(error, "strerror", None) or error
-            raise UsageError("TO", str(path), f"a new file that can be made ({said})") from error
+            raise UsageError("TO", str(path), f"a new file that can be made ({said(error)})") from error
 
     def close(self, remove: bool = False) -> None:
         """Moves the log into the file, and lets others open it; or removes both. May be repeated."""
-        misplaced = self.misplaced()
-        remove = remove and not misplaced
-        if self._marked and not misplaced:
+        in_place = not misplaced(self._in_place)
+        remove = remove and in_place
+        if self._marked and in_place:
             with suppress(sqlite3.Error):  # then a log stays
                 self._mark(CLOSED_ID)
         self._connection.close()  # whose log stays where it cannot be moved, or the file is not in its place
@@ -294,6 +285,7 @@ class StoreFile:
             with suppress(OSError):  # then a sound file is left
                 os.unlink(self._path)
         self._locks.close()  # after the connection: closing the file lets SQLite's own locks go
+        self._in_place = {}
 
     def __enter__(self) -> Self:
         return self

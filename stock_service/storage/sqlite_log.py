@@ -36,17 +36,18 @@ _SECTOR = 512
 """Bytes that a disk writes whole, or not at all."""
 
 
-def damage(log: Path) -> str | None:
+def damage(log: Path, was_written: bool = False) -> str | None:
     """What of a log is damaged, so that acknowledged commits are lost; None: nothing that can be seen, or no log.
 
-    Sums what is of this log, in some 30 ms a MiB; of an earlier one behind it only salts are read. Raises OSError.
+    One that ``was_written`` has a head, unless somebody made it anew: then it is empty. Sums what is of this log, in
+    some 30 ms a MiB; of an earlier one behind it only salts are read. Raises OSError.
     """
     if not log.exists():
         return None
     with log.open("rb") as file:
         head = file.read(_HEAD.size)
         if len(head) < _HEAD.size or not any(head):
-            return None  # it was not written yet
+            return "its head" if was_written and head else None  # None: it was not written yet
         magic, _, page_size, _ = _HEAD.unpack(head)[:4]
         sums: Sums = _HEAD.unpack(head)[6:]
         words = ">" if magic & 1 else "<"

@@ -20,8 +20,6 @@ _MAGIC = b"SQLite format 3\0"
 _HEAD_BYTES, _ID_AT = 72, 68
 """Of a file of SQLite: to the end of its ``application_id``, and where this is."""
 
-_ADVICE = "no change is acknowledged from now on: stop the server, and put the file or a backup there"
-
 
 def real(path: Path) -> Path:
     """The file itself, where a link names it: beside that SQLite has its log, and a start its new file."""
@@ -34,12 +32,13 @@ def log_of(path: Path) -> Path:
 
 def check_log(path: Path, log: Path, file: int) -> None:
     """Raises UsageError where the log that a killed server left is gone, or damaged: SQLite would take up the rest."""
-    if not log.exists() and _is_marked(file):
+    marked = _is_marked(file)
+    if marked and not log.exists():
         what = f"a store that was closed, or has its log; {log.name} is gone, and with it maybe the newest trades"
         advice = f"put it back, or restore a backup; to go on without them make it anew: touch {log}"
         raise UsageError("store file", str(path), f"{what}: {advice}")
     try:
-        damaged = damage(log)
+        damaged = damage(log, marked)
     except OSError as error:
         raise UsageError("store file", str(path), f"a log that can be read, {log.name} ({error.strerror})") from error
     if damaged is not None:
@@ -109,7 +108,7 @@ def _is_left(head: bytes) -> bool:
 
 
 def misplaced(own: Mapping[Path, os.stat_result]) -> str:
-    """What became of files, by the names that they were opened by, and what to do; empty: they are in their place."""
+    """What became of files, by the names that they were opened by; empty: they are in their place."""
     for name, opened in own.items():
         try:
             if os.path.samestat(os.stat(name), opened):
@@ -119,5 +118,6 @@ def misplaced(own: Mapping[Path, os.stat_result]) -> str:
             became = "it was deleted or moved away"
         except OSError as error:
             became = f"it is not to be reached ({error.strerror})"
-        return f"{name} is not the file any more that this server opened: {became}; {_ADVICE}"
+        said = f"{name} is not the file any more that this server opened: {became}"
+        return f"{said}; no change is acknowledged from now on"
     return ""

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -200,15 +200,15 @@ def replaced(path: Path) -> None:
 
 @pytest.mark.parametrize("misplace", [deleted, replaced])
 def test_nothing_is_acknowledged_into_a_file_that_is_gone(misplace: Callable[[Path], None], tmp_path: Path) -> None:
-    """Trades are refused by the file's name, health is NOT_SERVING, another start is refused, the exit code is 1; and
-    where the file was deleted, the next start does not begin anew."""
+    """Trades are refused by the file's name, health is NOT_SERVING, another start is refused, the exit code is 1. All
+    that was acknowledged is saved, the next start does not pass it by, and in the file's place it is the store."""
     path = tmp_path / "store"
     with Server(stored(path)) as server:
         connection = load("sockets").connect(server.address, WAIT_S)
         assert sent(connection, "1").volume == 1
         misplace(path)
         for number in range(3):
-            with pytest.raises(InternalFault, match=f"{path} is not the file any more that this server opened: "):
+            with pytest.raises(InternalFault, match=f"{path} is not the file .*put {path}.saved there, which has all"):
                 sent(connection, f"late {number}")
         assert volume(connection) == 1
         health = connection.call(CHECK, HealthCheckRequest().SerializeToString(), WAIT_S)
@@ -219,8 +219,15 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(misplace: Callable[[Pa
         ended = server.stopped()
     assert ended.code == 1
     assert f"{path} is not the file any more that this server opened: " in ended.stderr
-    if misplace is deleted:
-        assert "one that is there, since its log is: put it back" in run(*stored(path), "--port", "0").error
+    assert "one without store.saved, which has all of a server" in run(*stored(path), "--port", "0").error
+    path.with_name("store-wal").unlink()
+    path.with_name("store.saved").rename(path)
+    with Server(stored(path)) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        assert sent(connection, "1").volume == volume(connection) - 1 == 1  # and a trade that was in doubt
+        connection.close()
+        assert server.stopped().code == 0
+    assert os.listdir(tmp_path) == ["store"]
 
 
 def test_a_log_that_is_gone_is_seen_at_the_start(tmp_path: Path) -> None:
@@ -249,6 +256,27 @@ def test_a_log_that_is_gone_is_seen_at_the_start(tmp_path: Path) -> None:
         assert server.stopped().code == 0
     copy.with_name("copy-wal").touch()
     assert "sound: 4 stocks, 0 request ids, last commit 0" in store("check", copy).stdout
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of 8 MiB."""
+    mounting = ("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(tmp_path))
+    if os.geteuid() != 0 or subprocess.run(mounting, stderr=PIPE, check=False).returncode != 0:
+        pytest.skip("needs the right to mount a small disk")
+    yield tmp_path
+    subprocess.run(("umount", str(tmp_path)), check=True)
+
+
+def test_a_small_disk_is_not_filled_by_the_log(small_disk: Path) -> None:
+    """On 8 MiB a trader's 1,500 trades are all done, one a commit: they log twice as much in all."""
+    with Server(stored(small_disk / "store")) as server:
+        connection = load("sockets").connect(server.address, WAIT_S)
+        for number in range(1, 1501):
+            assert sent(connection, f"{number}").volume == number
+        assert sum(file.stat().st_size for file in small_disk.iterdir()) < 2 << 20
+        connection.close()
+        assert server.stopped().code == 0
 
 
 def test_the_first_lines_of_the_readme_are_true_twice(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_trade_into_a_file_that_is_not_in_its_place_is_refused_by_name(misplac
     catalog = catalog_on(tmp_path / "s", unsynced)
     exchange = Exchange(catalog)
     assert exchange.trade("FishCo", 1, BUY).volume == 1
-    said = f"{misplaces(tmp_path / 's')}; .* stop the server, and put the file or a backup there"
+    said = f"{misplaces(tmp_path / 's')}; .* stop the server, and put .*/s.saved there, which has all"
     for _ in range(2):
         with pytest.raises(InternalFault, match=said):
             exchange.trade("FishCo", 1, BUY)
@@ -86,6 +86,64 @@ def test_a_file_that_is_gone_is_seen_at_the_close(
     assert catalog.close()
     assert catalog.sick()
     assert "is not the file any more that this server opened" in caplog.text
+
+
+@pytest.mark.parametrize("misplaces", MISPLACES, ids=lambda misplaces: misplaces.__name__)
+@pytest.mark.parametrize("trades_on", [False, True])
+def test_what_was_acknowledged_is_saved_and_no_start_passes_it_by(
+    trades_on: bool, misplaces: Misplaces, tmp_path: Path
+) -> None:
+    """As a file of its own, at the next trade or else at the close. A start is refused until that is in its place, or
+    moved away; then the store goes on from there, and a trade that was refused has one effect."""
+    path, saved = tmp_path / "s", tmp_path / "s.saved"
+    catalog = catalog_on(path, unsynced, retry_window=1000)
+    for number in range(1, 201):
+        assert Exchange(catalog).trade("FishCo", 1, BUY, f"{number}").volume == number
+    misplaces(path)
+    if trades_on:
+        with pytest.raises(InternalFault):
+            Exchange(catalog).trade("FishCo", 1, BUY, "refused")
+    assert catalog.close()
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"one without s.saved, which has all of a server .*, or move it away"):
+            catalog_on(path, unsynced)
+    path.with_name("s-wal").unlink(missing_ok=True)
+    saved.rename(path)
+    again = catalog_on(path, unsynced, retry_window=1000)
+    try:
+        exchange = Exchange(again)
+        assert [exchange.trade("FishCo", 1, BUY, f"{number}").volume for number in (1, 200)] == [1, 200]
+        assert exchange.trade("FishCo", 1, BUY, "refused").volume == 201
+    finally:
+        assert again.close()
+
+
+def test_a_store_of_which_all_is_deleted_is_not_begun_anew(tmp_path: Path) -> None:
+    """File and log, while nobody trades: there is what the server saved as it was stopped."""
+    catalog = catalog_on(tmp_path / "s", unsynced)
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    deletes_the_log(tmp_path / "s")
+    deletes_the_file(tmp_path / "s")
+    assert catalog.close()
+    assert os.listdir(tmp_path) == ["s.saved"]
+    with pytest.raises(UsageError, match=r"one without s.saved"):
+        catalog_on(tmp_path / "s", unsynced)
+    assert os.listdir(tmp_path) == ["s.saved"]
+    assert volume(tmp_path / "s.saved") == 1
+
+
+def test_what_cannot_be_saved_is_said_and_tried_again(tmp_path: Path) -> None:
+    """At the close, as where the folder was moved away; file and log are whole there."""
+    path = tmp_path / "folder" / "s"
+    path.parent.mkdir()
+    catalog = catalog_on(path, unsynced)
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    moved = path.parent.rename(tmp_path / "moved")
+    with pytest.raises(InternalFault, match=r"cannot be saved in .*/s.saved \(No such file .*and stop"):
+        Exchange(catalog).trade("FishCo", 1, BUY)
+    path.parent.mkdir()
+    assert catalog.close()
+    assert volume(path.with_name("s.saved")) == volume(moved / "s") == 2
 
 
 def test_a_link_that_names_another_file_is_seen(tmp_path: Path) -> None:
@@ -161,6 +219,41 @@ def test_a_killed_servers_file_without_its_log_is_refused(killed: Path) -> None:
     assert (killed.read_bytes(), log.exists()) == (content, False)
     log.write_bytes(trades)
     assert volume(killed) == 1
+
+
+def test_a_log_without_a_head_is_no_log(killed: Path) -> None:
+    """Of a file that is marked: it had one."""
+    log = killed.with_name("s-wal")
+    trades = log.read_bytes()
+    for content in (bytes(len(trades)), bytes(32) + trades[32:], trades[:20]):
+        log.write_bytes(content)
+        with pytest.raises(UsageError, match="its head of its log s-wal is damaged"):
+            catalog_on(killed, unsynced)
+        assert log.read_bytes() == content
+    log.write_bytes(trades)
+    assert volume(killed) == 1
+
+
+def test_a_crash_while_a_file_is_marked_leaves_the_mark_to_the_next(tmp_path: Path) -> None:
+    """The log alone says then that the file is open: the next server marks the file itself, too."""
+    path = tmp_path / "s"
+    left: list[Path] = []
+
+    def keep(_: sqlite3.Connection, statement: str) -> None:
+        if statement.startswith("PRAGMA wal_checkpoint") and path.exists() and not left:
+            left.append(crashed(path, tmp_path / "left"))
+
+    catalog = catalog_on(path, hooked(keep))
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    assert catalog.close()
+    assert left[0].read_bytes()[68:72] == b"Stoc"
+    catalog = catalog_on(left[0], unsynced)
+    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
+    again = crashed(left[0], tmp_path / "again")
+    assert catalog.close()
+    again.with_name("s-wal").unlink()
+    with pytest.raises(UsageError, match="s-wal is gone"):
+        catalog_on(again, unsynced)
 
 
 def test_an_empty_log_says_that_the_file_alone_is_meant(killed: Path) -> None:
@@ -250,6 +343,7 @@ def test_a_copy_of_earlier_takes_up_all_of_the_log_or_is_refused(
             assert Exchange(catalog).trade("FishCo", 1, BUY, rng.choice(["", f"{number}"])).volume == number + 1
         path.with_name("copy").rename(path)
         assert catalog.close()
+        path.with_name("s.saved").unlink()
         try:
             assert volume(path) == trades
             taken += 1
