@@ -20,6 +20,7 @@ Waiting changes are bounded by the requests that a server has under way.
 
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -189,12 +190,14 @@ class SqliteCatalog:
 
     def take_back(self) -> None:
         """Opens the file as the other process left it, and goes on; fails as the file does where it cannot be used."""
-        if self._refusal is None:  # else it has failed, or is being closed
-            try:
-                self._file = self._open_file(self._path)
-                self._load()
-            except UsageError as error:
-                self._fail(error)
+        if self._refusal is not None:  # it has failed, or is being closed: nothing more is written
+            self.give_away()
+            return
+        try:
+            self._file = self._open_file(self._path)
+            self._load()
+        except (UsageError, Fault, OSError, sqlite3.Error) as error:
+            self._fail(error)
         self.go_on()
 
     def give_away(self) -> None:

@@ -38,6 +38,7 @@ import socket
 import stat
 import struct
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -57,6 +58,9 @@ ANSWER_S = 10.0
 
 _KILLED_S = 5.0
 """How long a process that was killed may take to be gone."""
+
+_AGAIN_S = 1.0
+"""After an accept that failed, the next is tried so many seconds later."""
 
 _MESSAGE_BYTES_MAX = 16384
 """Of the first message: a path is 4096 bytes at most."""
@@ -101,6 +105,8 @@ class HandOver:
     old: socket.socket | None = None
     """The connection to the server before this one, open until this process ends; None: there was none."""
     store: Store | None = None
+    old_end_s: float = 0.0
+    """How long the server before may take to end, by its own word."""
 
     def has(self, store: Store) -> None:
         """This server has opened the store; the server before may still take it back."""
@@ -109,14 +115,14 @@ class HandOver:
             store.hold()
 
     def conclude(self) -> None:
-        """This server accepts: the one before shall end. Blocks until it has, for ``end_s`` at most."""
+        """This server accepts: the one before shall end. Blocks until it has, for ``old_end_s`` at most."""
         assert self.old is not None
         try:
             self.old.send(_SERVES)
-            self.old.settimeout(self.end_s)
+            self.old.settimeout(self.old_end_s)
             self.old.recv(1)
         except TimeoutError:
-            _log.warning("the server before has no store any more, and has not ended within %g s", self.end_s)
+            _log.warning("the server before has no store any more, and has not ended within %g s", self.old_end_s)
         except OSError:
             pass  # it has ended before it was told to
         assert self.store is not None
@@ -140,16 +146,16 @@ def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Ca
             return HandOver(path, serves, end_s, answer_s, PassedListener(listen()))
         except OSError as error:
             raise UsageError(_OPTION, str(path), f"the socket of a server that runs ({error})") from error
-        listener = _asked(connection, path, serves)
+        listener, old_end_s = _asked(connection, path, serves)
     except BaseException:
         connection.close()
         raise
     os.dup(connection.fileno())  # its other end hears this process's end, whatever is collected before
-    return HandOver(path, serves, end_s, answer_s, PassedListener(listener), connection)
+    return HandOver(path, serves, end_s, answer_s, PassedListener(listener), connection, old_end_s=old_end_s)
 
 
-def _asked(connection: socket.socket, path: Path, serves: str) -> socket.socket:
-    """Has the other server let its store go; its listener. Raises UsageError."""
+def _asked(connection: socket.socket, path: Path, serves: str) -> tuple[socket.socket, float]:
+    """Has the other server let its store go; its listener, and how long it takes to end. Raises UsageError."""
     try:
         message, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES_MAX, 1)
     except OSError as error:
@@ -172,7 +178,7 @@ def _asked(connection: socket.socket, path: Path, serves: str) -> socket.socket:
     except BaseException:
         listener.close()
         raise
-    return listener
+    return listener, float(end_s)
 
 
 class Offered:
@@ -199,7 +205,12 @@ class Offered:
         """Until another server serves."""
         with self._listener:
             while True:
-                heir, _ = self._listener.accept()
+                try:
+                    heir, _ = self._listener.accept()
+                except OSError as error:  # the process can open no more files
+                    _log.warning("a next server could not be heard: %s", error)
+                    time.sleep(_AGAIN_S)
+                    continue
                 with heir:
                     if self._handed_over(heir):
                         self._hand_over.listener.passed_on = True
@@ -250,7 +261,7 @@ def _hear(heir: socket.socket, word: bytes) -> None:
 
 def _end(process: int) -> None:
     """Ends a process, and waits until it is gone and has no file open. Nobody else writes the store then."""
-    with suppress(ProcessLookupError):
+    with suppress(OSError):  # it has gone; or it is another user's, and keeps the store from this one by its lock
         signal.pidfd_send_signal(process, signal.SIGKILL)
     gone = select.poll()
     gone.register(process, select.POLLIN)

@@ -151,7 +151,7 @@ def test_changes_wait_until_the_last_server_has_ended(ends: bool, listener: sock
     store = Store()
     old, own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with old, own:
-        hand_over = HandOver(tmp_path / "run", SERVES, BARELY_S, WAIT_S, PassedListener(listener), own)
+        hand_over = HandOver(tmp_path / "run", SERVES, 5.0, WAIT_S, PassedListener(listener), own, old_end_s=BARELY_S)
         hand_over.has(store)
         assert store.told == ["hold"]
         if ends:
@@ -279,3 +279,42 @@ def test_a_store_that_is_too_slow_to_let_go_is_kept(
             finish(heir)
             assert stop.wait(WAIT_S)
     assert "whose disk is too slow" in caplog.text
+
+
+def test_the_last_server_is_waited_for_by_its_own_word(listener: socket.socket, tmp_path: Path) -> None:
+    """Though the next one has a shorter grace: changes go on once the last has ended."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    store = Store()
+    over = HandOver(tmp_path / "run", SERVES, 0.01, WAIT_S, PassedListener(listener), ours, store, old_end_s=WAIT_S)
+    with ours, ThreadPoolExecutor(1) as thread:
+        concluded = thread.submit(over.conclude)
+        assert theirs.recv(100) == b"serves"
+        with pytest.raises(TimeoutError):
+            concluded.result(0.1)
+        assert store.told == []
+        theirs.close()
+        concluded.result(WAIT_S)
+    assert store.told == ["go_on"]
+
+
+def test_a_next_server_that_may_not_be_killed_leaves_the_store_to_be_taken_back(
+    listener: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of root's may not, where the last is an ordinary user's: the store's lock then says who has it."""
+
+    def denied(_process: int, _signal: int) -> None:
+        raise PermissionError("not permitted")
+
+    monkeypatch.setattr("signal.pidfd_send_signal", denied)
+    monkeypatch.setattr("stock_service.rpc.process.listener_handover._KILLED_S", 0.01)
+    store = Store()
+    with Offered(offer(tmp_path, listener, store), lambda: None):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as heir:
+            heir.connect(str(tmp_path / "run"))
+            heir.recv(1000)
+            heir.send(b"!")
+            assert heir.recv(100)
+        until(lambda: store.told[-1:] == ["take_back of one that is gone"], "it has its store again")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as heir:
+            heir.connect(str(tmp_path / "run"))
+            finish(heir)
