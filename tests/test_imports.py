@@ -39,7 +39,7 @@ PLANTED = [
     ("rpc", "stock_service/rpc/service.py", "from stock_service.rpc import transports"),
     ("rpc", "stock_service/rpc/transports/__init__.py", "from stock_service.rpc.process import command_line"),
     ("rpc", "stock_service/rpc/server_core/options.py", "from stock_service.rpc import transports"),
-    ("rpc", "stock_service/rpc/concurrency/batch.py", "from stock_service.rpc.wire import framing"),
+    ("rpc", "stock_service/rpc/concurrency/executor.py", "from stock_service.rpc.wire import framing"),
     ("rpc", "stock_service/rpc/errors.py", "from stock_service.rpc import timeline"),
     ("rpc", "stock_service/rpc/somewhere.py", "import os"),
     ("core", "stock_service/trading/rules.py", "import grpc"),

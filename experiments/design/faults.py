@@ -28,7 +28,7 @@ def few_threads(levels: Levels, seen: Watched) -> str | None:
     if (
         levels["service"] not in OURS
         or levels["language"] != PYTHON
-        or levels["executor"] != "static-pool"
+        or levels["executor"] not in ("static-pool", "leader-followers")
         or seen.threads is None
     ):
         return None  # somebody else's server has no pool of ours; other executors start threads as they need them

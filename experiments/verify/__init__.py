@@ -2,9 +2,10 @@
 
 A recording is what a sweep left in its folder. It passes if its blocks are as they were written, and if it ended at a
 look as its own rules have it. All that is computed from the blocks must be what the folder holds. Of an earlier version
-(``files.EDITION``) that is every number; its report and figures have the digests that ``TEXTS_FILE`` has of them. It is
-judged by the limits that it states; where they are not this version's, they are named. A factor that it lacks came
-later. Left out: whether the blocks are true.
+(``files.EDITION``) that is every row; its report and figures have the digests that ``TEXTS_FILE`` has of them, which
+shows an accident, and no forgery: the digests lie beside what they are of. It is judged by the limits that it states;
+where they are not this version's, they are named. A factor that it lacks came later. Left out: whether the blocks are
+true.
 """
 
 import csv
@@ -59,7 +60,7 @@ def earlier(folder: Path, computed: Computed) -> str | None:
     texts = computed(folder)
     others = sum(bool(list(_text_differs(folder / name, should))) for name, should in texts.items())
     told = f"{others} of {len(texts)} texts and figures are as that version wrote them"
-    return f"{folder}: of an earlier version; every number is computed anew, {told}" if others else None
+    return f"{folder}: of an earlier version; every row is computed anew, {told}" if others else None
 
 
 def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
@@ -176,8 +177,13 @@ def _texts_edited(folder: Path, texts: Iterable[str]) -> Iterator[str]:
     except OSError:
         lines = []
     digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    for name in texts:
-        if digests.get(name) != sha256((folder / name).read_bytes()).hexdigest():
+    for name in dict.fromkeys((*texts, *digests)):
+        try:
+            digest = sha256((folder / name).read_bytes()).hexdigest()
+        except OSError as error:
+            yield f"{folder / name}: {error.strerror}"
+            continue
+        if digests.get(name) != digest:
             yield f"{folder / name}: not what an earlier version wrote, by {TEXTS_FILE}"
 
 
@@ -187,6 +193,10 @@ def _numbers_differ(file: Path, table: str) -> Iterator[str]:
         has = file.read_text(encoding="utf-8")
     except OSError as error:
         yield f"{file}: {error.strerror}"
+        return
+    heads = has.partition("\n")[0], table.partition("\n")[0]
+    if heads[0] != heads[1]:
+        yield f"{file} line 1: {_cell(*heads)}"
         return
     pairs = zip(csv.DictReader(io.StringIO(has)), csv.DictReader(io.StringIO(table)), strict=False)
     for number, (mine, theirs) in enumerate(pairs, 2):

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -78,7 +79,8 @@ class CallPool(Executor):
         try:
             self._execute(task)
         except Fault:
-            self._again.submit(self._insist, task)
+            with suppress(RuntimeError):  # the server has stopped: the call has no reply, as its connection has none
+                self._again.submit(self._insist, task)
 
     def _insist(self, task: Task) -> None:
         """Offers a task until it is taken. grpcio gives away no more calls than the executor has room for; but a thread

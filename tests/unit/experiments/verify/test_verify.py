@@ -169,6 +169,13 @@ def test_texts_of_an_earlier_version_stay_and_its_numbers_are_computed(
     (folder / rows.ROWS_FILE).write_text(table.partition("\n")[0] + "\n", encoding="utf-8")
     (found,) = differences(folder, computed)
     assert "1 lines, computed" in found
+    (folder / rows.ROWS_FILE).write_text("".join(f"{line[:20]}\n" for line in table.splitlines()), encoding="utf-8")
+    (found,) = differences(folder, computed)
+    assert "line 1: has" in found
+    (folder / rows.ROWS_FILE).write_text(table, encoding="utf-8")
+    (folder / "report.md").unlink()
+    (found,) = differences(folder, lambda _: {})
+    assert "report.md: No such file" in found
 
 
 def test_edited_limits_are_named(tmp_path: Path) -> None:
