@@ -61,7 +61,7 @@ def _server(connections: int, **levels: str) -> Setting:
 
 
 def _share(executor: str, connections: int, epoll: Arm, arm: Arm) -> Comparison:
-    title = f"Lookup, {_of(connections)}: throughput of {executor} ÷ of C epoll"
+    title = f"Lookup, {_of(connections)}: time in C with epoll ÷ time with {executor}"
     family = HEADLINE if connections == DECIDING else "further"
     return Comparison(_name(executor, connections), title, epoll, arm, ("language", "executor"), family=family)
 
