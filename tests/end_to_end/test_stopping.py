@@ -147,11 +147,13 @@ def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, .
 def test_a_client_that_pipelines_and_reads_late_gets_every_reply(start: tuple[str, ...]) -> None:
     """It sends trades without pause, before the signal and after it, and reads only once the server is stopping.
 
+    Before the signal it sends 20,000 at most: the kernels have room for their replies. With no room left, the thread of
+    its connection would wait for a client that reads nothing, and the server give it up after ``--grace-s``.
     What the server's kernel had acknowledged when the signal was sent is answered or refused, call by call. No trade
     was done of which no reply tells, and the exit code is 0.
     """
     data = b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, 200_001))
-    size, at_once, over = len(data) // 200_000, 1 << 14, threading.Event()
+    size, at_once, over, signalled = len(data) // 200_000, 1 << 14, threading.Event(), threading.Event()
     with Server(start) as server, RawSocket(server.address, receive_bytes=4096) as client:
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, at_once)
         sent = 0
@@ -160,6 +162,8 @@ def test_a_client_that_pipelines_and_reads_late_gets_every_reply(start: tuple[st
             nonlocal sent
             try:
                 while not over.is_set() and sent < len(data):
+                    if sent > 20_000 * size:
+                        signalled.wait(WAIT_S)
                     sent += client.socket.send(data[sent : sent + at_once])
             except OSError:
                 pass  # the server has closed, of which the replies tell more
@@ -170,9 +174,11 @@ def test_a_client_that_pipelines_and_reads_late_gets_every_reply(start: tuple[st
             until(lambda: sent > 2_000 * size, "the server takes some thousand trades")
             accepted = (sent - unacknowledged(client)) // size
             server.signal(signal.SIGTERM)
+            signalled.set()
             until(lambda: not server.runs() or sent == len(data), "the server has ended, or drops what comes now")
         finally:
             over.set()
+            signalled.set()
             sender.join()
         if sent == len(data):
             client.half_close()
