@@ -27,6 +27,7 @@ class CallTable:
         "_lost",
         "_streams_max",
         "answered",
+        "costs",
         "early",
         "half",
         "kept",
@@ -49,6 +50,8 @@ class CallTable:
         """Those whose method streams."""
         self.early: dict[int, None] = {}
         """Those that were ended here before their client ended them: frames of theirs may be on their way."""
+        self.costs: dict[int, int] = {}
+        """Credits that those cost which come to nothing, beside others, where their header blocks were much work."""
         self.ready: list[GrpcRequest] = []
         """Messages of kept calls that waited for another's answer, and need to no more."""
         self._lost = False
@@ -146,6 +149,7 @@ class CallTable:
         self.kept.calls.pop(stream, None)
         self.open.pop(stream, None)
         self._endpoint.drop(stream)
+        self._endpoint.toil += self.costs.pop(stream, 0)
         self.count()
 
     # ---- replies
@@ -157,6 +161,8 @@ class CallTable:
         if credit is None:
             return b""
         self.answered += 1
+        if self.costs:
+            self.costs.pop(stream, None)
         if is_fault(reply) and stream not in self.kept.calls:  # no window counts it
             return reply
         endpoint = self._endpoint
@@ -223,5 +229,6 @@ class CallTable:
         self._lost = True
         self.half.clear()
         self.kept.calls.clear()
+        self.costs.clear()
         self.ready.clear()
         self._endpoint.drop_all()

@@ -117,7 +117,7 @@ class GrpcCodec:
         self._authority, self._token = authority, token
         self._timeout_ms = None if timeout_s is None else max(1, round(timeout_s * 1000))
         self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_LIST_BYTES_MAX)
-        self._blocks = BlockReader(grpc_status.parse, HEADER_LIST_BYTES_MAX)
+        self._blocks = BlockReader(grpc_status.part, grpc_status.parse, HEADER_LIST_BYTES_MAX)
         self._open: dict[int, bytearray | None] = {}  # the DATA of each call so far; None: no HEADERS have come
         self._next = 1
         self._pending = b""  # the beginning of a frame
@@ -246,9 +246,10 @@ class GrpcCodec:
             at = stop
         (start, block), (data_start, body), (trailers_start, trailers) = frames
         message_bytes = len(body) - _PREFIX.size
-        if not (self._blocks.knows(block) and self._blocks.read(block).begins and self._blocks.knows(trailers)):
+        begins, ends = self._blocks.peek(block), self._blocks.peek(trailers)
+        if begins is None or not begins.begins or ends is None or ends.grpc_status:
             return
-        if self._blocks.read(trailers).grpc_status or body[: _PREFIX.size] != _PREFIX.pack(0, max(0, message_bytes)):
+        if body[: _PREFIX.size] != _PREFIX.pack(0, max(0, message_bytes)):
             return
         between = block + data_start
         if start != self._head_start or self._head.size != 2 * _NUMBER.size + len(start) + len(between):

@@ -14,8 +14,9 @@ from urllib.parse import quote
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.header_blocks import Field, encode_block
 
-HEADER_LIST_BYTES_MAX = 16_384
-"""Bytes of a header block, and of what it unfolds to, at most, of a client's."""
+HEADER_LIST_BYTES_MAX, HEADER_BLOCK_BYTES_MAX = 16_384, 65_536
+"""Bytes of a client's header list, and of a header block: over the first a call is refused, over the second its
+connection ends."""
 
 DETAIL_BYTES_MAX = 4000
 """Bytes of a status' text as it is sent, at most: clients take 8,192 of trailers."""

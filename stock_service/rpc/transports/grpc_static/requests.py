@@ -17,7 +17,7 @@ from stock_service.rpc.transports.grpc_static.reflection import REFLECTION, Refl
 from stock_service.rpc.waiting import here
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.framing import FramingError
-from stock_service.rpc.wire.grpc_calls import END, GZIPPED, LATER, MORE, GrpcRequest
+from stock_service.rpc.wire.grpc_calls import END, GZIPPED, LATER, MORE, GrpcRequest, unfolds_bytes
 from stock_service.rpc.wire.grpc_heads import Kind
 from stock_service.rpc.wire.grpc_replies import (
     begun,
@@ -193,14 +193,14 @@ class GrpcRequests:
         return DeadlineExceeded(f"not begun within {timeout_ms} ms")
 
     def _unzipped(self, message: bytes) -> bytes:
-        """What a message was before it was compressed. Raises a Fault."""
-        unzip = zlib.decompressobj(_GZIP_BITS)
+        """What a message was before it was compressed; it is not unfolded further than it says. Raises a Fault."""
+        unzip, size = zlib.decompressobj(_GZIP_BITS), unfolds_bytes(message)
+        if size > self._message_bytes_max:
+            raise Overloaded(f"a message of over {self._message_bytes_max} bytes, which is the most allowed")
         try:
-            plain = unzip.decompress(message, self._message_bytes_max + 1)
+            plain = unzip.decompress(message, size + 1)
         except zlib.error as error:
             raise InternalFault("a message that is said to be gzip, and is not") from error
-        if len(plain) > self._message_bytes_max:
-            raise Overloaded(f"a message of over {self._message_bytes_max} bytes, which is the most allowed")
         if not unzip.eof:
             raise InternalFault("a message that is half of gzip")
         return plain
