@@ -122,6 +122,7 @@ BREAKING = {
         HELLO + http2.headers(1, encode_block([(b"a", b"b" * 17_000)] * 4), True),
         ErrorCode.ENHANCE_YOUR_CALM,
     ),
+    "three sizes of a table": (HELLO + http2.headers(1, b"\x20" * 3, True), ErrorCode.COMPRESSION_ERROR),
     "a header bomb": (
         HELLO + http2.headers(1, b"\x40\x01a\x7f\x81\x1e" + b"b" * 4000 + b"\xbe" * 3000, True),
         ErrorCode.COMPRESSION_ERROR,
