@@ -104,6 +104,23 @@ def test_what_unpacks_to_too_much_is_refused() -> None:
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
+@pytest.mark.parametrize("at_a_time", [1, 16])
+def test_much_metadata_is_served(at_a_time: int) -> None:
+    """15 KiB with each call, always others, are no flood; 20 KiB are refused by name, and the connection stays."""
+    with MAKE(Probe().service) as running, channel(running) as opened:
+        call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = opened.unary_unary(ECHO)
+        for number in range(0, 160, at_a_time):
+            begun = [
+                call.future(b"%d" % each, WAIT_S, metadata=(("x-long", f"{each}" + "x" * 15_000),))
+                for each in range(number, number + at_a_time)
+            ]
+            assert [each.result() for each in begun] == [b"%d" % each for each in range(number, number + at_a_time)]
+        with pytest.raises(grpc.RpcError) as caught:
+            call(b"", WAIT_S, metadata=(("x-long", "x" * 20_000),))
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert call(b"after", WAIT_S) == b"after"
+
+
 def test_grpcio_on_asyncio() -> None:
     """Its client makes a hundred calls at a time on one connection."""
 
