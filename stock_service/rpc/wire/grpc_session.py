@@ -22,8 +22,8 @@ A stream is a call. What becomes of it:
 A call whose method streams (``Kind``) is *kept*: each of its messages is a request, one at a time, and so is its end.
 Its end comes with the client's, or when the server drains.
 
-What arrives whole in two frames, HEADERS of a known block and DATA that ends the stream, is cut without any of that
-(``_cut_usual``): nearly every call of every client.
+What arrives whole in two frames, HEADERS of a short plain block and DATA that ends the stream, is cut without any of
+that (``_cut_usual``): nearly every call of every client.
 
 Floods are bounded by ``patience.py``. The memory of a connection is bounded by the number of streams, a message's size,
 and the header list's. Left out: whether a client keeps within its windows, since no message passes its limit.

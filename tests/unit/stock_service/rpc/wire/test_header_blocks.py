@@ -186,6 +186,9 @@ def test_a_token_is_known_by_a_digest() -> None:
     assert tried.count == tried.new_bytes == 0
     kept = (*tried.known, *tried._fields, tried._begun[0])
     assert not [key for key in kept if b"secret" in key]
+    tried.read(hpack.Encoder().encode([(b"authorization", b"Bearer secret")], huffman=False))
+    assert len(tried._table) == 1
+    assert "secret" not in repr(tried._table), "nor is it in the peer's table"
 
 
 def test_memory_is_bounded() -> None:
