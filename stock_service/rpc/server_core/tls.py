@@ -102,28 +102,6 @@ class FailedHandshakes:
 class TlsStream:
     """See ``ByteStream``, and the module."""
 
-    __slots__ = (
-        "_claimed",
-        "_ended",
-        "_failed",
-        "_hello",
-        "_incoming",
-        "_left",
-        "_lock",
-        "_outgoing",
-        "_owed",
-        "_read",
-        "_socket",
-        "_tls",
-        "_unsent",
-        "_write",
-        "barren",
-        "opening",
-        "peer",
-        "receive",
-        "send",
-    )
-
     def __init__(self, accepted: socket.socket, peer: Address, tls: ServerTls, failed: FailedHandshakes) -> None:
         """``accepted`` must not block; it is closed by ``close``."""
         self._socket = accepted

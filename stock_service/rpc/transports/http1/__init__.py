@@ -28,21 +28,6 @@ from stock_service.rpc.transports.http1.requests import Http
 from stock_service.rpc.wire.codec import Codec
 from stock_service.rpc.wire.http1_status import PROTOBUF, encode_response
 
-__all__ = [
-    "DEFAULT_EXECUTOR",
-    "DEFAULT_PORT",
-    "LABEL",
-    "REFUSED_EXECUTORS",
-    "TAKES_LISTENER",
-    "TLS_PROTOCOLS",
-    "add_options",
-    "codec",
-    "connect",
-    "null_answers",
-    "own_options",
-    "serve",
-]
-
 LABEL = "HTTP/1.1"
 DEFAULT_PORT = 50080
 DEFAULT_EXECUTOR = "leader-followers"
