@@ -4,11 +4,14 @@ grpcio is loaded when it is asked for: the lean client, whose codec is given her
 gRPC without grpcio, which is in ``wire``.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.wire.grpc_codec import GrpcCodec
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Callable[..., Any]:
     """``connect``, of ``client.py``. Asking for it loads grpcio, so that no connection's time has that in it."""
     if name != "connect":
         raise AttributeError(name)

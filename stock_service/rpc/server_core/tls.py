@@ -175,13 +175,7 @@ class TlsStream:
         with self._lock:
             if self._ended:
                 return b""
-            if self._hello is None and self._left is None:  # nearly always
-                encrypted = self._socket.recv(size if size < _TAKEN_BYTES else _TAKEN_BYTES)
-                self._incoming.write(encrypted)
-                self.barren += len(encrypted)
-                ended = not encrypted
-            else:
-                ended = self._take_encrypted(min(size, _TAKEN_BYTES))
+            ended = self._take_encrypted(min(size, _TAKEN_BYTES))
             try:
                 data = self._decrypted()
             except ssl.SSLError as error:

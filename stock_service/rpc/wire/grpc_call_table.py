@@ -141,18 +141,18 @@ class CallTable:
         if credit is None:
             return b""
         self.answered += 1
-        if is_fault(reply) and stream not in self.kept.calls:  # no window counts it
+        incoming = self.kept.calls.get(stream)
+        if incoming is not None:
+            return self._kept(incoming, stream, reply, credit)
+        if is_fault(reply):  # no window counts it
             return reply
         endpoint = self._endpoint
         size = len(reply) - USUAL_BYTES
         allowed_bytes = min(endpoint.send_window, endpoint.stream_window + credit, http2.FRAME_BYTES_MAX)
-        if size <= allowed_bytes and is_usual(reply) and stream not in self.kept.calls:
+        if size <= allowed_bytes and is_usual(reply):
             endpoint.send_window -= size
             return reply
-        incoming = self.kept.calls.get(stream)
-        return (
-            self._allowed(stream, credit, reply) if incoming is None else self._kept(incoming, request, reply, credit)
-        )
+        return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
         """What of a reply's frames may leave now; the rest is held."""
@@ -166,9 +166,8 @@ class CallTable:
         self.count()
         return before + frames
 
-    def _kept(self, incoming: IncomingCall, request: GrpcRequest, reply: bytes, credit: int) -> bytes:
+    def _kept(self, incoming: IncomingCall, stream: int, reply: bytes, credit: int) -> bytes:
         """What may leave of the answer to a message of a kept call, or to its end."""
-        stream = request[1]
         _, body, _, ends = parted(reply)
         if ends:
             del self.kept.calls[stream]

@@ -81,10 +81,10 @@ class AioServer:
         self._health.stopping = True
         try:
             self._loop.call_soon_threadsafe(self._ending.set)
-            drained = drain(self.address[1], self._under_way, self._refuse, grace_s)
-            self._loop.call_soon_threadsafe(self._ask_to_stop, LAST_S if drained else 0.0)
         except RuntimeError:
             return True  # the loop is closed: all has ended before
+        drained = drain(self.address[1], self._under_way, self._refuse, grace_s)
+        settle(self._stop_asked, LAST_S if drained else 0.0)
         self._thread.join(LAST_S + CANCEL_S)
         return drained and not self._thread.is_alive()
 
@@ -94,10 +94,6 @@ class AioServer:
 
     def _refuse(self) -> None:
         self._refuses = True
-
-    def _ask_to_stop(self, last_s: float) -> None:
-        if not self._stop_asked.done():
-            self._stop_asked.set_result(last_s)
 
     # ---- the loop's thread
 

@@ -50,11 +50,11 @@ def _with(wait: Wait, answer: Answer) -> bytes:
 
 
 def settle(future: asyncio.Future[T], result: T | Fault) -> None:
-    """Has the loop go on with a result, or a fault; any thread."""
+    """Has the loop go on with a result, or a fault, where it still waits for one; any thread."""
     try:
         future.get_loop().call_soon_threadsafe(partial(_settle, future, result))
     except RuntimeError:
-        pass  # the loop is closed: the server has given this request up
+        pass  # the loop is closed: the server has given up what waits
 
 
 def _settle(future: asyncio.Future[T], result: T | Fault) -> None:

@@ -28,7 +28,6 @@ from stock_service.rpc.wire.grpc_replies import (
     usual_reply,
 )
 from stock_service.rpc.wire.grpc_session import GrpcSession, SessionError
-from stock_service.rpc.wire.header_blocks import Field
 
 _GZIP_BITS = 31
 """zlib's word for gzip with the largest window."""
@@ -115,8 +114,6 @@ class GrpcRequests:
         """The reply to a message that is compressed, or one of a call that is kept, or one that has metadata."""
         head, stream, message, carries, _, progress = request
         said = ReplyMetadata()
-        initial: list[Field] = []
-        trailing: list[Field] = []
         try:
             if carries & GZIPPED:
                 message = self._unzipped(message)
@@ -124,11 +121,13 @@ class GrpcRequests:
                 said = progress.said = progress.said or said
                 return self._answer_kept(request, message, arrived_ns, peer)
             code, reply = self._answered(head.path, message, head.timeout_ms, arrived_ns, peer, head.metadata, said)
-            initial, trailing = metadata_fields(said.initial), metadata_fields(said.trailing)
         except BaseException as error:
             code, reply = failure(head.path, error)
-            if isinstance(error, Fault):
-                initial, trailing = _fields_or_none(said.initial), _fields_or_none(said.trailing)
+        try:
+            initial, trailing = metadata_fields(said.initial), metadata_fields(said.trailing)
+        except BaseException as error:  # what cannot be sent is a bug of the method
+            initial, trailing = [], []
+            code, reply = failure(head.path, error)
         if code != OK:
             detail = reply.decode(errors="replace")
             if carries & LATER:
@@ -200,11 +199,3 @@ class GrpcRequests:
         if not unzip.eof:
             raise InternalFault("a message that is half of gzip")
         return plain
-
-
-def _fields_or_none(metadata: Sequence[tuple[str, str | bytes]]) -> list[Field]:
-    """What is said beside a fault; nothing where it cannot be sent."""
-    try:
-        return metadata_fields(metadata)
-    except ValueError:
-        return []

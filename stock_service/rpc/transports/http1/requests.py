@@ -91,8 +91,7 @@ class Http:
 
     def path(self, request: HttpMessage[RequestHead]) -> bytes:
         """The method that a request names."""
-        target = self._find(request.head)
-        return target.path if isinstance(target, _Target) else b""
+        return self.asked(request)[0] or b""
 
     def refusal(self, request: HttpMessage[RequestHead], code: FaultCode, detail: str) -> bytes:
         """The response that is a fault."""
