@@ -1,7 +1,7 @@
 """What every transport on grpcio shares, so that none imports another: the client's side, and a server's parts.
 
-grpcio is loaded when it is asked for: the lean client, whose codec is given here, does without. Left out: what speaks
-gRPC without grpcio, which is in ``wire``.
+grpcio is loaded when it is asked for: the codec of the lean client and the null server, which are given here, do
+without. Left out: what speaks gRPC without grpcio, which is in ``wire``.
 """
 
 from collections.abc import Callable
@@ -9,10 +9,11 @@ from typing import Any
 
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.wire.grpc_codec import GrpcCodec
+from stock_service.rpc.wire.grpc_null import null_answers as null_answers
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
-    """``connect``, of ``client.py``. Asking for it loads grpcio, so that no connection's time has that in it."""
+def loaded(name: str) -> Callable[..., Any]:
+    """A transport module's ``connect``. Asking for it loads grpcio, so that no connection's time has that in it."""
     if name != "connect":
         raise AttributeError(name)
     from stock_service.rpc.grpcio.client import connect

@@ -19,13 +19,11 @@ import argparse
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from stock_service.rpc import grpcio
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.grpcio import __getattr__ as __getattr__
-from stock_service.rpc.grpcio import codec as codec
 from stock_service.rpc.server_core.options import only_loopback
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import ServeOptions, Server
-from stock_service.rpc.wire.grpc_null import null_answers as null_answers
 
 Dispatch = Literal["loop", "request"]
 """Who answers a call: the event loop itself, or a thread of the executor, whose task it is."""
@@ -37,6 +35,9 @@ REFUSED_EXECUTORS = {"leader-followers": "grpcio reads by threads of its own"}
 TLS_PROTOCOLS = ("h2",)
 TAKES_LISTENER = False
 DEFAULT_DISPATCH: Dispatch = "loop"
+
+codec, null_answers = grpcio.codec, grpcio.null_answers
+__getattr__ = grpcio.loaded  # which has ``connect``
 
 
 @dataclass(frozen=True, slots=True)

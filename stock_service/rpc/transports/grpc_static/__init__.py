@@ -16,13 +16,11 @@ Left out: a call of several messages whose replies do not follow from one of the
 
 from dataclasses import replace
 
+from stock_service.rpc import grpcio
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.grpcio import __getattr__ as __getattr__
-from stock_service.rpc.grpcio import codec as codec
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import ServeOptions, Server
-from stock_service.rpc.wire.grpc_null import null_answers as null_answers
 
 LABEL = "gRPC, our own"
 DEFAULT_PORT = 50056
@@ -33,6 +31,8 @@ TAKES_LISTENER = True
 
 add_options = add_read_options
 own_options = read_options
+codec, null_answers = grpcio.codec, grpcio.null_answers
+__getattr__ = grpcio.loaded  # which has ``connect``
 
 _RESETS = 4
 """Calls that the executor may have of one connection, for each that may be open: those that were reset count on."""

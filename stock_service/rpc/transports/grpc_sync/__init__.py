@@ -7,13 +7,11 @@ Its codec and its client are those of every transport that speaks gRPC.
 import argparse
 from dataclasses import dataclass
 
+from stock_service.rpc import grpcio
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.grpcio import __getattr__ as __getattr__
-from stock_service.rpc.grpcio import codec as codec
 from stock_service.rpc.server_core.options import ReadOptions, add_delay_target
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import ServeOptions, Server
-from stock_service.rpc.wire.grpc_null import null_answers as null_answers
 
 LABEL = "gRPC"
 DEFAULT_PORT = 50051
@@ -23,6 +21,8 @@ TLS_PROTOCOLS = ("h2",)
 TAKES_LISTENER = False
 
 add_options = add_delay_target
+codec, null_answers = grpcio.codec, grpcio.null_answers
+__getattr__ = grpcio.loaded  # which has ``connect``
 
 
 @dataclass(frozen=True, slots=True)
