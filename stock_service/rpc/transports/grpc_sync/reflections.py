@@ -32,7 +32,12 @@ class Reflections(ThreadPoolExecutor):
         """Reflection, which answers each question so, for grpcio to run on these threads."""
 
         def reflect(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-            self._enter(context)
+            with self._lock:
+                if len(self._open) >= STREAMS_MAX:
+                    oldest = next(iter(self._open))
+                    del self._open[oldest]
+                    oldest.cancel()
+                self._open[context] = None
             try:
                 for each in requests:
                     yield from answer(each, context)
@@ -53,11 +58,3 @@ class Reflections(ThreadPoolExecutor):
             without: Future[Any] = Future()
             without.set_exception(error)
             return without
-
-    def _enter(self, context: grpc.ServicerContext) -> None:
-        with self._lock:
-            if len(self._open) >= STREAMS_MAX:
-                oldest = next(iter(self._open))
-                del self._open[oldest]
-                oldest.cancel()
-            self._open[context] = None
