@@ -113,16 +113,6 @@ def test_health_is_not_serving_once_the_stop_begins(make: Maker, channel: Connec
         assert stop.result()
 
 
-def test_a_watch_of_an_unknown_service_says_so_until_the_stop(make: Maker, channel: Connect) -> None:
-    """SERVICE_UNKNOWN at once, and again at the end, which it then has with the status OK."""
-    with make(Probe().service) as running:
-        watched = health_pb2_grpc.HealthStub(channel(running)).Watch(health_pb2.HealthCheckRequest(service="other"))
-        assert next(watched).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
-        stop = stopping(running)
-        assert [each.status for each in watched] == [health_pb2.HealthCheckResponse.SERVICE_UNKNOWN]
-        assert stop.result()
-
-
 @pytest.mark.slow
 def test_a_client_that_watches_health_does_not_hold_up_the_stop(make: Maker, channel: Connect) -> None:
     """A watch has no end of its own: it is not work that the stop waits for."""
