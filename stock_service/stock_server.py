@@ -26,7 +26,7 @@ from stock_service.storage.sqlite import CLOSE_S, SqliteCatalog
 from stock_service.trading import catalog_file
 from stock_service.trading.catalog import Catalog, MemoryCatalog
 from stock_service.trading.exchange import Exchange
-from stock_service.trading.locking import LOCKINGS, Locking, Sampled, Stamped
+from stock_service.trading.locking import LOCKINGS, Locking, Sampled, stamped
 from stock_service.trading.model import Stock
 from stock_service.trading.service import stock_service
 
@@ -153,8 +153,8 @@ def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: 
     def locking(names: Iterable[str]) -> Locking:
         chosen = LOCKINGS[options.locking or _DEFAULT_LOCKING](names)
         if timeline is not None:
-            return Stamped(chosen, names, timeline)
-        return chosen if metrics is None else Sampled(chosen, names, metrics.waited_for_lock_s)
+            return stamped(chosen, timeline)
+        return chosen if metrics is None else Sampled(chosen, metrics.waited_for_lock_s)
 
     return Opened(MemoryCatalog(_stocks(options) or catalog_file.DEFAULT_STOCKS, locking))
 

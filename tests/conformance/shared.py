@@ -59,7 +59,7 @@ class Shared(ExitStack):
 def check_window(catalog: SharedCatalog) -> None:
     """That the window of request ids is whole: each record in the ring is in its chain, once, and no other is."""
     window, words = catalog._window, catalog._words
-    with catalog._memory.alone:
+    with catalog._memory:
         kept = min(words[window._at], window._most)
         ring = [window._records + number * _RECORD_WORDS for number in range(kept)]
         buckets = range(window._at + 1, window._at + 1 + window._mask + 1)

@@ -25,7 +25,7 @@ def as_it_should_be(memory: Memory) -> Catalog:
 
 def no_lock_between_processes(memory: Memory) -> Catalog:
     """Only the threads of one process exclude each other."""
-    memory.alone._mutex = threading.Lock()  # type: ignore[assignment]  # which is planted
+    memory._mutex = threading.Lock()  # type: ignore[assignment]  # which is planted
     return SharedCatalog(memory)
 
 

@@ -27,38 +27,29 @@ FIRST_WORD = 1 + _JOURNAL_WORDS
 """The first word that is its user's."""
 
 
-class Alone:
-    """To have the memory to oneself, among all threads of all processes, and whole: to be held with ``with``.
-
-    Blocks while another has it, without a bound.
-    """
-
-    def __init__(self, memory: "Memory") -> None:
-        self._memory = memory
-        self._mutex = memory.mutex
-
-    def __enter__(self) -> None:
-        self._mutex.__enter__()
-        try:
-            self._memory.finish()
-        except BaseException:
-            self._mutex.__exit__(None, None, None)
-            raise
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._mutex.__exit__(kind, error, at)
-
-
 class Memory:
-    """A file that processes map. Everything but ``alone`` and ``close`` is for who holds ``alone``."""
+    """A file that processes map. ``with`` it a thread has it to itself, among all threads of all processes, and whole.
+
+    Everything but ``with`` and ``close`` is for who has it so. To enter blocks while another has it, without a bound.
+    """
 
     def __init__(self, descriptor: int) -> None:
         """Maps the file of a descriptor, which stays the caller's. Raises OSError, or ValueError where it is empty."""
         self._map = mmap.mmap(descriptor, 0)
         self.bytes = memoryview(self._map)
         self.words = self.bytes.cast("q")
-        self.mutex = Mutex(descriptor)
-        self.alone = Alone(self)
+        self._mutex = Mutex(descriptor)
+
+    def __enter__(self) -> None:
+        self._mutex.acquire()
+        try:
+            self._finish()
+        except BaseException:
+            self._mutex.release()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._mutex.release()
 
     def commit(self, changes: Sequence[int]) -> None:
         """Changes words, all or none: ``changes`` are the place and the new value of each, in a row.
@@ -74,7 +65,7 @@ class Memory:
             words[new[place]] = new[place + 1]
         words[_JOURNAL] = 0
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Puts in place what a process had committed that was killed then, if there is any."""
         words = self.words
         if not words[_JOURNAL]:
@@ -85,7 +76,7 @@ class Memory:
 
     def close(self) -> None:
         """Unmaps it here, and lets the lock go. Once, when no thread uses it any more."""
-        self.mutex.close()
+        self._mutex.close()
         self.words.release()
         self.bytes.release()
         self._map.close()

@@ -9,7 +9,6 @@ import os
 import struct
 from fcntl import F_OFD_SETLK, F_OFD_SETLKW, F_UNLCK, F_WRLCK, fcntl
 from threading import Lock
-from types import TracebackType
 
 _FLOCK = struct.Struct("hhqqi4x")
 """``struct flock``: type, from where (0: the start), first byte, how many, and 0 where these locks have no process."""
@@ -20,10 +19,10 @@ def _flock(kind: int) -> bytes:
 
 
 class Mutex:
-    """One lock for all threads of all processes that have a file. To be held with ``with``; not re-entrant; a wait is
-    not bounded. Whoever makes it closes it.
+    """One lock for all threads of all processes that have a file. Not re-entrant. Whoever makes it closes it.
 
-    A thread first takes a lock of its process, so that at most one thread of each waits in the kernel.
+    A wait is not bounded. A thread first takes a lock of its process, so that at most one thread of each waits in the
+    kernel.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -33,7 +32,7 @@ class Mutex:
         self._take = _flock(F_WRLCK)
         self._free = _flock(F_UNLCK)
 
-    def __enter__(self) -> None:
+    def acquire(self) -> None:
         self._threads.acquire()
         try:
             fcntl(self._descriptor, F_OFD_SETLKW, self._take)
@@ -41,7 +40,7 @@ class Mutex:
             self._threads.release()
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def release(self) -> None:
         try:
             fcntl(self._descriptor, F_OFD_SETLK, self._free)
         finally:
