@@ -147,7 +147,7 @@ class Keeper:
         """Ends the watch, and says in a few words where the process was."""
         keeping = self._keeping
         if keeping is None:
-            return f"on {said(self._allowed)}" if self._allowed else "on any core"
+            return f"on {said(self._allowed)}"
         self._stopping.set()
         self._thread.join()
         tried = f"tried all of them {keeping.tries}×, for {keeping.free_s:.1f} s together; moved {self._moves}×"
@@ -187,27 +187,22 @@ def cpus(text: str) -> Cores:
     """An option type: ``auto``, ``none``, or cores such as ``0,2-3``."""
     if text in (AUTO, NONE):
         return text
+    found: set[int] = set()
     try:
-        found: set[int] = set()
         for part in text.split(","):
             first, dash, last = part.partition("-")
             numbers = range(int(first), int(last if dash else first) + 1)
-            if numbers.stop > CORES_MAX:
+            if not numbers or numbers.stop > CORES_MAX:
                 raise ValueError
             found.update(numbers)
-    except ValueError:
-        found = set()
-    if not found or min(found) < 0 or not hasattr(os, "sched_setaffinity"):
-        allowed = (
-            "auto, none, or cores such as 0,2-3" if hasattr(os, "sched_setaffinity") else "auto, none on this system"
-        )
-        raise ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
+    except ValueError as error:
+        raise ArgumentTypeError(f"got {text!r}, allowed: auto, none, or cores such as 0,2-3") from error
     return tuple(sorted(found))
 
 
 def cores_allowed() -> tuple[int, ...]:
-    """The cores that this process may run on; none where the system does not say."""
-    return tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
+    """The cores that this process may run on."""
+    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def said(cores: Sequence[int]) -> str:
