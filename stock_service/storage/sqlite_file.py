@@ -16,7 +16,7 @@ Rules:
    What SQLite would leave out of a damaged log in silence, ``sqlite_log.py`` finds before, but for the last commit.
 5. Before its first commit is acknowledged, the file itself is marked as open, by its ``application_id``. A close clears
    the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
-6. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
+6. ``user_version`` is the format. Another one is refused.
 """
 
 import os
@@ -32,17 +32,21 @@ from typing import Any, NoReturn, Self
 from zlib import crc32
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
-from stock_service.storage.sqlite_copy import check_saved, connected, copy_to, said, saved
 from stock_service.storage.sqlite_place import (
     CLOSED_ID,
     OPEN_ID,
     check_log,
+    check_saved,
+    connected,
+    copy_to,
     keep_log,
     locked,
     log_of,
     make_room,
     misplaced,
     real,
+    said,
+    saved,
     sync_folder,
 )
 from stock_service.trading.catalog import Version
@@ -51,8 +55,8 @@ from stock_service.trading.model import Stock
 Connect = Callable[[Path], sqlite3.Connection]
 """Connects to a file; statements outside BEGIN and COMMIT stand alone."""
 
-Upgrade = Callable[[sqlite3.Connection], object]
-"""Makes a file of one format one of the next, within a transaction."""
+FORMAT = 1
+"""The ``user_version`` of a file that this program makes, and reads."""
 
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",
@@ -74,15 +78,7 @@ _TABLES = (
     "sequence INTEGER NOT NULL, first_request INTEGER NOT NULL, last_request INTEGER NOT NULL, "
     "checksum INTEGER NOT NULL) STRICT",
 )
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    for statement in _TABLES:
-        connection.execute(statement)
-
-
-UPGRADES: Sequence[Upgrade] = (_make_tables,)
-"""From each format to the next; the first makes an empty file one of format 1."""
+"""Of a new file."""
 
 
 @dataclass(slots=True)
@@ -127,8 +123,8 @@ class StoreFile:
         self._log_bytes_max = _LOG_BYTES_MAX
 
     @classmethod
-    def opened(cls, path: Path, connect: Connect = connected, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
-        """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of a newer format."""
+    def opened(cls, path: Path, connect: Connect = connected) -> Self:
+        """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of another format."""
         named, path = path, real(path)
         log = log_of(path)
         with ExitStack() as locks:
@@ -140,7 +136,7 @@ class StoreFile:
                 locks.callback(os.close, locked(path, log, os.O_RDWR))
             check_log(path, log, lock)
             locks.callback(keep_log, path, log, lock)
-            connection = _ready(path, connect, upgrades, new=False)
+            connection = _ready(path, connect, new=False)
             try:
                 if not left:  # SQLite has made it
                     locks.callback(os.close, locked(path, log, os.O_RDWR))
@@ -159,7 +155,7 @@ class StoreFile:
         try:
             if not path.exists():  # which another start may have made before this one had the lock
                 make_room(path, new, lock)
-                filled = cls(new, _ready(new, connect, UPGRADES, new=True), ExitStack())
+                filled = cls(new, _ready(new, connect, new=True), ExitStack())
                 with filled:
                     filled.commit({stock.name: (stock, 0) for stock in stocks}, {}, 0)
                     filled.checkpoint()
@@ -331,8 +327,8 @@ def _is_full(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # the module's own have no code
 
 
-def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bool) -> sqlite3.Connection:
-    """A connection to a file of the newest format. Raises UsageError."""
+def _ready(path: Path, connect: Connect, *, new: bool) -> sqlite3.Connection:
+    """A connection to a file of our format, which a new one gets. Raises UsageError."""
     try:
         connection = connect(path)
     except sqlite3.Error as error:
@@ -343,17 +339,15 @@ def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bo
         ((version,),) = connection.execute("PRAGMA user_version")
         if found not in ((0,) if new else (CLOSED_ID, OPEN_ID)):
             raise UsageError("store file", str(path), "a store of this service; this file is something else")
-        if version > len(upgrades):
-            allowed = f"a store of format {len(upgrades)} or older; this one has {version}: a newer program made it"
+        if version != (0 if new else FORMAT):
+            allowed = f"a store of format {FORMAT}; this one has {version}: a newer program made it"
             raise UsageError("store file", str(path), allowed)
         for setting in (*_SETTINGS, f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}"):  # of a log that begins anew
             connection.execute(setting)
-        if version < len(upgrades):
+        if new:
             connection.execute("BEGIN IMMEDIATE")
-            for upgrade in upgrades[version:]:
-                upgrade(connection)
-            connection.execute(f"PRAGMA application_id = {CLOSED_ID}")
-            connection.execute(f"PRAGMA user_version = {len(upgrades)}")
+            for statement in (*_TABLES, f"PRAGMA application_id = {CLOSED_ID}", f"PRAGMA user_version = {FORMAT}"):
+                connection.execute(statement)
             connection.execute("COMMIT")
         return connection
     except (sqlite3.Error, UnicodeError) as error:  # the latter where its words quote what is damaged
