@@ -40,7 +40,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -135,49 +135,34 @@ def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Ca
     Blocks until then. Raises UsageError, where the other server serves on; and what ``listen`` raises.
     """
     _bound(path)[0].close()  # so that a bad path is known before anything has changed
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
+    with ExitStack() as failed:  # closes what was opened, where nothing is taken over
+        connection = failed.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         connection.settimeout(answer_s)
         try:
             connection.connect(str(path))
+            message, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES_MAX, 1)
         except (FileNotFoundError, ConnectionRefusedError):
-            connection.close()
             return HandOver(path, serves, end_s, answer_s, PassedListener(listen()))
         except OSError as error:
-            raise UsageError(_OPTION, str(path), f"the socket of a server that runs ({error})") from error
-        listener, old_end_s = _asked(connection, path, serves)
-    except BaseException:
-        connection.close()
-        raise
-    os.dup(connection.fileno())  # its other end hears this process's end, whatever is collected before
-    return HandOver(path, serves, end_s, answer_s, PassedListener(listener), connection, old_end_s=old_end_s)
-
-
-def _asked(connection: socket.socket, path: Path, serves: str) -> tuple[socket.socket, float]:
-    """Has the other server let its store go; its listener, and how long it takes to end. Raises UsageError."""
-    try:
-        message, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES_MAX, 1)
-    except OSError as error:
-        raise UsageError(_OPTION, str(path), f"the socket of a server that answers ({error})") from error
-    if not descriptors:
-        raise UsageError(_OPTION, str(path), "the socket of a server that does not end just now: try again")
-    listener = socket.socket(fileno=descriptors[0])
-    try:
-        end_s, _, theirs = message.decode().partition(" ")
+            raise UsageError(_OPTION, str(path), f"the socket of a server that runs and answers ({error})") from error
+        if not descriptors:
+            raise UsageError(_OPTION, str(path), "the socket of a server that does not end just now: try again")
+        listener = failed.enter_context(socket.socket(fileno=descriptors[0]))
+        old_end_s, _, theirs = message.decode().partition(" ")
         if theirs != serves:
             raise UsageError(_OPTION, str(path), f"the same options as the server there; it has {theirs}, not {serves}")
-        connection.settimeout(float(end_s))
-        with suppress(ConnectionError):  # it has ended just now, which is as good
+        connection.settimeout(float(old_end_s))
+        try:
             connection.send(_TAKE)
             connection.recv(len(_STORE))
-    except TimeoutError as error:
-        listener.close()
-        allowed = f"the socket of a server that lets its store go; this one has not within {end_s} s"
-        raise UsageError(_OPTION, str(path), allowed) from error
-    except BaseException:
-        listener.close()
-        raise
-    return listener, float(end_s)
+        except TimeoutError as error:
+            allowed = f"the socket of a server that lets its store go; this one has not within {old_end_s} s"
+            raise UsageError(_OPTION, str(path), allowed) from error
+        except ConnectionError:
+            pass  # it has ended just now, which is as good
+        failed.pop_all()
+    os.dup(connection.fileno())  # its other end hears this process's end, whatever is collected before
+    return HandOver(path, serves, end_s, answer_s, PassedListener(listener), connection, old_end_s=float(old_end_s))
 
 
 @contextmanager
