@@ -32,6 +32,7 @@ from stock_service.rpc.errors import Fault, InternalFault, Overloaded, Unavailab
 from stock_service.rpc.waiting import Waiting, here
 from stock_service.storage.change import Change, again, let_go, refuse
 from stock_service.storage.sqlite_file import Loaded, StoreFile
+from stock_service.storage.sqlite_place import unusable
 from stock_service.trading.catalog import Step, Version
 from stock_service.trading.model import Stock
 from stock_service.trading.once import RETRY_WINDOW, Changed, Once, Remembered, key_of, record_of, reply_of
@@ -83,7 +84,7 @@ class SqliteCatalog:
                 self._versions.update(fitted)
         except Fault as fault:
             self._file.close()
-            raise UsageError("store file", str(path), f"a disk that takes the stocks of --catalog ({fault})") from fault
+            raise unusable(path, f"a disk that takes the stocks of --catalog ({fault})") from fault
         except BaseException:
             self._file.close()
             raise
@@ -103,7 +104,7 @@ class SqliteCatalog:
             self._writer.start()
         except RuntimeError as error:
             self._file.close(remove=self._made)
-            raise UsageError("store file", str(path), f"a system that gives it a thread ({error})") from error
+            raise unusable(path, f"a system that gives it a thread ({error})") from error
 
     def names(self) -> Iterable[str]:
         return self._versions.keys()
@@ -201,11 +202,7 @@ class SqliteCatalog:
 
     def give_away(self) -> None:
         """Refuses the changes that wait, and later ones: the file is the other process's."""
-        with self._lock:
-            refusal = self._refusal = self._refusal or Overloaded("the next server has the store: nothing was done")
-            late, self._waiting = self._waiting, []
-        refuse(late, refusal)
-        let_go(late)
+        self._refuse_all(Overloaded("the next server has the store: nothing was done"))
 
     def _load(self) -> Loaded:
         """Publishes what the file holds."""
@@ -352,11 +349,15 @@ class SqliteCatalog:
     def _fail(self, error: Exception) -> None:
         """Closes the catalog to changes, for good."""
         _log.error("%s; trades and updates are refused until a restart, lookups go on", error)
+        failed = f"the store {self._path} has failed, and takes no change until a restart"
+        self._refuse_all(InternalFault(self._misplaced() or failed))
+
+    def _refuse_all(self, fault: Fault) -> None:
+        """Refuses the changes that wait, and later ones. The first refusal holds, but that of a failure the longest."""
         with self._lock:
-            if not isinstance(self._refusal, InternalFault):
-                failed = f"the store {self._path} has failed, and takes no change until a restart"
-                self._refusal = InternalFault(self._misplaced() or failed)
-            late, self._waiting = self._waiting, []
+            if self._refusal is None or (isinstance(fault, InternalFault) and not self.sick()):
+                self._refusal = fault
             refusal = self._refusal
+            late, self._waiting = self._waiting, []
         refuse(late, refusal)
         let_go(late)

@@ -27,6 +27,16 @@ _HEAD_BYTES, _ID_AT = 72, 68
 """Of a file of SQLite: to the end of its ``application_id``, and where this is."""
 
 
+def unusable(path: Path, allowed: str) -> UsageError:
+    """The refusal of a store by its path."""
+    return UsageError("store file", str(path), allowed)
+
+
+def unsound(path: Path, what: str) -> UsageError:
+    """The refusal of a store that is damaged."""
+    return unusable(path, f"a sound store, but {what}; restore a backup, without a log")
+
+
 def real(path: Path) -> Path:
     """The file itself, where a link names it: beside that SQLite has its log, and a start its new file."""
     return Path(os.path.realpath(path)) if os.path.islink(path) else path
@@ -42,14 +52,13 @@ def check_log(path: Path, log: Path, file: int) -> None:
     if marked and not log.exists():
         what = f"a store that was closed, or has its log; {log.name} is gone, and with it maybe the newest trades"
         advice = f"put it back, or restore a backup; to go on without them make it anew: touch {log}"
-        raise UsageError("store file", str(path), f"{what}: {advice}")
+        raise unusable(path, f"{what}: {advice}")
     try:
         damaged = damage(log, marked)
     except OSError as error:
-        raise UsageError("store file", str(path), f"a log that can be read, {log.name} ({error.strerror})") from error
+        raise unusable(path, f"a log that can be read, {log.name} ({error.strerror})") from error
     if damaged is not None:
-        what = f"a sound store, but {damaged} of its log {log.name} is damaged, with commits behind it"
-        raise UsageError("store file", str(path), f"{what}; restore a backup, without a log")
+        raise unsound(path, f"{damaged} of its log {log.name} is damaged, with commits behind it")
 
 
 def _is_marked(file: int) -> bool:
@@ -72,15 +81,14 @@ def locked(path: Path, file: Path, flags: int) -> int:
     try:
         lock = os.open(file, flags | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise UsageError("store file", str(path), f"a file that can be opened ({error.strerror})") from error
+        raise unusable(path, f"a file that can be opened ({error.strerror})") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(lock), os.stat(file)):  # renamed meanwhile, by a server that starts
             raise BlockingIOError
     except OSError as error:
         os.close(lock)
-        allowed = "a file that no other process has open: stop the server that serves it"
-        raise UsageError("store file", str(path), allowed) from error
+        raise unusable(path, "a file that no other process has open: stop the server that serves it") from error
     return lock
 
 
@@ -97,10 +105,9 @@ def make_room(path: Path, new: Path, lock: int) -> None:
     """Empties what a killed start left under the name of a new file. Raises UsageError where it cannot be."""
     log = log_of(path)
     if log.exists():  # SQLite would put it into the new file
-        allowed = f"one that is there, since its log is: put it back, or move {log.name} away"
-        raise UsageError("store file", str(path), allowed)
+        raise unusable(path, f"one that is there, since its log is: put it back, or move {log.name} away")
     if not _is_left(os.pread(lock, _HEAD_BYTES, 0)):
-        raise UsageError("store file", str(path), f"a name such that {new.name} is free: move that away")
+        raise unusable(path, f"a name such that {new.name} is free: move that away")
     os.truncate(lock, 0)
     for left in (f"{new}-wal", f"{new}-journal"):
         Path(left).unlink(missing_ok=True)
@@ -166,7 +173,7 @@ def check_saved(path: Path) -> None:
     to = _saved_of(path)
     if os.path.exists(to):  # Path's own raises for a name that no file can have
         what = f"one without {to.name}, which has all of a server whose file or log was deleted, moved or replaced"
-        raise UsageError("store file", str(path), f"{what}: put that there, without a log, or move it away")
+        raise unusable(path, f"{what}: put that there, without a log, or move it away")
 
 
 def said(error: OSError | sqlite3.Error) -> object:
