@@ -45,14 +45,8 @@ class Security:
 
     tls: ServerTls | None
     access: Access | None
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """All files that it was made from."""
-        files: list[Path | None] = [None if self.access is None else self.access.file]
-        if self.tls is not None:
-            files += [self.tls.files.certificate, self.tls.files.key, self.tls.files.client_authority]
-        return tuple(file for file in files if file is not None)
+    files: tuple[Path, ...]
+    """All that it was made from."""
 
     def reload(self) -> None:
         """Reads all of them anew. Raises UsageError in the end where some cannot be used: those that can are new."""
@@ -86,7 +80,8 @@ def security_of(transport: str, options: argparse.Namespace) -> Security:
     if options.tls_cert is not None:
         pair = TlsFiles(options.tls_cert, options.tls_key, options.tls_client_ca)
         tls = ServerTls(pair, load(transport).TLS_PROTOCOLS)
-    return Security(tls, None if options.access is None else Access(options.access))
+    access = None if options.access is None else Access(options.access)
+    return Security(tls, access, tuple(file for file in (*files.values(), options.access) if file is not None))
 
 
 def check_host(options: argparse.Namespace) -> None:
