@@ -109,7 +109,8 @@ class _Authority:
     def __init__(self, days: int) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("stock_service development")
-        self._from = datetime.datetime.now(datetime.UTC) - _CLOCK_SKEW
+        now = datetime.datetime.now(datetime.UTC)
+        self._from = now - _CLOCK_SKEW
         self._until = self._from + datetime.timedelta(days=days)
         self.pem = self._signed(self._name, self.key, x509.BasicConstraints(True, 0), _SIGNS_CERTIFICATES)
 
