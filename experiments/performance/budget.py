@@ -139,7 +139,7 @@ class Line:
 def steps() -> tuple[Step, ...]:
     """From nothing to the whole of a Lookup."""
     message = stock_pb2.LookupRequest(name=DEFAULT_STOCKS[0].name).SerializeToString()
-    unlocked, locked = (Exchange(MemoryCatalog(DEFAULT_STOCKS, each)).lookup for each in (Snapshot, Mutex))
+    unlocked, locked = (Exchange(MemoryCatalog(DEFAULT_STOCKS, each)).version for each in (Snapshot, Mutex))
     decode = decoder(stock_pb2.LookupRequest)
     whole = stock_service(Exchange(MemoryCatalog(DEFAULT_STOCKS, Mutex))).methods[LOOKUP].answer()
     reply = whole(message)
