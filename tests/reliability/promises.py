@@ -42,12 +42,12 @@ class Promise:
 PROMISES: dict[str, Promise] = {
     "linearizable": Promise((histories.check,), timed=False),
     "durable": Promise((store.check,), timed=False),
-    "stops": Promise((stopping.check, restarts.check), timed=False),
-    "fuzzed": Promise((frames_fuzz.check, guided_fuzz.check, grpc_fuzz.check), timed=False),
     "exactly-once": Promise((kills.check,), timed=False),
     "sick-disk": Promise((sick_disk.check,), timed=False),
+    "fuzzed": Promise((frames_fuzz.check, guided_fuzz.check, grpc_fuzz.check), timed=False),
     "closed": Promise((closed.check, renewals.check), timed=False),
     "conformance": Promise((conformance.check,), timed=False),
+    "stops": Promise((stopping.check, restarts.check), timed=False),
     "overload": Promise((overload.check, overload_lookups.check)),
     "hostile-sockets": Promise((hostile_sockets.check,)),
     "hostile-http2": Promise((hostile_http2.check,)),
@@ -55,7 +55,8 @@ PROMISES: dict[str, Promise] = {
     "memory": Promise((held.check,)),
     "steady": Promise((steady.check,), overnight=steady.check_overnight),
 }
-"""Of those that are not timed, the longest come first: so all that run at a time end at about the same time."""
+"""Of those that are not timed the longest come first, so that all slots are busy to the end. Restarts come last, beside
+few others: a client tries again five times only, which a starved machine can use up."""
 
 
 @dataclass(frozen=True, slots=True)
