@@ -229,10 +229,15 @@ class ServedConnection(Generic[Request]):
     def answer(self, request: Request, reply: bytes) -> bool:
         """``reply`` to a request, which a session may hold."""
         session = self._session
-        if session is None:
-            return self.reply(reply)
         with self._lock:
-            self._put(session.admit(request, reply))
+            if session is not None:
+                reply = session.admit(request, reply)
+            if self._outbox:
+                self._outbox += reply
+            elif reply and (sent := self._send(reply)) < len(reply):
+                self._outbox += reply[sent:]
+            if session is None:
+                return self.stream.replied(bool(self._outbox))
             if session.outgoing:
                 self._say(session)
             return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
