@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"os"
+	"slices"
+	"time"
+)
+
+// report is of calls that were due in the measured window, but for AllCalls. Response times begin when a call was due;
+// percentiles are exact, and are 0 where nothing was answered.
+type report struct {
+	Calls         int            `json:"calls"`      // answered with OK, by a message that is not empty
+	Good          int            `json:"good"`       // of these, within the deadline; all where there is none
+	Errors        map[string]int `json:"errors"`     // by gRPC's code; EmptyReply: an empty message with OK
+	NeverSent     int            `json:"never_sent"` // due while as many were in flight as may be
+	Seconds       float64        `json:"seconds"`
+	ThroughputHz  float64        `json:"throughput_hz"`
+	GoodHz        float64        `json:"good_hz"`
+	MeanUs        float64        `json:"mean_us"`
+	P50Us         float64        `json:"p50_us"`
+	P90Us         float64        `json:"p90_us"`
+	P99Us         float64        `json:"p99_us"`
+	P999Us        float64        `json:"p999_us"`
+	MaxUs         float64        `json:"max_us"`
+	LateSends     int            `json:"late_sends"` // over a millisecond after they were due
+	LateUsP99     float64        `json:"late_us_p99"`
+	InFlightMost  int            `json:"in_flight_most"`
+	InFlightLimit int            `json:"in_flight_limit"`
+	ClientCPUS    float64        `json:"client_cpu_s"`
+	AllCalls      int            `json:"all_calls"` // answered with OK, those of the warm-up too
+}
+
+func (l *load) report() report {
+	made := report{Errors: map[string]int{}, NeverSent: l.neverSent, InFlightMost: l.mostAtOnce}
+	made.InFlightLimit, made.ClientCPUS = len(l.workers), l.processorS[1]-l.processorS[0]
+	made.Seconds = max(0, time.Duration(l.until.Load())-l.from).Seconds()
+	var times, late []int64
+	for _, each := range l.workers {
+		times, late = append(times, each.times...), append(late, each.late...)
+		made.AllCalls += each.allCalls
+		for kind, count := range each.errors {
+			made.Errors[kind] += count
+		}
+	}
+	slices.Sort(times)
+	slices.Sort(late)
+	var sum int64
+	for _, each := range times {
+		sum += each
+		if l.given.deadline == 0 || each <= int64(l.given.deadline) {
+			made.Good++
+		}
+	}
+	for _, each := range late {
+		if each > int64(lateAfter) {
+			made.LateSends++
+		}
+	}
+	made.LateUsP99, made.Calls = at(late, 0.99), len(times)
+	if made.Seconds > 0 {
+		made.ThroughputHz, made.GoodHz = float64(made.Calls)/made.Seconds, float64(made.Good)/made.Seconds
+	}
+	if made.Calls > 0 {
+		made.MeanUs = float64(sum) / float64(made.Calls) / 1000
+	}
+	made.P50Us, made.P90Us, made.P99Us = at(times, 0.5), at(times, 0.9), at(times, 0.99)
+	made.P999Us, made.MaxUs = at(times, 0.999), at(times, 1)
+	return made
+}
+
+// at is the value at a share of sorted nanoseconds, in µs; 0 of none.
+func at(sorted []int64, share float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return float64(sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]) / 1000
+}
+
+// writeTimes puts every response time into the file that was asked for.
+func (l *load) writeTimes() error {
+	if l.given.times == "" {
+		return nil
+	}
+	file, err := os.Create(l.given.times)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(file)
+	for _, each := range l.workers {
+		if err := binary.Write(out, binary.LittleEndian, each.times); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return file.Close()
+}
