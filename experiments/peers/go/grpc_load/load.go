@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	connectMax = 5 * time.Second
+	connectMax = 5 * time.Second  // of all connections
 	drainMax   = 10 * time.Second // for calls in flight when the load ends; those left are cancelled, and are errors
 	lateAfter  = time.Millisecond // a send later than this is a late one
 	napMax     = 10 * time.Millisecond
@@ -81,17 +81,14 @@ func newLoad(given options) (*load, error) {
 	for range given.connections {
 		connection, err := grpc.NewClient("passthrough:///"+given.address,
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})),
-			grpc.WithDisableRetry())
+			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})), grpc.WithDisableRetry())
 		if err != nil {
 			return nil, err
 		}
 		l.connections = append(l.connections, connection)
 		connection.Connect()
-	}
-	for _, each := range l.connections {
-		for state := each.GetState(); state != connectivity.Ready; state = each.GetState() {
-			if state == connectivity.TransientFailure || !each.WaitForStateChange(within, state) {
+		for state := connection.GetState(); state != connectivity.Ready; state = connection.GetState() {
+			if state == connectivity.TransientFailure || !connection.WaitForStateChange(within, state) {
 				l.close()
 				return nil, fmt.Errorf("no connection to %s", given.address)
 			}
@@ -107,30 +104,24 @@ func newLoad(given options) (*load, error) {
 
 // describe puts into every call what does not change from call to call.
 func (l *load) describe() {
-	var constant []string
+	constant := entries(l.given.metadataBytes)
+	if l.given.metadataNew {
+		l.changing, constant = [2]string{constant[0], constant[1][newBytes:]}, constant[2:]
+	}
 	if l.given.token != "" {
 		constant = append(constant, "authorization", "Bearer "+l.given.token)
 	}
-	more := entries(l.given.metadataBytes)
-	if l.given.metadataNew {
-		l.changing, more = [2]string{more[0], more[1][newBytes:]}, more[2:]
-	}
-	l.base = metadata.AppendToOutgoingContext(l.base, append(constant, more...)...)
+	l.base = metadata.AppendToOutgoingContext(l.base, constant...)
 }
 
 // entries are names and values of so many bytes together, in entries of about one length. Always the same.
-func entries(bytes int) []string {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-	random := rand.New(rand.NewPCG(1, 1))
+func entries(bytes int) (made []string) {
+	random := rand.NewChaCha8([32]byte{})
 	count := (bytes + entryBytes - 1) / entryBytes
-	var made []string
 	for place := range count {
-		name := fmt.Sprintf("x-load-%02d", place)
-		var value strings.Builder
-		for range (bytes+place)/count - len(name) {
-			value.WriteByte(letters[random.IntN(len(letters))])
-		}
-		made = append(made, name, value.String())
+		name, value := fmt.Sprintf("x-load-%02d", place), make([]byte, entryBytes)
+		_, _ = random.Read(value) // never fails
+		made = append(made, name, hex.EncodeToString(value)[:(bytes+place)/count-len(name)])
 	}
 	return made
 }
@@ -198,8 +189,8 @@ func (l *load) pace() {
 	for _, each := range l.workers {
 		free <- each
 	}
-	gap, at := float64(time.Second)/l.given.rate, 0.0
-	for due := time.Duration(0); !l.ended(due); due = time.Duration(at) {
+	gap, due := float64(time.Second)/l.given.rate, time.Duration(0)
+	for at := 0.0; ; due = time.Duration(at) {
 		for left := due - l.now(); left > 0 && !l.ended(due); left = due - l.now() {
 			nap := syscall.NsecToTimespec(int64(min(left, napMax))) // Go's own timers may be a millisecond late
 			_ = syscall.Nanosleep(&nap, nil)

@@ -82,8 +82,8 @@ func main() {
 	exitIf(err, failedExit)
 	interrupted := l.run(signals)
 	l.close()
-	exitIf(l.writeTimes(), failedExit)
 	exitIf(json.NewEncoder(os.Stdout).Encode(l.report()), failedExit)
+	exitIf(l.writeTimes(), failedExit)
 	if interrupted {
 		os.Exit(interruptedExit)
 	}

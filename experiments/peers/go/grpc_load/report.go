@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/binary"
 	"os"
 	"slices"
@@ -46,27 +45,18 @@ func (l *load) report() report {
 	}
 	slices.Sort(times)
 	slices.Sort(late)
-	var sum int64
-	for _, each := range times {
-		sum += each
-		if l.given.deadline == 0 || each <= int64(l.given.deadline) {
-			made.Good++
-		}
+	made.Calls, made.Good, made.LateSends = len(times), len(times), len(late)-upTo(late, lateAfter)
+	if l.given.deadline > 0 {
+		made.Good = upTo(times, l.given.deadline)
 	}
-	for _, each := range late {
-		if each > int64(lateAfter) {
-			made.LateSends++
-		}
-	}
-	made.LateUsP99, made.Calls = at(late, 0.99), len(times)
 	if made.Seconds > 0 {
 		made.ThroughputHz, made.GoodHz = float64(made.Calls)/made.Seconds, float64(made.Good)/made.Seconds
 	}
-	if made.Calls > 0 {
-		made.MeanUs = float64(sum) / float64(made.Calls) / 1000
+	for _, each := range times {
+		made.MeanUs += float64(each) / 1000 / float64(len(times))
 	}
 	made.P50Us, made.P90Us, made.P99Us = at(times, 0.5), at(times, 0.9), at(times, 0.99)
-	made.P999Us, made.MaxUs = at(times, 0.999), at(times, 1)
+	made.P999Us, made.MaxUs, made.LateUsP99 = at(times, 0.999), at(times, 1), at(late, 0.99)
 	return made
 }
 
@@ -78,23 +68,22 @@ func at(sorted []int64, share float64) float64 {
 	return float64(sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]) / 1000
 }
 
+// upTo is how many of sorted nanoseconds are within a limit.
+func upTo(sorted []int64, limit time.Duration) int {
+	place, _ := slices.BinarySearch(sorted, int64(limit)+1)
+	return place
+}
+
 // writeTimes puts every response time into the file that was asked for.
 func (l *load) writeTimes() error {
 	if l.given.times == "" {
 		return nil
 	}
-	file, err := os.Create(l.given.times)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(file)
+	var bytes []byte
 	for _, each := range l.workers {
-		if err := binary.Write(out, binary.LittleEndian, each.times); err != nil {
-			return err
+		for _, took := range each.times {
+			bytes = binary.LittleEndian.AppendUint64(bytes, uint64(took))
 		}
 	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	return file.Close()
+	return os.WriteFile(l.given.times, bytes, 0o644)
 }
