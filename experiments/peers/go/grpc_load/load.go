@@ -189,8 +189,12 @@ func (l *load) pace() {
 	for _, each := range l.workers {
 		free <- each
 	}
-	gap, due := float64(time.Second)/l.given.rate, time.Duration(0)
-	for at := 0.0; ; due = time.Duration(at) {
+	gap := func() float64 { return float64(time.Second) / l.given.rate }
+	if l.given.poisson {
+		gap = func() float64 { return float64(time.Second) / l.given.rate * random.ExpFloat64() }
+	}
+	for at := 0.0; ; at += gap() {
+		due := time.Duration(at) // of this call alone, whose goroutine reads it later
 		for left := due - l.now(); left > 0 && !l.ended(due); left = due - l.now() {
 			nap := syscall.NsecToTimespec(int64(min(left, napMax))) // Go's own timers may be a millisecond late
 			_ = syscall.Nanosleep(&nap, nil)
@@ -210,11 +214,6 @@ func (l *load) pace() {
 			}
 		}
 		l.mostAtOnce = max(l.mostAtOnce, len(l.workers)-len(free))
-		if l.given.poisson {
-			at += gap * random.ExpFloat64()
-		} else {
-			at += gap
-		}
 	}
 }
 
