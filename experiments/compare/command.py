@@ -72,6 +72,7 @@ Loads:
   c, c-http,       programs in C, for sockets, routes of HTTP/1.1 and gRPC, in
   h2load           windows of 0.5 s:
                    take them for servers so fast that our client would be the limit
+  grpc-go          gRPC by grpc-go, likewise, with --headers and --in-flight
 
 Examples:
   compare sockets grpc

@@ -1,7 +1,7 @@
 """What both sides are sent: whether the load can speak to them, and how soon they answer it.
 
-Both sides always get the same load. ``lean`` and ``library`` are kinds of our own client. ``c`` and ``h2load`` are load
-programs in C: where our client would be the limit, they drive both sides. They send one request again and again, in a
+Both sides always get the same load. ``lean`` and ``library`` are kinds of our own client. The others are load
+programs: where our client would be the limit, they drive both sides. They send one request again and again, in a
 closed loop, on connections that they keep; so loads that are anything else are refused by name.
 """
 
@@ -14,13 +14,14 @@ from clients.load.plan.load_plan import REQUESTS
 from clients.load.record.result import ALL
 from clients.load.run import fleet
 from experiments.design.arms import Arm
-from experiments.design.factors import FACTORS, LOAD_PROGRAMS
+from experiments.design.factors import FACTORS, GRPC_GO, LOAD_PROGRAMS
 from experiments.design.levels import parsed_mix, shown
 from experiments.design.setting import Setting
 from experiments.measure.bench import Bench, running_at, server_command
 from experiments.measure.block import load_plan
 from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.programs import Program
+from experiments.peers import PEER_CLIENT
 from experiments.services import OURS, SERVICES, STOCK
 from experiments.services.workloads import names_of, request_types
 from experiments.show.numbers import percent
@@ -31,6 +32,7 @@ from stock_service.trading.model import Status
 NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
     "c": {2: "bytes on the wire", 6: "think times", 7: "its processor time"},
     "c-http": {2: "bytes on the wire", 6: "think times"},
+    GRPC_GO: {2: "bytes on the wire", 6: "think times"},
     "h2load": {
         2: "bytes on the wire",
         4: "gRPC's status (a fault counts as an answer), and lost connections",
@@ -66,6 +68,10 @@ def check(a: Setting, b: Setting) -> None:
     for of in (a, b):
         _check_mix(of)
     program = a.text("client")
+    for name in () if program in (GRPC_GO, PEER_CLIENT) else ("headers", "in_flight"):
+        if a[name] != FACTORS[name].default:
+            usual = shown(FACTORS[name].default_among({}))
+            raise UsageError(option(name), a.text(name), f"{usual} with --load {program}; any with --load {GRPC_GO}")
     if program not in LOAD_PROGRAMS:
         return
     for side, of in (("A", a), ("B", b)):

@@ -205,7 +205,7 @@ def _side(point: points.Point | None, of: Setting) -> Side:
         requests=point.times.count,
         errors=point.errors,
         lost_share=point.lost_share,
-        load_limited=None if of.text("client") in NOT_RECORDED else point.load_limited,
+        load_limited=None if 7 in NOT_RECORDED.get(of.text("client"), {}) else point.load_limited,
     )
 
 

@@ -32,12 +32,30 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.trading.locking import LOCKINGS
 
+GRPC_GO = "grpc-go"
+"""The load program whose header blocks may differ in each call, as those of real clients do."""
+
+_GRPC = ("grpc", "grpc_static", "grpc_aio")
+
 LOAD_PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "c": ("sockets",),
     "c-http": ("http1",),
-    "h2load": ("grpc", "grpc_static", "grpc_aio"),
+    "h2load": _GRPC,
+    GRPC_GO: _GRPC,
 }
 """Load programs that are none of our client, and the transports that each speaks."""
+
+SAME = "same"
+
+HEADERS: Mapping[str, tuple[str, ...]] = {
+    SAME: (),
+    "deadline": ("-deadline", "2s"),
+    "traceparent": ("-traceparent",),
+    "token": ("-token", "0123456789abcdef" * 2),
+    **{f"{size}B": ("-metadata-bytes", str(size), "-metadata-new") for size in (100, 2560, 15360)},
+}
+"""Header blocks of a call on gRPC, by the options of ``GRPC_GO``. Metadata of so many bytes has a part that is new in
+each call. With a deadline or a traceparent each block differs, too; a token is the same in each."""
 
 PROTOCOLS = tuple(dict.fromkeys((*TRANSPORTS, *PEER_TRANSPORTS)))
 """Our transports, and those that peers alone speak."""
@@ -47,6 +65,9 @@ PROCESSES_MAX = 16
 
 OWN_EXECUTOR = "own"
 """The executor of a server that is none of ours."""
+
+EXECUTOR_NAMES: Mapping[str, str] = {"leader-followers": "leader/followers", "thread-per-task": "thread for each task"}
+"""Executors whose names for people are not their levels with spaces."""
 
 APART, FREE, AUTO = "apart", "free", "auto"
 """Where server and load stand: a core each, or anywhere."""
@@ -309,10 +330,19 @@ FACTORS: Mapping[str, Factor] = {
             "load",
             one_of(*CLIENT_KINDS, *LOAD_PROGRAMS, PEER_CLIENT),
             "library",
-            "what sends: our lean client, the transport's own, a load program in C, or a peer's own client",
+            "what sends: our lean client, the transport's own, a load program, or a peer's own client",
             plan=_field("client"),
             wire=True,
             windows=lambda level: level not in CLIENT_KINDS,
+        ),
+        Factor(
+            "headers",
+            "load",
+            one_of(*HEADERS),
+            SAME,
+            f"what calls of {GRPC_GO} hold: a deadline, trace or bytes of metadata, new in each; a token",
+            wire=True,
+            fault=not_told("headers", SAME, GRPC_GO),
         ),
         Factor(
             "rate_hz",
@@ -340,9 +370,9 @@ FACTORS: Mapping[str, Factor] = {
             "load",
             whole(1, 1024),
             1,
-            "calls of each client at once, of a peer's asynchronous client",
+            f"calls at once: of each client of a peer's asynchronous one, on each connection of {GRPC_GO}",
             wire=True,
-            fault=not_told("in_flight", 1),
+            fault=not_told("in_flight", 1, GRPC_GO),
         ),
     )
 }

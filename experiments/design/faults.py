@@ -70,12 +70,14 @@ def no_update(levels: Levels, seen: Watched) -> str | None:
     return None if seen.updates or not levels["updater"] else "no update was answered, declared: a price updater"
 
 
-def not_told(name: str, default: Level) -> Callable[[Levels, Watched], str | None]:
-    """The fault of a factor that only the clients of some peers have."""
+def not_told(name: str, default: Level, *programs: str) -> Callable[[Levels, Watched], str | None]:
+    """The fault of a factor that only the clients of some peers have, and these load programs."""
 
     def fault(levels: Levels, _: Watched) -> str | None:
         served = str(levels["service"]), str(levels["language"]), str(levels["transport"])
-        if levels[name] == default or (levels["client"] == PEER_CLIENT and client_takes(served, name)):
+        if levels[name] == default or levels["client"] in programs:
+            return None
+        if levels["client"] == PEER_CLIENT and client_takes(served, name):
             return None
         return f"its client has no {name}, declared: {shown(levels[name])}"
 

@@ -1,17 +1,19 @@
 """Load programs that are none of our own client: what they are, how they are built, what they say.
 
-=========  ========  ==================================================================================
-name       speaks    what it is
-=========  ========  ==================================================================================
-``ghz``    gRPC      ghz 0.121.0, on grpc-go, with a worker for each connection
-``h2load`` gRPC      nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
-``go``     sockets   ``experiments/peers/go/socketload``, built here; as ghz, a worker for each connection
-``c``      sockets   ``experiments/peers/c/load.c``, built here; one thread with epoll
-``c-http`` HTTP/1.1  ``experiments/peers/c/http_load.c``, the same; a connection for each request, if asked for
-=========  ========  ==================================================================================
+===========  ========  ================================================================================
+name         speaks    what it is
+===========  ========  ================================================================================
+``ghz``      gRPC      ghz 0.121.0, on grpc-go, with a worker for each connection
+``h2load``   gRPC      nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
+``grpc-go``  gRPC      ``experiments/peers/go/grpc_load``, of ``make peers``: headers that differ in each call
+``go``       sockets   ``experiments/peers/go/socketload``, built here; as ghz, a worker for each connection
+``c``        sockets   ``experiments/peers/c/load.c``, built here; one thread with epoll
+``c-http``   HTTP/1.1  ``experiments/peers/c/http_load.c``, the same; a connection for each request, if asked for
+===========  ========  ================================================================================
 
 All load in a closed loop with one request, sent again and again. They time a request from when they send it, and tell
-the server the timeout that our own client does. What is absent is ``Absent``, with one line on how to get it. Every
+the server the timeout that our own client does. ``grpc-go`` tells none but where it is asked to: grpc-go sends what is
+left of a deadline, which is another in each call. What is absent is ``Absent``, with one line on how to get it. Every
 request's time is read where a program gives it; those of the warm-up are left out. No program is given a network: Go
 builds from what it has. Used by ``compare --load`` and by ``selfcheck``.
 """
@@ -32,8 +34,10 @@ import numpy as np
 import numpy.typing as npt
 
 from clients.load.record.times import Times
+from experiments.design.factors import HEADERS, SAME
 from experiments.measure.http_load import HttpAsk, HttpLoad
 from experiments.measure.programs import ProgramFailed, finished
+from experiments.peers import BUILT, is_built, why_absent
 from stock_service.rpc.errors import StockServiceError
 from stock_service.rpc.transports import Address
 from stock_service.v1 import stock_pb2
@@ -51,6 +55,9 @@ BUILD_S = 120.0
 
 EXTRA_S = 30.0
 """How much longer than its load a program may take to start, report and end."""
+
+_GO_PEER = "go-stock"
+"""The peer whose building builds every program in Go."""
 
 _OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
 
@@ -76,6 +83,10 @@ class Ask:
     """The cores that the program may use; None: any."""
     per_request: bool = False
     """Whether each request has a connection of its own."""
+    in_flight: int = 1
+    """Calls at once on each connection …"""
+    headers: str = SAME
+    """… and what their headers hold; both of ``grpc-go`` alone."""
 
     @property
     def at(self) -> str:
@@ -171,6 +182,25 @@ class H2load:
 
 
 @dataclass(frozen=True, slots=True)
+class GrpcGo:
+    """See the table."""
+
+    program: Path
+
+    def load(self, ask: Ask) -> Reading:
+        """See ``LoadProgram``."""
+        command = [str(self.program), "-address", ask.at, "-call", ask.path, "-data-hex", ask.payload.hex()]
+        command += ["-connections", str(ask.connections), "-in-flight", str(ask.in_flight), *HEADERS[ask.headers]]
+        command += ["-warm-up", f"{ask.warm_up_s:g}s", "-duration", f"{ask.duration_s:g}s"]
+        with tempfile.TemporaryDirectory() as scratch:
+            file = Path(scratch) / "times"
+            report = _json(command, finished([*command, "-times", str(file)], ask.cpus, ask.timeout_s))
+            told = _of_times(np.fromfile(file, np.int64), report["throughput_hz"], sum(report["errors"].values()))
+        share = report["client_cpu_s"] / report["seconds"]
+        return replace(told, cpu_share=share, all_requests=report["all_calls"])
+
+
+@dataclass(frozen=True, slots=True)
 class GoClient:
     """See the table."""
 
@@ -248,6 +278,8 @@ def _found(name: str, scratch: Path) -> LoadProgram | Absent:
             return _there(TOOLS / "ghz", Ghz, "run make go-tools, which needs Go")
         case "h2load":
             return _there(shutil.which("h2load"), H2load, "install nghttp2-client")
+        case "grpc-go":
+            return GrpcGo(BUILT / "go" / "grpc_load") if is_built(_GO_PEER) else Absent(why_absent(_GO_PEER))
         case _:
             return _built(name, scratch)
 

@@ -147,7 +147,7 @@ def serving(
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as running:
         servers = started(sweep, keys, bench, Path(scratch), running)
         yield servers
-        after |= {key: look(servers, key) for key in keys}
+        after |= {key: look(servers, key, {}) for key in keys}
 
 
 def _rounds(
@@ -207,7 +207,7 @@ def _turn(
     if foreign is None:
         _window(plan, pids, columns)
     else:
-        _foreign_window(foreign, plan, pids, columns)
+        _foreign_window(foreign, plan, asked.setting, pids, columns)
 
 
 def _window(plan: LoadPlan, pids: tuple[int, ...], columns: Columns) -> None:
@@ -230,7 +230,7 @@ def _window(plan: LoadPlan, pids: tuple[int, ...], columns: Columns) -> None:
     columns.wire_bytes.append(loopback_bytes() - carried)
 
 
-def _foreign_window(program: LoadProgram, plan: LoadPlan, pids: tuple[int, ...], columns: Columns) -> None:
+def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tuple[int, ...], columns: Columns) -> None:
     """Runs one window with a program that is not our client, and fills its place in the columns.
 
     Bytes are as if they could not be read, and so is the server's processor time where the program does not say how
@@ -239,9 +239,9 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, pids: tuple[int, ...],
     (request,) = plan.mix
     sent = Workload(plan).population[0]
     where = plan.address, sent.path, sent.payload
-    anew = plan.connection == "per-request"
+    how = plan.connection == "per-request", of.whole("in_flight"), of.text("headers")
     cpu_ns = processes_cpu_ns(pids)
-    reading = program.load(Ask(*where, plan.connections, plan.duration_s, plan.warm_up_s, plan.cpus, anew))
+    reading = program.load(Ask(*where, plan.connections, plan.duration_s, plan.warm_up_s, plan.cpus, *how))
     spent_ns = 0 if reading.all_requests is None else processes_cpu_ns(pids) - cpu_ns
     times = reading.times
     assert times is not None, "a program that says no single time"

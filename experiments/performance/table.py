@@ -6,14 +6,13 @@ program in C: ``load.c`` on sockets, h2load on gRPC. Durable trades and large ca
 """
 
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from experiments.design.arms import Arm, Group
 from experiments.design.setting import Setting, setting
-from experiments.peers import PYTHON_EPOLL, server_command
+from experiments.peers import PLAIN_GRPCIO, PYTHON_EPOLL, server_command
 
 Metric = Literal["throughput", "CPU a request", "median", "p99.9 ÷ median", "least served ÷ mean"]
 
@@ -51,9 +50,6 @@ class Section:
 
 CONNECTIONS = 16
 """Where a goal names no other number."""
-
-PLAIN = shlex.join((sys.executable, "-m", "experiments.peers.python.stock_server", "--port", "0"))
-"""The stock service as grpcio's examples write a server."""
 
 EPOLL = shlex.join((*server_command(PYTHON_EPOLL), "--port", "0"))
 """Lookups over our protocol by one thread of Python, with nothing of our server."""
@@ -99,7 +95,7 @@ SECTIONS = (
         {
             "grpc_static": _grpc("grpc_static"),
             "grpcio": _grpc(),
-            "plain grpcio": _grpc(service=PLAIN),
+            "plain grpcio": _grpc(service=PLAIN_GRPCIO),
             "grpc-go": _grpc(language="go"),
             "tonic": _grpc(language="rust"),
             "sockets": _sockets(),
@@ -153,7 +149,7 @@ SECTIONS = (
             "grpc_static, default": _grpc("grpc_static", placement="auto"),
             "grpcio": _grpc(),
             "grpcio, default": _grpc(placement="auto"),
-            "plain grpcio, unpinned": _grpc(service=PLAIN, placement="free"),
+            "plain grpcio, unpinned": _grpc(service=PLAIN_GRPCIO, placement="free"),
             "grpc-go, unpinned": _grpc(language="go", placement="free"),
         },
         (

@@ -194,10 +194,15 @@ class Service:
     health: Health | None = None
 
     def with_health(self) -> "Service":
-        """The same service with the method that says whether it is served, for a transport that has no other."""
+        """The same service with ``health``, and with the method by which clients ask for it."""
         health = self.health or Health(self.name)
         check = Method(HealthCheckRequest, HealthCheckResponse, health.check, right=Right.ANYONE)
-        return replace(self, methods={**self.methods, CHECK: check})
+        return replace(self, methods={**self.methods, CHECK: check}, health=health)
+
+    def rights(self) -> dict[bytes, Right]:
+        """What each method needs of its caller, by its path."""
+        needed = {path.encode(): method.right for path, method in self.methods.items()}
+        return needed | {path.encode(): method.right for path, method in self.streams.items()}
 
     def counted(self, metrics: Metrics) -> "Service":
         """The same service, whose requests are counted. Before it is served."""

@@ -7,15 +7,12 @@ from contextlib import contextmanager
 
 import grpc
 import pytest
-from grpc_reflection.v1alpha import reflection_pb2
 
 from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.header_blocks import encode_block
-from stock_service.trading.service import STOCK_SERVICE, stock_service
 from tests.conformance.running import BLOCK, ECHO, WAIT_S, Kind, Limits, Probe, Running, maker, stopping
-from tests.conformance.transports import fresh_exchange
 from tests.unit.stock_service.rpc.wire import grpc_client_bytes
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, Frame, data, head, message
 
@@ -132,26 +129,6 @@ def test_grpcio_on_asyncio() -> None:
     with MAKE(Probe().service, Limits(queue_limit=100)) as running:
         replies = asyncio.run(calls(f"{running.address[0]}:{running.address[1]}"))
     assert replies == [b"%d" % number for number in range(100)]
-
-
-@pytest.mark.parametrize("version", ["v1", "v1alpha"])
-def test_reflection_has_two_versions(version: str) -> None:
-    """On one stream questions are answered in turn, until the client ends it."""
-    asked = [
-        reflection_pb2.ServerReflectionRequest(file_containing_symbol=f"{STOCK_SERVICE}.Lookup"),
-        reflection_pb2.ServerReflectionRequest(file_by_filename="no such file"),
-        reflection_pb2.ServerReflectionRequest(list_services=""),
-    ]
-    with MAKE(stock_service(fresh_exchange())) as running, channel(running) as opened:
-        ask = opened.stream_stream(
-            f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
-            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
-            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
-        )
-        file, missing, services = ask(iter(asked), timeout=WAIT_S)
-    assert file.file_descriptor_response.file_descriptor_proto
-    assert missing.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
-    assert STOCK_SERVICE in [service.name for service in services.list_services_response.service]
 
 
 def test_calls_without_a_message_take_no_worker() -> None:

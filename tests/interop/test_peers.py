@@ -1,22 +1,38 @@
 """Load clients that are none of ours load our servers, and see what our own load client sees, in seconds.
 
-ghz and h2load on gRPC; on sockets the project's programs in Go and in C, compiled here. What they read is compared, not
-judged: how fast they are is for ``python -m experiments selfcheck`` to say, on a machine that does nothing else.
+ghz, h2load and the project's program on grpc-go on gRPC; on sockets its programs in Go and in C, compiled here. What
+they read is compared, not judged: how fast they are is for ``python -m experiments selfcheck`` to say, on a machine
+that does nothing else.
 """
 
+import json
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from functools import cache
 
+import psutil
 import pytest
 
-from experiments.measure.load_programs import SOURCES, Absent, Ask, CClient, GoClient, LoadProgram, load_programs
+from experiments.design.factors import HEADERS
+from experiments.measure.load_programs import (
+    SOURCES,
+    Absent,
+    Ask,
+    CClient,
+    GoClient,
+    GrpcGo,
+    LoadProgram,
+    load_programs,
+)
 from experiments.measure.programs import ProgramFailed
 from experiments.selfcheck.clients import PAYLOAD
 from experiments.selfcheck.load import load_cores, null_server, stock_server
@@ -30,7 +46,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 UNASKED_S = 0.5
 """After so long without a request its window of 0.1 s is over."""
 
-SPEAKS = {"ghz": "grpc", "h2load": "grpc", "go": "sockets", "c": "sockets"}
+SPEAKS = {"ghz": "grpc", "h2load": "grpc", "grpc-go": "grpc", "go": "sockets", "c": "sockets"}
 SERVERS = {"stock": stock_server, "null": null_server}
 
 Peers = Mapping[str, LoadProgram | Absent]
@@ -44,7 +60,7 @@ def ask(address: Address, connections: int = 1, duration_s: float = 0.1, warm_up
 @pytest.fixture(scope="module")
 def built() -> Iterator[Peers]:
     """All of them."""
-    with load_programs() as programs:
+    with load_programs(tuple(SPEAKS)) as programs:
         yield programs
 
 
@@ -96,7 +112,44 @@ def test_a_closed_loop(
     assert reading.throughput_hz * reading.p50_us / 1e6 < 3 * connections, "more than Little's law allows"
 
 
-@pytest.mark.parametrize("name", ["go", "c"])
+@pytest.mark.parametrize("headers", HEADERS)
+@pytest.mark.parametrize("transport", ["grpc", "grpc_static"])
+def test_calls_that_differ_are_answered(
+    transport: str, headers: str, peer: Callable[[str], LoadProgram], serving: Callable[[str, str], Address]
+) -> None:
+    """By both of our servers, several at once on each connection; the most metadata may be refused as too much."""
+    asked = replace(ask(serving("stock", transport), 2, duration_s=0.3), in_flight=8, headers=headers)
+    reading = peer("grpc-go").load(asked)
+    assert reading.requests + reading.errors > 16
+    assert reading.errors == 0 or headers == "15360B"
+    assert (reading.all_requests or 0) >= reading.requests
+    assert 0 < (reading.cpu_share or 0) < 3
+
+
+def test_grpc_go_ends_at_a_signal_with_what_it_measured(
+    peer: Callable[[str], LoadProgram], serving: Callable[[str, str], Address]
+) -> None:
+    """Exit code 130 and a line; a wrong option ends it with 2, and one line that says what is allowed."""
+    client, (host, port) = peer("grpc-go"), serving("stock", "grpc")
+    assert isinstance(client, GrpcGo)
+    command = [client.program, "-address", f"{host}:{port}"]
+    counted = [*command, "-warm-up", "0s", "-duration", "1m"]
+    with subprocess.Popen(counted, stdout=subprocess.PIPE, text=True) as running:
+        until = time.monotonic() + 20
+        while psutil.Process(running.pid).cpu_times().user < 0.1:  # it has sent for a while
+            assert time.monotonic() < until
+        running.send_signal(signal.SIGINT)
+        said, _ = running.communicate(timeout=20)
+    report = json.loads(said)
+    assert running.returncode == 130
+    assert report["calls"] > 0
+    assert 0 < report["seconds"] < 60
+    done = subprocess.run([*command, "-rate", "-1"], capture_output=True, text=True, check=False, timeout=20)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "grpc_load: allowed: -rate of 0, or 0.1 to 1000000\n"
+
+
+@pytest.mark.parametrize("name", ["go", "grpc-go", "c"])
 def test_nobody_there(name: str, peer: Callable[[str], LoadProgram]) -> None:
     """Without a server there is no reading."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

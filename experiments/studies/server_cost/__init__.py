@@ -1,6 +1,6 @@
 """What a request costs the server in processor time, and what a server takes while nobody asks anything of it."""
 
-from experiments.studies.server_cost import answers, split, sweeps, who_runs
+from experiments.studies.server_cost import answers, real_clients, split, sweeps, who_runs
 from experiments.studies.study import Part, Scale, Study
 
 SERVER_COST = Study(
@@ -37,6 +37,13 @@ SERVER_COST = Study(
             answers=who_runs.answers,
             sections=who_runs.sections,
             peers=(who_runs.PEER,),
+        ),
+        real_clients.PART: Part(
+            title="Clients on grpc-go whose header blocks differ: grpc_static beside a plain grpcio server",
+            sweep=real_clients.sweep,
+            pictures=real_clients.pictures,
+            answers=real_clients.answers,
+            sections=real_clients.sections,
         ),
         "options": Part(
             title="What TLS, a token, metrics and a store on disk cost a Lookup on sockets",

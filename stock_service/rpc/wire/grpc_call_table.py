@@ -6,7 +6,7 @@ Whoever uses this has the connection's lock.
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire import grpc_replies, http2
 from stock_service.rpc.wire.grpc_calls import END, MORE, GrpcRequest, IncomingCall, KeptCalls
-from stock_service.rpc.wire.grpc_replies import PREFIX, USUAL_BYTES, ends, is_fault, is_usual, parted
+from stock_service.rpc.wire.grpc_replies import PREFIX, USUAL_BYTES, is_fault, is_usual, parted
 from stock_service.rpc.wire.http2 import ErrorCode
 from stock_service.rpc.wire.http2_endpoint import Endpoint
 
@@ -21,23 +21,6 @@ _TOIL = 2
 
 class CallTable:
     """The calls of one connection."""
-
-    __slots__ = (
-        "_endpoint",
-        "_lost",
-        "_streams_max",
-        "answered",
-        "costs",
-        "early",
-        "half",
-        "kept",
-        "last",
-        "open",
-        "pending_bytes",
-        "ready",
-        "room",
-        "sent_bytes",
-    )
 
     def __init__(self, endpoint: Endpoint, streams_max: int) -> None:
         self._endpoint = endpoint
@@ -163,37 +146,35 @@ class CallTable:
         self.answered += 1
         if self.costs:
             self.costs.pop(stream, None)
-        if is_fault(reply) and stream not in self.kept.calls:  # no window counts it
+        incoming = self.kept.calls.get(stream)
+        if incoming is not None:
+            return self._kept(incoming, stream, reply, credit)
+        if is_fault(reply):  # no window counts it
             return reply
         endpoint = self._endpoint
         size = len(reply) - USUAL_BYTES
         allowed_bytes = min(endpoint.send_window, endpoint.stream_window + credit, http2.FRAME_BYTES_MAX)
-        if size <= allowed_bytes and is_usual(reply) and stream not in self.kept.calls:
+        if size <= allowed_bytes and is_usual(reply):
             endpoint.send_window -= size
             return reply
-        incoming = self.kept.calls.get(stream)
-        return (
-            self._allowed(stream, credit, reply) if incoming is None else self._kept(incoming, request, reply, credit)
-        )
+        return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
         """What of a reply's frames may leave now; the rest is held."""
-        before, body, after = parted(reply)
+        before, body, after, ends = parted(reply)
         self.sent_bytes += len(body)
         if not body:
             return before + after
-        last = not after and bool(reply[len(before) + 4] & http2.END_STREAM)
-        frames = self._endpoint.send_body(stream, body, last, after, credit)
+        frames = self._endpoint.send_body(stream, body, ends and not after, after, credit)
         if self._lost:
             self._endpoint.drop(stream)  # nobody will allow more of it
         self.count()
         return before + frames
 
-    def _kept(self, incoming: IncomingCall, request: GrpcRequest, reply: bytes, credit: int) -> bytes:
+    def _kept(self, incoming: IncomingCall, stream: int, reply: bytes, credit: int) -> bytes:
         """What may leave of the answer to a message of a kept call, or to its end."""
-        stream = request[1]
-        before, body, after = parted(reply)
-        if ends(after or before):
+        _, body, _, ends = parted(reply)
+        if ends:
             del self.kept.calls[stream]
             self.pending_bytes -= len(incoming.body)
             if not incoming.ended:

@@ -48,21 +48,6 @@ class Progress:
 class IncomingCall:
     """A call of which not all has come, or that is kept."""
 
-    __slots__ = (
-        "begun",
-        "body",
-        "busy",
-        "content_bytes",
-        "credit",
-        "ended",
-        "first",
-        "head",
-        "progress",
-        "unfolds_bytes",
-        "waiting",
-        "waiting_bytes",
-    )
-
     def __init__(self, head: Head) -> None:
         self.head = head
         self.body = bytearray()

@@ -25,23 +25,7 @@ from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
 from stock_service.rpc.transports.http1.codec import HttpCodec, HttpNull
 from stock_service.rpc.transports.http1.requests import Http
-from stock_service.rpc.wire.codec import Codec
 from stock_service.rpc.wire.http1_status import PROTOBUF, encode_response
-
-__all__ = [
-    "DEFAULT_EXECUTOR",
-    "DEFAULT_PORT",
-    "LABEL",
-    "REFUSED_EXECUTORS",
-    "TAKES_LISTENER",
-    "TLS_PROTOCOLS",
-    "add_options",
-    "codec",
-    "connect",
-    "null_answers",
-    "own_options",
-    "serve",
-]
 
 LABEL = "HTTP/1.1"
 DEFAULT_PORT = 50080
@@ -52,6 +36,7 @@ TAKES_LISTENER = True
 
 add_options = add_read_options
 own_options = read_options
+codec = HttpCodec
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
@@ -71,16 +56,7 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
     Raises Unavailable, or DeadlineExceeded where the server's host does not answer; UsageError for credentials.
     """
     context, token = credentials.context(TLS_PROTOCOLS), credentials.token
-
-    def new_codec(call_timeout_s: float) -> HttpCodec:
-        return HttpCodec(address, call_timeout_s, token)
-
-    return codec_connection.connect(address, timeout_s, new_codec, context)
-
-
-def codec(address: Address, timeout_s: float, token: str = "") -> Codec:
-    """What a new connection of the lean client speaks."""
-    return HttpCodec(address, timeout_s, token)
+    return codec_connection.connect(address, timeout_s, lambda each_s: HttpCodec(address, each_s, token), context)
 
 
 def null_answers(reply: bytes) -> Callable[[], HttpNull]:

@@ -19,7 +19,7 @@ from stock_service.rpc.errors import Unavailable, UsageError
 @pytest.mark.parametrize(
     ("one", "other", "levels", "said"),
     [
-        ("sockets", "grpc", {"client": "c"}, "--load: got 'c', allowed: lean, library, h2load for B, which is grpc"),
+        ("sockets", "grpc", {"client": "c"}, "--load: got 'c', allowed: lean, library, h2load, grpc-go for B"),
         ("sockets", "sockets", {"client": "h2load"}, "--load: got 'h2load', allowed: lean, library, c for A"),
         (
             "sockets",
@@ -29,6 +29,19 @@ from stock_service.rpc.errors import Unavailable, UsageError
         ),
         ("grpc", "grpc", {"client": "h2load", "rate_hz": 9.0}, "--rate-hz: got '9', allowed: none with --load h2load"),
         ("grpc", "grpc", {"client": "h2load", "choice": "zipf"}, "--choice: got 'zipf', allowed: uniform with"),
+        (
+            "grpc",
+            "grpc",
+            {"client": "h2load", "headers": "token"},
+            "--headers: got 'token', allowed: same with --load h2",
+        ),
+        ("grpc", "grpc", {"client": "lean", "in_flight": 2}, "--in-flight: got '2', allowed: 1 with --load lean; any"),
+        (
+            "grpc",
+            "grpc",
+            {"client": "grpc-go", "rate_hz": 9.0},
+            "--rate-hz: got '9', allowed: none with --load grpc-go",
+        ),
         ("sockets", "sockets", {"client": "c", "connection": "per-request"}, "--connection: got 'per-request'"),
         ("sockets", "sockets", {"client": "c", "updater": True}, "--updater: got 'yes', allowed: no with --load c"),
         ("sockets", "sockets", {"client": "c", "mix": "lookup,trade"}, "--mix: got 'lookup,trade', allowed: one"),
@@ -64,6 +77,12 @@ def test_a_load_program_sends_one_request_on_many_connections(program: str, tran
     service, mix = ("entity", "put") if program == "c-http" else ("stock", "trade")
     levels: dict[str, Level] = {"client": program, "connections": 64, "mix": mix, "service": service}
     check(side(transport, "grpc", levels), side("./server", transport, levels))
+
+
+def test_grpc_go_has_headers_and_calls_at_once() -> None:
+    """Both factors at any level, the same on both sides."""
+    levels: dict[str, Level] = {"client": "grpc-go", "headers": "traceparent", "in_flight": 16}
+    check(side("grpc", "grpc", levels), side("grpc_static", "grpc", levels))
 
 
 def test_every_load_program_says_what_it_does_not_record() -> None:

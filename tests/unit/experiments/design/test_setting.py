@@ -39,7 +39,8 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "choice": st.sampled_from(("uniform", "zipf")),
     "size": st.none() | st.integers(8, 1_000_000),
     "updater": st.booleans(),
-    "client": st.sampled_from(("library", "lean", "c", "h2load", "peer")),
+    "client": st.sampled_from(("library", "lean", "c", "h2load", "grpc-go", "peer")),
+    "headers": st.sampled_from(("same", "deadline", "100B")),
     "rate_hz": st.none() | st.floats(0.1, 1e6),
     "arrivals": st.sampled_from(("constant", "poisson")),
 }

@@ -228,6 +228,15 @@ def test_how_calls_are_made_is_the_affair_of_the_clients_that_are_told(factor: s
     assert FACTORS[factor].fault(told | {"client": "library"}, seen) is None
 
 
+@pytest.mark.parametrize(("factor", "level"), [("headers", "deadline"), ("in_flight", 10)])
+def test_headers_and_calls_in_flight_are_the_affair_of_grpc_go(factor: str, level: Level) -> None:
+    """Another client would send what it always sends, under another name."""
+    seen = Watched(threads=None, processes=None, connections=None, updates=0)
+    told = dict(setting(transport="grpc", client="grpc-go").levels)
+    assert FACTORS[factor].fault(told | {factor: level}, seen) is None
+    assert FACTORS[factor].fault(told | {factor: level, "client": "h2load"}, seen) is not None
+
+
 def test_connections_of_windows_are_not_counted_after_them() -> None:
     """They are closed behind each."""
     window = Window(None, 900.0, 900.0, 0, 0, None)

@@ -108,7 +108,7 @@ def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
     assert (plan.connection, plan.mix, plan.choice) == ("per-request", {"lookup": 1, "trade": 3}, "zipf")
     assert (plan.client, plan.rate_hz, plan.arrivals, plan.seed) == ("lean", 50, "constant", 7)
     silent = [name for name, factor in FACTORS.items() if factor.of == "load" and not factor.plan(arm.setting[name])]
-    told = ["call_style", "in_flight"]  # to peers' clients
+    told = ["call_style", "headers", "in_flight"]  # to peers' clients and load programs
     assert sorted(silent) == sorted(["array_len", "size", "updater", *told])  # ``request_types``; a process of its own
 
 
@@ -227,6 +227,23 @@ def test_a_window_without_a_reply_is_lost_and_counted() -> None:
     assert block.slices.fate == [SILENT, SILENT]
     assert block.arms[0].answered["all"].errors == {"failed": 6}
     assert [refusal.gate for refusal in gates.errors(sweep.limits, arms[0], block.arms[0])] == [4]
+
+
+@pytest.mark.slow
+def test_a_load_program_is_told_what_calls_hold() -> None:
+    """And how many are under way on a connection; the client's processor time is in the block."""
+    asked: list[Ask] = []
+
+    class Noted:
+        def load(self, ask: Ask) -> Reading:
+            asked.append(ask)
+            return Reading(1, 9.0, 9.0, 9.0, times=Times(), cpu_share=0.5, all_requests=2)
+
+    arms = (Arm(read("grpc_static client=grpc-go connections=4 in_flight=16 headers=traceparent")),)
+    sweep = Sweep("try", "try", (Group(arms),), (), rounds=1, looks=(1,), turns=Windows(0.05, 0.1))
+    block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"grpc-go": Noted()}), lambda _: None)
+    assert [(ask.connections, ask.in_flight, ask.headers) for ask in asked] == [(4, 16, "traceparent")]
+    assert block.slices.client_cpu_ns == [50_000_000]
 
 
 def test_a_transport_of_peers_alone_is_refused_with_the_peers() -> None:

@@ -5,12 +5,13 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from experiments.measure import load_programs
-from experiments.measure.load_programs import Absent, Ask, CClient, Ghz, GoClient, H2load, Reading
+from experiments.measure.load_programs import Absent, Ask, CClient, Ghz, GoClient, GrpcGo, H2load, Reading
 from experiments.measure.programs import ProgramFailed, finished, kept_to
 from experiments.selfcheck.load import lookups
 from stock_service.trading.service import LOOKUP
@@ -128,6 +129,24 @@ def test_our_own_programs_say_it_themselves(kind: type[GoClient] | type[CClient]
         said("rubbish")
 
 
+def test_grpc_go_is_told_what_calls_hold_and_is_read(tmp_path: Path) -> None:
+    """Every time is of its file; errors are added up over gRPC's codes; its processor time is a share of a core."""
+    noted = tmp_path / "noted"
+    report = {"throughput_hz": 3.0, "errors": {"Unavailable": 2, "EmptyReply": 1}, "all_calls": 9}
+    report |= {"client_cpu_s": 0.25, "seconds": 0.5}
+    body = f"import struct; open({str(noted)!r}, 'w').write(' '.join(arguments))\n"
+    body += (
+        "file = open(arguments[arguments.index('-times') + 1], 'wb'); file.write(struct.pack('<3q', 1000, 2000, 9000))"
+    )
+    client = GrpcGo(program(tmp_path, f"{body}\nprint(json.dumps({report!r}))"))
+    reading = client.load(replace(ASK, in_flight=16, headers="2560B"))
+    assert reading.times is not None
+    assert (reading.requests, reading.times.sum_ns, reading.errors) == (3, 12_000, 3)
+    assert (reading.throughput_hz, reading.p50_us, reading.cpu_share, reading.all_requests) == (3.0, 2.0, 0.5, 9)
+    told = f"-address 127.0.0.1:1 -call {LOOKUP} -data-hex 0a0141 -connections 2 -in-flight 16"
+    assert f"{told} -metadata-bytes 2560 -metadata-new -warm-up 0.5s -duration 1s -times " in noted.read_text()
+
+
 def test_a_program_that_fails_says_why() -> None:
     """Its exit code and its last line, or that there is no such program, or that it took too long."""
     with pytest.raises(ProgramFailed, match=r"exit code 3; it said: first \| second"):
@@ -173,11 +192,13 @@ def test_what_is_absent_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.M
     """Without compilers and tools there is one line for each."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(load_programs, "TOOLS", tmp_path)
-    with load_programs.load_programs() as found:
+    monkeypatch.setattr(load_programs, "is_built", lambda _: False)
+    with load_programs.load_programs(("ghz", "h2load", "go", "c", "grpc-go")) as found:
         lines = {name: str(each) for name, each in found.items() if isinstance(each, Absent)}
     assert lines["ghz"] == "ghz is absent: run make go-tools, which needs Go"
     assert lines["h2load"] == "h2load is absent: install nghttp2-client"
     assert lines["go"] == "the Go client cannot be built: install Go, see https://go.dev/doc/install"
+    assert lines["grpc-go"].startswith("the peer go-stock is not built from these sources: ")
     assert lines["c"] == "the C client cannot be built: install a C compiler as cc"
 
 

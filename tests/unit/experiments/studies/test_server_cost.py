@@ -1,6 +1,7 @@
 """The study of the server's cost: one factor a comparison, goals as the data say, tables of all that was measured."""
 
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -14,10 +15,11 @@ from experiments.design.sweep import PAIRS_NEAR_1, Sweep
 from experiments.judge.alone import Lone, lone_servers
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, judge
+from experiments.peers import PLAIN_GRPCIO
 from experiments.results.alone import HeldSeen, LoneSeen, Repetition
-from experiments.results.observed import ALL, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns
+from experiments.results.observed import ALL, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns, Window
 from experiments.show.content import Seen
-from experiments.studies.server_cost import SERVER_COST, split
+from experiments.studies.server_cost import SERVER_COST, real_clients, split
 from experiments.studies.server_cost.goals import Goal, goals, option_goals
 from experiments.studies.server_cost.sweeps import (
     HELD,
@@ -33,6 +35,7 @@ from experiments.studies.server_cost.sweeps import (
 )
 from experiments.studies.server_cost.sweeps import split as split_sweep
 from experiments.studies.study import Scale
+from tests.unit.experiments.blocks import World, blocks
 
 PART = SERVER_COST.parts["server_cost"]
 
@@ -260,3 +263,35 @@ def test_what_python_costs_is_compared_where_the_peers_are_built() -> None:
     without = replace(SMALL, peers=frozenset())
     assert {arm.setting["language"] for arm in languages(without).arms} == {"python"}
     assert SERVER_COST.parts["languages"].answers(Seen(judge(languages(without), [])))[1].sentence == "Not measured."
+
+
+def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
+    """The planted ratio of each kind of call; where the client was at its limit, the ratio is the least."""
+    sweep = real_clients.sweep(SMALL)
+
+    def mean_us(arm: Arm, _: str) -> float:
+        ours = {"same": 100.0, "deadline": 200.0, "traceparent": 800.0}[arm.setting.text("headers")]
+        return ours if arm.setting["transport"] == "grpc_static" else 400.0
+
+    def busy(arm: Arm) -> float:
+        return 0.9 if arm.setting["headers"] == "same" and arm.setting["transport"] == "grpc_static" else 0.4
+
+    def answered(arm: Arm) -> tuple[Window, ...]:
+        return tuple(Window(None, 0.0, hz, 0, 0, None) for hz in (20_000 / arm.connections, 40_000 / arm.connections))
+
+    world = World(mean_us, client_share=busy, windows=answered)
+    seen, part = Seen(judge(sweep, blocks(sweep, 10, world))), SERVER_COST.parts["real_clients"]
+    (answer,), (section,), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
+    for load, ratios in zip(
+        real_clients.LOADS, re.findall(r"server: (.+?)\.(?= With|$)", answer.sentence), strict=True
+    ):
+        assert f"With {load} calls at once, times the calls of a plain grpcio server: {ratios}" in answer.sentence
+        of = [each.partition(" (")[0] for each in ratios.split(", ")]
+        assert of[0].startswith("at least ")
+        assert [float(each.removeprefix("at least ")) for each in of] == pytest.approx([4, 2, 0.5], rel=0.02)
+    assert len(answer.deciding) == 6
+    assert "| 4 × 16 | a deadline of 2 s | 7,500 | 7,500 | " in section.text
+    assert section.text.count("†") == 3
+    assert "plain grpcio, a new traceparent" in picture.alternative
+    assert part.answers(Seen(judge(sweep, [])))[0].sentence == "Not measured."
+    assert {each.setting["service"] for each in sweep.arms} == {"stock", PLAIN_GRPCIO}

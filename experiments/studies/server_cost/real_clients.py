@@ -1,0 +1,157 @@
+"""How ``grpc_static`` answers clients whose header blocks differ in each call, beside a plain server on grpcio.
+
+The load program is on grpc-go, with 32 connections of one call each and with 4 of 16. Its calls are all the same, or
+have a deadline of 2 s, or a new W3C traceparent each. Server and load have a core each. In a closed loop the calls a
+second are those in flight ÷ the time of a call. So grpcio's time ÷ ours is our calls a second ÷ grpcio's.
+"""
+
+from collections.abc import Iterator, Mapping
+from statistics import fmean
+
+from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.factors import GRPC_GO, SAME
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.judge.points import points
+from experiments.judge.verdicts import Judgement
+from experiments.peers import PLAIN_GRPCIO
+from experiments.results.observed import ALL
+from experiments.show.content import Answer, Section, Seen
+from experiments.show.figures import costs
+from experiments.show.figures.style import Picture
+from experiments.show.numbers import NOTHING, has_interval, number, ratio_words
+from experiments.show.sentences import to_decide
+from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
+from experiments.studies.server_cost.sweeps import HEADLINE
+from experiments.studies.study import Scale
+
+PART = "real_clients"
+
+LOADS: Mapping[str, tuple[int, int]] = {"32 × 1": (32, 1), "4 × 16": (4, 16)}
+"""Connections × calls at once on each."""
+
+CALLS: Mapping[str, str] = {SAME: "all the same", "deadline": "a deadline of 2 s", "traceparent": "a new traceparent"}
+"""Levels of ``headers``, and what calls are then."""
+
+OWN = setting(transport="grpc_static", client=GRPC_GO)
+PLAIN = setting(transport="grpc", client=GRPC_GO, service=PLAIN_GRPCIO)
+SERVERS: Mapping[str, Setting] = {"grpc_static": OWN, "plain grpcio": PLAIN}
+
+ROUNDS = 3
+"""In a block: each has a window of every arm."""
+
+QUESTION = "How many times the calls of a plain grpcio server does grpc_static answer, for clients on grpc-go?"
+
+
+def sweep(scale: Scale) -> Sweep:
+    """Calls a second of ``grpc_static``, as a multiple of a plain grpcio server's, for each load and kind of call."""
+    groups, comparisons = [], []
+    for load in LOADS:
+        for headers, calls in CALLS.items():
+            own, plain = _arm(OWN, load, headers), _arm(PLAIN, load, headers)
+            differ = tuple(name for name, level in own.setting.levels if plain.setting[name] != level)
+            title = f"Lookup, {load}, {calls}: time on plain grpcio ÷ time on grpc_static"
+            comparisons.append(Comparison(_name(load, headers), title, plain, own, differ, family=HEADLINE))
+            groups.append(Group((own, plain)))
+    for server in SERVERS.values():
+        same, *pair = twins(_arm(server, next(iter(LOADS)), SAME).setting, "same")
+        groups.append(Group(tuple(pair)))
+        comparisons.append(same)
+    rounds = min(ROUNDS, scale.rounds)
+    return Sweep("server_cost", PART, tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, Windows())
+
+
+def _arm(server: Setting, load: str, headers: str) -> Arm:
+    connections, in_flight = LOADS[load]
+    return Arm(server.but(connections=connections, in_flight=in_flight, headers=headers))
+
+
+def _name(load: str, headers: str) -> str:
+    return f"{headers} at {load}"
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """The ratios, in a sentence for each load; a load program at its limit makes a ratio the least that it may be."""
+    told, judged = [], seen.main.judged
+    found = points(seen.main.sweep, seen.main.blocks)
+    for load in LOADS:
+        shown = []
+        for headers, calls in CALLS.items():
+            if (one := judged.get(_name(load, headers))) is not None:
+                least = "at least " * found[one.comparison.below, ALL].load_limited
+                shown.append(f"{least}{_ratio(seen.main, load, headers)} where calls have {_had(calls)}")
+        if shown:
+            told.append(f"With {load} calls at once, times the calls of a plain grpcio server: {', '.join(shown)}.")
+    return (
+        Answer(
+            QUESTION,
+            " ".join(told) or "Not measured.",
+            tuple(each for each in judged.values() if each.comparison.kind != "same"),
+            estimand="calls a second of one closed loop by a client on grpc-go; server and load have a core each.",
+            not_concluded=(
+                "What a server does beyond what this client can send, where the client is at its limit.",
+                "What clients in other languages send: their header blocks differ in other parts.",
+            ),
+            figure=PART if told else None,
+            to_decide=to_decide(seen.main, tuple(judged)) if judged else None,
+        ),
+    )
+
+
+def _had(calls: str) -> str:
+    return "the same block" if calls == CALLS[SAME] else calls
+
+
+def _ratio(judgement: Judgement, load: str, headers: str) -> str:
+    one = judgement.judged.get(_name(load, headers))
+    if one is None:
+        return NOTHING
+    value, ends = ratio_words(one.typical)
+    return f"{value} ({ends})" if has_interval(one.typical) else value
+
+
+def sections(seen: Seen) -> tuple[Section, ...]:
+    """Calls a second and processor time in a table."""
+    return (Section("Clients whose calls differ", table(seen.main)),)
+
+
+def table(judgement: Judgement) -> str:
+    """A row for each load and kind of call: calls a second of both servers, their ratio, processor time a call."""
+    heads = ("connections × calls", "calls", *(f"{each}, calls a second" for each in SERVERS), "ratio")
+    heads += tuple(f"{each}, processor time a call, µs" for each in SERVERS)
+    lines = []
+    for load in LOADS:
+        for headers, calls in CALLS.items():
+            arms = [_arm(server, load, headers) for server in SERVERS.values()]
+            rates, costs_us = zip(*(_measured(judgement, arm) for arm in arms), strict=True)
+            lines.append((load, calls, *rates, _ratio(judgement, load, headers), *costs_us))
+    limited = any(cell.endswith(LIMITED_MARK) for line in lines for cell in line)
+    return Table(heads, tuple(lines), texts=2, notes=(LIMITED_NOTE,) * limited).markdown
+
+
+def _measured(judgement: Judgement, arm: Arm) -> tuple[str, str]:
+    """Calls a second, the mean of all windows, and the server's processor time for each."""
+    place, point = judgement.sweep.arms.index(arm), points(judgement.sweep, judgement.blocks).get((arm, ALL))
+    if point is None:
+        return NOTHING, NOTHING
+    rates = [window.answered_hz for block in judgement.blocks for window in block.arms[place].windows]
+    rate = f"{fmean(rates):,.0f}" if rates else NOTHING
+    cost = number(point.server_cpu_us.value) if point.server_cpu_us else NOTHING
+    return rate + f" {LIMITED_MARK}" * point.load_limited, cost
+
+
+def pictures(seen: Seen) -> tuple[Picture, ...]:
+    """Processor time of a call on both servers, a panel for each load."""
+    return (costs.picture(PART, "What calls that differ cost a gRPC server", list(_panels(seen.main))),)
+
+
+def _panels(judgement: Judgement) -> Iterator[costs.Panel]:
+    found = points(judgement.sweep, judgement.blocks)
+    for load in LOADS:
+        rows = [
+            costs.Row(f"{name}, {calls}", server.text("transport"), point.server_cpu_us)
+            for headers, calls in CALLS.items()
+            for name, server in SERVERS.items()
+            if (point := found.get((_arm(server, load, headers), ALL))) and point.server_cpu_us
+        ]
+        yield costs.Panel(f"Processor time of the server for each call, {load}, µs", rows)
