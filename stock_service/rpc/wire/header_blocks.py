@@ -92,26 +92,6 @@ class BlockReader(Generic[Part, Meaning]):
     given again for the same bytes. ``list_bytes_max`` bounds a list, counted as RFC 9113, 10.5.1, does.
     """
 
-    __slots__ = (
-        "_begun",
-        "_fields",
-        "_fields_bytes",
-        "_list_bytes_max",
-        "_mean",
-        "_part",
-        "_peeks",
-        "_plain",
-        "_shows",
-        "_table",
-        "_table_bytes",
-        "_table_bytes_max",
-        "_tokens",
-        "changes",
-        "count",
-        "known",
-        "new_bytes",
-    )
-
     def __init__(
         self, part: Callable[[bytes, bytes], Part], mean: Callable[[Sequence[Part]], Meaning], list_bytes_max: int
     ) -> None:
