@@ -67,9 +67,9 @@ def __getattr__(name: str) -> Callable[..., Connection]:
     return connect
 
 
-def codec(address: Address, timeout_s: float, token: str = "") -> Codec:
+def codec(address: Address, token: str = "") -> Codec:
     """What a new connection of the lean client speaks."""
-    return GrpcCodec(shown_address(address), timeout_s, token)
+    return GrpcCodec(shown_address(address), token)
 
 
 def null_answers(reply: bytes) -> Callable[[], GrpcNull]:

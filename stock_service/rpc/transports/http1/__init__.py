@@ -13,8 +13,9 @@ token in ``Authorization: Bearer TOKEN``. Left out: compression, ranges, and any
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from stock_service.rpc import codec_connection
+from stock_service.rpc.codec_connection import CodecConnection
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.server_core.guarding import guarded
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
@@ -70,17 +71,13 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
 
     Raises Unavailable, or DeadlineExceeded where the server's host does not answer; UsageError for credentials.
     """
-    context, token = credentials.context(TLS_PROTOCOLS), credentials.token
-
-    def new_codec(call_timeout_s: float) -> HttpCodec:
-        return HttpCodec(address, call_timeout_s, token)
-
-    return codec_connection.connect(address, timeout_s, new_codec, context)
+    new_codec = partial(HttpCodec, address, credentials.token)
+    return CodecConnection(address, new_codec, credentials.context(TLS_PROTOCOLS)).open(timeout_s)
 
 
-def codec(address: Address, timeout_s: float, token: str = "") -> Codec:
+def codec(address: Address, token: str = "") -> Codec:
     """What a new connection of the lean client speaks."""
-    return HttpCodec(address, timeout_s, token)
+    return HttpCodec(address, token)
 
 
 def null_answers(reply: bytes) -> Callable[[], HttpNull]:

@@ -26,29 +26,27 @@ class HttpCodec:
         "_call",
         "_decoder",
         "_open",
-        "_timeout_ms",
         "_usable",
         "hello",
         "preceded",
     )
 
-    def __init__(self, address: tuple[str, int], timeout_s: float, token: str = "") -> None:
+    def __init__(self, address: tuple[str, int], token: str = "") -> None:
         self.hello = b""
         self.preceded = False
         self._authority = shown_address(address).encode()
         self._authorization = f"Authorization: Bearer {token}\r\n".encode() if token else b""
-        self._timeout_ms = max(1, round(timeout_s * 1000))
         self._call = 0
         self._open = 0  # the call under way; 0: none is
         self._usable = True
         self._decoder = response_decoder(REPLY_BYTES_MAX)
 
-    def prepare(self, path: str, payload: bytes) -> Prepared:
+    def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
         """See ``codec.Codec``. A path of a method, or a route: its verb, a space, and the path."""
         verb, routed, target = path.rpartition(" ")
         if not path.isascii() or not path.isprintable() or verb.isalpha() != bool(routed):
             raise InvalidRequest(f"a method's name that is no path of HTTP: {path!r}")
-        authority, timeout_ms, extra = self._authority, self._timeout_ms, self._authorization
+        authority, timeout_ms, extra = self._authority, max(1, round(timeout_s * 1000)), self._authorization
         if routed:
             return (encode_route_request(authority, verb.encode(), target.encode(), timeout_ms, payload, extra),)
         return (encode_request(authority, target.encode(), timeout_ms, payload, extra),)
