@@ -102,8 +102,12 @@ class CodecConnection:
                     raise
                 outgoing = codec.take_outgoing()
                 for answered, reply in replies:
-                    if answered == number:  # any other was given up
-                        return self._ended(reply, outgoing)
+                    if answered != number:  # it was given up
+                        continue
+                    if isinstance(reply, bytes) and codec.room():
+                        self._unsent = outgoing
+                        return reply
+                    return self._last(reply, outgoing)
                 self._bound(deadline_s - time.monotonic())
         except BlockingIOError as error:  # the kernel's word for a timeout
             self._give_up(number, whole)
@@ -117,11 +121,8 @@ class CodecConnection:
             self._socket.close()
             self._socket = None
 
-    def _ended(self, reply: bytes | Fault, outgoing: bytes) -> bytes:
-        """The reply, or raises its fault. A connection that takes no more calls, or whose server stops, is closed."""
-        if isinstance(reply, bytes) and self._codec.room():
-            self._unsent = outgoing
-            return reply
+    def _last(self, reply: bytes | Fault, outgoing: bytes) -> bytes:
+        """A fault, or perhaps a connection's last reply: closes the connection if no other call can follow."""
         self._send(outgoing)
         if isinstance(reply, Unavailable) or not self._codec.room():
             self.close()
