@@ -37,7 +37,7 @@ def test_others_are_read_and_refused_while_a_request_waits() -> None:
                 probe.entered()
                 assert pool._batches == batches + 1, "the leader has it"
                 next_one.send(frame(2, BLOCK, b"next"))
-                until(lambda: pool.waiting == 1, "it is read")
+                until(lambda: pool.under_way == pool.workers + 1, "it is read")
                 with RawSocket(running.address) as refused:
                     refused.send(frame(3))
                     reply = refused.reply()

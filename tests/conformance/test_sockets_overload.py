@@ -25,7 +25,7 @@ def fall_behind(running: Running, client: RawSocket, probe: Probe) -> None:
         for call in range(2, 12):
             other.send(frame(call, BLOCK, b"behind"))
             assert other.silent(0.005), "a reply, though the worker is stuck"
-        until(lambda: running._executor.waiting >= 8, "the executor has some waiting")
+        until(lambda: running._executor.under_way >= 3, "the executor has some waiting")
 
 
 def test_each_connection_has_its_turn() -> None:

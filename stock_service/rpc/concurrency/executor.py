@@ -28,13 +28,14 @@ class Executor(Protocol):
     Every method may be called from any thread.
     """
 
-    @property
-    def waiting(self) -> int:
-        """Tasks that were accepted and wait for a thread, nearly."""
+    workers: int
+    """Tasks that run at a time, at most."""
+    limit: int
+    """Tasks under way at a time, at most: workers and the queue's limit."""
 
     @property
-    def room(self) -> int:
-        """Tasks that would be accepted now, nearly."""
+    def under_way(self) -> int:
+        """Tasks that were accepted and have not ended, nearly: those that run, and those that wait for a thread."""
 
     def execute(self, task: Task) -> None:
         """Has some thread call ``task``. Never blocks; raises Overloaded when full, Unavailable once stopping."""

@@ -67,7 +67,7 @@ class LeaderFollowers:
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
-        self._workers, self._queue_limit = workers, queue_limit
+        self.workers, self.limit = workers, workers + queue_limit
         # guards everything below. Without it: threads that lead, or did, have _last_ns and _spread_until_ns, and take
         # tasks of a batch. Their looks at _leader and _busy may be late: then one task more runs, counted in _running.
         self._lock = Lock()
@@ -95,19 +95,14 @@ class LeaderFollowers:
             raise
 
     @property
-    def waiting(self) -> int:
-        """Tasks that wait for a thread: those that no idle thread is about to take."""
-        return max(0, len(self._tasks) + len(self._batch) - (self._workers - self._running))
-
-    @property
-    def room(self) -> int:
-        """Tasks that would be accepted now; nearly, since threads take some meanwhile."""
-        return max(0, self._room())
+    def under_way(self) -> int:
+        """Tasks that run, and tasks that wait for a thread; a leader's batch of which one runs counts as one more."""
+        return len(self._tasks) + len(self._batch) + self._running
 
     def execute(self, task: Task) -> None:
         """Has a follower call ``task``. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
         if not self._queue((task,)):
-            raise Overloaded(f"{self._queue_limit} tasks are waiting for {self._workers} threads")
+            raise Overloaded(f"{self.limit - self.workers} tasks are waiting for {self.workers} threads")
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Runs ``tasks`` where the caller leads and requests are short; else queues them for followers. See the module.
@@ -123,7 +118,7 @@ class LeaderFollowers:
             return self._queue(tasks)
         with self._lock:
             self._refuse_when_stopping()
-            runs = not self._running and not self._tasks and len(tasks) <= self._room()
+            runs = not self._running and not self._tasks and len(tasks) <= self.limit - self.under_way
             if runs:  # all of them: Deposed could not say how many were accepted
                 self._batch.extend(tasks)
                 self._batches += 1
@@ -177,16 +172,12 @@ class LeaderFollowers:
         if self._stopping:
             raise Unavailable("the server is stopping")
 
-    def _room(self) -> int:
-        """How many more tasks may wait. A task that an idle thread is there to take does not wait."""
-        return self._queue_limit + self._workers - self._running - len(self._tasks) - len(self._batch)
-
     def _wake(self, count: int) -> list[Lock]:
         """The locks of up to ``count`` sleeping followers, the lookout's last; the caller releases them.
 
         No more than may run: to wake the lookout in vain would put its next look off.
         """
-        count = min(count, self._workers - self._running)
+        count = min(count, self.workers - self._running)
         woken = [self._sleeping.pop() for _ in range(min(count, len(self._sleeping)))]
         if len(woken) < count and self._lookout is not None:
             woken.append(self._lookout)
@@ -277,7 +268,7 @@ class LeaderFollowers:
         """Accepts tasks for followers, and wakes one for each."""
         with self._lock:
             self._refuse_when_stopping()
-            accepted = max(0, min(len(tasks), self._room()))
+            accepted = max(0, min(len(tasks), self.limit - self.under_way))
             self._tasks.extend(tasks[:accepted])
             woken = self._wake(accepted)
         _release(woken)
@@ -310,7 +301,7 @@ class LeaderFollowers:
                 if looks and self._look(seen):
                     woken = self._hand_over()
                     break
-                if self._tasks and self._running < self._workers:
+                if self._tasks and self._running < self.workers:
                     self._running += 1
                     return self._tasks.popleft()
                 if self._stopping:

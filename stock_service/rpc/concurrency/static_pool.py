@@ -38,7 +38,7 @@ class StaticPool:
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
-        self._queue_limit = queue_limit
+        self.workers, self.limit = workers, workers + queue_limit
         self._lock = Lock()  # guards the four below
         self._tasks: deque[Task] = deque()
         self._idle = workers  # threads that run no task: asleep, or woken for one
@@ -54,19 +54,14 @@ class StaticPool:
             raise
 
     @property
-    def waiting(self) -> int:
-        """Tasks that wait for a thread: those that no idle thread is about to take."""
-        return max(0, len(self._tasks) - self._idle)
-
-    @property
-    def room(self) -> int:
-        """Tasks that would be accepted now; nearly, since threads take some meanwhile."""
-        return max(0, self._room())
+    def under_way(self) -> int:
+        """Tasks that run, and tasks that wait for a thread."""
+        return len(self._tasks) + self.workers - self._idle
 
     def execute(self, task: Task) -> None:
         """Has a thread call ``task``. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
         if not self.execute_all((task,)):
-            raise Overloaded(f"{self._queue_limit} tasks are waiting for {len(self._threads)} threads")
+            raise Overloaded(f"{self.limit - self.workers} tasks are waiting for {self.workers} threads")
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Has threads call ``tasks``, in order; gives how many were accepted: the rest found the queue full.
@@ -76,7 +71,7 @@ class StaticPool:
         with self._lock:
             if self._stopping:
                 raise Unavailable("the server is stopping")
-            accepted = max(0, min(len(tasks), self._room()))
+            accepted = max(0, min(len(tasks), self.limit - self.under_way))
             self._tasks.extend(tasks[:accepted])
             woken = [self._sleeping.pop() for _ in range(min(accepted, len(self._sleeping)))]
         for sleeper in woken:
@@ -103,10 +98,6 @@ class StaticPool:
         with self._lock:
             self._tasks.clear()
         return not any(thread.is_alive() for thread in self._threads)
-
-    def _room(self) -> int:
-        """How many more tasks may wait. A task that an idle thread is there to take does not wait."""
-        return self._queue_limit + self._idle - len(self._tasks)
 
     def _work(self) -> None:
         """A thread's life: takes a task, runs it, takes the next."""

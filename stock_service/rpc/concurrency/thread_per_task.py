@@ -19,21 +19,16 @@ class ThreadPerTask:
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
-        self._limit = workers + queue_limit
+        self.workers = self.limit = workers + queue_limit
         self._lock = Lock()  # guards everything below
         self._running: set[Thread] = set()
         self._leaving: deque[Thread] = deque()  # their task has ended, they themselves perhaps not yet
         self._stopping = False
 
     @property
-    def waiting(self) -> int:
-        """None: each has a thread."""
-        return 0
-
-    @property
-    def room(self) -> int:
-        """Tasks that would be accepted now; nearly, since some may just have ended."""
-        return max(0, self._limit - len(self._running))
+    def under_way(self) -> int:
+        """Tasks that run: each has a thread."""
+        return len(self._running)
 
     def execute(self, task: Task) -> None:
         """Has a new thread call ``task``. Raises Overloaded at the bound, Unavailable once stopping."""
@@ -41,8 +36,8 @@ class ThreadPerTask:
         with self._lock:
             if self._stopping:
                 raise Unavailable("the server is stopping")
-            if len(self._running) >= self._limit:
-                raise Overloaded(f"{self._limit} threads are running")
+            if len(self._running) >= self.limit:
+                raise Overloaded(f"{self.limit} threads are running")
             while self._leaving and not self._leaving[0].is_alive():
                 self._leaving.popleft()
             try:

@@ -20,20 +20,15 @@ class ThreadPool:
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="thread-pool", initializer=tell_name)
-        self._workers, self._limit = workers, workers + queue_limit
+        self.workers, self.limit = workers, workers + queue_limit
         self._lock = Lock()  # guards _accepted, _stopping
         self._accepted = 0
         self._stopping = False
 
     @property
-    def waiting(self) -> int:
-        """Tasks that wait for a thread."""
-        return max(0, self._accepted - self._workers)
-
-    @property
-    def room(self) -> int:
-        """Tasks that would be accepted now; nearly, since some may just have ended."""
-        return max(0, self._limit - self._accepted)
+    def under_way(self) -> int:
+        """Tasks that run, and tasks that wait for a thread."""
+        return self._accepted
 
     def execute(self, task: Task) -> None:
         """Has a thread call ``task``. Raises Overloaded when the queue is full, Unavailable once stopping."""
@@ -44,8 +39,8 @@ class ThreadPool:
         with self._lock:
             if self._stopping:
                 raise Unavailable("the server is stopping")
-            if self._accepted >= self._limit:
-                raise Overloaded(f"{self._limit} tasks are running or waiting")
+            if self._accepted >= self.limit:
+                raise Overloaded(f"{self.limit} tasks are running or waiting")
             self._accepted += 1
             try:
                 return self._pool.submit(self._run, task)

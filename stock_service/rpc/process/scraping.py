@@ -77,7 +77,7 @@ def show(metrics: Metrics, health: Health, server: Address, executor: Executor, 
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
         "workers": ("Threads that run requests.", lambda: workers),
         "workers_busy": ("Requests in a handler now.", metrics.under_way),
-        "queue_length": ("Requests that wait for a thread now.", lambda: executor.waiting),
+        "queue_length": ("Requests that wait for a thread now.", lambda: max(0, executor.under_way - executor.workers)),
         "connections": ("Open connections now.", lambda: connections(server[1])),
         "serving": ("1, or 0 while it stops, or is sick.", health.serving),
     }

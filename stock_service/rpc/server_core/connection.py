@@ -177,7 +177,6 @@ class ServedConnection(Generic[Request]):
         "gone",
         "holds",
         "low_priority",
-        "muted",
         "parted",
         "peer",
         "refused_ns",
@@ -202,10 +201,9 @@ class ServedConnection(Generic[Request]):
         self.events = -1  # what epoll watches for; -1: nothing, it was not put in or was taken out
         self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
         self.refused_ns = 0  # when requests of it were last refused by the reading thread; 0: never
-        self.few = session is not None  # whether it is to be read in small pieces, so that others' turns come soon
+        self.few = session is not None  # whether its bytes take long to read: it is read in small pieces, after others
         self.low_priority = False  # whether it waits to be read after all others
         self.gone = False  # whether the client has: who answers is told by the kernel, or the reading thread by epoll
-        self.muted = False  # whether it is not to be read, since refusing its requests takes too much
         self.parted = False  # whether the server has said that it ends the connection
         self.holds = False  # whether it was found to hold bytes when it was last looked at
         self.counted = 0  # its requests that wait for its turn
@@ -322,13 +320,11 @@ class ServedConnection(Generic[Request]):
             self._outbox.clear()
 
     def watched(self, reads: bool) -> int:
-        """EPOLLIN or 0: whether epoll is to say that something came. ``reads``: it is read then.
+        """EPOLLIN or 0: whether epoll is to say that something came. ``reads``: the connection is read then.
 
-        Of one that is not read it is to say so once, so that what waits has an age.
+        Of a connection that is not read now, epoll says so once. So a request that waits unread has its age.
         """
-        if (self.muted or self.low_priority) and self.first_ns:
-            return 0
-        return select.EPOLLIN if reads else self.events & select.EPOLLIN
+        return 0 if self.first_ns and (self.low_priority or not reads) else select.EPOLLIN
 
     def flush(self) -> None:
         """Sends what was kept, as far as the client takes it; never blocks."""

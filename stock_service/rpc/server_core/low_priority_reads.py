@@ -1,14 +1,30 @@
-"""Low-priority reads: connections that take long to read are read after all others, for a short while at a time.
+"""Low-priority reads: one budget for all reading that brings less work than it costs.
 
-One had more to be read than is read at once. The frames of another cost more than work does, or it is new and speaks a
-protocol in which they may. On a third all is said, and what still comes is dropped. Who sends little is read first, and
-is begun before these are. So it waits for one such while at most, however many peers flood the server. That holds too
-where they come again as soon as they are cut off.
+A connection is read at low priority in these cases:
 
-While others are at work, these take a fifth of the reading thread's time. Where nothing else comes, they take all of
-it. They are served one after the other, each in its turn, so that a new client among them is never kept out.
+| the connection | why |
+|---|---|
+| had more to be read than is read at once | others' turns come first |
+| was refused requests within the last second | to read and refuse them serves nobody |
+| sends frames that cost more than work does, or is new and speaks a protocol in which they may | floods |
+| has been told all, and is read to be dropped (LEAVING) | nobody will answer |
 
-The reading thread's alone. Left out: what a connection's requests then wait for (``queue.py``).
+Other connections are read at once, and their requests are begun before any low-priority read. So a client that sends
+little waits for one while of such reads at most (``WHILE_NS``), however many peers flood the server, and however often
+they come again after they are cut off.
+
+The budget: while requests are under way, or other connections are read, low-priority reads take a fifth of the reading
+thread's time. Else they take all of it. Connections are read in the order in which they joined, so a new client among
+them is never kept out.
+
+| state of a connection | when | what happens | next |
+|---|---|---|---|
+| read at once | something came | it is read | read at once |
+| read at once | something came, in one of the cases above | it joins the queue; epoll watches it no more | waiting |
+| waiting | its turn has come | it is read once | read at once |
+| waiting | it is closed | it leaves the queue | |
+
+The reading thread's alone. Left out: how long a connection's requests wait after that (``queue.py``).
 """
 
 import select
@@ -22,21 +38,18 @@ from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.wire.served_stream import LEAVING, READING
 
 WHILE_NS = 1_000_000
-"""They are read for so long at a time. What one read brings is not interrupted: 2 ms where it is a header block that
-is as costly as can be."""
+"""Low-priority reads go on for so long at a time. What one read brings is not interrupted: 2 ms where it is a header
+block that is as costly as can be."""
 
 REST = 4
-"""While others are at work, these rest for so many times as long as they were read."""
-
-LATELY_NS = 10_000_000
-"""A thread of the executor may be at work on what it was given within so long, and then needs the GIL."""
+"""While others are at work, low-priority reads rest for so many times as long as they took."""
 
 PAUSE_S = 0.001
-"""So long it is left to the executor's threads, between two whiles, where nothing else comes: epoll's finest unit."""
+"""While low-priority reads rest, the reading thread looks this often if the executor is done: epoll's finest unit."""
 
 
 class LowPriorityReads(Generic[Request]):
-    """Those of one server that wait to be read. Times are in nanoseconds, on ``time.monotonic_ns``."""
+    """The connections of one server that wait to be read. Times are in nanoseconds, on ``time.monotonic_ns``."""
 
     def __init__(
         self,
@@ -47,8 +60,6 @@ class LowPriorityReads(Generic[Request]):
         self._read, self._look_after = read, look_after
         self.queue: OrderedDict[ServedConnection[Request], None] = OrderedDict()
         """Those that wait, the longest first; only to be looked at."""
-        self.given_ns = 0
-        """When the executor was last given anything."""
         self._joined: list[ServedConnection[Request]] = []  # since the last look at what epoll watches
         self._rests_until_ns = 0
 
@@ -68,14 +79,10 @@ class LowPriorityReads(Generic[Request]):
             if not self.queue:
                 self._joined.clear()
 
-    def pause_s(self, now_ns: int) -> float:
-        """How long the reading thread may sleep while any wait."""
-        return PAUSE_S if now_ns - self.given_ns < LATELY_NS else 0.0
-
-    def serve(self, alone: bool) -> None:
-        """Reads some of them; none while it is others' turn. ``alone``: nothing else came."""
+    def serve(self, others: bool) -> None:
+        """Reads some of them. ``others``: requests are under way, or other connections were read just now."""
         now_ns = time.monotonic_ns()
-        if alone or now_ns >= self._rests_until_ns:
+        if not others or now_ns >= self._rests_until_ns:
             began_ns, took_ns = time.thread_time_ns(), 0
             for _ in range(len(self.queue)):
                 if not self.queue:  # reading one may close others

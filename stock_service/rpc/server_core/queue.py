@@ -19,9 +19,10 @@ from functools import partial
 from typing import Any, Generic
 
 from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.concurrency.executor import has_gil
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.metrics import ONE_IN, Metrics, now_ns
-from stock_service.rpc.server_core.admission import AHEAD_LEAST, MEASURED_TASKS, Admission
+from stock_service.rpc.server_core.admission import MEASURED_TASKS, Ahead, DelayTarget
 from stock_service.rpc.server_core.connection import ServedConnection
 from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
@@ -34,10 +35,7 @@ _LOOK_NS = 5_000_000
 SHEDDING_NS = 1_000_000
 """Refusing goes on for so long at a time, then some requests are begun."""
 
-IDLE_NS = 1_000_000
-"""Where nothing was begun for so long, refusing may take all that it needs: it is the way to what is not late yet."""
-
-_LATELY_NS = 1_000_000_000
+REFUSED_NS = 1_000_000_000
 """A connection of which requests were refused is one of those that send too much for so long."""
 
 _LITTLE = 4
@@ -49,6 +47,9 @@ _BOTH_NS = 10_000_000
 _PARTS = 8
 """What the executor is given at a time is a part of what it might have, of so many at most: handing over costs, too."""
 
+FEW = 8
+"""Tasks that are begun at a time, at least, however many connections have a turn."""
+
 MANY = 1 << 30
 """More requests than a connection has."""
 
@@ -56,10 +57,9 @@ MANY = 1 << 30
 class Turns(Generic[Request]):
     """The connections that wait for their turn, and what becomes of their requests. See the module."""
 
-    def __init__(self, protocol: WireProtocol[Request], admission: Admission) -> None:
+    def __init__(self, protocol: WireProtocol[Request], delay: DelayTarget, ahead: Ahead) -> None:
         self._protocol = protocol
-        self.admission = admission
-        """How long they may wait."""
+        self.delay, self.ahead = delay, ahead
         self.queue: deque[ServedConnection[Request]] = deque()
         """Those that wait for their turn; only to be looked at."""
         self._sooner: set[ServedConnection[Request]] = set()  # of these, who sends little
@@ -67,13 +67,8 @@ class Turns(Generic[Request]):
         self._served: ServedConnection[Request] | None = None  # who has its turn just now
         self._held = 0  # requests that wait, of all
         self._next_look_ns = 0
-        self.muted: list[ServedConnection[Request]] = []
-        """Those that are not read for a while."""
-        self._muted_until_ns = 0
-        self.begun_ns = 0
-        """When requests were last begun."""
         self.behind = False
-        """Whether the executor had some waiting when it was last given any."""
+        """Whether the executor had more than it needs when it was last given any."""
         self.read_bytes = READ_BYTES
         """How much of a connection is read at a time."""
         self.few = False
@@ -116,13 +111,13 @@ class Turns(Generic[Request]):
     def wait(self, now_ns: int) -> None:
         """Who comes now waits for a turn."""
         if not self.queue:
-            self.admission.emptied(now_ns)
+            self.delay.emptied(now_ns)
         self.share = 0
         self.few, self.read_bytes = True, FEW_BYTES
 
     def recover(self, now_ns: int) -> None:
         """Nobody waits now: reads on as usual, some time after the last refusal."""
-        if self.admission.recovered(now_ns):
+        if self.delay.recovered(now_ns):
             self.few, self.read_bytes = False, READ_BYTES
 
     def look(self, now_ns: int) -> None:
@@ -140,10 +135,10 @@ class Turns(Generic[Request]):
         Who does has its next request once it has its reply, and would miss what those get meanwhile who send much.
         Where the executor had tasks waiting, the reading thread sleeps: they must last that long.
         """
-        if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS or 0 < self.admission.lasting < AHEAD_LEAST:
+        if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS or 0 < self.ahead.lasting < FEW:
             return room  # also where requests take long: few of them at a time would leave threads without
-        lasting = int(self.admission.lasting) if self.behind else 0
-        return min(room, max(len(self.queue) // 2, self.admission.ahead // _PARTS, AHEAD_LEAST, lasting))
+        lasting = int(self.ahead.lasting) if self.behind else 0
+        return min(room, max(len(self.queue) // 2, self.ahead.tasks // _PARTS, FEW, lasting))
 
     def shared(self, room: int) -> Iterator[ServedConnection[Request]]:
         """Who has a turn now that there is room for so many requests; ends when nobody waits, or when told to.
@@ -166,7 +161,7 @@ class Turns(Generic[Request]):
     def read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """What waited in the kernel is refused if that was too long, though nobody waits here."""
         if not self.queue:
-            self.admission.emptied(now_ns)
+            self.delay.emptied(now_ns)
         self.shed(connection, now_ns)
 
     def shed(self, connection: ServedConnection[Request], now_ns: int) -> bool:
@@ -184,49 +179,18 @@ class Turns(Generic[Request]):
             waits_ms = timeout_ms(request)
             limit_ns = limits_ns.get(waits_ms)
             if limit_ns is None:
-                limit_ns = limits_ns[waits_ms] = self.admission.limit_ns(waits_ms, now_ns)
+                limit_ns = limits_ns[waits_ms] = self.delay.limit_ns(waits_ms, now_ns)
             if not limit_ns or now_ns - arrived_ns <= limit_ns:
                 break
             late += 1
         return [request for request, _ in connection.stream.release(late)] if late else []
 
     def _refuse(self, connection: ServedConnection[Request], requests: list[Request], now_ns: int) -> None:
-        began_ns = time.thread_time_ns()
         refusal, code = self._protocol.refusal, FaultCode.RESOURCE_EXHAUSTED
         words = "too many requests are waiting"
         connection.refuse([(request, refusal(request, code, words)) for request in requests])
-        until_ns = self.admission.spend(len(requests), time.thread_time_ns() - began_ns, now_ns)
         connection.refused_ns = now_ns
-        if until_ns:
-            self._muted_until_ns = until_ns
-            if self._busy(now_ns):
-                self._mute(connection)
-
-    def mutes(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Whether to leave a connection unread: requests of it were refused lately, and refusing takes too long."""
-        if now_ns - connection.refused_ns > _LATELY_NS:
-            connection.refused_ns = 0
-        elif now_ns < self._muted_until_ns and self._busy(now_ns):
-            self._mute(connection)
-        return connection.muted
-
-    def _busy(self, now_ns: int) -> bool:
-        """Whether there is anything but refusing to do."""
-        return (self.behind or self._held > 0) and now_ns - self.begun_ns < IDLE_NS
-
-    def _mute(self, connection: ServedConnection[Request]) -> None:
-        if not connection.muted:
-            connection.muted = True
-            self.muted.append(connection)
-
-    def unmute(self, now_ns: int, look_after: Callable[[ServedConnection[Request], int], None]) -> None:
-        """Has those looked after that were not read for a while, once it is over."""
-        if self.muted and (now_ns >= self._muted_until_ns or not self._busy(now_ns)):
-            muted = self.muted.copy()
-            self.muted.clear()
-            for connection in muted:
-                connection.muted = False
-                look_after(connection, now_ns)
+        self.delay.refused(now_ns)
 
 
 class Dispatch(Generic[Request]):
@@ -255,14 +219,22 @@ class Dispatch(Generic[Request]):
         """What writes the disk for requests that share a commit; None: none does."""
         self._samples = samples
         self._accepted = 0  # tasks that the executor took
+        self._has_gil = has_gil()
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether the executor has no more tasks than threads that it can use."""
+        return self.executor.under_way <= self.turns.ahead.threads
 
     def dispatch(self, now_ns: int) -> None:
         """Has requests begun: all that came, as long as the executor keeps up; else each connection's in its turn."""
         executor, turns, batch = self.executor, self.turns, self.batch
-        admission = turns.admission
-        if turns.behind or turns.queue or len(batch) > admission.burst:
-            waiting = executor.waiting
-            room = min(admission.room(self._accepted - waiting, waiting, now_ns), executor.room)
+        ahead = turns.ahead
+        if turns.behind or turns.queue or len(batch) > ahead.burst:
+            under_way = executor.under_way
+            cpu_ns = time.process_time_ns() if self._has_gil else 0
+            room = ahead.room(self._accepted - under_way, under_way, now_ns, cpu_ns, time.thread_time_ns())
+            room = max(0, min(room, executor.limit - under_way))
             if turns.queue or len(batch) > room:
                 self._deal(room, now_ns)
         elif turns.few:
@@ -271,9 +243,9 @@ class Dispatch(Generic[Request]):
         began_ns = time.monotonic_ns() if given >= MEASURED_TASKS else 0
         if given:
             self._execute()
-        turns.behind = executor.waiting > 0
+        turns.behind = not self.keeps_up
         if began_ns and not turns.behind:
-            admission.ran(given, time.monotonic_ns() - began_ns)
+            ahead.ran(given, time.monotonic_ns() - began_ns)
 
     def _deal(self, room: int, now_ns: int) -> None:
         """Leaves in the batch what the executor soon begins, ``room`` requests; the rest waits for its turn."""
@@ -300,7 +272,6 @@ class Dispatch(Generic[Request]):
         """Has the executor answer what was read, and refuses what it has no room for."""
         batch = self.batch.copy()
         self.batch.clear()
-        self.turns.begun_ns = time.monotonic_ns()
         if self._samples is not None:
             self._samples.take(batch)
         group = None if self.flush is None else GroupCommit(len(batch), self.flush)

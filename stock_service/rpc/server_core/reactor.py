@@ -20,14 +20,14 @@ from typing import Generic
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.server_core.admission import READING_NS, Admission
+from stock_service.rpc.server_core.admission import READING_NS, Ahead, DelayTarget
 from stock_service.rpc.server_core.closing import LOOK_S, Connections
 from stock_service.rpc.server_core.connection import ByteStream, PlainStream, ServedConnection
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
 from stock_service.rpc.server_core.low_priority_reads import PAUSE_S, LowPriorityReads
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import CountedRefusals, Methods, Request, WireProtocol
-from stock_service.rpc.server_core.queue import Dispatch, Turns, WaitSamples
+from stock_service.rpc.server_core.queue import REFUSED_NS, Dispatch, Turns, WaitSamples
 from stock_service.rpc.server_core.tasks import polling_behind, serving
 from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, ServedStream, Session
 
@@ -74,7 +74,7 @@ class RequestServer(Generic[Request]):
         self._queue = Dispatch(
             self._protocol,
             executor,
-            Turns(self._protocol, Admission(own.delay_target_ms, options.requests_max)),
+            Turns(self._protocol, DelayTarget(own.delay_target_ms), Ahead(executor.workers, executor.limit)),
             self._attend,
             self._ask,
             methods.flush if options.timeline is None else None,  # with a timeline a request waits on its thread
@@ -120,7 +120,7 @@ class RequestServer(Generic[Request]):
     def _run(self) -> None:
         """Reads until all is said."""
         connections, ending, queue, low_priority = self._connections, self._ending, self._queue, self._low_priority
-        batch, turns, waiting_turns, muted = queue.batch, queue.turns, queue.turns.queue, queue.turns.muted
+        batch, turns, waiting_turns = queue.batch, queue.turns, queue.turns.queue
         shares_commits = queue.flush is not None
         poll = polling_behind(self._listening.epoll.poll) if shares_commits else self._listening.epoll.poll
         while not (ending.abandoned or (ending.draining and not connections.by_fd)):
@@ -139,13 +139,12 @@ class RequestServer(Generic[Request]):
                 connections.lingering.look(now_ns)
             if ending.asked and not ending.draining:
                 self._drain(now_ns)
-            if muted:
-                turns.unmute(now_ns, self._attend)
             if batch or waiting_turns:
-                low_priority.given_ns = now_ns
                 queue.dispatch(now_ns)
             if low_priority.queue:
-                self._serve_low_priority(not events or bool(waiting_turns))
+                low_priority.serve(bool(events) or queue.executor.under_way > 0)
+                if batch:
+                    queue.dispatch(time.monotonic_ns())
 
     def _turn_to(self, events: list[tuple[int, int]], now_ns: int) -> None:
         """Does what epoll says that there is to do."""
@@ -156,7 +155,7 @@ class RequestServer(Generic[Request]):
             if event == _IN and connection is not None and connection.stream.state is READING:  # nearly always
                 if self._ending.draining:
                     self._read_last(connection, now_ns)
-                elif connection.first_ns or connection.few:
+                elif connection.first_ns or connection.few or connection.refused_ns:
                     low_priority.join(connection, now_ns)
                 else:
                     self._read(connection, now_ns)
@@ -166,7 +165,7 @@ class RequestServer(Generic[Request]):
                 accepts = True
             elif fd == self._listening.waker.fd:  # else it was closed after epoll had said this
                 self._listening.waker.woken()
-            if waiting_turns and not queue.executor.waiting and time.monotonic_ns() - reading_ns > READING_NS:
+            if waiting_turns and queue.keeps_up and time.monotonic_ns() - reading_ns > READING_NS:
                 queue.dispatch(time.monotonic_ns())  # it has nothing left, and requests wait
                 reading_ns = time.monotonic_ns()
         if accepts:  # last: a new one may have the number of one that was closed, of which these events tell
@@ -181,25 +180,16 @@ class RequestServer(Generic[Request]):
         finally:
             self._ending.over.set()
 
-    def _serve_low_priority(self, alone: bool) -> None:
-        """Reads some connections of low priority, and has what came of it begun."""
-        self._low_priority.serve(alone)
-        if self._queue.batch:
-            self._low_priority.given_ns = now_ns = time.monotonic_ns()
-            self._queue.dispatch(now_ns)
-
     def _timeout_s(self) -> float | None:
         """How long to sleep, if nothing happens; not at all where the thread that read the waking reads no more."""
         turns, low_priority = self._queue.turns, self._low_priority
         if self._attention or (self._ending.asked and not self._ending.draining):
             return 0.0
         if turns.queue:
-            pause_s = turns.admission.pause_s(self._queue.executor.waiting)
+            pause_s = turns.ahead.pause_s(self._queue.executor.under_way)
             return min(pause_s, PAUSE_S) if low_priority.queue else pause_s
         if low_priority.queue:
-            return low_priority.pause_s(time.monotonic_ns()) if turns.behind else 0.0
-        if turns.muted:
-            return PAUSE_S
+            return PAUSE_S if self._queue.executor.under_way else 0.0
         if self._connections.lingering.half_closed:
             return LOOK_S
         return self._connections.sweep_s if self._connections.by_fd or not self._listening.accepting else None
@@ -244,10 +234,8 @@ class RequestServer(Generic[Request]):
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
         """Reads once; says whether anything came, be it the end."""
         turns = self._queue.turns
-        if connection.refused_ns and turns.mutes(connection, now_ns):
-            connection.first_ns = connection.first_ns or now_ns
-            self._look_after(connection, now_ns)
-            return False
+        if connection.refused_ns and now_ns - connection.refused_ns > REFUSED_NS:
+            connection.refused_ns = 0
         read_bytes = FEW_BYTES if connection.few else turns.read_bytes
         try:
             data = connection.bytes.receive(read_bytes)
@@ -317,7 +305,7 @@ class RequestServer(Generic[Request]):
         if stream.finished:
             self._connections.lingering.begin(connection, now_ns)
         if not stream.queued and stream.releasable():
-            turns.join(connection, max(0, queue.executor.room - len(queue.batch)), now_ns)
+            turns.join(connection, max(0, queue.executor.limit - queue.executor.under_way - len(queue.batch)), now_ns)
         stream.settle(now_ns)  # after a turn was asked for: what was refused there waits no more
         if connection.holds or stream.unsent or stream.held_bytes():
             self._connections.buffered.note(connection)

@@ -17,7 +17,7 @@ from stock_service.rpc.errors import DeadlineExceeded, Fault, Overloaded
 from stock_service.rpc.grpcio.securing import Checks
 from stock_service.rpc.grpcio.serving import FAILED, STATUS, call_of
 from stock_service.rpc.metrics import Metrics
-from stock_service.rpc.server_core.admission import Admission
+from stock_service.rpc.server_core.admission import DelayTarget
 from stock_service.rpc.service import Answer, Method
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports.grpc_sync.calls import Arrival
@@ -45,7 +45,7 @@ class Handlers:
         self.under_way: set[grpc.ServicerContext] = set()
         """The calls that were begun, and whose reply has not left."""
         self._arrival = arrival
-        self._admission = Admission(delay_target_ms, 0)
+        self._delay = DelayTarget(delay_target_ms)
         self._metrics = metrics
         self._timeline = timeline
 
@@ -72,7 +72,7 @@ class Handlers:
 
     def _refusal(self, context: grpc.ServicerContext) -> Fault | None:
         """Why the call that this thread has is not to be begun."""
-        arrival, admission = self._arrival, self._admission
+        arrival, delay = self._arrival, self._delay
         left_s = context.time_remaining()
         if arrival.refused is not None:
             return arrival.refused
@@ -80,13 +80,13 @@ class Handlers:
             return DeadlineExceeded("its time was over before it was begun")
         waited_ns, now_ns = arrival.waited_ns, arrival.began_ns
         if waited_ns <= EMPTY_NS:
-            admission.emptied(now_ns)
+            delay.emptied(now_ns)
             return None
         timeout_ms = int(left_s * 1e3 + waited_ns / 1e6)
-        limit_ns = admission.limit_ns(timeout_ms if timeout_ms <= TIMEOUT_MS_MAX else 0, now_ns)
+        limit_ns = delay.limit_ns(timeout_ms if timeout_ms <= TIMEOUT_MS_MAX else 0, now_ns)
         if not limit_ns or waited_ns <= limit_ns:
             return None
-        admission.spend(1, 0, now_ns)
+        delay.refused(now_ns)
         return Overloaded(f"it has waited {waited_ns / 1e6:.0f} ms for a thread")
 
 

@@ -92,7 +92,7 @@ def test_while_the_leader_is_stuck_a_follower_reads(workers: int) -> None:
                 until(lambda reads=reads: len(server.readers) > reads)  # type: ignore[misc]
                 assert server.readers[-1] != stuck
                 if workers == 1:
-                    until(lambda: server.pool.waiting == 1)
+                    until(lambda: server.pool.under_way == 2)
                     gate.open()
                 at_work.wait_for(1)
                 gate.open()
@@ -126,7 +126,7 @@ def test_no_more_requests_run_than_there_are_workers(workers: int) -> None:
                 server.pool.execute(more.stand)
             more.wait_for(workers - 1)
             until(lambda: server.pool._leader != 0 and not server.pool._busy)  # a follower leads
-            assert server.pool.waiting == 1
+            assert server.pool.under_way == workers + 1
             assert server.pool._running == workers
             gate.open()
             more.wait_for(1)

@@ -127,9 +127,9 @@ def test_no_more_tasks_are_accepted_than_idle_threads_and_the_queue_take() -> No
         assert isinstance(pool, StaticPool)
         asleep(pool, 4)
         assert pool.execute_all([gate.stand] * 10) == 6
-        assert pool.room == 0
+        assert pool.under_way == pool.limit == 6
         gate.wait_for(4)
-        assert pool.waiting == 2
+        assert pool.under_way == 6
 
 
 def test_an_empty_batch_is_nothing() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from stock_service.rpc.server_core import low_priority_reads as module
 from stock_service.rpc.server_core.connection import ServedConnection
-from stock_service.rpc.server_core.low_priority_reads import PAUSE_S, LowPriorityReads
+from stock_service.rpc.server_core.low_priority_reads import LowPriorityReads
 from stock_service.rpc.wire.framing import RequestFrame, request_decoder
 from stock_service.rpc.wire.served_stream import ServedStream
 from tests.unit.stock_service.rpc.server_core.nothing import Nothing
@@ -54,7 +54,7 @@ def test_each_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Reader(3)
     reader.more[0] = 2
     for _ in range(5):
-        reader.low_priority.serve(alone=True)
+        reader.low_priority.serve(others=False)
     assert reader.order == [0, 1, 2, 0, 0]
     assert not reader.low_priority.queue
 
@@ -63,7 +63,7 @@ def test_in_one_while_each_is_read_once() -> None:
     """So that one that has much does not make the others wait for another while."""
     reader = Reader(2)
     reader.more = [5, 0]
-    reader.low_priority.serve(alone=True)
+    reader.low_priority.serve(others=False)
     assert reader.order == [0, 1]
     assert list(reader.low_priority.queue) == [reader.made[0]]
 
@@ -73,14 +73,14 @@ def test_they_rest_while_others_are_served(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module, "REST", 1_000_000)
     reader = Reader(1)
     reader.more[0] = 9
-    reader.low_priority.serve(alone=False)
-    reader.low_priority.serve(alone=False)
+    reader.low_priority.serve(others=True)
+    reader.low_priority.serve(others=True)
     assert reader.order == [0]
-    reader.low_priority.serve(alone=True)
+    reader.low_priority.serve(others=False)
     assert reader.order == [0, 0]
     monkeypatch.setattr(module, "REST", 0)
-    reader.low_priority.serve(alone=True)
-    reader.low_priority.serve(alone=False)
+    reader.low_priority.serve(others=False)
+    reader.low_priority.serve(others=True)
     assert reader.order == [0, 0, 0, 0]
 
 
@@ -88,10 +88,21 @@ def test_who_waits_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Epoll would say at once, again and again, that it is to be read. Who was read is watched again."""
     monkeypatch.setattr(module, "WHILE_NS", -1)
     reader = Reader(2)
-    reader.low_priority.serve(alone=True)
+    reader.low_priority.serve(others=False)
     assert reader.watched() == [True, False]
-    reader.low_priority.serve(alone=True)
+    reader.low_priority.serve(others=False)
     assert reader.watched() == [True, True]
+
+
+def test_a_connection_that_is_not_read_is_watched_until_something_came() -> None:
+    """Else a request that comes behind one that waits would seem to have come when it is read."""
+    reader = Reader(1)
+    reader.low_priority.serve(others=False)
+    (connection,) = reader.made
+    connection.events = 0  # as while it waited to be read
+    assert connection.watched(reads=False) == select.EPOLLIN
+    connection.first_ns = NOW
+    assert connection.watched(reads=False) == 0
 
 
 def test_what_waits_has_its_age() -> None:
@@ -107,7 +118,7 @@ def test_who_is_not_to_be_read_any_more_is_not() -> None:
     reader = Reader(2)
     reader.made[0].stream.cut()
     reader.made[0].events = -1
-    reader.low_priority.serve(alone=True)
+    reader.low_priority.serve(others=False)
     assert reader.order == [1]
 
 
@@ -115,7 +126,7 @@ def test_what_comes_on_one_that_leaves_is_dropped_in_its_turn() -> None:
     """A peer that sends on after the server's last word holds up nobody, and is not left unread."""
     reader = Reader(2)
     reader.made[0].stream.leave()
-    reader.low_priority.serve(alone=True)
+    reader.low_priority.serve(others=False)
     assert reader.order == [0, 1]
 
 
@@ -125,7 +136,7 @@ def test_what_is_closed_waits_no_longer() -> None:
     reader.low_priority.forget(reader.made[0])
     assert list(reader.low_priority.queue) == [reader.made[1]]
     reader.low_priority.forget(reader.made[0])
-    reader.low_priority.serve(alone=True)
+    reader.low_priority.serve(others=False)
     assert reader.order == [1]
 
 
@@ -140,17 +151,8 @@ def test_reading_one_may_close_others() -> None:
             reader.low_priority.forget(other)
 
     reader.low_priority._read = closing
-    reader.low_priority.serve(alone=True)
+    reader.low_priority.serve(others=False)
     assert reader.order == [0]
-
-
-def test_a_pause_is_made_only_while_a_thread_may_be_at_work() -> None:
-    """Else the reading thread would sleep for nothing."""
-    reader = Reader(1)
-    assert reader.low_priority.pause_s(NOW) == 0
-    reader.low_priority.given_ns = NOW
-    assert reader.low_priority.pause_s(NOW + 1_000_000) == PAUSE_S
-    assert reader.low_priority.pause_s(NOW + 1_000_000_000) == 0
 
 
 def test_all_of_them_are_others_to_read_once_it_is_cleared() -> None:
@@ -165,7 +167,7 @@ def test_only_who_has_just_joined_is_looked_after() -> None:
     """Thousands may wait, and each turn of the reading thread would go through all of them."""
     reader = Reader(3)
     reader.more = [1, 1, 1]
-    reader.low_priority.serve(alone=True)
+    reader.low_priority.serve(others=False)
     looked: list[ServedConnection[RequestFrame]] = []
     reader.low_priority._look_after = lambda connection, _: looked.append(connection)
     reader.made[2].events = select.EPOLLIN  # as if it were new
@@ -174,5 +176,5 @@ def test_only_who_has_just_joined_is_looked_after() -> None:
     for each in reader.made[:2]:
         each.events = select.EPOLLIN
     reader.low_priority._rests_until_ns = 1 << 62
-    reader.low_priority.serve(alone=False)
+    reader.low_priority.serve(others=True)
     assert looked == [reader.made[2]]

@@ -8,7 +8,7 @@ import pytest
 
 from stock_service.rpc.concurrency import Reader, Task
 from stock_service.rpc.server_core import queue as module
-from stock_service.rpc.server_core.admission import Admission
+from stock_service.rpc.server_core.admission import Ahead, DelayTarget
 from stock_service.rpc.server_core.connection import ServedConnection
 from stock_service.rpc.server_core.protocol import Methods
 from stock_service.rpc.server_core.queue import Dispatch, Turns
@@ -30,15 +30,15 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SHEDDING_NS", 1 << 60)
 
 
-class Steady(Admission):
+class Steady(Ahead):
     """One that always finds the executor as fast."""
 
     def __init__(self, ahead: int) -> None:
-        super().__init__(20, 100_000)
-        self.ahead = self.burst = ahead
+        super().__init__(1, 100_000)
+        self.tasks = self.burst = ahead
 
-    def room(self, begun: int, waiting: int, now_ns: int) -> int:
-        return self.ahead
+    def room(self, ended: int, under_way: int, now_ns: int, cpu_ns: int, reading_ns: int) -> int:
+        return self.tasks
 
     def ran(self, tasks: int, took_ns: int) -> None:
         pass
@@ -47,10 +47,9 @@ class Steady(Admission):
 class Counting:
     """An executor that begins what it is given at once, and notes of which connection it was."""
 
-    waiting = 0
+    workers, limit, under_way = 1, 100_000, 0
 
     def __init__(self) -> None:
-        self.room = 100_000
         self.begun: Counter[Connection] = Counter()
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
@@ -77,7 +76,7 @@ class Served:
 
     def __init__(self, greedy: int, polite: int, ahead: int) -> None:
         protocol, self.executor = Frames(Methods({}, {}), 1000), Counting()
-        self.turns: Turns[RequestFrame] = Turns(protocol, Steady(ahead))
+        self.turns: Turns[RequestFrame] = Turns(protocol, DelayTarget(20), Steady(ahead))
         self.dispatch = Dispatch(protocol, self.executor, self.turns, self.attend, lambda _: None, None, None)
         self.greedy = [self._made() for _ in range(greedy)]
         self.polite = [self._made() for _ in range(polite)]
@@ -90,7 +89,7 @@ class Served:
         for request, arrived_ns in connection.stream.release(self.turns.share):
             self.dispatch.batch.append(partial(_nothing, connection, request, arrived_ns))
         if not connection.stream.queued and connection.stream.releasable():
-            self.turns.join(connection, self.executor.room, now_ns)
+            self.turns.join(connection, self.executor.limit, now_ns)
         connection.stream.settle(now_ns)
 
     def turn(self, now_ns: int) -> None:

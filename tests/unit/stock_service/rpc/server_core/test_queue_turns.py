@@ -1,15 +1,13 @@
-"""Whose turn it is, and who is not read while refusing takes too much: on connections that carry nothing."""
-
-import select
+"""Turns of connections that wait, and refusals: on connections that carry nothing."""
 
 import pytest
 
 from stock_service.rpc.server_core import queue as module
-from stock_service.rpc.server_core.admission import Admission
+from stock_service.rpc.server_core.admission import Ahead, DelayTarget
 from stock_service.rpc.server_core.connection import ServedConnection
 from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
 from stock_service.rpc.server_core.protocol import Methods
-from stock_service.rpc.server_core.queue import IDLE_NS, MANY, Turns
+from stock_service.rpc.server_core.queue import MANY, Turns
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import RequestFrame, encode_request, reply_decoder, request_decoder
 from stock_service.rpc.wire.served_stream import ServedStream
@@ -19,9 +17,9 @@ MS = 1_000_000
 NOW = 1_000 * MS
 
 
-def turns(admission: Admission | None = None) -> Turns[RequestFrame]:
+def turns(delay: DelayTarget | None = None) -> Turns[RequestFrame]:
     """Of a server of frames."""
-    return Turns(Frames(Methods({}, {}), 1000), admission or Admission(20, 1000))
+    return Turns(Frames(Methods({}, {}), 1000), delay or DelayTarget(20), Ahead(8, 1000))
 
 
 def connection(requests: int, arrived_ns: int = NOW, timeout_ms: int = 0) -> ServedConnection[RequestFrame]:
@@ -118,10 +116,10 @@ def test_what_is_over_the_room_is_refused_to_who_has_more_than_a_share() -> None
 
 def test_what_has_waited_too_long_is_refused_and_nothing_else() -> None:
     """Of those that say their time, by that."""
-    admission = Admission(20, 1000)
-    admission.emptied(NOW)
+    delay = DelayTarget(20)
+    delay.emptied(NOW)
     late, patient = connection(3, NOW - 60 * MS, 100), connection(3, NOW - 60 * MS, 1000)
-    waiting = turns(admission)
+    waiting = turns(delay)
     for each in (late, patient):
         waiting.shed(each, NOW)
     assert refused(late) == [1, 2, 3]
@@ -144,71 +142,31 @@ def test_late_requests_of_a_connection_are_refused_and_the_next_is_begun() -> No
 
 def test_each_request_of_a_connection_waits_for_as_long_as_it_says() -> None:
     """Beside others that say less, or more: all three have waited equally long."""
-    admission = Admission(20, 1000)
-    admission.emptied(NOW)
+    delay = DelayTarget(20)
+    delay.emptied(NOW)
     made = read_apart(*((NOW - 60 * MS, timeout_ms) for timeout_ms in (100, 80, 1000)))
-    turns(admission).shed(made, NOW)
+    turns(delay).shed(made, NOW)
     assert refused(made) == [1, 2]
     assert dispatched(made) == [3]
 
 
 def test_reading_is_in_small_pieces_until_it_has_recovered() -> None:
     """From when requests wait to some time after the last refusal."""
-    admission = Admission(20, 1000)
-    waiting = turns(admission)
+    delay = DelayTarget(20)
+    waiting = turns(delay)
     assert waiting.read_bytes == READ_BYTES
     waiting.wait(NOW)
     assert waiting.read_bytes == FEW_BYTES
-    admission.spend(1, 1, NOW)
+    delay.refused(NOW)
     waiting.recover(NOW + 50 * MS)
     assert waiting.read_bytes == FEW_BYTES
     waiting.recover(NOW + 101 * MS)
     assert waiting.read_bytes == READ_BYTES
 
 
-def test_while_refusing_takes_too_much_those_who_cause_it_are_not_read() -> None:
-    """Until the window is over; one that was refused nothing is read on."""
-    admission = Admission(20, 1000)
-    admission.spend(1, 100 * MS, NOW)
-    waiting, greedy, other = turns(admission), connection(3, NOW - 3000 * MS), connection(1)
-    waiting.behind, waiting.begun_ns = True, NOW
-    waiting.shed(greedy, NOW)
-    assert greedy.muted
-    waiting.begun_ns = NOW + 19 * MS
-    waiting.unmute(NOW + 19 * MS, lambda *_: None)
-    assert greedy.muted
-    assert greedy.watched(True) == select.EPOLLIN, "until it is known since when something waits"
-    greedy.first_ns = NOW
-    assert greedy.watched(True) == 0
-    assert not other.refused_ns
-    looked_after: list[ServedConnection[RequestFrame]] = []
-    waiting.unmute(NOW + 21 * MS, lambda each, _: looked_after.append(each))
-    assert looked_after == [greedy]
-    assert not waiting.mutes(greedy, NOW + 21 * MS), "the window is over"
-    admission.spend(1, 100 * MS, NOW + 60 * MS)
-    waiting.begun_ns = NOW + 61 * MS
-    waiting.shed(connection(1, NOW - 3000 * MS), NOW + 60 * MS)
-    assert waiting.mutes(greedy, NOW + 61 * MS), "it was refused lately"
-
-
-def test_where_nothing_else_is_to_be_done_refusing_takes_all_that_it_needs() -> None:
-    """It is the way to requests that are not late yet: else a standing queue would stand for ever."""
-    admission = Admission(20, 1000)
-    admission.spend(1, 100 * MS, NOW)
-    waiting, greedy = turns(admission), connection(3, NOW - 3000 * MS)
-    waiting.begun_ns = NOW
-    waiting.shed(greedy, NOW)
-    assert not greedy.muted, "nothing waits"
-    waiting.behind = True
-    assert waiting.mutes(greedy, NOW)
-    waiting.unmute(NOW + IDLE_NS, lambda *_: None)
-    assert not greedy.muted, "nothing was begun lately"
-    assert not waiting.mutes(greedy, NOW + IDLE_NS)
-
-
 def test_what_waited_in_the_kernel_is_refused_though_nobody_waits_here() -> None:
     """By the limit of a burst: nothing says that a queue stands. Without a target it is let through."""
-    late, early = connection(3, NOW - 2001 * MS), connection(3, NOW - 1999 * MS)
+    late, early = connection(3, NOW - 1334 * MS), connection(3, NOW - 1333 * MS)
     for each in (late, early):
         turns().read_late(each, NOW)
     assert [each.stream.releasable() for each in (late, early)] == [0, 3]
@@ -217,7 +175,7 @@ def test_what_waited_in_the_kernel_is_refused_though_nobody_waits_here() -> None
 def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
     """Beside others that send much. Else it is all that there is room for; the rest of what one sent is not little."""
     waiting = turns()
-    waiting.admission.ran(20, 2 * MS)
+    waiting.ahead.ran(20, 2 * MS)
     for number in range(40):
         waiting.join(connection(10 if number else 3), 1000, NOW - 20 * MS)
     assert waiting.fair_room(100, NOW) == 100
@@ -231,7 +189,7 @@ def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
     waiting.join(connection(10), 1000, NOW)
     assert [waiting.fair_room(room, NOW) for room in (100, 5, 0)] == [21, 5, 0]
     assert waiting.fair_room(100, NOW + 11 * MS) == 100
-    waiting.admission.ran(80, 2 * MS)
+    waiting.ahead.ran(80, 2 * MS)
     assert waiting.fair_room(100, NOW) == 21
     waiting.behind = True
     assert waiting.fair_room(100, NOW) == 40, "as many as last a sleep"
@@ -240,7 +198,7 @@ def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
 def test_where_requests_take_long_all_that_there_is_room_for_are_begun() -> None:
     """Whoever sends little beside others that send much: here 2 of them are done in a millisecond."""
     waiting = turns()
-    waiting.admission.ran(20, 10 * MS)
+    waiting.ahead.ran(20, 10 * MS)
     for number in range(40):
         waiting.join(connection(10 if number else 1), 1000, NOW)
     assert waiting.fair_room(100, NOW) == 100

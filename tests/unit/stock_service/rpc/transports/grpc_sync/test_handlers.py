@@ -85,14 +85,14 @@ def test_a_call_whose_deadline_has_passed_is_not_begun() -> None:
         (20, 0.06, 19, True, False),
         (20, 0.9, 110, True, False),  # a quarter of what its client waits
         (20, 0.2, 110, True, True),
-        (20, 0.2, 110, False, False),  # half of it, in a burst
+        (20, 0.2, 100, False, False),  # a third of it, in a burst
         (0, 1e13, 5000, True, False),
     ],
 )
 def test_a_call_that_waited_past_the_target_is_not_begun(
     delay_target_ms: float, left_s: float, waited_ms: float, standing: bool, refused: bool
 ) -> None:
-    """RESOURCE_EXHAUSTED, where calls have been waiting for longer than an interval; in a burst half of its time is."""
+    """RESOURCE_EXHAUSTED, where calls have been waiting for longer than an interval; in a burst a third of its time is."""
     handled = Handled(delay_target_ms)
     assert handled.call(Context(), waited_ms=0.5) is None, "the queue is empty now"
     code = handled.call(Context(left_s), waited_ms, at_ms=101 if standing else 99)
