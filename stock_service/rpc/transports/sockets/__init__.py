@@ -10,6 +10,7 @@ What a server as it is usually started does not run is imported where it is used
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 from stock_service.rpc.concurrency import Executor
@@ -19,7 +20,7 @@ from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
-from stock_service.rpc.transports.sockets.frames import Frames
+from stock_service.rpc.transports.sockets.frames import HELLO, Frames
 from stock_service.rpc.transports.sockets.options import SocketOptions, add_options, own_options
 from stock_service.rpc.wire.codec import Codec, NullAnswers
 
@@ -79,18 +80,21 @@ def _serve(
             assert_never(unknown)
 
 
-def codec(_address: Address, timeout_s: float, token: str = "") -> Codec:
+def codec(address: Address, token: str = "") -> Codec:
     """What a new connection of the lean client speaks."""
     from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 
-    return SocketCodec(timeout_s, token)
+    return SocketCodec(address, token)
 
 
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
-    """A connection that is made when this returns; see ``transports.Transport.connect``."""
-    from stock_service.rpc.transports.sockets import client
+    """A connection that is made, and its token found good, when this returns; see ``transports.Transport.connect``."""
+    from stock_service.rpc.codec_connection import CodecConnection
+    from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 
-    return client.connect(address, timeout_s, credentials)
+    hello = (HELLO.decode(), credentials.token.encode()) if credentials.token else None
+    new_codec = partial(SocketCodec, address)
+    return CodecConnection(address, new_codec, credentials.context(), greeting=hello).open(timeout_s)
 
 
 def null_answers(reply: bytes) -> Callable[[], NullAnswers]:
