@@ -21,6 +21,6 @@ def loaded(name: str) -> Callable[..., Any]:
     return connect
 
 
-def codec(address: tuple[str, int], timeout_s: float, token: str = "") -> GrpcCodec:
+def codec(address: tuple[str, int], token: str = "") -> GrpcCodec:
     """What a new connection of the lean client speaks."""
-    return GrpcCodec(shown_address(address), timeout_s, token)
+    return GrpcCodec(shown_address(address), token)

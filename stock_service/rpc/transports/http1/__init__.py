@@ -13,8 +13,9 @@ token in ``Authorization: Bearer TOKEN``. Left out: compression, ranges, and any
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from stock_service.rpc import codec_connection
+from stock_service.rpc.codec_connection import CodecConnection
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.server_core.guarding import guarded
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
@@ -55,8 +56,8 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
 
     Raises Unavailable, or DeadlineExceeded where the server's host does not answer; UsageError for credentials.
     """
-    context, token = credentials.context(TLS_PROTOCOLS), credentials.token
-    return codec_connection.connect(address, timeout_s, lambda each_s: HttpCodec(address, each_s, token), context)
+    new_codec = partial(HttpCodec, address, credentials.token)
+    return CodecConnection(address, new_codec, credentials.context(TLS_PROTOCOLS)).open(timeout_s)
 
 
 def null_answers(reply: bytes) -> Callable[[], HttpNull]:

@@ -20,24 +20,24 @@ REPLY_BYTES_MAX = 1 << 30
 class HttpCodec:
     """See ``codec.Codec``."""
 
-    def __init__(self, address: tuple[str, int], timeout_s: float, token: str = "") -> None:
+    def __init__(self, address: tuple[str, int], token: str = "") -> None:
         self.hello = b""
         self.preceded = False
         shown = f"Authorization: Bearer {token}\r\n" if token else ""
-        timeout_ms = max(1, round(timeout_s * 1000))
-        self._fields = f"Host: {shown_address(address)}\r\n{shown}Timeout-Ms: {timeout_ms}\r\n".encode()
+        self._fields = f"Host: {shown_address(address)}\r\n{shown}".encode()
         self._call = 0
         self._open = 0  # the call under way; 0: none is
         self._usable = True
         self._decoder = response_decoder(REPLY_BYTES_MAX)
 
-    def prepare(self, path: str, payload: bytes) -> Prepared:
+    def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
         """See ``codec.Codec``. A path of a method, or a route: its verb, a space, and the path."""
         verb, routed, target = path.rpartition(" ")
         if not path.isascii() or not path.isprintable() or verb.isalpha() != bool(routed):
             raise InvalidRequest(f"a method's name that is no path of HTTP: {path!r}")
-        kind = JSON if routed else PROTOBUF
-        return (encode_request(verb.encode() or b"POST", target.encode(), kind, payload, self._fields),)
+        kind, timeout_ms = JSON if routed else PROTOBUF, max(1, round(timeout_s * 1000))
+        fields = b"%sTimeout-Ms: %d\r\n" % (self._fields, timeout_ms)
+        return (encode_request(verb.encode() or b"POST", target.encode(), kind, payload, fields),)
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
         """See ``codec.Codec``."""
