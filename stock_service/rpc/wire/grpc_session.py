@@ -75,27 +75,6 @@ class SessionError(FramingError):
 class GrpcSession:
     """See the module, and ``served_stream.Session``. Whoever calls has the connection's lock."""
 
-    __slots__ = (
-        "_blocks",
-        "_calls",
-        "_cuts",
-        "_draining",
-        "_endpoint",
-        "_heavy",
-        "_known",
-        "_lost",
-        "_message_bytes_max",
-        "_patience",
-        "_pending",
-        "_unpaid",
-        "_unread",
-        "admit",
-        "held",
-        "outgoing",
-        "ready",
-        "toils",
-    )
-
     ended = False
     """No request says that it is the last one."""
 
