@@ -132,7 +132,7 @@ def test_grpc_go_ends_at_a_signal_with_what_it_measured(
     """Exit code 130 and a line; a wrong option ends it with 2, and one line that says what is allowed."""
     client, (host, port) = peer("grpc-go"), serving("stock", "grpc")
     assert isinstance(client, GrpcGo)
-    command = [client.program, "-address", f"{host}:{port}"]
+    command = [str(client.program), "-address", f"{host}:{port}"]
     counted = [*command, "-warm-up", "0s", "-duration", "1m"]
     with subprocess.Popen(counted, stdout=subprocess.PIPE, text=True) as running:
         until = time.monotonic() + 20
