@@ -8,25 +8,24 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.health import Health
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.process import family, serving
 from stock_service.rpc.process.command_line import Parser, refuse, seconds
-from stock_service.rpc.process.listener_handover import ANSWER_S, HandOver, Store, take_over
+from stock_service.rpc.process.listener_handover import ANSWER_S, HandOver, take_over
 from stock_service.rpc.process.secured import security_of
 from stock_service.rpc.server_core.listening import listen
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import ServeOptions, load
-from stock_service.rpc.waiting import Flush
 from stock_service.storage.sqlite import CLOSE_S, SqliteCatalog
 from stock_service.trading import catalog_file
 from stock_service.trading.catalog import Catalog, MemoryCatalog
 from stock_service.trading.exchange import Exchange
-from stock_service.trading.locking import LOCKINGS, Locking, Sampled, Stamped
+from stock_service.trading.locking import LOCKINGS, Locking, Sampled, stamped
 from stock_service.trading.model import Stock
 from stock_service.trading.service import stock_service
 
@@ -81,33 +80,35 @@ def serve_stocks(
         _check(transport, options, kind)
         if family.begins(options):
             serving.leave(family.run(program, options, _allotted(options)))
-        timeline, metrics = serving.timeline_for(program, options), serving.metrics_for(program, options)
-        hand_over = None if options.hand_over is None else _taken_over(program, transport, options)
-        catalog, flush, close, sick, store = CATALOGS[kind](options, timeline, metrics)
-        if hand_over is not None and store is not None:
-            hand_over.has(store)
+        timeline, metrics = serving.timeline_for(options), serving.metrics_for(options)
+        hand_over = None if options.hand_over is None else _taken_over(transport, options)
+        catalog = CATALOGS[kind](options, timeline, metrics)
     except UsageError as error:
         refuse(program, error)
-    note = "" if options.store is None else f"stocks are kept in {options.store}"
+    service = stock_service(Exchange(catalog))
+    if not isinstance(catalog, SqliteCatalog):
+        serving.leave(serving.run(program, transport, wrapped(service), options, timeline, "", metrics))
+    if hand_over is not None:
+        hand_over.has(catalog)
+    note = f"stocks are kept in {options.store}"
     began = False
     try:
-        served = stock_service(Exchange(catalog), flush)
-        service = wrapped(replace(served, health=Health(served.name, sick)))
+        service = wrapped(replace(service, flush=catalog.flush, health=Health(service.name, catalog.sick)))
         code = serving.run(program, transport, service, options, timeline, note, metrics, hand_over)
         began = True
     finally:
-        closed = close(began)  # a start that was refused leaves no new file
+        closed = catalog.close(began)  # a start that was refused leaves no new file
     if not closed:
         print(f"{program}: the last changes were not on the disk within {CLOSE_S:g} s", file=sys.stderr)
-    serving.leave(code if closed and not sick() else serving.FAILED_EXIT)
+    serving.leave(code if closed and not catalog.sick() else serving.FAILED_EXIT)
 
 
-def _taken_over(program: str, transport: str, options: argparse.Namespace) -> HandOver:
+def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
     """The port of the server before this one, which has let its store go then; before, this one has what else it needs.
 
-    Blocks. Raises UsageError; refuses a port that cannot be had.
+    Blocks. Raises UsageError, also for a port that cannot be had.
     """
-    serving.prepare(program, options)
+    serving.prepare(options)
     security_of(transport, options)
     _stocks(options)
     where = f"--host {options.host} --port {options.port}"
@@ -117,7 +118,7 @@ def _taken_over(program: str, transport: str, options: argparse.Namespace) -> Ha
         own = ServeOptions(host=options.host, port=options.port)
         return take_over(options.hand_over, serves, end_s, options.hand_over_s, lambda: listen(own))
     except (OSError, UnicodeError) as error:
-        refuse(program, serving.unbound(error, options.host, options.port))
+        raise serving.Unbound(error, options.host, options.port) from error
 
 
 def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
@@ -136,46 +137,34 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
         raise UsageError("--locking", options.locking, "mutex with several --processes: they have one lock")
 
 
-class Opened(NamedTuple):
-    """A catalog, its ``Service.flush``, what closes it (was it served? gives: in time?), whether it is sick,
-    and what of it a next server takes over."""
-
-    catalog: Catalog
-    flush: Flush | None = None
-    close: Callable[[bool], bool] = lambda _: True
-    sick: Callable[[], bool] = lambda: False
-    store: Store | None = None
-
-
-def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Opened:
+def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Catalog:
     """The locks of this one are noted in the timeline, if there is one, and else in metrics."""
 
     def locking(names: Iterable[str]) -> Locking:
         chosen = LOCKINGS[options.locking or _DEFAULT_LOCKING](names)
         if timeline is not None:
-            return Stamped(chosen, names, timeline)
-        return chosen if metrics is None else Sampled(chosen, names, metrics.waited_for_lock_s)
+            return stamped(chosen, timeline)
+        return chosen if metrics is None else Sampled(chosen, metrics.waited_for_lock_s)
 
-    return Opened(MemoryCatalog(_stocks(options) or catalog_file.DEFAULT_STOCKS, locking))
+    return MemoryCatalog(_stocks(options) or catalog_file.DEFAULT_STOCKS, locking)
 
 
-def _shared(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Opened:
+def _shared(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Catalog:
     """The one that the parent allotted."""
     from stock_service.trading.shared.catalog import SharedCatalog  # here: one process alone does not need it
     from stock_service.trading.shared.memory import Memory
 
     try:
-        return Opened(SharedCatalog(Memory(options.member)))
+        return SharedCatalog(Memory(options.member))
     except (OSError, ValueError) as error:
         raise UsageError("--member", options.member, "what the parent of several processes tells them") from error
 
 
-def _on_disk(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Opened:
-    catalog = SqliteCatalog(options.store, catalog_file.DEFAULT_STOCKS, _stocks(options))
-    return Opened(catalog, catalog.flush, catalog.close, catalog.sick, catalog)
+def _on_disk(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Catalog:
+    return SqliteCatalog(options.store, catalog_file.DEFAULT_STOCKS, _stocks(options))
 
 
-CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | None], Opened]] = {
+CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | None], Catalog]] = {
     "memory": _in_memory,
     "shared": _shared,
     "sqlite": _on_disk,

@@ -66,6 +66,9 @@ PROCESSES_MAX = 16
 OWN_EXECUTOR = "own"
 """The executor of a server that is none of ours."""
 
+EXECUTOR_NAMES: Mapping[str, str] = {"leader-followers": "leader/followers", "thread-per-task": "thread for each task"}
+"""Executors whose names for people are not their levels with spaces."""
+
 APART, FREE, AUTO = "apart", "free", "auto"
 """Where server and load stand: a core each, or anywhere."""
 

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from experiments.design.factors import FACTORS
+from experiments.design.factors import EXECUTOR_NAMES, FACTORS
 from experiments.design.former import renewed
 from experiments.design.levels import Level, shown
 from stock_service.rpc.errors import UsageError
@@ -34,6 +34,12 @@ class Setting:
     def text(self, factor: str) -> str:
         """The level of a factor, as text."""
         return shown(self[factor])
+
+    @property
+    def executor(self) -> str:
+        """What runs requests, for people, as it was set or recorded: ``static pool``. No text names it otherwise."""
+        level = "event loop" if self["dispatch"] == "loop" else self.text("executor")
+        return EXECUTOR_NAMES.get(level, level.replace("-", " "))
 
     def but(self, **levels: Level) -> "Setting":
         """The same at other levels; defaults that follow from those are taken anew. Raises UsageError."""

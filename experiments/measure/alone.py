@@ -114,7 +114,7 @@ def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[_He
     """Lean connections of the server's kind of load, or its library's where none are spoken; closed at the end."""
     stocks: Sequence[str] = tuple(stock.name for stock in load_catalog(bench.catalog))
     plan = replace(load_plan(server.arm, address, bench, tuple(stocks), seed=0), timeout_s=CALL_S)
-    lean = load_transport(plan.transport).codec(address, CALL_S) is not None
+    lean = load_transport(plan.transport).codec(address) is not None
     plan = replace(plan, client="lean" if lean else "library")
     held = _Held(plan, Workload(plan).requests(0, 0))
     try:

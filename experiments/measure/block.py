@@ -72,13 +72,15 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         servers = started(sweep, sweep.servers, bench, Path(scratch), running)
         loads = turn_loads(sweep, servers, bench, seed=sweep.seed * 1000 + number * 10 + attempt)
         with TurnClients(loads) as clients:
-            slots = _drawn(sweep, loads, clients, number, attempt)
-            turns = [slot.turn for slot in slots]
+            responses_s = _responses_s(sweep, loads, clients)
             before = {key: program.user_and_kernel_s() for key, program in servers.programs.items()}
+            threads_before = {key: executor_cpu_s(program, key) for key, program in servers.programs.items()}
+            slots = _drawn(sweep, responses_s, number, attempt)
+            turns = [slot.turn for slot in slots]
             clients.begin(turns)
             rounds = list(_watched(slots, watch))
             reports = clients.gather()
-            seen = [_looked(servers, key, before) for key in sweep.servers]
+            seen = [_looked(servers, key, before, threads_before) for key in sweep.servers]
         running.close()  # servers write their timelines as they stop
         order = [(slot.round, slot.appearance) for slot in slots]
         robbed = robbed_rounds(sweep, rounds)
@@ -158,36 +160,55 @@ def load_plan(arm: Arm, address: Address, bench: Bench, stocks: tuple[str, ...],
     )
 
 
-def look(servers: Servers, key: ServerKey) -> ServerSeen | None:
-    """A server as it is now; None for one that was not started here. Raises ProgramFailed if it is gone."""
+def look(servers: Servers, key: ServerKey, before: Mapping[ServerKey, Mapping[int, float]]) -> ServerSeen | None:
+    """A server as it is now; None for one that was not started here. Raises ProgramFailed if it is gone.
+
+    ``before``: what ``executor_cpu_s`` said where the measured part began; a server that is not in it began with it.
+    """
     program = servers.programs.get(key)
     if program is None:
         return None
     connections = program.connections(servers.addresses[key])
     threads, memory_mib, cpu_s = program.threads(), program.memory_mib(), program.cpu_s()
-    at_work = threads_at_work(program.pids, str(dict(key[0]).get("executor")))
+    at_work = threads_at_work(before.get(key, {}), executor_cpu_s(program, key))
     return ServerSeen(threads, connections, memory_mib, cpu_s, len(program.pids), at_work=at_work)
 
 
-def threads_at_work(pids: Sequence[int], prefix: str) -> int | None:
-    """How many threads whose name in the kernel begins so ran requests, by their processor time in ticks of 10 ms.
+def executor_cpu_s(program: Program, key: ServerKey) -> dict[int, float]:
+    """The processor time of a server's executor so far."""
+    return threads_cpu_s(program.pids, str(dict(key[0]).get("executor")))
 
-    None: they computed too little to say, or the system does not tell the names of threads.
+
+def threads_cpu_s(pids: Sequence[int], prefix: str) -> dict[int, float]:
+    """Of each thread whose name in the kernel begins so, by its id: its processor time in ticks of 10 ms.
+
+    A system that does not tell the names of threads has none.
     """
-    cpu_s: list[float] = []
+    cpu_s: dict[int, float] = {}
     for pid in pids:
         with suppress(psutil.Error, OSError):  # a process or a thread that has ended
-            cpu_s += [
-                thread.user_time + thread.system_time
+            cpu_s |= {
+                thread.id: thread.user_time + thread.system_time
                 for thread in psutil.Process(pid).threads()
                 if Path(f"/proc/{pid}/task/{thread.id}/comm").read_text().startswith(prefix)
-            ]
-    return sum(each >= AT_WORK_SHARE * sum(cpu_s) for each in cpu_s) if sum(cpu_s) >= SHARED_S else None
+            }
+    return cpu_s
 
 
-def _looked(servers: Servers, key: ServerKey, before: Mapping[ServerKey, tuple[float, float]]) -> ServerSeen | None:
+def threads_at_work(before_s: Mapping[int, float], after_s: Mapping[int, float]) -> int | None:
+    """How many threads ran requests between two readings; None: they computed too little to say."""
+    spent_s = [cpu_s - before_s.get(thread, 0.0) for thread, cpu_s in after_s.items()]
+    return sum(each >= AT_WORK_SHARE * sum(spent_s) for each in spent_s) if sum(spent_s) >= SHARED_S else None
+
+
+def _looked(
+    servers: Servers,
+    key: ServerKey,
+    before: Mapping[ServerKey, tuple[float, float]],
+    threads_before: Mapping[ServerKey, Mapping[int, float]],
+) -> ServerSeen | None:
     """As ``look``, with the kernel's share of the processor time since then."""
-    seen = look(servers, key)
+    seen = look(servers, key, threads_before)
     if seen is None:
         return None
     user_s, kernel_s = (
@@ -203,12 +224,10 @@ def _load(arm: Arm, servers: Servers, bench: Bench, stocks: tuple[str, ...], see
     return TurnLoad(plan, () if program is None else program.pids, interval_s)
 
 
-def _drawn(
-    sweep: Sweep, loads: Sequence[TurnLoad], clients: TurnClients, number: int, attempt: int
-) -> tuple[Slot, ...]:
-    """The block's slices, on the clock, once every arm has been loaded for a moment."""
+def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int) -> tuple[Slot, ...]:
+    """The block's slices, on the clock; the first begins in a moment."""
     assert isinstance(sweep.turns, Slices)
-    slots = draw(sweep, sweep.turns, _responses_s(sweep, loads, clients), seed=f"{sweep.seed}/{number}/{attempt}")
+    slots = draw(sweep, sweep.turns, responses_s, seed=f"{sweep.seed}/{number}/{attempt}")
     start_ns = _soon_ns()
     return tuple(replace(slot, turn=slot.turn.after(start_ns)) for slot in slots)
 

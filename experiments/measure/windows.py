@@ -147,7 +147,7 @@ def serving(
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as running:
         servers = started(sweep, keys, bench, Path(scratch), running)
         yield servers
-        after |= {key: look(servers, key) for key in keys}
+        after |= {key: look(servers, key, {}) for key in keys}
 
 
 def _rounds(

@@ -26,9 +26,9 @@ from experiments.performance.turns import Measuring, Plan, measure
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.decoding import decoder
 from stock_service.rpc.server_core.connection import PlainStream, ServedConnection
+from stock_service.rpc.server_core.connection import task as request_task
 from stock_service.rpc.server_core.listening import READ_BYTES
 from stock_service.rpc.server_core.protocol import Methods, WireProtocol, methods_of
-from stock_service.rpc.server_core.tasks import plain_task, session_task
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
 from stock_service.rpc.transports.sockets.frames import Frames
@@ -139,7 +139,7 @@ class Line:
 def steps() -> tuple[Step, ...]:
     """From nothing to the whole of a Lookup."""
     message = stock_pb2.LookupRequest(name=DEFAULT_STOCKS[0].name).SerializeToString()
-    unlocked, locked = (Exchange(MemoryCatalog(DEFAULT_STOCKS, each)).lookup for each in (Snapshot, Mutex))
+    unlocked, locked = (Exchange(MemoryCatalog(DEFAULT_STOCKS, each)).version for each in (Snapshot, Mutex))
     decode = decoder(stock_pb2.LookupRequest)
     whole = stock_service(Exchange(MemoryCatalog(DEFAULT_STOCKS, Mutex))).methods[LOOKUP].answer()
     reply = whole(message)
@@ -184,7 +184,7 @@ class Rig:
         if step.answers is not None:
             methods = replace(methods, plain={LOOKUP.encode(): step.answers})
         protocol = speech.protocol(service, methods)
-        self._task = _task(step, speech, protocol)
+        self._task = _task(step, protocol)
         self._pool = StaticPool(WORKERS, WAITING_MAX)
         stack.callback(self._pool.stop, 1.0)
         self._epoll = stack.enter_context(select.epoll())
@@ -273,7 +273,7 @@ class Rig:
         return time.thread_time_ns() - began_ns
 
 
-def _task(step: Step, speech: Speech, protocol: WireProtocol[Any]) -> Callable[[Any, Any, int], None]:
+def _task(step: Step, protocol: WireProtocol[Any]) -> Callable[[Any, Any, int], None]:
     """What the pool is given for each request."""
     if not step.sends:
 
@@ -281,7 +281,7 @@ def _task(step: Step, speech: Speech, protocol: WireProtocol[Any]) -> Callable[[
             protocol.answer(request, arrived_ns, connection.peer)
 
         return answer
-    return (session_task if speech.speaks else plain_task)(protocol.answer, _unasked)
+    return request_task(protocol.answer, _unasked)
 
 
 def _unasked(connection: ServedConnection[Any]) -> None:

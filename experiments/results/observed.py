@@ -116,8 +116,8 @@ class ServerSeen:
     """Of its processor time over the block's slices, the kernel's, as the system's clock ticks sampled it; None: too
     little for a share, windows, or recorded before that was read."""
     at_work: int | None = None
-    """Threads of its executor that ran requests: each with a hundredth at least of what all of these computed. None:
-    threads without a name, too little computed, or recorded before that was read."""
+    """Threads of its executor that ran requests: each with a hundredth at least of what all of these computed over the
+    block's slices or windows. None: threads without a name, too little computed, or recorded before that was read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,9 +55,8 @@ def main(arguments: Sequence[str]) -> None:
         refuse(PROGRAM, UsageError("--processes", options.processes, f"1 of {options.service}, whose state is its own"))
     if family.begins(options):
         serving.leave(family.run(PROGRAM, options))
-    timeline = serving.timeline_for(PROGRAM, options)
     service = working(SERVICES[options.service](), work)
-    serving.leave(serving.run(PROGRAM, options.transport, service, options, timeline))
+    serving.leave(serving.run(PROGRAM, options.transport, service, options))
 
 
 def _add_work(parser: Parser) -> None:

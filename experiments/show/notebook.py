@@ -11,7 +11,6 @@ from pathlib import Path
 from experiments.judge.points import points
 from experiments.show import content, tables
 from experiments.show.figures.style import data_of
-from experiments.show.sentences import state_sentences
 from stock_service.rpc.errors import UsageError
 
 
@@ -50,7 +49,7 @@ class Notebook:
 
     def state(self) -> Told:
         """How far the sweep is."""
-        return Told(f"**{self.content.title}.** {' '.join(state_sentences(self.content.judgement))}")
+        return Told(f"**{self.content.title}.** {' '.join(self.content.state)}")
 
     def figure(self, name: str) -> Drawn:
         """A figure. UsageError for a name that is none."""

@@ -1,7 +1,12 @@
-"""A blocking client over any ``Codec``: one connection, one call at a time.
+"""A blocking client over any ``Codec``: one connection, one call at a time. The shortest way of a request in Python.
 
-For transports whose codec is all that is special about their client. Timeouts are the kernel's (SO_RCVTIMEO,
-SO_SNDTIMEO): Python's own would add a poll to every send and receive.
+A call is one send and, mostly, one receive. Bytes that the protocol itself has to say after a reply go with the next
+request: grpc-go sends a PING before every reply. Timeouts are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO), set anew only
+when they differ. Python's own would add a poll to every send and receive.
+
+Left out: reading between calls. A server that pings an idle connection, as grpcio does when it stops, is not answered
+before the next call. That call finds a connection which the server closed meanwhile, and is Unavailable. The load
+client's lanes (``clients/load/send/lanes.py``) are always read.
 """
 
 import socket
@@ -9,57 +14,106 @@ import ssl
 import time
 from collections.abc import Callable
 
-from stock_service.rpc.dialing import TlsSocket, dial
+from stock_service.rpc.dialing import READ_BYTES, Dialled, dial
 from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
 from stock_service.rpc.option_types import shown_address
-from stock_service.rpc.wire.codec import Codec
+from stock_service.rpc.wire.codec import Codec, Prepared
 from stock_service.rpc.wire.timeval import timeval
 
-_READ_BYTES = 65_536
+Prepare = Callable[[str, bytes, float], Prepared]
+"""A codec's ``prepare``."""
 
 
 class CodecConnection:
-    """See ``transports.Connection``. Made by ``connect``. ``new_codec`` gives a codec for a timeout, in seconds."""
+    """See ``transports.Connection``."""
 
     def __init__(
-        self, address: tuple[str, int], new_codec: Callable[[float], Codec], context: ssl.SSLContext | None = None
+        self,
+        address: tuple[str, int],
+        new_codec: Callable[[], Codec],
+        context: ssl.SSLContext | None = None,
+        prepare: Prepare | None = None,
+        greeting: tuple[str, bytes] | None = None,
     ) -> None:
-        self._address = address
-        self._context = context
-        self._name = shown_address(address)
-        self._new_codec = new_codec
-        self._codec = new_codec(1.0)
-        self._prepares = self._codec  # has the timeout of the calls
-        self._call_timeout_s = 0.0
-        self._socket: socket.socket | TlsSocket | None = None
+        """Makes no connection yet: ``open`` does, or the first call.
 
-    def open(self, timeout_s: float) -> None:
-        """Connects. Raises Unavailable, DeadlineExceeded."""
+        ``context``: of TLS; None: the connection is plain. ``prepare``: in place of the codec's own, to tell the server
+        another timeout. ``greeting``: the path and the payload of a call that each new connection begins with, and that
+        must not fail.
+        """
+        self._address, self._context = address, context
+        self._peer = shown_address(address)
+        self._new_codec, self._prepare, self._greeting = new_codec, prepare, greeting
+        self._codec: Codec
+        self._socket: Dialled | None = None
+        self._timeout_s = 0.0  # the kernel's; 0.0: not set
+        self._unsent = b""  # the protocol's own bytes, which wait for the next request
+
+    def open(self, timeout_s: float) -> "CodecConnection":
+        """Connects, and gives itself. Blocks for ``timeout_s`` at most.
+
+        Raises Unavailable, DeadlineExceeded, and the greeting's Fault. Without a greeting, the first call shows whether
+        the server speaks the codec's protocol.
+        """
         self.close()
+        deadline_s = time.monotonic() + timeout_s
+        self._socket = dial(self._address, timeout_s, self._context)
+        self._timeout_s, self._unsent = 0.0, b""
+        self._codec = self._new_codec()
         try:
-            connected = dial(self._address, timeout_s, self._context)
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"no connection to {self._name} within {timeout_s:g} s") from error
+            self._socket.sendall(self._codec.hello)
+            if self._greeting is not None:
+                self.call(*self._greeting, deadline_s - time.monotonic())
         except OSError as error:
-            raise Unavailable(f"no connection to {self._name}: {error.strerror or error}") from error
-        self._socket = connected
-        self._codec = self._new_codec(timeout_s)
+            raise self._lost(error.strerror or str(error)) from error
+        except Fault:
+            self.close()
+            raise
+        return self
 
     def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
         """See ``transports.Connection.call``."""
-        deadline_s = time.monotonic() + timeout_s
-        if timeout_s != self._call_timeout_s:
-            self._call_timeout_s, self._prepares = timeout_s, self._new_codec(timeout_s)
-        prepared = self._prepares.prepare(path, payload)
-        if self._socket is None or not self._codec.room():
+        deadline_s, left_s = time.monotonic() + timeout_s, timeout_s
+        if self._socket is None:
             self.open(timeout_s)
-        number, request = self._codec.start(prepared)
-        reply = self._exchange(number, request, deadline_s, timeout_s)
-        if isinstance(reply, Fault):
-            if not self._codec.room():
-                self.close()
-            raise reply
-        return reply
+            left_s = deadline_s - time.monotonic()
+        connected, codec = self._socket, self._codec
+        assert connected is not None
+        number, outgoing = codec.start((self._prepare or codec.prepare)(path, payload, timeout_s))
+        if self._unsent:
+            outgoing = self._unsent + outgoing
+            self._unsent = b""
+        whole = True  # nothing is sent in part
+        try:
+            if left_s != self._timeout_s:
+                self._bound(left_s)
+            while True:
+                if outgoing:
+                    whole = False
+                    self._send(outgoing)
+                    whole = True
+                data = connected.recv(READ_BYTES)
+                if not data:
+                    raise self._lost("the server closed the connection")
+                try:
+                    replies = codec.feed(data)
+                except Unavailable:
+                    self._farewell()
+                    raise
+                outgoing = codec.take_outgoing()
+                for answered, reply in replies:
+                    if answered != number:  # it was given up
+                        continue
+                    if isinstance(reply, bytes) and codec.room():
+                        self._unsent = outgoing
+                        return reply
+                    return self._last(reply, outgoing)
+                self._bound(deadline_s - time.monotonic())
+        except BlockingIOError as error:  # the kernel's word for a timeout
+            self._give_up(number, whole)
+            raise DeadlineExceeded(f"no reply from {self._peer} within {timeout_s:g} s") from error
+        except OSError as error:
+            raise self._lost(error.strerror or str(error)) from error
 
     def close(self) -> None:
         """See ``transports.Connection.close``."""
@@ -67,65 +121,53 @@ class CodecConnection:
             self._socket.close()
             self._socket = None
 
-    def _exchange(self, number: int, request: bytes, deadline_s: float, timeout_s: float) -> bytes | Fault:
-        """Sends a request and waits for its reply. Raises DeadlineExceeded, Unavailable."""
-        assert self._socket is not None
-        sent = False
-        try:
-            self._bound(deadline_s)
-            self._send(request)
-            sent = True
-            while True:
-                data = self._socket.recv(_READ_BYTES)
-                if not data:
-                    raise self._lost("the server closed the connection")
-                for call, reply in self._codec.feed(data):
-                    if call == number:  # any other was given up
-                        return reply
-                self._bound(deadline_s)
-        except BlockingIOError as error:  # the kernel's word for a timeout
-            self._codec.abandon(number)
-            if not sent:  # half a request may be on its way, and no other can follow it
-                self.close()
-            raise DeadlineExceeded(f"no reply from {self._name} within {timeout_s:g} s") from error
-        except OSError as error:
-            raise self._lost(error.strerror or str(error)) from error
-        except Unavailable as fault:
-            raise self._lost(fault.detail) from fault
+    def _last(self, reply: bytes | Fault, outgoing: bytes) -> bytes:
+        """A fault, or perhaps a connection's last reply: closes the connection if no other call can follow."""
+        self._send(outgoing)
+        if isinstance(reply, Unavailable) or not self._codec.room():
+            self.close()
+        if isinstance(reply, bytes):
+            return reply
+        raise reply
 
-    def _send(self, request: bytes) -> None:
-        """Sends a request. Where the server has closed, leaves that to the receiving: it may have said why."""
+    def _send(self, data: bytes) -> None:
+        """Sends all of it. Where the server has closed, leaves that to the receiving: it may have said why."""
         assert self._socket is not None
         try:
-            self._socket.sendall(request)
+            self._socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
             pass
 
-    def _bound(self, deadline_s: float) -> None:
-        """Bounds the next send and receive by what is left of a call's time. Raises BlockingIOError if none is."""
+    def _farewell(self) -> None:
+        """Tells the server why the connection is closed, if it takes that at once, and closes it."""
         assert self._socket is not None
-        left_s = deadline_s - time.monotonic()
-        if left_s <= 0:
-            raise BlockingIOError
-        bound = timeval(left_s)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bound)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)
+        try:
+            self._socket.send(self._codec.take_outgoing(), socket.MSG_DONTWAIT)
+        except OSError:
+            pass  # it has closed, or reads no more
+        self.close()
+
+    def _give_up(self, number: int, whole: bool) -> None:
+        """Ends a call whose time is up, and the connection too where half of something may be on its way."""
+        self._timeout_s = 0.0
+        cancel = self._codec.abandon(number)
+        try:
+            sent = self._socket.send(cancel, socket.MSG_DONTWAIT) if self._socket and whole and cancel else 0
+        except OSError:
+            sent = -1  # and the connection is of no use any more
+        if not whole or sent != len(cancel) or not self._codec.room():
+            self.close()
 
     def _lost(self, why: str) -> Unavailable:
         self.close()
-        return Unavailable(f"connection to {self._name} lost: {why.removeprefix(f'connection to {self._name} lost: ')}")
+        return Unavailable(f"connection to {self._peer} lost: {why}")
 
-
-def connect(
-    address: tuple[str, int],
-    timeout_s: float,
-    new_codec: Callable[[float], Codec],
-    context: ssl.SSLContext | None = None,
-) -> CodecConnection:
-    """A connection that is made when this returns, over TLS with a ``context``. Blocks for ``timeout_s`` at most.
-
-    Raises Unavailable, or DeadlineExceeded where the server's host does not answer.
-    """
-    connection = CodecConnection(address, new_codec, context)
-    connection.open(timeout_s)
-    return connection
+    def _bound(self, left_s: float) -> None:
+        """Bounds the next sends and receives by what is left of a call's time. Raises BlockingIOError if none is."""
+        assert self._socket is not None
+        if left_s <= 0:
+            raise BlockingIOError
+        self._timeout_s = left_s
+        bound = timeval(left_s)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bound)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)

@@ -24,7 +24,7 @@ NO_MEMBER = -(2**31)
 def decoder(kind: type[Kind]) -> Callable[[bytes], Kind]:
     """What decodes messages of a kind; to be asked once. It may be called from any thread, and raises DecodeError."""
     decode: Callable[[bytes], Kind] = kind.FromString
-    enums = {field.number: field.name for field in _descriptor(kind).fields if _is_enum(field)}
+    enums = {field.number: field.name for field in cast(Descriptor, kind.DESCRIPTOR).fields if _is_enum(field)}
     if not enums:
         return decode
 
@@ -38,10 +38,6 @@ def decoder(kind: type[Kind]) -> Callable[[bytes], Kind]:
         return message
 
     return decode_enums
-
-
-def _descriptor(kind: type[Message]) -> Descriptor:
-    return cast(Descriptor, kind.DESCRIPTOR)
 
 
 def _is_enum(field: FieldDescriptor) -> bool:

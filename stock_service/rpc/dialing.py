@@ -8,7 +8,11 @@ import socket
 import ssl
 import time
 
-_READ_BYTES = 65_536
+from stock_service.rpc.errors import DeadlineExceeded, Unavailable
+from stock_service.rpc.option_types import shown_address
+
+READ_BYTES = 65_536
+"""Read at a time: a whole reply, nearly always."""
 
 
 class TlsSocket:
@@ -54,7 +58,7 @@ class TlsSocket:
         found = b""
         while True:
             try:
-                data = self._tls.read(_READ_BYTES)
+                data = self._tls.read(READ_BYTES)
                 found += data
                 if not data or not (self._incoming.pending or self._tls.pending()):
                     return found
@@ -89,7 +93,7 @@ class TlsSocket:
         self._socket.close()
 
     def _take(self) -> None:
-        data = self._socket.recv(_READ_BYTES)
+        data = self._socket.recv(READ_BYTES)
         if data:
             self._incoming.write(data)
         else:
@@ -115,20 +119,25 @@ Dialled = socket.socket | TlsSocket
 
 
 def dial(address: tuple[str, int], timeout_s: float, context: ssl.SSLContext | None) -> Dialled:
-    """A connection without delays (TCP_NODELAY), which blocks for ever until it is told otherwise.
+    """A connection without delays (TCP_NODELAY), over TLS with a ``context``, which blocks for ever unless told not to.
 
-    Blocks for about ``timeout_s`` at most. Raises TimeoutError and OSError.
+    Blocks for about ``timeout_s`` at most. Raises Unavailable, DeadlineExceeded.
     """
     deadline_s = time.monotonic() + timeout_s
-    connected = socket.create_connection(address, timeout_s)
-    dialled: Dialled = connected
     try:
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if context is not None:
-            dialled = over_tls = TlsSocket(connected, context, address[0])
-            over_tls.handshake(deadline_s)
-        connected.settimeout(None)
-    except BaseException:
-        connected.close()
-        raise
+        connected = socket.create_connection(address, timeout_s)
+        dialled: Dialled = connected
+        try:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if context is not None:
+                dialled = over_tls = TlsSocket(connected, context, address[0])
+                over_tls.handshake(deadline_s)
+            connected.settimeout(None)
+        except BaseException:
+            connected.close()
+            raise
+    except TimeoutError as error:
+        raise DeadlineExceeded(f"no connection to {shown_address(address)} within {timeout_s:g} s") from error
+    except OSError as error:
+        raise Unavailable(f"no connection to {shown_address(address)}: {error.strerror or error}") from error
     return dialled

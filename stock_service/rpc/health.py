@@ -25,21 +25,19 @@ class Health:
         self.stopping = False
         """Set by whoever stops the server."""
 
-    def knows(self, name: str) -> bool:
-        """Whether a service of that name is served; the empty one is the whole server."""
-        return name in self._names
-
     def serving(self) -> bool:
         """Whether it serves now."""
         return not self.stopping and not self._sick()
 
     def check(self, request: HealthCheckRequest) -> HealthCheckResponse:
-        """The method. Raises NotFound for a name that is not known."""
-        if not self.knows(request.service):
+        """The method Check. Raises NotFound for a name that is not known."""
+        if request.service not in self._names:
             raise NotFound("no service of that name")
-        return response(self.serving())
+        return self.watched(request)
 
-
-def response(serving: bool) -> HealthCheckResponse:
-    """What says so."""
-    return HealthCheckResponse(status=HealthCheckResponse.SERVING if serving else HealthCheckResponse.NOT_SERVING)
+    def watched(self, request: HealthCheckRequest) -> HealthCheckResponse:
+        """Each word of the method Watch: the first one at once, the last one when the server stops."""
+        if request.service not in self._names:
+            return HealthCheckResponse(status=HealthCheckResponse.SERVICE_UNKNOWN)
+        serving = HealthCheckResponse.SERVING if self.serving() else HealthCheckResponse.NOT_SERVING
+        return HealthCheckResponse(status=serving)

@@ -59,23 +59,13 @@ def metered(
     return answer
 
 
-def metered_on_loop(
-    decode: Decode,
-    on_loop: OnLoop,
-    meter: Meter,
-    undecodable: Undecodable,
-) -> Callable[..., Awaitable[bytes]]:
-    """The same on an event loop."""
+def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[..., Awaitable[bytes]]:
+    """The same on an event loop. ``decode`` raises InvalidRequest."""
 
     async def answer(payload: bytes, on_loop: OnLoop = on_loop) -> bytes:
         began_ns = 0 if meter.begin() & SKIPPED else now_ns()
         try:
-            request = decode(payload)
-        except DecodeError as error:
-            meter.failed(_UNDECODABLE)
-            raise undecodable(payload) from error
-        try:
-            reply = await on_loop(request)
+            reply = await on_loop(decode(payload))
         except BaseException as error:
             _count(meter, error)
             raise
@@ -89,22 +79,18 @@ def metered_on_loop(
 
 
 def metered_stream(
-    decode: Decode, function: Callable[[Any, Call], Iterator[Any]], meter: Meter, undecodable: Undecodable
+    decode: Decode, function: Callable[[Any, Call], Iterator[Any]], meter: Meter
 ) -> Callable[[Call], Iterator[bytes]]:
     """A method of several replies: begun when the first is asked for, ended behind the last.
 
-    Between two of them it is set aside, as no thread is in its handler. How long that took is not noted.
+    Between two of them it is set aside, as no thread is in its handler. How long that took is not noted. ``decode``
+    raises InvalidRequest.
     """
 
     def answer(call: Call) -> Iterator[bytes]:
         meter.begin()
         try:
-            request = decode(call.payload)
-        except DecodeError as error:
-            meter.failed(_UNDECODABLE)
-            raise undecodable(call.payload) from error
-        try:
-            for reply in function(request, call):
+            for reply in function(decode(call.payload), call):
                 encoded: bytes = reply.SerializeToString()
                 meter.set_aside()
                 try:

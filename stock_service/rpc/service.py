@@ -96,45 +96,28 @@ class Method(Generic[Request, Response]):
         if not self.wants_call:
             answer = self.answer()
             return lambda call: answer(call.payload)
-        decode: Callable[[bytes], Request] = decoder(self.request_type)
-        function = cast(Callable[[Request, Call], Response], self.function)
+        function = cast(Callable[..., Response], self.function)
         if self.meter is not None:
-            counted = metered(
-                decode,
-                cast(Callable[[Request], Response], function),
-                self.meter,
-                partial(_undecodable, request_type=self.request_type),
-            )
+            undecodable = partial(_undecodable, request_type=self.request_type)
+            counted = metered(decoder(self.request_type), function, self.meter, undecodable)
             return lambda call: counted(call.payload, lambda request: function(request, call))
-
-        def answer_call(call: Call) -> bytes:
-            try:
-                request = decode(call.payload)
-            except DecodeError as error:
-                raise _undecodable(call.payload, self.request_type) from error
-            return function(request, call).SerializeToString()
-
-        return answer_call
+        decode = _strict_decoder(self.request_type)
+        return lambda call: function(decode(call.payload), call).SerializeToString()
 
     def answer_on_loop(self) -> AwaitedAnswer:
         """The method as a coroutine function of a call, of one that has ``on_loop``; else as ``answer``."""
         assert self.on_loop is not None
-        decode: Callable[[bytes], Request] = decoder(self.request_type)
+        decode = _strict_decoder(self.request_type)
         on_loop = cast(Callable[..., Awaitable[Response]], self.on_loop)
         wants_call = self.wants_call
         if self.meter is not None:
-            counted = metered_on_loop(
-                decode, on_loop, self.meter, partial(_undecodable, request_type=self.request_type)
-            )
+            counted = metered_on_loop(decode, on_loop, self.meter)
             if not wants_call:
                 return lambda call: counted(call.payload)
             return lambda call: counted(call.payload, lambda request: on_loop(request, call))
 
         async def answer_on_loop(call: Call) -> bytes:
-            try:
-                request = decode(call.payload)
-            except DecodeError as error:
-                raise _undecodable(call.payload, self.request_type) from error
+            request = decode(call.payload)
             reply = await (on_loop(request, call) if wants_call else on_loop(request))
             return reply.SerializeToString()
 
@@ -160,17 +143,12 @@ class StreamMethod(Generic[Request, Response]):
 
     def answer_stream(self) -> StreamAnswer:
         """The method in bytes; to be asked once, before serving. For bytes that do not decode: InvalidRequest."""
-        decode: Callable[[bytes], Request] = decoder(self.request_type)
+        decode = _strict_decoder(self.request_type)
         if self.meter is not None:
-            undecodable = partial(_undecodable, request_type=self.request_type)
-            return metered_stream(decode, self.function, self.meter, undecodable)
+            return metered_stream(decode, self.function, self.meter)
 
         def answer(call: Call) -> Iterator[bytes]:
-            try:
-                request = decode(call.payload)
-            except DecodeError as error:
-                raise _undecodable(call.payload, self.request_type) from error
-            for reply in self.function(request, call):
+            for reply in self.function(decode(call.payload), call):
                 yield reply.SerializeToString()
 
         return answer
@@ -194,10 +172,15 @@ class Service:
     health: Health | None = None
 
     def with_health(self) -> "Service":
-        """The same service with the method that says whether it is served, for a transport that has no other."""
+        """The same service with ``health``, and with the method by which clients ask for it."""
         health = self.health or Health(self.name)
         check = Method(HealthCheckRequest, HealthCheckResponse, health.check, right=Right.ANYONE)
-        return replace(self, methods={**self.methods, CHECK: check})
+        return replace(self, methods={**self.methods, CHECK: check}, health=health)
+
+    def rights(self) -> dict[bytes, Right]:
+        """What each method needs of its caller, by its path."""
+        needed = {path.encode(): method.right for path, method in self.methods.items()}
+        return needed | {path.encode(): method.right for path, method in self.streams.items()}
 
     def counted(self, metrics: Metrics) -> "Service":
         """The same service, whose requests are counted. Before it is served."""
@@ -207,6 +190,19 @@ class Service:
         }
         streams = {path: replace(stream, meter=metrics.meter(path, {})) for path, stream in self.streams.items()}
         return replace(self, methods=methods, streams=streams)
+
+
+def _strict_decoder(request_type: type[Request]) -> Callable[[bytes], Request]:
+    """A decoder that raises InvalidRequest. ``answer`` has none: the hot path spares this function's call."""
+    decode: Callable[[bytes], Request] = decoder(request_type)
+
+    def decode_strictly(payload: bytes) -> Request:
+        try:
+            return decode(payload)
+        except DecodeError as error:
+            raise _undecodable(payload, request_type) from error
+
+    return decode_strictly
 
 
 def _undecodable(payload: bytes, request_type: type[Message]) -> InvalidRequest:

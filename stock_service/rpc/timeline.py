@@ -93,6 +93,12 @@ class Timeline:
         self._methods.append(path)
         return len(self._methods) - 1
 
+    def end(self) -> None:
+        """Keeps the request of this thread, whose reply was given away; nothing where it was not stamped."""
+        stamper = self.local.stamper
+        if stamper.handled_ns:
+            stamper.end()
+
     def write(self, path: Path) -> int:
         """Writes what has ended to a file, once, when the server has stopped; blocks, about 1 s a million requests.
 

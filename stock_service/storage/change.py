@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.waiting import in_one_go
@@ -11,36 +12,29 @@ from stock_service.trading.once import Changed, Once
 _log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True, eq=False)
 class Change:
     """One change that waits for its commit. ``changed`` or ``error`` may be read once ``go_on`` was called."""
 
-    __slots__ = ("changed", "error", "go_on", "has_thread", "name", "once", "step", "writes")
-
-    def __init__(
-        self, name: str, step: Step, once: Once | None, go_on: Callable[[], object], has_thread: bool = True
-    ) -> None:
-        """``go_on`` lets go on who waits for it, which is a thread or, without one, a request."""
-        self.name = name
-        self.step = step
-        self.once = once
-        self.go_on = go_on
-        self.has_thread = has_thread
-        self.writes = False  # whether its thread is to write
-        self.changed: Changed
-        self.error: Exception | None = None
+    name: str
+    step: Step
+    once: Once | None
+    go_on: Callable[[], object]
+    """Lets go on who waits for the change, which is a thread or, without one, a request."""
+    changed: Changed = field(init=False)
+    error: Exception | None = None
 
 
 def let_go(group: Iterable[Change]) -> None:
-    """Lets those go on who wait, but for who writes already."""
+    """Lets those go on who wait."""
     with in_one_go():
         for change in group:
-            if not change.writes:
-                go_on = change.go_on
-                del change.go_on  # a change and its Wait have each other: such a circle only a collection would end
-                try:
-                    go_on()
-                except Exception:  # of that request: the others go on, and so does the thread that writes
-                    _log.exception("a request did not go on after its change was written")
+            go_on = change.go_on
+            del change.go_on  # a change and its Wait have each other: such a circle only a collection would end
+            try:
+                go_on()
+            except Exception:  # of that request: the others go on, and so does the thread that writes
+                _log.exception("a request did not go on after its change was written")
 
 
 def refuse(group: Iterable[Change], fault: Fault) -> None:

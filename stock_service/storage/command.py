@@ -3,13 +3,13 @@
 One that a server has open is refused by name: its newest trades are that server's alone to know.
 """
 
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from stock_service.rpc.errors import Fault, UsageError, printable
 from stock_service.rpc.process.command_line import Parser, refuse
 from stock_service.storage.sqlite_file import StoreFile
-from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock, dollars
 
 FAILED_EXIT = 1
@@ -22,62 +22,55 @@ _EXITS = {
 }
 
 
-def check(path: Path, _: Path | None) -> Sequence[str]:
+def check(file: StoreFile, options: Namespace) -> Sequence[str]:
     """Reads every page and every row."""
-    with StoreFile.opened(path) as file:
-        faults = file.faults()
-        if faults:
-            return [f"{path}: {fault}" for fault in faults]
-        try:
-            loaded = file.load()
-        except UsageError as error:
-            return [str(error)]
+    faults = file.faults()
+    if faults:
+        return [f"{options.path}: {fault}" for fault in faults]
+    try:
+        loaded = file.load()
+    except UsageError as error:
+        return [str(error)]
     print(f"sound: {len(loaded.versions)} stocks, {len(loaded.records)} request ids, last commit {loaded.sequence}")
     return ()
 
 
-def backup(path: Path, to: Path | None) -> Sequence[str]:
+def backup(file: StoreFile, options: Namespace) -> Sequence[str]:
     """Copies a sound store to a file that is not there yet."""
-    if to is None:
-        raise UsageError("TO", None, "the file to make")
-    with StoreFile.opened(path) as file:
-        file.load()
-        file.copy_to(to)
-    print(f"{path} is copied to {to}")
+    file.load()
+    file.copy_to(options.to)
+    print(f"{options.path} is copied to {options.to}")
     return ()
 
 
-def show(path: Path, _: Path | None) -> Sequence[str]:
+def show(file: StoreFile, _: Namespace) -> Sequence[str]:
     """Prints each stock."""
-    with StoreFile.opened(path) as file:
-        versions = file.load().versions
-    for stock, sequence in versions.values():
+    for stock, sequence in file.load().versions.values():
         amounts = f"volume {stock.volume} of {stock.volume_limit}"
         print(f"{printable(stock.name)} {dollars(stock.price_cents)} {amounts} sequence {sequence}")
     return ()
 
 
-def new_day(path: Path, _: Path | None) -> Sequence[str]:
+def new_day(file: StoreFile, _: Namespace) -> Sequence[str]:
     """Sets each volume to 0, a commit a stock; prices and request ids stay."""
-    with StoreFile.opened(path) as file:
-        loaded = file.load()
-        fresh: dict[str, Version] = {}
-        for name, (stock, _number) in loaded.versions.items():
-            if stock.volume:
-                new = Stock(name, stock.price_cents, stock.volume_limit)
-                fresh[name] = (new, loaded.sequence + len(fresh) + 1)
-        file.commit(fresh, {}, 0)
+    loaded = file.load()
+    traded = [stock for stock, _ in loaded.versions.values() if stock.volume]
+    fresh = {
+        stock.name: (Stock(stock.name, stock.price_cents, stock.volume_limit), sequence)
+        for sequence, stock in enumerate(traded, start=loaded.sequence + 1)
+    }
+    file.commit(fresh, {}, 0)
     print(f"a new day: set to 0 the volumes of {len(fresh)} of {len(loaded.versions)} stocks")
     return ()
 
 
-COMMANDS: Mapping[str, Callable[[Path, Path | None], Sequence[str]]] = {
+COMMANDS: Mapping[str, Callable[[StoreFile, Namespace], Sequence[str]]] = {
     "check": check,
     "backup": backup,
     "show": show,
     "new-day": new_day,
 }
-"""What can be done, by name; each gives the faults that it found."""
+"""What can be done with an open file, by name; each gives the faults that it found."""
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
@@ -88,10 +81,11 @@ def main(program: str, arguments: Sequence[str]) -> int:
     add("path", type=Path, metavar="PATH", help="the file")
     add("to", type=Path, metavar="TO", nargs="?", help="where backup puts the copy")
     options = parser.parse_args(arguments)
-    if options.to is not None and options.command != "backup":
-        parser.error(f"TO: got {str(options.to)!r}, allowed: with backup alone")
     try:
-        faults = COMMANDS[options.command](options.path, options.to)
+        if (options.to is None) is (options.command == "backup"):
+            raise UsageError("TO", options.to and str(options.to), "the file to make, with backup alone")
+        with StoreFile.opened(options.path) as file:
+            faults = COMMANDS[options.command](file, options)
     except UsageError as error:
         refuse(program, error)
     except Fault as error:

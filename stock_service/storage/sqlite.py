@@ -7,8 +7,8 @@ waits for the disk. One thread writes at a time.
 
 A change waits with its thread; or without one, where the server can do that (``rpc/waiting.py``). Then the server calls
 ``flush`` once it has begun all requests that it has read: they share a commit, whatever the number of its threads.
-A thread of the catalog's own writes such a group, so that no thread of the server waits for the disk. A request that
-was alone is written by the thread that ran it, unless that one reads.
+A thread of the catalog's own writes such a group, so that no thread of the server waits for the disk. It also writes
+what waits behind another group. A request that was alone is written by the thread that ran it, unless that one reads.
 
 Where the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next one
 is tried. Where the log is what finds no room in its file, it grows instead. Any other failure (InternalFault, INTERNAL)
@@ -25,12 +25,14 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Condition, Lock, Thread
 
 from stock_service.rpc.errors import Fault, InternalFault, Overloaded, Unavailable, UsageError
 from stock_service.rpc.waiting import Waiting, here
 from stock_service.storage.change import Change, again, let_go, refuse
 from stock_service.storage.sqlite_file import Loaded, StoreFile
+from stock_service.storage.sqlite_place import unusable
 from stock_service.trading.catalog import Step, Version
 from stock_service.trading.model import Stock
 from stock_service.trading.once import RETRY_WINDOW, Changed, Once, Remembered, key_of, record_of, reply_of
@@ -82,7 +84,7 @@ class SqliteCatalog:
                 self._versions.update(fitted)
         except Fault as fault:
             self._file.close()
-            raise UsageError("store file", str(path), f"a disk that takes the stocks of --catalog ({fault})") from fault
+            raise unusable(path, f"a disk that takes the stocks of --catalog ({fault})") from fault
         except BaseException:
             self._file.close()
             raise
@@ -94,18 +96,15 @@ class SqliteCatalog:
         self._free = Condition(self._lock)  # told of when nobody writes any more
         self._last_size = 0  # of the last group
         self._last_s = 0.0  # what its commit took
-        self._wanted = 0  # how many changes who gathers waits for; 0: nobody does, or they are there
-        self._gathered = Lock()  # released when they are there
-        self._gathered.acquire()
-        self._asked = Lock()  # released when the catalog's own thread is to write, or to end
-        self._asked.acquire()
-        self._ended = False  # whether it is to end
+        self._wanted = 0  # how many changes who gathers waits for; 0: nobody does
+        self._come = Condition(self._lock)  # told when they are there
+        self._asked: SimpleQueue[bool] = SimpleQueue()  # of the catalog's own thread: to write, or to end
         self._writer = Thread(target=self._write_when_asked, name="store-writer")
         try:
             self._writer.start()
         except RuntimeError as error:
             self._file.close(remove=self._made)
-            raise UsageError("store file", str(path), f"a system that gives it a thread ({error})") from error
+            raise unusable(path, f"a system that gives it a thread ({error})") from error
 
     def names(self) -> Iterable[str]:
         return self._versions.keys()
@@ -117,10 +116,13 @@ class SqliteCatalog:
         wait = here.wait
         if wait is None:
             done = Lock()
+            done.acquire()
             change = Change(name, step, once, done.release)
-            self._write_with_others(change, done)
+            if self._add(change, writes=True):
+                self._write()
+            done.acquire()
         elif wait.on is None:
-            change = wait.on = Change(name, step, once, partial(wait.go_on, wait), has_thread=False)
+            change = wait.on = Change(name, step, once, partial(wait.go_on, wait))
             self._add(change)
             raise Waiting
         else:
@@ -143,7 +145,7 @@ class SqliteCatalog:
         if here:
             self._write()
         else:
-            self._asked.release()
+            self._asked.put(True)
 
     def close(self, served: bool = True) -> bool:
         """Finishes the changes that wait, refuses later ones with Unavailable, and closes the file; may be repeated.
@@ -158,11 +160,9 @@ class SqliteCatalog:
         with self._lock:
             if not self._free.wait_for(lambda: not self._writing and not self._waiting, CLOSE_S):
                 return False
-            ends, self._ended = not self._ended, True
-        if ends:
-            self._asked.release()
-            if (misplaced := self._misplaced()) and not self.sick():
-                self._fail(InternalFault(misplaced))
+        self._asked.put(False)
+        if (misplaced := self._misplaced()) and not self.sick():
+            self._fail(InternalFault(misplaced))
         self._writer.join()
         self._file.close(remove=self._made and not served and not self._sequence and not len(self._remembered))
         return True
@@ -202,11 +202,7 @@ class SqliteCatalog:
 
     def give_away(self) -> None:
         """Refuses the changes that wait, and later ones: the file is the other process's."""
-        with self._lock:
-            refusal = self._refusal = self._refusal or Overloaded("the next server has the store: nothing was done")
-            late, self._waiting = self._waiting, []
-        refuse(late, refusal)
-        let_go(late)
+        self._refuse_all(Overloaded("the next server has the store: nothing was done"))
 
     def _load(self) -> Loaded:
         """Publishes what the file holds."""
@@ -237,27 +233,17 @@ class SqliteCatalog:
 
     # ---- who writes
 
-    def _write_with_others(self, change: Change, done: Lock) -> None:
-        """Has a change written, by this thread or another; when it returns, that has been done. Blocks."""
-        done.acquire()
-        if not self._add(change, writes=True):
-            done.acquire()
-            if not change.writes:
-                return
-        self._write()
-
     def _add(self, change: Change, writes: bool = False) -> bool:
         """Puts a change to those that wait. With ``writes`` its thread is to write if nobody does; whether it is."""
         with self._lock:
             if self._refusal is not None:
                 raise again(self._refusal)
             self._waiting.append(change)
-            if self._wanted and len(self._waiting) >= self._wanted:
-                self._wanted = 0
-                self._gathered.release()
-            change.writes = writes and not self._writing and not self._held
-            self._writing = self._writing or change.writes
-            return change.writes
+            if len(self._waiting) == self._wanted:
+                self._come.notify()
+            begins = writes and not self._writing and not self._held
+            self._writing = self._writing or begins
+            return begins
 
     def _gather(self) -> list[Change]:
         """The group to write: all changes that wait. Where they are few beside the last group, waits for more.
@@ -266,24 +252,17 @@ class SqliteCatalog:
         its own, and all others wait for it.
         """
         with self._lock:
-            few = len(self._waiting) < self._last_size * FEW
-            self._wanted = self._last_size if few else 0
-        if few and not self._gathered.acquire(timeout=min(GATHER_S, self._last_s / 2)):
-            with self._lock:
-                if not self._wanted:  # they have come just now
-                    self._gathered.acquire()
+            if len(self._waiting) < self._last_size * FEW:
+                self._wanted = self._last_size
+                self._come.wait_for(lambda: len(self._waiting) >= self._wanted, min(GATHER_S, self._last_s / 2))
                 self._wanted = 0
-        with self._lock:
             group, self._waiting = self._waiting, []
         self._last_size = len(group)
         return group
 
     def _write_when_asked(self) -> None:
         """The life of the catalog's own thread."""
-        while True:
-            self._asked.acquire()
-            if self._ended:
-                return
+        while self._asked.get():
             self._write()
 
     def _write(self) -> None:
@@ -297,15 +276,11 @@ class SqliteCatalog:
             let_go(group)
             self._tidy()
         with self._lock:
-            heir = self._waiting[0] if self._waiting and not self._held else None
-            if heir is None:
-                self._writing = False
+            self._writing = bool(self._waiting) and not self._held
+            if self._writing:
+                self._asked.put(True)
+            else:
                 self._free.notify_all()
-        if heir is not None and heir.has_thread:
-            heir.writes = True
-            heir.go_on()
-        elif heir is not None:
-            self._asked.release()
         if not untidy:
             let_go(group)
 
@@ -374,11 +349,15 @@ class SqliteCatalog:
     def _fail(self, error: Exception) -> None:
         """Closes the catalog to changes, for good."""
         _log.error("%s; trades and updates are refused until a restart, lookups go on", error)
+        failed = f"the store {self._path} has failed, and takes no change until a restart"
+        self._refuse_all(InternalFault(self._misplaced() or failed))
+
+    def _refuse_all(self, fault: Fault) -> None:
+        """Refuses the changes that wait, and later ones. The first refusal holds, but that of a failure the longest."""
         with self._lock:
-            if not isinstance(self._refusal, InternalFault):
-                failed = f"the store {self._path} has failed, and takes no change until a restart"
-                self._refusal = InternalFault(self._misplaced() or failed)
-            late, self._waiting = self._waiting, []
+            if self._refusal is None or (isinstance(fault, InternalFault) and not self.sick()):
+                self._refusal = fault
             refusal = self._refusal
+            late, self._waiting = self._waiting, []
         refuse(late, refusal)
         let_go(late)

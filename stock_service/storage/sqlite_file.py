@@ -16,7 +16,7 @@ Rules:
    What SQLite would leave out of a damaged log in silence, ``sqlite_log.py`` finds before, but for the last commit.
 5. Before its first commit is acknowledged, the file itself is marked as open, by its ``application_id``. A close clears
    the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
-6. ``user_version`` is the format. An older one is upgraded when it is opened, a newer one is refused.
+6. ``user_version`` is the format. Another one is refused.
 """
 
 import os
@@ -28,22 +28,28 @@ from functools import reduce
 from operator import xor
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self
 from zlib import crc32
 
 from stock_service.rpc.errors import InternalFault, Overloaded, UsageError
-from stock_service.storage.sqlite_copy import check_saved, connected, copy_to, said, saved
 from stock_service.storage.sqlite_place import (
     CLOSED_ID,
     OPEN_ID,
     check_log,
+    check_saved,
+    connected,
+    copy_to,
     keep_log,
     locked,
     log_of,
     make_room,
     misplaced,
     real,
+    said,
+    saved,
     sync_folder,
+    unsound,
+    unusable,
 )
 from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
@@ -51,8 +57,8 @@ from stock_service.trading.model import Stock
 Connect = Callable[[Path], sqlite3.Connection]
 """Connects to a file; statements outside BEGIN and COMMIT stand alone."""
 
-Upgrade = Callable[[sqlite3.Connection], object]
-"""Makes a file of one format one of the next, within a transaction."""
+FORMAT = 1
+"""The ``user_version`` of a file that this program makes, and reads."""
 
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",
@@ -74,19 +80,10 @@ _TABLES = (
     "sequence INTEGER NOT NULL, first_request INTEGER NOT NULL, last_request INTEGER NOT NULL, "
     "checksum INTEGER NOT NULL) STRICT",
 )
+"""Of a new file."""
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
-    for statement in _TABLES:
-        connection.execute(statement)
-
-
-UPGRADES: Sequence[Upgrade] = (_make_tables,)
-"""From each format to the next; the first makes an empty file one of format 1."""
-
-
-@dataclass(slots=True)
-class _State:
+class _State(NamedTuple):
     """The row of ``state``, without its checksum."""
 
     one: int = 1
@@ -95,9 +92,6 @@ class _State:
     sequence: int = 0
     first_request: int = 1
     last_request: int = 0
-
-    def row(self) -> tuple[int, ...]:
-        return self.one, self.stocks, self.stocks_checksum, self.sequence, self.first_request, self.last_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +121,8 @@ class StoreFile:
         self._log_bytes_max = _LOG_BYTES_MAX
 
     @classmethod
-    def opened(cls, path: Path, connect: Connect = connected, upgrades: Sequence[Upgrade] = UPGRADES) -> Self:
-        """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of a newer format."""
+    def opened(cls, path: Path, connect: Connect = connected) -> Self:
+        """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of another format."""
         named, path = path, real(path)
         log = log_of(path)
         with ExitStack() as locks:
@@ -140,7 +134,7 @@ class StoreFile:
                 locks.callback(os.close, locked(path, log, os.O_RDWR))
             check_log(path, log, lock)
             locks.callback(keep_log, path, log, lock)
-            connection = _ready(path, connect, upgrades, new=False)
+            connection = _ready(path, connect, new=False)
             try:
                 if not left:  # SQLite has made it
                     locks.callback(os.close, locked(path, log, os.O_RDWR))
@@ -159,14 +153,14 @@ class StoreFile:
         try:
             if not path.exists():  # which another start may have made before this one had the lock
                 make_room(path, new, lock)
-                filled = cls(new, _ready(new, connect, UPGRADES, new=True), ExitStack())
+                filled = cls(new, _ready(new, connect, new=True), ExitStack())
                 with filled:
                     filled.commit({stock.name: (stock, 0) for stock in stocks}, {}, 0)
                     filled.checkpoint()
                 os.rename(new, path)  # once SQLite has closed it, which else leaves its log behind
                 sync_folder(path.parent)
         except (OSError, InternalFault, Overloaded) as error:
-            raise UsageError("store file", str(path), f"a place where a file can be made ({error})") from error
+            raise unusable(path, f"a place where a file can be made ({error})") from error
         finally:
             os.close(lock)
 
@@ -177,13 +171,13 @@ class StoreFile:
             for table in ("state", "stocks", "requests"):
                 tables[table] = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
         except (sqlite3.Error, UnicodeError) as error:
-            raise self._damaged(f"SQLite says: {error}") from error
+            raise unsound(self._path, f"SQLite says: {error}") from error
         for table, rows in tables.items():
             for row in rows:
                 if _checksum(row[:-1]) != row[-1]:
-                    raise self._damaged(f"row {row[0]} of {table} is not as it was written")
+                    raise unsound(self._path, f"row {row[0]} of {table} is not as it was written")
         if len(tables["state"]) != 1:
-            raise self._damaged("the row of state is missing")
+            raise unsound(self._path, "the row of state is missing")
         state = self._state = _State(*tables["state"][0][:-1])
         versions: dict[str, Version] = {}
         for number, name, price_cents, volume_limit, volume, sequence, checksum in tables["stocks"]:
@@ -191,10 +185,10 @@ class StoreFile:
             self._rows[name] = (number, checksum)
         checksums = (checksum for _, checksum in self._rows.values())
         if len(versions) != state.stocks or reduce(xor, checksums, 0) != state.stocks_checksum:
-            raise self._damaged("a stock is missing, or is an older one")
+            raise unsound(self._path, "a stock is missing, or is an older one")
         requests = tables["requests"]
         if [row[0] for row in requests] != list(range(state.first_request, state.last_request + 1)):
-            raise self._damaged("a request id is missing")
+            raise unsound(self._path, "a request id is missing")
         return Loaded(versions, {row[1]: row[2] for row in requests}, state.sequence)
 
     def commit(self, versions: Mapping[str, Version], records: Mapping[str, bytes], window: int) -> None:
@@ -204,13 +198,18 @@ class StoreFile:
         for any other failure: whether it was written shows when the file is opened again; and where it was written into
         a file that is not in its place any more.
         """
-        state = _State(*self._state.row())
-        stocks = [self._stock_row(state, *version) for version in versions.values()]
-        first = state.last_request + 1
-        requests = [_summed(number, *record) for number, record in enumerate(records.items(), start=first)]
-        state.last_request += len(requests)
-        forgotten = max(0, state.last_request - window + 1 - state.first_request) if requests else 0
-        state.first_request += forgotten
+        before = self._state
+        stocks, number, checksum, sequence = [], before.stocks, before.stocks_checksum, before.sequence
+        for stock, commit in versions.values():
+            own_number, own_checksum = self._rows.get(stock.name, (number + 1, 0))
+            row = _summed(own_number, stock.name, stock.price_cents, stock.volume_limit, stock.volume, commit)
+            stocks.append(row)
+            number, checksum = max(number, own_number), checksum ^ own_checksum ^ row[-1]
+            sequence = max(sequence, commit)
+        requests = [_summed(at, *record) for at, record in enumerate(records.items(), start=before.last_request + 1)]
+        last = before.last_request + len(requests)
+        first = max(before.first_request, last - window + 1) if requests else before.first_request
+        state = _State(1, number, checksum, sequence, first, last)
         execute = self._connection.execute
         try:
             if self._marks:
@@ -219,9 +218,9 @@ class StoreFile:
             execute("BEGIN IMMEDIATE")
             self._connection.executemany("REPLACE INTO stocks VALUES (?, ?, ?, ?, ?, ?, ?)", stocks)
             self._connection.executemany("INSERT INTO requests VALUES (?, ?, ?, ?)", requests)
-            if forgotten:
-                execute("DELETE FROM requests WHERE number < ?", (state.first_request,))
-            execute("REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?)", _summed(*state.row()))
+            if first > before.first_request:
+                execute("DELETE FROM requests WHERE number < ?", (first,))
+            execute("REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?)", _summed(*state))
             execute("COMMIT")
         except sqlite3.Error as error:
             self._give_up(error)
@@ -299,16 +298,6 @@ class StoreFile:
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         self._marked = application_id == OPEN_ID
 
-    def _stock_row(self, state: _State, stock: Stock, sequence: int) -> tuple[Any, ...]:
-        """A stock's row, which ``state`` then counts."""
-        number, before = self._rows.get(stock.name, (0, 0))
-        if not number:
-            number = state.stocks = state.stocks + 1
-        row = _summed(number, stock.name, stock.price_cents, stock.volume_limit, stock.volume, sequence)
-        state.stocks_checksum ^= before ^ row[-1]
-        state.sequence = max(state.sequence, sequence)
-        return row
-
     def _give_up(self, error: sqlite3.Error) -> NoReturn:
         """Undoes a transaction that failed, and says what became of it."""
         full = _is_full(error)
@@ -323,45 +312,35 @@ class StoreFile:
             f"the store {self._path} failed ({error}): whether this was done shows after a restart"
         ) from error
 
-    def _damaged(self, what: str) -> UsageError:
-        return UsageError("store file", str(self._path), f"a sound store, but {what}; restore a backup, without a log")
-
 
 def _is_full(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # the module's own have no code
 
 
-def _ready(path: Path, connect: Connect, upgrades: Sequence[Upgrade], *, new: bool) -> sqlite3.Connection:
-    """A connection to a file of the newest format. Raises UsageError."""
-    try:
-        connection = connect(path)
-    except sqlite3.Error as error:
-        raise UsageError("store file", str(path), f"a file that SQLite opens ({error})") from error
-    try:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        ((found,),) = connection.execute("PRAGMA application_id")
-        ((version,),) = connection.execute("PRAGMA user_version")
-        if found not in ((0,) if new else (CLOSED_ID, OPEN_ID)):
-            raise UsageError("store file", str(path), "a store of this service; this file is something else")
-        if version > len(upgrades):
-            allowed = f"a store of format {len(upgrades)} or older; this one has {version}: a newer program made it"
-            raise UsageError("store file", str(path), allowed)
-        for setting in (*_SETTINGS, f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}"):  # of a log that begins anew
-            connection.execute(setting)
-        if version < len(upgrades):
-            connection.execute("BEGIN IMMEDIATE")
-            for upgrade in upgrades[version:]:
-                upgrade(connection)
-            connection.execute(f"PRAGMA application_id = {CLOSED_ID}")
-            connection.execute(f"PRAGMA user_version = {len(upgrades)}")
-            connection.execute("COMMIT")
-        return connection
-    except (sqlite3.Error, UnicodeError) as error:  # the latter where its words quote what is damaged
-        connection.close()
-        raise UsageError("store file", str(path), f"a sound store; SQLite says: {error}") from error
-    except BaseException:
-        connection.close()
-        raise
+def _ready(path: Path, connect: Connect, *, new: bool) -> sqlite3.Connection:
+    """A connection to a file of our format, which a new one gets. Raises UsageError."""
+    with ExitStack() as failed:
+        try:
+            connection = connect(path)
+            failed.callback(connection.close)
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            ((found,),) = connection.execute("PRAGMA application_id")
+            ((version,),) = connection.execute("PRAGMA user_version")
+            if found not in ((0,) if new else (CLOSED_ID, OPEN_ID)):
+                raise unusable(path, "a store of this service; this file is something else")
+            if version != (0 if new else FORMAT):
+                raise unusable(path, f"a store of format {FORMAT}; this one has {version}: a newer program made it")
+            for setting in (*_SETTINGS, f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}"):  # of a log that begins anew
+                connection.execute(setting)
+            if new:
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in (*_TABLES, f"PRAGMA application_id = {CLOSED_ID}", f"PRAGMA user_version = {FORMAT}"):
+                    connection.execute(statement)
+                connection.execute("COMMIT")
+        except (sqlite3.Error, UnicodeError) as error:  # the latter where its words quote what is damaged
+            raise unusable(path, f"a sound store; SQLite says: {error}") from error
+        failed.pop_all()
+    return connection
 
 
 def _checksum(values: Sequence[object]) -> int:

@@ -1,7 +1,13 @@
-"""Where the file of a store and its log are: by what name, who holds them, and whether they are still there."""
+"""Where the file of a store, its log and its copies are: their names, who holds them, whether they are still there.
+
+Copies need no log. They are backups, and ``PATH.saved``, of a file that was changed under its server. What has the
+file's name then is not what was served. So nothing opens it while ``PATH.saved`` is there: whoever looks after the
+store says which of the two it is, by moving one.
+"""
 
 import fcntl
 import os
+import sqlite3
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +27,16 @@ _HEAD_BYTES, _ID_AT = 72, 68
 """Of a file of SQLite: to the end of its ``application_id``, and where this is."""
 
 
+def unusable(path: Path, allowed: str) -> UsageError:
+    """The refusal of a store by its path."""
+    return UsageError("store file", str(path), allowed)
+
+
+def unsound(path: Path, what: str) -> UsageError:
+    """The refusal of a store that is damaged."""
+    return unusable(path, f"a sound store, but {what}; restore a backup, without a log")
+
+
 def real(path: Path) -> Path:
     """The file itself, where a link names it: beside that SQLite has its log, and a start its new file."""
     return Path(os.path.realpath(path)) if os.path.islink(path) else path
@@ -36,14 +52,13 @@ def check_log(path: Path, log: Path, file: int) -> None:
     if marked and not log.exists():
         what = f"a store that was closed, or has its log; {log.name} is gone, and with it maybe the newest trades"
         advice = f"put it back, or restore a backup; to go on without them make it anew: touch {log}"
-        raise UsageError("store file", str(path), f"{what}: {advice}")
+        raise unusable(path, f"{what}: {advice}")
     try:
         damaged = damage(log, marked)
     except OSError as error:
-        raise UsageError("store file", str(path), f"a log that can be read, {log.name} ({error.strerror})") from error
+        raise unusable(path, f"a log that can be read, {log.name} ({error.strerror})") from error
     if damaged is not None:
-        what = f"a sound store, but {damaged} of its log {log.name} is damaged, with commits behind it"
-        raise UsageError("store file", str(path), f"{what}; restore a backup, without a log")
+        raise unsound(path, f"{damaged} of its log {log.name} is damaged, with commits behind it")
 
 
 def _is_marked(file: int) -> bool:
@@ -66,15 +81,14 @@ def locked(path: Path, file: Path, flags: int) -> int:
     try:
         lock = os.open(file, flags | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise UsageError("store file", str(path), f"a file that can be opened ({error.strerror})") from error
+        raise unusable(path, f"a file that can be opened ({error.strerror})") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(lock), os.stat(file)):  # renamed meanwhile, by a server that starts
             raise BlockingIOError
     except OSError as error:
         os.close(lock)
-        allowed = "a file that no other process has open: stop the server that serves it"
-        raise UsageError("store file", str(path), allowed) from error
+        raise unusable(path, "a file that no other process has open: stop the server that serves it") from error
     return lock
 
 
@@ -91,10 +105,9 @@ def make_room(path: Path, new: Path, lock: int) -> None:
     """Empties what a killed start left under the name of a new file. Raises UsageError where it cannot be."""
     log = log_of(path)
     if log.exists():  # SQLite would put it into the new file
-        allowed = f"one that is there, since its log is: put it back, or move {log.name} away"
-        raise UsageError("store file", str(path), allowed)
+        raise unusable(path, f"one that is there, since its log is: put it back, or move {log.name} away")
     if not _is_left(os.pread(lock, _HEAD_BYTES, 0)):
-        raise UsageError("store file", str(path), f"a name such that {new.name} is free: move that away")
+        raise unusable(path, f"a name such that {new.name} is free: move that away")
     os.truncate(lock, 0)
     for left in (f"{new}-wal", f"{new}-journal"):
         Path(left).unlink(missing_ok=True)
@@ -121,3 +134,52 @@ def misplaced(own: Mapping[Path, os.stat_result]) -> str:
         said = f"{name} is not the file any more that this server opened: {became}"
         return f"{said}; no change is acknowledged from now on"
     return ""
+
+
+def connected(path: Path) -> sqlite3.Connection:
+    """A connection to a file, used by one thread at a time."""
+    return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+
+
+def copy_to(connection: sqlite3.Connection, path: Path) -> None:
+    """Copies the file of a connection to one that is not there yet. Raises OSError or sqlite3.Error."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        target = connected(path)
+        try:
+            connection.backup(target)  # SQLite syncs the file
+            target.execute(f"PRAGMA application_id = {CLOSED_ID}")
+        finally:
+            target.close()
+    except BaseException:
+        os.unlink(path)  # of a copy that is not whole
+        raise
+    sync_folder(path.parent)
+
+
+def saved(connection: sqlite3.Connection, path: Path) -> str:
+    """Saves what this file had, unless that was done; says where, or why it cannot be, and what to do."""
+    to = _saved_of(path)
+    try:
+        if not os.path.exists(to):
+            copy_to(connection, to)
+    except (OSError, sqlite3.Error) as error:
+        return f"what it had cannot be saved in {to} ({said(error)}): make that possible and stop the server"
+    return f"stop the server, and put {to} there, which has all that it acknowledged, without a log"
+
+
+def check_saved(path: Path) -> None:
+    """Raises UsageError where a server saved what the file of this name may lack."""
+    to = _saved_of(path)
+    if os.path.exists(to):  # Path's own raises for a name that no file can have
+        what = f"one without {to.name}, which has all of a server whose file or log was deleted, moved or replaced"
+        raise unusable(path, f"{what}: put that there, without a log, or move it away")
+
+
+def said(error: OSError | sqlite3.Error) -> object:
+    """What of an error is for people."""
+    return getattr(error, "strerror", None) or error
+
+
+def _saved_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.saved")

@@ -55,7 +55,8 @@ class MemoryCatalog:
         self, stocks: Iterable[Stock], locking: Callable[[Iterable[str]], Locking], retry_window: int = RETRY_WINDOW
     ) -> None:
         self._versions: dict[str, Version] = {stock.name: (stock, 0) for stock in stocks}
-        self._locking = locking(self._versions)
+        chosen = locking(self._versions)
+        self._reading, self._writing = chosen.reading, chosen.writing
         self._commits = count(1)  # next() of it is atomic in CPython, so that per-stock locks can share it
         self._once = OnceInMemory(retry_window)
 
@@ -65,7 +66,7 @@ class MemoryCatalog:
     def read(self, name: str) -> Version | None:
         if name not in self._versions:
             return None
-        lock = self._locking.reading(name)
+        lock = self._reading[name]
         if lock is None:
             return self._versions[name]
         with lock:
@@ -76,7 +77,7 @@ class MemoryCatalog:
             return self._once.answer(once, lambda: self.change(name, step))
         if name not in self._versions:
             return step(None)[1], 0, 0
-        with self._locking.writing(name):
+        with self._writing[name]:
             before = self._versions[name][0]
             stock, status = step(before)
             if stock is None or stock is before:

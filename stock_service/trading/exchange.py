@@ -16,40 +16,21 @@ from stock_service.trading.model import (
 )
 from stock_service.trading.once import Once
 
-KEPT_MAX = 1024
-"""A catalog of so many stocks or fewer has the last reply to a Lookup of each kept. Those of more stocks would take as
-much time to find in memory as they save."""
-
-_UNKNOWN_LOOKUP = LookupReply(Status.UNKNOWN_STOCK)
-_UNKNOWN_TRADE = TradeReply(Status.UNKNOWN_STOCK)
-_UNKNOWN_UPDATE = UpdateReply(Status.UNKNOWN_STOCK)
-
 
 class Exchange:
     """Answers requests about the stocks of one catalog."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self.keeps = len(tuple(catalog.names())) <= KEPT_MAX
-        """Whether replies are kept for stocks that do not change; see ``KEPT_MAX``."""
-        self._replies: dict[str, tuple[Version, LookupReply]] = {}  # to the last version that was looked up
+        self.stocks = len(tuple(catalog.names()))
+        """How many there are."""
+        self.version = catalog.read
+        """A stock as it stands, for ``looked_up``; None for an unknown one. Mostly the very same object as long as the
+        stock stands as it is."""
 
     def lookup(self, name: str) -> LookupReply:
-        """A stock's price in cents, its volume and its last commit: one consistent set.
-
-        As long as the stock stands as it is, it is mostly the very same object, where the exchange ``keeps``.
-        """
-        version = self._catalog.read(name)
-        if version is None:
-            return _UNKNOWN_LOOKUP
-        known = self._replies.get(name)
-        if known is not None and known[0] is version:
-            return known[1]
-        stock, sequence = version
-        reply = LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)
-        if self.keeps:
-            self._replies[name] = version, reply
-        return reply
+        """A stock's price in cents, its volume and its last commit: one consistent set."""
+        return looked_up(self.version(name))
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         """Adds a quantity to a stock's volume, or says why not.
@@ -72,7 +53,7 @@ class Exchange:
                 )
             )
         if once is None:
-            return _UNKNOWN_TRADE if self._catalog.read(name) is None else TradeReply(refusal)
+            return TradeReply(refusal if self.version(name) else Status.UNKNOWN_STOCK)
         # through the catalog as any trade, so that it is remembered as one
         status, _, _ = self._catalog.change(name, lambda stock: rules.refuse(stock, refusal), once)
         return TradeReply(status)
@@ -81,8 +62,16 @@ class Exchange:
         """Sets a stock's price, in cents, or says why not."""
         refusal = rules.update_refusal(price_cents)
         if refusal is not None:
-            return _UNKNOWN_UPDATE if self._catalog.read(name) is None else UpdateReply(refusal)
+            return UpdateReply(refusal if self.version(name) else Status.UNKNOWN_STOCK)
         status, _, sequence = self._catalog.change(
             name, lambda stock: rules.update(stock, price_cents) if stock else rules.UNKNOWN
         )
         return UpdateReply(status, sequence)
+
+
+def looked_up(version: Version | None) -> LookupReply:
+    """What a Lookup says of a stock that stands so."""
+    if version is None:
+        return LookupReply(Status.UNKNOWN_STOCK)
+    stock, sequence = version
+    return LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)

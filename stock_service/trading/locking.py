@@ -3,16 +3,17 @@
 The catalog's entries are immutable values, replaced whole. A strategy decides who excludes whom while an entry is read,
 and while one is read, changed and stored. Nothing else happens under a lock: no I/O, no encoding, no logging.
 
-A strategy hands out the lock to hold as a context manager, or None where a reader needs none. All may be used from any
-thread; none is re-entrant. Waits are not bounded: what happens under a lock takes microseconds.
+A strategy has two tables, of the lock to hold for each stock. So a request takes its lock by a look into a dictionary,
+and runs no function of this module but those of the lock itself. All locks may be used from any thread; none is
+re-entrant. Waits are not bounded: what happens under a lock takes microseconds.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from itertools import count
 from threading import Lock
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from stock_service.rpc.metrics import SKIPPED, Observe, now_ns
 from stock_service.rpc.timeline import Timeline
@@ -20,57 +21,48 @@ from stock_service.rpc.timeline import Timeline
 Held = AbstractContextManager[object]
 """A lock, to be held with ``with``."""
 
+SomeHeld = TypeVar("SomeHeld", bound=Held | None)
+
+Note = Callable[[int, int], object]
+"""Is told when a lock was asked for and when it was had, in nanoseconds of one clock, while the lock is held."""
+
 
 class Locking(Protocol):
     """Which lock to hold; made from the names of all stocks, which are fixed from then on.
 
-    What is handed out for a name may be kept, and held any number of times.
+    A lock of the tables may be kept, and held any number of times.
     """
 
-    def reading(self, name: str) -> Held | None:
-        """What to hold while this stock is read; None: nothing."""
+    @property
+    def reading(self) -> Mapping[str, Held | None]:
+        """By a stock's name, what to hold while the stock is read; None: nothing."""
 
-    def writing(self, name: str) -> Held:
-        """What to hold while this stock is read, changed and stored."""
+    @property
+    def writing(self) -> Mapping[str, Held]:
+        """By a stock's name, what to hold while the stock is read, changed and stored."""
 
 
 class Mutex:
     """One lock for the whole catalog. Guards: every entry."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._lock = Lock()
-
-    def reading(self, name: str) -> Held:
-        return self._lock
-
-    def writing(self, name: str) -> Held:
-        return self._lock
+        self.reading = self.writing = dict.fromkeys(names, Lock())
 
 
 class PerStock:
     """One lock for each stock. Guards: that stock's entry."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._locks = {name: Lock() for name in names}
-
-    def reading(self, name: str) -> Held:
-        return self._locks[name]
-
-    def writing(self, name: str) -> Held:
-        return self._locks[name]
+        self.reading = self.writing = {name: Lock() for name in names}
 
 
 class ReadWrite:
     """One reader-writer lock for the whole catalog. Guards: every entry."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._lock = ReadWriteLock()
-
-    def reading(self, name: str) -> Held:
-        return self._lock.reader
-
-    def writing(self, name: str) -> Held:
-        return self._lock.writer
+        lock = ReadWriteLock()
+        self.reading = dict.fromkeys(names, lock.reader)
+        self.writing = dict.fromkeys(names, lock.writer)
 
 
 class TwoLevel:
@@ -83,14 +75,8 @@ class TwoLevel:
     def __init__(self, names: Iterable[str]) -> None:
         map_lock = ReadWriteLock()
         entry_locks = {name: ReadWriteLock() for name in names}
-        self._reading = {name: _Both(map_lock.reader, lock.reader) for name, lock in entry_locks.items()}
-        self._writing = {name: _Both(map_lock.reader, lock.writer) for name, lock in entry_locks.items()}
-
-    def reading(self, name: str) -> Held:
-        return self._reading[name]
-
-    def writing(self, name: str) -> Held:
-        return self._writing[name]
+        self.reading = {name: _Both(map_lock.reader, lock.reader) for name, lock in entry_locks.items()}
+        self.writing = {name: _Both(map_lock.reader, lock.writer) for name, lock in entry_locks.items()}
 
 
 class Snapshot:
@@ -100,13 +86,8 @@ class Snapshot:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._lock = Lock()
-
-    def reading(self, name: str) -> None:
-        return None
-
-    def writing(self, name: str) -> Held:
-        return self._lock
+        self.reading = dict.fromkeys(names)
+        self.writing = dict.fromkeys(names, Lock())
 
 
 class ReadWriteLock:
@@ -122,58 +103,46 @@ class ReadWriteLock:
         self._room = Lock()
         self._count_lock = Lock()  # guards _count
         self._count = 0
-        self.reader: Held = _Reader(self)
-        self.writer: Held = _Writer(self)
+        self.reader: Held = _Half(self._acquire_reading, self._release_reading)
+        """The lock as one reader holds it."""
+        self.writer: Held = _Half(self._acquire_writing, self._release_writing)
+        """The lock as a writer holds it."""
 
-    def acquire_reading(self) -> None:
+    def _acquire_reading(self) -> None:
         with self._turnstile, self._count_lock:
             if self._count == 0:
                 self._room.acquire()
             self._count += 1
 
-    def release_reading(self) -> None:
+    def _release_reading(self) -> None:
         with self._count_lock:
             self._count -= 1
             if self._count == 0:
                 self._room.release()
 
-    def acquire_writing(self) -> None:
+    def _acquire_writing(self) -> None:
         self._turnstile.acquire()
         self._room.acquire()
 
-    def release_writing(self) -> None:
+    def _release_writing(self) -> None:
         self._room.release()
         self._turnstile.release()
 
 
-class _Reader:
-    """A reader-writer lock as one reader holds it."""
+class _Half:
+    """A reader-writer lock as its readers hold it, or as its writers do: by one function, and let go by another."""
 
-    __slots__ = ("_lock",)
+    __slots__ = ("_acquire", "_release")
 
-    def __init__(self, lock: ReadWriteLock) -> None:
-        self._lock = lock
-
-    def __enter__(self) -> None:
-        self._lock.acquire_reading()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._lock.release_reading()
-
-
-class _Writer:
-    """A reader-writer lock as a writer holds it."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self, lock: ReadWriteLock) -> None:
-        self._lock = lock
+    def __init__(self, acquire: Callable[[], None], release: Callable[[], None]) -> None:
+        self._acquire = acquire
+        self._release = release
 
     def __enter__(self) -> None:
-        self._lock.acquire_writing()
+        self._acquire()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._lock.release_writing()
+        self._release()
 
 
 class _Both:
@@ -194,81 +163,62 @@ class _Both:
         self._first.__exit__(kind, error, at)
 
 
-class Stamped:
-    """Another strategy, with each acquisition noted in a timeline, for the request of the thread that acquires.
+class Timed:
+    """Another strategy, of which each acquisition is noted: when the lock was asked for and when it was had.
 
     Where a reader needs no lock, nothing is noted. Taking two locks together, as ``TwoLevel`` does, is one acquisition.
     """
 
-    def __init__(self, locking: Locking, names: Iterable[str], timeline: Timeline) -> None:
-        reading = {name: locking.reading(name) for name in names}
-        self._reading = {name: None if lock is None else _StampedLock(lock, timeline) for name, lock in reading.items()}
-        self._writing = {name: _StampedLock(locking.writing(name), timeline) for name in reading}
-
-    def reading(self, name: str) -> Held | None:
-        return self._reading[name]
-
-    def writing(self, name: str) -> Held:
-        return self._writing[name]
+    def __init__(self, locking: Locking, note: Note, clock_ns: Callable[[], int] = now_ns) -> None:
+        self.reading = {
+            name: None if lock is None else _TimedLock(lock, note, clock_ns) for name, lock in locking.reading.items()
+        }
+        self.writing = {name: _TimedLock(lock, note, clock_ns) for name, lock in locking.writing.items()}
 
 
-class _StampedLock:
-    """A lock whose every acquisition is noted in a timeline."""
+class _TimedLock:
+    """A lock of which every acquisition is noted."""
 
-    __slots__ = ("_enter", "_exit", "_local", "_now_ns")
+    __slots__ = ("_enter", "_exit", "_note", "_now_ns")
 
-    def __init__(self, lock: Held, timeline: Timeline) -> None:
-        self._enter = lock.__enter__
-        self._exit = lock.__exit__
-        self._local = timeline.local
-        self._now_ns = timeline.now_ns
+    def __init__(self, lock: Held, note: Note, clock_ns: Callable[[], int]) -> None:
+        self._enter, self._exit = lock.__enter__, lock.__exit__
+        self._note, self._now_ns = note, clock_ns
 
     def __enter__(self) -> None:
         asked_ns = self._now_ns()
         self._enter()
-        acquired_ns = self._now_ns()
-        self._local.stamper.acquired(asked_ns, acquired_ns)
+        self._note(asked_ns, self._now_ns())
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._exit(kind, error, at)
+
+
+def stamped(locking: Locking, timeline: Timeline) -> Locking:
+    """The same strategy, with each acquisition noted in a timeline, for the request of the thread that acquires."""
+    local = timeline.local
+    return Timed(locking, lambda asked_ns, had_ns: local.stamper.acquired(asked_ns, had_ns), timeline.now_ns)
 
 
 class Sampled:
-    """Any strategy, of whose locks some acquisitions are timed: one in ``metrics.ONE_IN``."""
+    """Another strategy, of whose locks some acquisitions are timed, in seconds: one in ``metrics.ONE_IN``."""
 
-    def __init__(self, locking: Locking, names: Iterable[str], observe: Observe) -> None:
-        reading = {name: locking.reading(name) for name in names}
-        self._reading = reading
-        self._writing = {name: locking.writing(name) for name in reading}
-        self._timed_reading = {
-            name: None if lock is None else _TimedLock(lock, observe) for name, lock in reading.items()
-        }
-        self._timed_writing = {name: _TimedLock(lock, observe) for name, lock in self._writing.items()}
-        self._number = count().__next__
-
-    def reading(self, name: str) -> Held | None:
-        return self._reading[name] if self._number() & SKIPPED else self._timed_reading[name]
-
-    def writing(self, name: str) -> Held:
-        return self._writing[name] if self._number() & SKIPPED else self._timed_writing[name]
+    def __init__(self, locking: Locking, observe: Observe) -> None:
+        timed = Timed(locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9))  # 1 µs under the lock
+        number = count().__next__
+        self.reading = _Some(locking.reading, timed.reading, number)
+        self.writing = _Some(locking.writing, timed.writing, number)
 
 
-class _TimedLock:
-    """A lock of which every acquisition is timed."""
+class _Some(dict[str, SomeHeld]):
+    """A table of locks that gives a timed one now and then."""
 
-    __slots__ = ("_enter", "_exit", "_observe")
+    def __init__(self, plain: Mapping[str, SomeHeld], timed: Mapping[str, SomeHeld], number: Callable[[], int]) -> None:
+        super().__init__(plain)
+        self._plain, self._timed, self._number = plain, timed, number
 
-    def __init__(self, lock: Held, observe: Observe) -> None:
-        self._enter, self._exit = lock.__enter__, lock.__exit__
-        self._observe = observe
-
-    def __enter__(self) -> None:
-        asked_ns = now_ns()
-        self._enter()
-        self._observe((now_ns() - asked_ns) / 1e9)  # some 1 µs under the lock
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._exit(kind, error, at)
+    def __getitem__(self, name: str) -> SomeHeld:
+        return self._plain[name] if self._number() & SKIPPED else self._timed[name]
 
 
 LOCKINGS: dict[str, Callable[[Iterable[str]], Locking]] = {

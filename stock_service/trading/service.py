@@ -5,8 +5,8 @@ from typing import Any
 from stock_service.rpc.security import Right
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.waiting import Flush
-from stock_service.trading.exchange import Exchange
-from stock_service.trading.model import LookupReply, Status
+from stock_service.trading.catalog import Version
+from stock_service.trading.exchange import Exchange, looked_up
 from stock_service.v1 import stock_pb2
 
 STOCK_SERVICE = stock_pb2.DESCRIPTOR.services_by_name["StockService"].full_name
@@ -14,29 +14,35 @@ LOOKUP = f"/{STOCK_SERVICE}/Lookup"
 TRADE = f"/{STOCK_SERVICE}/Trade"
 UPDATE = f"/{STOCK_SERVICE}/Update"
 
+KEPT_MAX = 1024
+"""With so many stocks or fewer, the response to the last Lookup of each is kept. Those of more stocks would take as
+much time to find in memory as they save."""
+
 
 def stock_service(exchange: Exchange, flush: Flush | None = None) -> Service:
     """The stock service on an exchange; ``flush`` is what ``Service`` has by that name.
 
-    Where the exchange keeps replies, a stock that stands as it did at the last Lookup has the response of that one. To
-    make it takes half of what a Lookup takes here.
+    A stock that stands as it did at the last Lookup has the response of that one: making it takes half of what a Lookup
+    takes here. So such a Lookup is a look into the catalog.
     """
-    responses: dict[str, tuple[LookupReply, stock_pb2.LookupResponse]] = {}  # of stocks that there are
+    version_of, keeps = exchange.version, exchange.stocks <= KEPT_MAX
+    responses: dict[str, tuple[Version, stock_pb2.LookupResponse]] = {}  # to the last version that was looked up
 
     def lookup(request: stock_pb2.LookupRequest) -> stock_pb2.LookupResponse:
         name = request.name
-        reply = exchange.lookup(name)
+        version = version_of(name)
         known = responses.get(name)
-        if known is not None and known[0] is reply:
+        if known is not None and known[0] is version:
             return known[1]
+        reply = looked_up(version)
         response = stock_pb2.LookupResponse(
             status=reply.status,  # type: ignore[arg-type]  # the numbers of Status are the wire's
             price_cents=reply.price_cents,
             volume=reply.volume,
             sequence=reply.sequence,
         )
-        if exchange.keeps and reply.status != Status.UNKNOWN_STOCK:
-            responses[name] = reply, response
+        if keeps and version is not None:
+            responses[name] = version, response
         return response
 
     def trade(request: stock_pb2.TradeRequest) -> stock_pb2.TradeResponse:

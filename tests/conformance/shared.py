@@ -10,7 +10,6 @@ from stock_service.trading.model import Stock
 from stock_service.trading.once import Changed, Once
 from stock_service.trading.shared.catalog import SharedCatalog, allot
 from stock_service.trading.shared.memory import Memory
-from stock_service.trading.shared.window import _RECORD_WORDS
 
 MakeMemory = Callable[[int], Memory]
 
@@ -59,20 +58,21 @@ class Shared(ExitStack):
 def check_window(catalog: SharedCatalog) -> None:
     """That the window of request ids is whole: each record in the ring is in its chain, once, and no other is."""
     window, words = catalog._window, catalog._words
-    with catalog._memory.alone:
-        kept = min(words[window._at], window._most)
-        ring = [window._records + number * _RECORD_WORDS for number in range(kept)]
+    with catalog._memory:
+        ids = words[window._at]
+        forgotten = max(0, ids - window._most)
         buckets = range(window._at + 1, window._at + 1 + window._mask + 1)
-        chained = [(record, bucket) for bucket in buckets for record in _followed(words, words[bucket])]
-        assert sorted(record for record, _ in chained) == ring, "a record in use is in a chain, once"
-        assert all(window._bucket((words[record], words[record + 1])) == bucket for record, bucket in chained)
+        chained = [(number, bucket) for bucket in buckets for number in _followed(catalog, words[bucket], forgotten)]
+        in_use = list(range(forgotten + 1, ids + 1))
+        assert sorted(number for number, _ in chained) == in_use, "a record in use is in a chain, once"
+        places = [(window._place(number), bucket) for number, bucket in chained]
+        assert all(window._bucket((words[place], words[place + 1])) == bucket for place, bucket in places)
 
 
-def _followed(words: memoryview, record: int) -> Iterator[int]:
-    """The records of a chain, one after the other."""
-    seen: set[int] = set()
-    while record:
-        assert record not in seen, "a circle"
-        seen.add(record)
-        yield record
-        record = words[record + 2]
+def _followed(catalog: SharedCatalog, number: int, forgotten: int) -> Iterator[int]:
+    """The numbers of a chain, one after the other."""
+    while number > forgotten:
+        yield number
+        after = catalog._words[catalog._window._place(number) + 2]
+        assert after < number, "newest first, so that there is no circle"
+        number = after

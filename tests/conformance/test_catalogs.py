@@ -9,7 +9,7 @@ import pytest
 from stock_service.rpc.timeline import Timeline
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.trading.catalog import Catalog, MemoryCatalog
-from stock_service.trading.locking import LOCKINGS, Stamped
+from stock_service.trading.locking import LOCKINGS, stamped
 from stock_service.trading.model import Stock
 from tests.conformance.catalogs import (
     CHECKS,
@@ -29,10 +29,10 @@ def in_memory(locking: str) -> MakeCatalog:
     return lambda stocks, retry_window: MemoryCatalog(stocks, LOCKINGS[locking], retry_window)
 
 
-def stamped(stocks: Sequence[Stock], retry_window: int) -> Catalog:
+def in_memory_stamped(stocks: Sequence[Stock], retry_window: int) -> Catalog:
     """A catalog whose waits for locks are noted in a timeline."""
     timeline = Timeline(1)
-    return MemoryCatalog(stocks, lambda names: Stamped(LOCKINGS["two-level"](names), names, timeline), retry_window)
+    return MemoryCatalog(stocks, lambda names: stamped(LOCKINGS["two-level"](names), timeline), retry_window)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def makers(tmp_path: Path) -> Iterator[dict[str, MakeCatalog]]:
         opened.append(SqliteCatalog(path, stocks, retry_window=retry_window))
         return opened[-1]
 
-    yield {name: in_memory(name) for name in LOCKINGS} | {"stamped": stamped, "sqlite": sqlite}
+    yield {name: in_memory(name) for name in LOCKINGS} | {"stamped": in_memory_stamped, "sqlite": sqlite}
     assert all(catalog.close() for catalog in opened)
 
 

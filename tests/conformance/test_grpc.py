@@ -13,6 +13,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from stock_service.rpc.errors import InvalidRequest
 from stock_service.rpc.grpcio import draining
+from stock_service.rpc.reflection import REFLECTION
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.transports import ServeOptions
 from stock_service.trading.service import STOCK_SERVICE, stock_service
@@ -157,6 +158,38 @@ def test_reflection_lists_the_services(make: Maker, channel: Connect) -> None:
         answer = reflected(channel(running), reflection_pb2.ServerReflectionRequest(list_services=""))
         names = [service.name for service in answer.list_services_response.service]
         assert sorted(names) == ["grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection", STOCK_SERVICE]
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+def test_reflection_has_two_versions(make: Maker, channel: Connect, version: str) -> None:
+    """On one stream questions are answered in turn, until the client ends it."""
+    asked = [
+        reflection_pb2.ServerReflectionRequest(file_containing_symbol=f"{STOCK_SERVICE}.Lookup"),
+        reflection_pb2.ServerReflectionRequest(file_by_filename="no such file"),
+        reflection_pb2.ServerReflectionRequest(list_services=""),
+    ]
+    with make(stock_service(fresh_exchange())) as running:
+        ask = channel(running).stream_stream(
+            f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+        )
+        file, missing, services = ask(iter(asked), timeout=WAIT_S)
+    assert file.file_descriptor_response.file_descriptor_proto
+    assert missing.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+    assert STOCK_SERVICE in [service.name for service in services.list_services_response.service]
+
+
+def test_what_is_no_question_to_reflection_is_refused(make: Maker, channel: Connect) -> None:
+    """INVALID_ARGUMENT, as of every method; the answers before it have come."""
+    asked = reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString()
+    with make(Probe().service) as running:
+        ask: grpc.StreamStreamMultiCallable[bytes, bytes] = channel(running).stream_stream(REFLECTION[0])
+        answers = ask(iter([asked, b"\xff"]), timeout=WAIT_S)
+        assert next(answers)
+        with pytest.raises(grpc.RpcError) as caught:
+            next(answers)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def reflected(

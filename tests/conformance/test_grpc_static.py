@@ -7,15 +7,12 @@ from contextlib import contextmanager
 
 import grpc
 import pytest
-from grpc_reflection.v1alpha import reflection_pb2
 
 from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.header_blocks import encode_block
-from stock_service.trading.service import STOCK_SERVICE, stock_service
 from tests.conformance.running import BLOCK, ECHO, WAIT_S, Kind, Limits, Probe, Running, maker, stopping
-from tests.conformance.transports import fresh_exchange
 from tests.unit.stock_service.rpc.wire import grpc_client_bytes
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, Frame, data, head, message
 
@@ -104,6 +101,23 @@ def test_what_unpacks_to_too_much_is_refused() -> None:
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
+@pytest.mark.parametrize("at_a_time", [1, 16])
+def test_much_metadata_is_served(at_a_time: int) -> None:
+    """15 KiB with each call, always others, are no flood; 20 KiB are refused by name, and the connection stays."""
+    with MAKE(Probe().service) as running, channel(running) as opened:
+        call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = opened.unary_unary(ECHO)
+        for number in range(0, 160, at_a_time):
+            begun = [
+                call.future(b"%d" % each, WAIT_S, metadata=(("x-long", f"{each}" + "x" * 15_000),))
+                for each in range(number, number + at_a_time)
+            ]
+            assert [each.result() for each in begun] == [b"%d" % each for each in range(number, number + at_a_time)]
+        with pytest.raises(grpc.RpcError) as caught:
+            call(b"", WAIT_S, metadata=(("x-long", "x" * 20_000),))
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert call(b"after", WAIT_S) == b"after"
+
+
 def test_grpcio_on_asyncio() -> None:
     """Its client makes a hundred calls at a time on one connection."""
 
@@ -115,26 +129,6 @@ def test_grpcio_on_asyncio() -> None:
     with MAKE(Probe().service, Limits(queue_limit=100)) as running:
         replies = asyncio.run(calls(f"{running.address[0]}:{running.address[1]}"))
     assert replies == [b"%d" % number for number in range(100)]
-
-
-@pytest.mark.parametrize("version", ["v1", "v1alpha"])
-def test_reflection_has_two_versions(version: str) -> None:
-    """On one stream questions are answered in turn, until the client ends it."""
-    asked = [
-        reflection_pb2.ServerReflectionRequest(file_containing_symbol=f"{STOCK_SERVICE}.Lookup"),
-        reflection_pb2.ServerReflectionRequest(file_by_filename="no such file"),
-        reflection_pb2.ServerReflectionRequest(list_services=""),
-    ]
-    with MAKE(stock_service(fresh_exchange())) as running, channel(running) as opened:
-        ask = opened.stream_stream(
-            f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
-            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
-            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
-        )
-        file, missing, services = ask(iter(asked), timeout=WAIT_S)
-    assert file.file_descriptor_response.file_descriptor_proto
-    assert missing.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
-    assert STOCK_SERVICE in [service.name for service in services.list_services_response.service]
 
 
 def test_calls_without_a_message_take_no_worker() -> None:

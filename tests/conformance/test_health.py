@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 
+import grpc
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from stock_service.rpc.errors import NotFound
 from stock_service.rpc.health import CHECK, Health
 from stock_service.rpc.transports import Connection
 from stock_service.trading.service import stock_service
-from tests.conformance.running import KINDS, WAIT_S, Kind, maker
+from tests.conformance.kept import GRPC
+from tests.conformance.running import KINDS, WAIT_S, Kind, Probe, maker, stopping
 from tests.conformance.transports import fresh_exchange
 
 
@@ -35,3 +38,14 @@ def test_a_server_says_whether_it_serves(kind: Kind) -> None:
         assert asked(connection) == HealthCheckResponse.NOT_SERVING
         with pytest.raises(NotFound):
             asked(connection, "another.Service")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport in GRPC], ids=str)
+def test_a_watch_of_an_unknown_service_says_so_until_the_stop(kind: Kind) -> None:
+    """SERVICE_UNKNOWN at once, and again at the end, which it then has with the status OK."""
+    with maker(kind)(Probe().service) as running, grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
+        watched = HealthStub(channel).Watch(HealthCheckRequest(service="other"), WAIT_S)
+        assert next(watched).status == HealthCheckResponse.SERVICE_UNKNOWN
+        stop = stopping(running)
+        assert [each.status for each in watched] == [HealthCheckResponse.SERVICE_UNKNOWN]
+        assert stop.result()

@@ -133,8 +133,8 @@ def test_a_fault_has_its_status(code: FaultCode) -> None:
 )
 def test_a_status_alone_is_a_fault(status: bytes, fault: type[Exception]) -> None:
     """Of a server that is none of ours."""
-    codec = HttpCodec(("a", 1), 1.0)
-    codec.start(codec.prepare(ECHO, b""))
+    codec = HttpCodec(("a", 1))
+    codec.start(codec.prepare(ECHO, b"", WAIT_S))
     ((_, reply),) = codec.feed(b"HTTP/1.1 %s X\r\nContent-Length: 3\r\n\r\nwhy" % status)
     assert type(reply) is fault
     assert codec.room()

@@ -6,7 +6,7 @@ from types import TracebackType
 
 import pytest
 
-from clients.load.send import lean_connection
+from stock_service.rpc.codec_connection import CodecConnection
 from stock_service.rpc.errors import InternalFault, Overloaded, Unavailable
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Connection
@@ -30,7 +30,7 @@ class LeanRunning(Running):
         """A connection that ``with`` closes."""
         host, port = self.address
         codec = partial(GrpcCodec, f"{host}:{port}")
-        self._lean.append(lean_connection.connect(self.address, timeout_s, codec))
+        self._lean.append(CodecConnection(self.address, codec).open(timeout_s))
         return self._lean[-1]
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -47,7 +47,7 @@ STAYS_IDLE: set[Check] = {
     transport_lifecycle.check_reconnect,
 }
 """Checks whose client stays connected, without a call, while the server stops. Nobody reads the connection then. So the
-server's PING is not answered, and grpcio waits for its grace. ``lean_connection`` says so."""
+server's PING is not answered, and grpcio waits for its grace. ``codec_connection`` says so."""
 
 SLOW: set[Check] = {transports.check_payload_too_long, transport_lifecycle.check_stuck_handler}
 

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.transports.sockets import SocketOptions
 from stock_service.rpc.wire.framing import ReplyFrame
@@ -30,7 +31,8 @@ def gone(client: RawSocket) -> bool:
 @both
 def test_a_request_that_is_never_whole_ends_its_connection(make: Maker, cut: int) -> None:
     """Half a request, in the header or the body, is told DEADLINE_EXCEEDED after ``read_timeout_s`` and closed."""
-    with make(Probe().service, Limits(options=ServeOptions(own=SocketOptions(read_timeout_s=0.05)))) as running:
+    options = ServeOptions(own=SocketOptions(ReadOptions(read_timeout_s=0.05)))
+    with make(Probe().service, Limits(options=options)) as running:
         with RawSocket(running.address) as other, RawSocket(running.address) as client:
             client.send(frame(1)[:cut])
             (fault,) = client.rest()
@@ -46,7 +48,7 @@ TRICKLE = "import socket, sys\nclient = socket.socket(fileno=int(sys.argv[1]))\n
 @both
 def test_a_request_that_trickles_in_ends_its_connection(make: Maker) -> None:
     """Bytes that never stop coming, sent by another process, do not prolong ``read_timeout_s``."""
-    options = ServeOptions(own=SocketOptions(read_timeout_s=0.3), frame_bytes_max=1 << 30)
+    options = ServeOptions(own=SocketOptions(ReadOptions(read_timeout_s=0.3)), frame_bytes_max=1 << 30)
     with make(Probe().service, Limits(options=options)) as running, RawSocket(running.address) as client:
         client.send(struct.pack("!I", 1 << 30))
         descriptor = client.socket.fileno()
@@ -63,7 +65,7 @@ def test_a_request_that_trickles_in_ends_its_connection(make: Maker) -> None:
 def test_half_a_request_is_told_once() -> None:
     """A connection that has a request under way and half another gets one fault, its reply, and the end."""
     probe = Probe()
-    options = ServeOptions(own=SocketOptions(read_timeout_s=0.05))
+    options = ServeOptions(own=SocketOptions(ReadOptions(read_timeout_s=0.05)))
     with DISPATCHES[0](probe.service, Limits(options=options)) as running, RawSocket(running.address) as client, probe:
         client.send(frame(1, BLOCK) + frame(2)[:9])
         probe.entered()
@@ -103,7 +105,7 @@ def test_a_handler_may_take_longer_than_the_idle_timeout(make: Maker) -> None:
 @both
 def test_a_client_that_never_reads_is_cut_off(make: Maker) -> None:
     """Whoever takes no replies is closed after ``read_timeout_s``; others are served meanwhile."""
-    options = ServeOptions(own=SocketOptions(read_timeout_s=0.1), pipeline_max=4)
+    options = ServeOptions(own=SocketOptions(ReadOptions(read_timeout_s=0.1)), pipeline_max=4)
     with make(Probe().service, Limits(options=options)) as running:
         with RawSocket(running.address, receive_bytes=4096) as deaf, RawSocket(running.address) as other:
             deaf.socket.setblocking(False)

@@ -3,6 +3,7 @@
 import pytest
 
 from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.transports.sockets import SocketOptions
@@ -30,7 +31,8 @@ def fall_behind(running: Running, client: RawSocket, probe: Probe) -> None:
 
 def test_each_connection_has_its_turn() -> None:
     """Whoever pipelines many requests does not hold up the one of another, which came after them."""
-    probe, own = Probe(), SocketOptions(delay_target_ms=0)  # however slow the machine is, nothing is refused
+    probe = Probe()
+    own = SocketOptions(ReadOptions(delay_target_ms=0))  # however slow the machine is, nothing is refused
     limits = Limits(workers=1, queue_limit=1000, options=ServeOptions(own=own))
     with REQUEST_DISPATCH(probe.service, limits) as running, probe:
         with RawSocket(running.address) as greedy, RawSocket(running.address) as polite:
@@ -63,7 +65,7 @@ def test_what_waits_too_long_is_refused_while_it_waits() -> None:
 
 def test_with_a_target_of_0_whoever_waits_is_served() -> None:
     """``delay_target_ms`` 0: nothing is refused for its wait."""
-    probe, own = Probe(), SocketOptions(delay_target_ms=0)
+    probe, own = Probe(), SocketOptions(ReadOptions(delay_target_ms=0))
     limits = Limits(workers=1, queue_limit=1000, options=ServeOptions(own=own))
     with REQUEST_DISPATCH(probe.service, limits) as running, probe:
         with RawSocket(running.address) as stuck, RawSocket(running.address) as client:
@@ -179,7 +181,7 @@ def test_the_longest_idle_connection_yields_to_a_new_one() -> None:
 
 def test_the_longest_request_is_within_any_budget() -> None:
     """A budget of less than one request is that of one."""
-    options = ServeOptions(frame_bytes_max=300_000, own=SocketOptions(buffered_bytes_max=65_536))
+    options = ServeOptions(frame_bytes_max=300_000, own=SocketOptions(ReadOptions(buffered_bytes_max=65_536)))
     payload = bytes(300_004 - len(frame(1)))
     with REQUEST_DISPATCH(Probe().service, Limits(options=options)) as running:
         with RawSocket(running.address) as client, RawSocket(running.address) as other:
@@ -191,7 +193,7 @@ def test_the_longest_request_is_within_any_budget() -> None:
 
 def test_whoever_holds_most_pays_for_what_is_too_much() -> None:
     """Half requests over the budget, of all together: the largest is told RESOURCE_EXHAUSTED, the others go on."""
-    options = ServeOptions(frame_bytes_max=250_000, own=SocketOptions(buffered_bytes_max=300_000))
+    options = ServeOptions(frame_bytes_max=250_000, own=SocketOptions(ReadOptions(buffered_bytes_max=300_000)))
     with REQUEST_DISPATCH(Probe().service, Limits(options=options)) as running:
         large, small = frame(1, payload=bytes(200_000)), frame(2, payload=bytes(120_000))
         clients = [RawSocket(running.address) for _ in range(4)]
@@ -217,7 +219,7 @@ def test_whoever_holds_most_pays_for_what_is_too_much() -> None:
 
 def test_who_pays_is_not_told_that_what_was_begun_had_no_effect() -> None:
     """RESOURCE_EXHAUSTED would say so of all its requests: where one may be begun, it is told INTERNAL."""
-    options = ServeOptions(frame_bytes_max=250_000, own=SocketOptions(buffered_bytes_max=300_000))
+    options = ServeOptions(frame_bytes_max=250_000, own=SocketOptions(ReadOptions(buffered_bytes_max=300_000)))
     probe = Probe()
     with REQUEST_DISPATCH(probe.service, Limits(options=options)) as running, probe:
         with RawSocket(running.address) as payer, RawSocket(running.address) as other:
@@ -236,7 +238,7 @@ def test_who_pays_is_not_told_that_what_was_begun_had_no_effect() -> None:
 def test_replies_that_nobody_takes_count_too() -> None:
     """A client that asks for much and reads nothing is cut once that is too much; others are served."""
     service = raw_service("tests.v1.Large", {"/tests.v1.Large/Get": lambda _: bytes(4_000_000), ECHO: bytes})
-    options = ServeOptions(own=SocketOptions(buffered_bytes_max=5_000_000), frame_bytes_max=4_100_000)
+    options = ServeOptions(own=SocketOptions(ReadOptions(buffered_bytes_max=5_000_000)), frame_bytes_max=4_100_000)
     with REQUEST_DISPATCH(service, Limits(options=options)) as running:
         with RawSocket(running.address, receive_bytes=4096) as deaf, RawSocket(running.address) as other:
             deaf.send(b"".join(frame(call, "/tests.v1.Large/Get") for call in range(1, 9)))

@@ -17,9 +17,10 @@ from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
 from stock_service.rpc.transports.http1.requests import Http
 from stock_service.rpc.transports.sockets.frames import Frames
-from stock_service.rpc.wire import http1_status, http2
+from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.framing import reply_decoder
 from stock_service.rpc.wire.http1 import response_decoder
+from stock_service.rpc.wire.http1_status import PROTOBUF, encode_request
 from tests.conformance.raw_socket import frame
 from tests.conformance.running import BLOCK, ECHO, WAIT_S, Probe, until
 from tests.conformance.test_split_streams import SplitStream
@@ -78,7 +79,7 @@ SPOKEN = {
     "http1": Spoken(
         lambda service, methods: Http(service, methods, ServeOptions(frame_bytes_max=BYTES_MAX)),
         b"",
-        lambda _, payload, path: http1_status.encode_request(b"localhost:1", path.encode(), 0, payload),
+        lambda _, payload, path: encode_request(b"POST", path.encode(), PROTOBUF, payload, b"Host: localhost:1\r\n"),
         of_http1,
         in_order=True,
     ),

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock, Semaphore
 from types import TracebackType
-from typing import Self
 
 import grpc
 import numpy as np
@@ -23,7 +22,7 @@ from stock_service.rpc.wire.framing import ReplyFrame
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.exchange import Exchange
-from stock_service.trading.locking import LOCKINGS, Locking, Stamped
+from stock_service.trading.locking import LOCKINGS, Locking, stamped
 from stock_service.trading.service import LOOKUP, TRADE, stock_service
 from stock_service.v1 import stock_pb2
 from tests.conformance.kept import GRPC, keeps
@@ -66,7 +65,7 @@ def stamped_stocks(timeline: Timeline, name: str = "mutex") -> Service:
     """The stock service, its locks noted in the timeline."""
 
     def locking(names: Iterable[str]) -> Locking:
-        return Stamped(LOCKINGS[name](names), names, timeline)
+        return stamped(LOCKINGS[name](names), timeline)
 
     return stock_service(Exchange(MemoryCatalog(DEFAULT_STOCKS, locking)))
 
@@ -190,12 +189,7 @@ class AnnouncedLock:
     def __init__(self) -> None:
         self.asked = Semaphore(0)
         self.lock = Lock()
-
-    def reading(self, name: str) -> Self:
-        """This lock, whatever the stock."""
-        return self
-
-    writing = reading
+        self.reading = self.writing = {"A": self}
 
     def __enter__(self) -> None:
         self.asked.release()
@@ -209,7 +203,7 @@ class AnnouncedLock:
 def test_a_wait_for_the_lock_is_seen(kind: Kind, tmp_path: Path) -> None:
     """A request that comes while the lock is held has asked for it before it is let go, and has it after."""
     timeline, announced = Timeline(100), AnnouncedLock()
-    lock = Stamped(announced, ["A"], timeline).writing("A")
+    lock = stamped(announced, timeline).writing["A"]
 
     def handle(payload: bytes) -> bytes:
         with lock:

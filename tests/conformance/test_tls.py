@@ -20,7 +20,7 @@ from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOpt
 from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.server_core.tls import FailedHandshakes, TlsStream
-from stock_service.rpc.transports.sockets.client import SocketConnection
+from stock_service.rpc.transports import sockets
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import ReplyFrame, RequestFrame
 from tests.conformance.raw_socket import RawSocket, frame
@@ -315,18 +315,15 @@ def test_a_new_certificate_is_for_new_connections(tmp_path: Path) -> None:
 
     make(other)
     with tls_server(ServeOptions(requests_max=1002, tls=tls)) as server:
-        old = SocketConnection(server.address, trusting(credentials()))
-        with closing(old):
-            old.open(WAIT_S)
+        with closing(sockets.connect(server.address, WAIT_S, trusting(credentials()))) as old:
             tls.files = server_tls(other).files
             tls.reload()
             for _ in range(3):
                 assert old.call(ECHO, b"x", WAIT_S) == b"x"
-            new = SocketConnection(server.address, trusting(other))
-            with closing(new):
+            with closing(sockets.connect(server.address, WAIT_S, trusting(other))) as new:
                 assert new.call(ECHO, b"y", WAIT_S) == b"y"
             with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
-                SocketConnection(server.address, trusting(credentials())).open(WAIT_S)
+                sockets.connect(server.address, WAIT_S, trusting(credentials()))
 
 
 def test_who_has_ended_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:

@@ -35,7 +35,7 @@ def own_options(options: argparse.Namespace) -> int:
     return backlog
 
 
-def codec(_address: Address, _timeout_s: float) -> None:
+def codec(_address: Address) -> None:
     """Only this file speaks it."""
 
 

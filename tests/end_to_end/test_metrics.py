@@ -1,5 +1,6 @@
 """``--metrics``: what a server shows of itself, over HTTP."""
 
+import socket
 import sys
 from http.client import HTTPConnection
 
@@ -65,6 +66,16 @@ def test_each_process_shows_its_own() -> None:
         assert len({*addresses}) == 2
         assert [shown(address)[OK] for address in addresses] == [0, 0]
         assert server.stopped().code == 0
+
+
+@pytest.mark.parametrize("start", ["socket_server", "grpc_server"])
+def test_a_server_whose_metrics_have_no_port_ends(start: str) -> None:
+    """With exit code 2 and a line, though it listens by then: no thread of it stays."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = run(*STARTS[start], "--port", "0", "--store", "memory", "--metrics", address)
+    allowed = "allowed: an address of this machine, with a port that is free"
+    assert (ended.code, f"--metrics: got '{address}', {allowed}" in ended.error) == (2, True)
 
 
 def test_only_this_machine_may_ask() -> None:

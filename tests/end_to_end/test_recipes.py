@@ -53,7 +53,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table(
         executors, "EXECUTORS: dict[str, Callable[[int, int], Executor]] = {\n", '    "single-thread": single_thread,\n'
     )
-    body = recipe("Striped").replace("from stock_service.trading.locking import Held\n", "")
+    body = recipe("Striped")
     locking = trading / "locking.py"
     put(locking, "LOCKINGS", f"{body}\n\n")
     table(locking, re.findall(r"^LOCKINGS.*\{\n", locking.read_text(), re.MULTILINE)[0], '    "striped": Striped,\n')

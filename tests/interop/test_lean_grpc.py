@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from clients.load.send import lean_connection
-from clients.load.send.lean_connection import LeanConnection
+from stock_service.rpc.codec_connection import CodecConnection
 from stock_service.rpc.errors import FAULTS, DeadlineExceeded, FaultCode, InternalFault, UnknownMethod
+from stock_service.rpc.wire.codec import Prepared
 from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
@@ -90,10 +90,15 @@ def serve(program: Path) -> Iterator[Callable[..., str]]:
 Serve = Callable[..., str]
 
 
-def connected(address: str) -> LeanConnection:
-    """A connection to an address in words."""
+def connected(address: str) -> CodecConnection:
+    """A connection to an address in words, which tells the server to go on after the client has given a call up."""
     host, port = address.split(":")
-    return lean_connection.connect((host, int(port)), WAIT_S, partial(GrpcCodec, address, timeout_s=WAIT_S))
+    prepare = GrpcCodec(address).prepare
+
+    def patient(path: str, payload: bytes, _timeout_s: float) -> Prepared:
+        return prepare(path, payload, WAIT_S)
+
+    return CodecConnection((host, int(port)), partial(GrpcCodec, address), prepare=patient).open(WAIT_S)
 
 
 def test_lookup(serve: Serve) -> None:
@@ -157,7 +162,7 @@ def test_many_calls_at_a_time_on_one_connection(serve: Serve) -> None:
         while payloads or waiting:
             while payloads and len(waiting) < 50 and codec.room():
                 payload = payloads.pop()
-                call, data = codec.start(codec.prepare(ECHO, payload))
+                call, data = codec.start(codec.prepare(ECHO, payload, WAIT_S))
                 waiting[call] = payload
                 server.sendall(data)
             for call, reply in codec.feed(server.recv(65_536)):

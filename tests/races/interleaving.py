@@ -5,8 +5,8 @@ is a catalog whose three methods can be replaced one by one. ``FieldCatalog`` st
 hands over between them. So it is right only under a lock that excludes.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import count
@@ -222,7 +222,7 @@ class FieldCatalog:
     def read(self, name: str) -> Version | None:
         if name not in self._stocks:
             return None
-        with self._locking.reading(name) or nullcontext():
+        with self._locking.reading[name] or nullcontext():
             volume = self._volumes[name]
             self._handoff.tell(f"reading {name}")
             self._handoff.wait(name, self._reader_share)
@@ -235,7 +235,7 @@ class FieldCatalog:
         if name not in self._stocks:
             return step(None)[1], 0, 0
         sequence = 0
-        with self._locking.writing(name):
+        with self._locking.writing[name]:
             before = Stock(name, self._prices[name], self._stocks[name].volume_limit, self._volumes[name])
             stock, status = known(step)(before)
             if stock is not before:
@@ -257,11 +257,5 @@ class OneLock:
     """A locking strategy of a lock for readers and a lock for writers, whatever the stock."""
 
     def __init__(self, reader: Held | None, writer: Held) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    def reading(self, name: str) -> Held | None:
-        return self._reader
-
-    def writing(self, name: str) -> Held:
-        return self._writer
+        self.reading: Mapping[str, Held | None] = defaultdict(lambda: reader)
+        self.writing: Mapping[str, Held] = defaultdict(lambda: writer)

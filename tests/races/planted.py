@@ -3,7 +3,8 @@
 Each hands over to another thread at the point where the mistake does harm, so that catching it takes no luck.
 """
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from threading import Condition, Lock
@@ -241,17 +242,17 @@ def refusals_forgotten(store: Store, request_id: str, answer: Callable[[], Chang
 # ---- locks
 
 
-class TwoLocksForOneName:
-    """Makes a stock's lock when it is needed and drops it afterwards, though others may be waiting for it."""
+class TwoLocksForOneName(dict[str, Held]):
+    """The table of writers' locks: makes a lock when it is needed and drops it afterwards, though others may wait."""
 
     def __init__(self, handoff: Handoff) -> None:
+        super().__init__()
         self._handoff = handoff
         self._locks: dict[str, Lock] = {}
+        self.reading: Mapping[str, Held | None] = defaultdict(lambda: None)
+        self.writing = self
 
-    def reading(self, name: str) -> Held | None:
-        return None
-
-    def writing(self, name: str) -> Held:
+    def __missing__(self, name: str) -> Held:
         lock = self._locks.get(name)
         if lock is None:
             lock = Lock()

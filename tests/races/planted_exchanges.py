@@ -4,10 +4,12 @@
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from threading import Lock
 
 from stock_service.rpc.errors import InvalidRequest, Overloaded
 from stock_service.trading import rules
+from stock_service.trading.catalog import Version
 from stock_service.trading.model import LookupReply, Status, Stock, TradeReply, UpdateReply
 from tests.races.interleaving import Handoff
 
@@ -20,17 +22,25 @@ Content = tuple[str, int, int]
 class RightExchange:
     """Lookup, Trade and Update as they should be, one at a time."""
 
-    keeps = False
-    """See ``Exchange``: a response that was kept would hide what is planted."""
+    stocks = 1 << 30
+    """So many that the service keeps no response of a Lookup: a kept one would hide what is planted."""
 
     def __init__(self, stocks: Iterable[Stock], handoff: Handoff) -> None:
-        self.stocks = {stock.name: stock for stock in stocks}
-        self.sequences = dict.fromkeys(self.stocks, 0)
+        self.table = {stock.name: stock for stock in stocks}
+        self.sequences = dict.fromkeys(self.table, 0)
         self.remembered: dict[str, tuple[Content, TradeReply]] = {}
         self.handoff = handoff
         self.lock = Lock()  # guards all of these
         self.commits = 0
         self.requests = 0
+
+    def version(self, name: str) -> Version | None:
+        """A stock as a Lookup shows it, for the service."""
+        reply = self.lookup(name)
+        if reply.status is Status.UNKNOWN_STOCK:
+            return None
+        stock = replace(self.table[name], price_cents=reply.price_cents, volume=reply.volume)
+        return stock, reply.sequence
 
     def lookup(self, name: str) -> LookupReply:
         with self.lock:
@@ -47,17 +57,17 @@ class RightExchange:
 
     def update(self, name: str, price_cents: int) -> UpdateReply:
         with self.lock:
-            stock = self.stocks[name]
+            stock = self.table[name]
             return UpdateReply(Status.OK, self.commit(Stock(name, price_cents, stock.volume_limit, stock.volume)))
 
     def seen(self, name: str) -> LookupReply:
         """What a Lookup is told."""
-        stock = self.stocks[name]
+        stock = self.table[name]
         return LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, self.sequences[name])
 
     def traded(self, name: str, quantity: int, side: int) -> TradeReply:
         """Trades, and says how that ended."""
-        stock, status = rules.trade(self.stocks[name], quantity)
+        stock, status = rules.trade(self.table[name], quantity)
         return TradeReply(status, stock.volume, self.commit(stock) if status is Status.OK else 0)
 
     def again(self, request_id: str, content: Content) -> TradeReply:
@@ -70,7 +80,7 @@ class RightExchange:
     def commit(self, stock: Stock) -> int:
         """Stores a stock; the number of the commit."""
         self.commits += 1
-        self.stocks[stock.name], self.sequences[stock.name] = stock, self.commits
+        self.table[stock.name], self.sequences[stock.name] = stock, self.commits
         return self.commits
 
     def unlucky(self) -> bool:
@@ -84,7 +94,7 @@ class UpdateLost(RightExchange):
 
     def update(self, name: str, price_cents: int) -> UpdateReply:
         with self.lock:
-            return UpdateReply(Status.OK, self.commit(self.stocks[name]))
+            return UpdateReply(Status.OK, self.commit(self.table[name]))
 
 
 class TradeDoubled(RightExchange):
@@ -101,15 +111,15 @@ class DirtyRead(RightExchange):
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         with self.lock:
-            before = self.stocks[name]
+            before = self.table[name]
             after = Stock(name, before.price_cents, before.volume_limit, before.volume + quantity)
             refused = after.volume > after.volume_limit
             if refused:
-                self.stocks[name] = after
+                self.table[name] = after
         if refused:
             self.handoff.wait(f"read {name}")
             with self.lock:
-                self.stocks[name] = before
+                self.table[name] = before
         return super().trade(name, quantity, side, request_id)
 
     def lookup(self, name: str) -> LookupReply:
@@ -197,7 +207,7 @@ class StickySuspension(RightExchange):
 
     def traded(self, name: str, quantity: int, side: int) -> TradeReply:
         if name in self.refusing:
-            return TradeReply(Status.SUSPENDED, self.stocks[name].volume)
+            return TradeReply(Status.SUSPENDED, self.table[name].volume)
         reply = super().traded(name, quantity, side)
         if reply.status is Status.SUSPENDED:
             self.refusing.add(name)
@@ -208,7 +218,7 @@ class LimitOffByOne(RightExchange):
     """The volume may pass the limit by one."""
 
     def traded(self, name: str, quantity: int, side: int) -> TradeReply:
-        stock = self.stocks[name]
+        stock = self.table[name]
         volume = stock.volume + quantity
         if volume == stock.volume_limit + 1:
             return TradeReply(
@@ -221,7 +231,7 @@ class NumbersOfEachStock(RightExchange):
     """Every stock counts its own commits."""
 
     def commit(self, stock: Stock) -> int:
-        self.stocks[stock.name] = stock
+        self.table[stock.name] = stock
         self.sequences[stock.name] += 1
         return self.sequences[stock.name]
 
@@ -248,7 +258,7 @@ class RetryToldTheVolumeOfNow(RightExchange):
         reply = super().again(request_id, content)
         if reply.status is not Status.OK:
             return reply
-        return TradeReply(reply.status, self.stocks[content[0]].volume, reply.sequence)
+        return TradeReply(reply.status, self.table[content[0]].volume, reply.sequence)
 
 
 PLANTED_EXCHANGES: dict[str, Callable[[Iterable[Stock], Handoff], RightExchange]] = {

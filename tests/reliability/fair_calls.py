@@ -67,7 +67,7 @@ def called(
 ) -> Served:
     """What became of requests on so many connections, each with so many open at a time. Blocks for so long."""
     served, callers = Served(), dict[int, Caller]()
-    prepared = _codec(transport, address).prepare(path, payload)
+    prepared = _codec(transport, address).prepare(path, payload, WAIT_S)
     with ExitStack() as sockets, select.epoll() as epoll:
         for _ in range(connections):
             connected = sockets.enter_context(socket.create_connection(address, WAIT_S))
@@ -87,7 +87,7 @@ def called(
 
 
 def _codec(transport: str, address: Address) -> Codec:
-    codec = load(transport).codec(address, WAIT_S)
+    codec = load(transport).codec(address)
     assert codec is not None, f"the lean client does not speak {transport}"
     return codec
 

@@ -34,7 +34,7 @@ KINDS = ("frames", "messages")
 def check(minutes: bool, seed: int) -> list[Row]:
     """Blocks for seconds; with ``minutes`` for a minute or two. Drawn: every input, from what the ones before did."""
     if find_spec(ATHERIS) is None:
-        how = "not tried: run uv sync --group fuzz, which installs it"
+        how = "not tried: make check-reliability installs it, where the package index has it"
         return [Row(absent(ATHERIS), "every guided input", how, passed=False)]
     return [_row(kind, INPUTS if minutes else SOME, seed) for kind in KINDS]
 

@@ -97,7 +97,7 @@ def catalogs() -> dict[str, MakeCatalog]:
 
 def run(transport: str, catalog: str, duration_s: float, seed: int, often: bool) -> Recorded:
     """One history of a server that is new. Blocks for the duration and a second or so."""
-    client: ClientKind = "lean" if load(transport).codec(("127.0.0.1", 1), 1.0) is not None else "library"
+    client: ClientKind = "lean" if load(transport).codec(("127.0.0.1", 1)) is not None else "library"
     switching = often_switched() if often else nullcontext()
     with TemporaryDirectory() as folder, switching, catalogs()[catalog](STOCKS, Path(folder)) as made:
         flush = made.flush if isinstance(made, SqliteCatalog) else None

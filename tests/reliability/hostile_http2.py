@@ -28,7 +28,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
 
 
 def attacked(names: Sequence[str], duration_s: float) -> list[Row]:
-    """The rows of these attacks, each for so long and half a second."""
+    """The rows of these attacks, each for so long from when its program is there."""
     rows = []
     with usual_server("grpc_static") as server:
         honest(server.address, 0.2)
@@ -43,7 +43,7 @@ def attacked(names: Sequence[str], duration_s: float) -> list[Row]:
 def _row(server: Server, name: str, duration_s: float) -> Row:
     """One attack."""
     host, port = server.address
-    command = [sys.executable, "-m", "tests.reliability.http2_attacker", host, str(port), name, str(duration_s + 0.5)]
+    command = [sys.executable, "-m", "tests.reliability.http2_attacker", host, str(port), name, str(duration_s)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as attacker:
         before_s = _processor_s(server.pid)
         served = honest(server.address, duration_s)

@@ -6,12 +6,13 @@ all workers have to be free: as many requests meet in their handlers (``meeting_
 """
 
 import resource
+import signal
 import socket
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from tests.end_to_end.process import Running, Server
+from tests.end_to_end.process import WAIT_S, Running, Server
 from tests.reliability.honest import P99_S, SUCCESS, Served, honest
 from tests.reliability.meeting_server import MEET_S, met_after_s
 from tests.reliability.rows import Row
@@ -34,7 +35,7 @@ def check(minutes: bool, seed: int = 0) -> list[Row]:
 
 
 def attacked(names: Sequence[str], duration_s: float, seed: int) -> list[Row]:
-    """The rows of these attacks, each for so long and a second."""
+    """The rows of these attacks, each for so long, and until a new client is answered."""
     rows = []
     with usual_server("sockets", ("tests.reliability.meeting_server",)) as server:
         honest(server.address, 0.2)
@@ -63,7 +64,7 @@ def attacked(names: Sequence[str], duration_s: float, seed: int) -> list[Row]:
 
 def _attacked(server: Server, name: str, duration_s: float, seed: int) -> tuple[Served, str, bool]:
     """How the honest client fared, by how many connections the server was attacked, and whether it was."""
-    arguments = (*server.address, name, duration_s + 1, seed)
+    arguments = (*server.address, name, duration_s + WAIT_S, seed)
     with ExitStack() as stack:
         attackers = []
 
@@ -75,6 +76,7 @@ def _attacked(server: Server, name: str, duration_s: float, seed: int) -> tuple[
         dialled_s = time.monotonic()
         new = honest(server.address, 0.001)
         dialled_s = time.monotonic() - dialled_s
+        attackers[0].signal(signal.SIGTERM)
         ended = attackers[0].ended()
         assert not ended.code, ended.stderr
     opened = int(ended.stdout)

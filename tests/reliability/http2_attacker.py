@@ -124,6 +124,7 @@ ATTACKS: dict[str, Attack] = {
     "half messages": _half_messages,
     "oversized messages": _oversized,
     "cancellation at random": _cancelled,
+    "sizes of a header table": _flood(lambda number: http2.headers(2 * number + 1, b"\x20" * 16_000, True)),
     "held replies": _held_replies,
     "talks that are not read": _talks,
     "another protocol": _garbage,

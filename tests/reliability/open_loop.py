@@ -111,11 +111,11 @@ class _OpenLoop:
     ) -> None:
         self._transport, self._address, self._path, self._payload = transport, address, path, payload
         self._deadline_s = deadline_s
-        self._codecs: dict[int, Codec] = {}  # by the timeout that they tell, in ms
         self._offered = Offered()
         self._waiting: deque[float] = deque()  # when each request was due that is not sent yet
         connections = CONNECTIONS.get(transport, CONNECTIONS_ELSE)
-        self._lanes = deque(_Lane(address, self._codec(deadline_s)) for _ in range(connections))
+        self._prepare = self._codec().prepare
+        self._lanes = deque(_Lane(address, self._codec()) for _ in range(connections))
         self._by_descriptor = {lane.socket.fileno(): lane for lane in self._lanes}
         self._epoll = opened.enter_context(select.epoll())
         for lane in self._lanes:
@@ -173,13 +173,10 @@ class _OpenLoop:
         """A request that was due then: the server is told what is left of its time."""
         given_up_s = due_s + self._deadline_s
         left_ms = max(1, math.ceil((given_up_s - now_s) * 1000))
-        codec = self._codecs.get(left_ms)
-        if codec is None:
-            codec = self._codecs[left_ms] = self._codec(left_ms / 1000)
-        return codec.prepare(self._path, self._payload(int(given_up_s * 1e9)))
+        return self._prepare(self._path, self._payload(int(given_up_s * 1e9)), left_ms / 1000)
 
-    def _codec(self, timeout_s: float) -> Codec:
-        codec = load(self._transport).codec(self._address, timeout_s)
+    def _codec(self) -> Codec:
+        codec = load(self._transport).codec(self._address)
         assert codec is not None, f"the lean client does not speak {self._transport}"
         return codec
 

@@ -34,7 +34,7 @@ class Promise:
 
     checks: tuple[Check, ...]
     timed: bool = True
-    """It asks how late something was, so nothing else runs meanwhile. Others run two at a time."""
+    """It asks how late something was, so nothing else runs meanwhile. Others run some at a time."""
     overnight: Check | None = None
     """Tried once overnight, in place of the ten rounds."""
 
@@ -47,14 +47,16 @@ PROMISES: dict[str, Promise] = {
     "fuzzed": Promise((frames_fuzz.check, guided_fuzz.check, grpc_fuzz.check), timed=False),
     "closed": Promise((closed.check, renewals.check), timed=False),
     "conformance": Promise((conformance.check,), timed=False),
+    "stops": Promise((stopping.check, restarts.check), timed=False),
     "overload": Promise((overload.check, overload_lookups.check)),
     "hostile-sockets": Promise((hostile_sockets.check,)),
     "hostile-http2": Promise((hostile_http2.check,)),
-    "stops": Promise((stopping.check, restarts.check), timed=False),
     "fair": Promise((fair.check,)),
     "memory": Promise((held.check,)),
     "steady": Promise((steady.check,), overnight=steady.check_overnight),
 }
+"""Of those that are not timed the longest come first, so that all slots are busy to the end. Restarts come last, beside
+few others: a client tries again five times only, which a starved machine can use up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Shortfall:
     at_most: float = inf
 
     def excuses(self, row: Row) -> bool:
-        """Whether a row is no worse. One without a number is, unless nothing is bounded."""
+        """Whether a row is no worse. One without a number is, unless nothing is bounded: then nothing was tried."""
         if (self.at_least, self.at_most) == (-inf, inf):
             return True
         return row.measured is not None and self.at_least <= row.measured <= self.at_most

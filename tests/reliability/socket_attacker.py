@@ -1,12 +1,14 @@
 """A hostile client of the sockets transport, as a process: one attack on several connections, again as each is cut off.
 
 ``python -m tests.reliability.socket_attacker HOST PORT ATTACK SECONDS [SEED]``; prints ``begun`` once the first
-connections are there, and at the end how many it took. One attack draws: what it sends is of the seed.
+connections are there, and at the end how many it took. SIGTERM ends it sooner. One attack draws: what it sends is of
+the seed.
 """
 
 import os
 import random
 import select
+import signal
 import socket
 import struct
 import sys
@@ -76,6 +78,8 @@ def cut() -> Iterator[bytes]:
     """A whole request and a part of one, which is one byte longer each time."""
     yield WHOLE + WHOLE[: next(_cuts) % len(WHOLE)]
 
+
+_over = threading.Event()
 
 _seed = 0
 _drawing = count(1)
@@ -195,7 +199,7 @@ def attack(address: Address, chosen: Attack, duration_s: float) -> int:
     poll, attackers, opened = select.epoll(), dict[int, _Attacker](), 0
     begun = False
     reading, pause = select.EPOLLIN if chosen.reads else 0, threading.Event()
-    while (now_s := time.monotonic()) < until_s:
+    while (now_s := time.monotonic()) < until_s and not _over.is_set():
         for _ in range(min(64, chosen.connections - len(attackers))):
             attacker = _Attacker(address, chosen)
             attackers[attacker.socket.fileno()] = attacker
@@ -227,6 +231,7 @@ def attack(address: Address, chosen: Attack, duration_s: float) -> int:
 if __name__ == "__main__":
     host, port, name, seconds, *seeds = sys.argv[1:]
     _seed = int(seeds[0]) if seeds else 0
+    signal.signal(signal.SIGTERM, lambda *_: _over.set())
     os.nice(NICE)
     files_at_most(20_000)
     print(attack((host, int(port)), ATTACKS[name], float(seconds)))

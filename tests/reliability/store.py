@@ -99,8 +99,11 @@ class Told:
 
 
 def run(path: Path, *strace: str, plant: str = "") -> tuple[Told, int]:
-    """The scripted run on a store, under strace; what it said, and its exit code."""
-    member = (sys.executable, "-m", "tests.reliability.store_member", str(path), str(TRADES), plant)
+    """The scripted run on a store, under strace; what it said, and its exit code.
+
+    It needs no package (``-S``), which makes it a tenth shorter.
+    """
+    member = (sys.executable, "-S", "-m", "tests.reliability.store_member", str(path), str(TRADES), plant)
     command = [str(STRACE), "-qq", "-o", *(strace or ("/dev/null",)), *member]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert "Traceback" not in done.stderr, done.stderr

@@ -8,7 +8,7 @@ from tests.reliability import __main__ as command
 from tests.reliability import conformance, guided_fuzz, overload
 from tests.reliability.open_loop import Offered
 from tests.reliability.promises import PROMISES, SHORT, Promise, Shortfall, excused
-from tests.reliability.rows import Row, worst
+from tests.reliability.rows import Row, absent, worst
 
 KEPT, FALLEN, KNOWN = Row("a", "0", "0", True), Row("b", "0", "7", False), Row("c", "0", "none", False)
 
@@ -48,6 +48,16 @@ def test_a_known_row_may_fall_so_far_and_no_further(
     assert [command.verdict(row) for (row,) in rounds] == ["no, see below", "NO", "NO"]
     (found,) = worst(rounds[:2], excused)
     assert not excused(found)
+
+
+def test_what_is_excused_has_a_reason_and_a_bound() -> None:
+    """But for tools that are not here: nothing was tried, so nothing can be worse."""
+    tools = {absent(tool) for tool in (conformance.H2SPEC, conformance.GO, guided_fuzz.ATHERIS)}
+    for promise, short in SHORT.items():
+        assert short.reason
+        bounded = short.at_least > float("-inf") or short.at_most < float("inf")
+        assert bounded != (promise in tools or promise == KNOWN.promise), promise
+        assert not bounded or "is not excused" in str(short)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +102,7 @@ def test_what_an_absent_tool_would_try_is_not_kept(
     rows = conformance.check(False) + guided_fuzz.check(False, 1)
     assert [row.passed for row in rows] == [False] * 3
     assert ["make go-tools" in row.figure for row in rows] == [True, True, False]
-    assert "uv sync --group fuzz" in rows[2].figure
+    assert "make check-reliability installs it" in rows[2].figure
     monkeypatch.setitem(PROMISES, "conformance", Promise((lambda _minutes, _seed: rows,)))
     assert command.main(["conformance", "--seconds"]) == 0
     assert capsys.readouterr().out.count("| NO") == 3

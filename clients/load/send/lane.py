@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator
 from clients.load.plan.checked_workload import Asked
 from clients.load.plan.outcomes import fault_outcome
 from clients.load.record.records import Records
-from clients.load.send.lean_connection import READ_BYTES, dial
-from stock_service.rpc.dialing import Dialled
+from stock_service.rpc.dialing import READ_BYTES, Dialled, dial
 from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
 from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared

@@ -37,7 +37,7 @@ from clients.load.send.driver import Surroundings
 from clients.load.send.lane import Lane, Ready
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Address
-from stock_service.rpc.wire.codec import Codec, Prepared
+from stock_service.rpc.wire.codec import Codec
 
 SWEEP_NS = 50_000_000
 """Between two looks for requests whose time is up and connections to be made anew."""
@@ -153,14 +153,14 @@ class Lanes:
 
     def sequences(self, workload: Workload, drawn: Iterable[list[int]]) -> list[Iterator[Ready]]:
         """What each lane may send of another workload: an endless sequence for each list, to be its ``requests``."""
-        prepare = self._codec().prepare
-        ready = [_ready(prepare, request) for request in workload.population]
+        ready = list(self.ready(workload.population))
         return [cycle([ready[place] for place in places]) for places in drawn]
 
-    def ready(self, requests: Iterator[Request]) -> Iterator[Ready]:
+    def ready(self, requests: Iterable[Request]) -> Iterator[Ready]:
         """What a lane may send that is not known before, to be its ``requests``: each is encoded when it is sent."""
-        prepare = self._codec().prepare
-        return (_ready(prepare, request) for request in requests)
+        prepare, timeout_s = self._codec().prepare, self._around.timeout_s
+        for path, payload, known, check, first in requests:
+            yield prepare(path, payload, timeout_s), known, check, first
 
     def oldest_sent_ns(self) -> int:
         """When the oldest request was sent that is not answered yet; far in the future where there is none."""
@@ -288,7 +288,3 @@ class Lanes:
             if lane.resting and lane.connected and not lane.waiting:
                 lane.resting = False
                 self._send_next(lane, now_ns)
-
-
-def _ready(prepare: Callable[[str, bytes], Prepared], request: Request) -> Ready:
-    return prepare(request.path, request.payload), request.known, request.check, request.first

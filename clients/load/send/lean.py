@@ -2,27 +2,30 @@
 
 import ssl
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import cast
 
 from clients.load.plan.load_plan import LoadPlan
-from clients.load.send.lean_connection import connect
+from stock_service.rpc.codec_connection import CodecConnection
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.tls import NO_CREDENTIALS
 from stock_service.rpc.transports import Connection, load
-from stock_service.rpc.wire.codec import Codec
+from stock_service.rpc.wire.codec import Codec, Prepared
+
+PREPARED_MAX = 1024
+"""Requests kept encoded, at most; what a load repeats is a few dozen."""
 
 
 def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
-    """What makes the codec of each new connection; the timeout is told to the server with each request.
+    """What makes the codec of each new connection.
 
     Raises UsageError for a transport that only its own library speaks.
     """
     known = load(plan.transport)
-    if known.codec(plan.address, plan.timeout_s) is None:
+    if known.codec(plan.address) is None:
         raise UsageError("--client", "lean", f"library, since only its own library speaks {known.LABEL}")
     shown = (plan.credentials.token,) if plan.credentials.token else ()
-    return cast(Callable[[], Codec], partial(known.codec, plan.address, plan.timeout_s, *shown))
+    return cast(Callable[[], Codec], partial(known.codec, plan.address, *shown))
 
 
 def lean_context(plan: LoadPlan) -> ssl.SSLContext | None:
@@ -42,7 +45,14 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
         if plan.credentials == NO_CREDENTIALS:
             return partial(library, plan.address)
         return partial(library, plan.address, credentials=plan.credentials)
-    return partial(connect, plan.address, codec_factory=lean_codec(plan), context=lean_context(plan))
+    codec, context = lean_codec(plan), lean_context(plan)
+    encode = codec().prepare
+
+    @lru_cache(PREPARED_MAX)
+    def prepare(path: str, payload: bytes, _timeout_s: float) -> Prepared:
+        return encode(path, payload, plan.timeout_s)
+
+    return lambda timeout_s: CodecConnection(plan.address, codec, context, prepare).open(timeout_s)
 
 
 def check(plan: LoadPlan) -> None:

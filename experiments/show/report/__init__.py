@@ -20,7 +20,7 @@ from experiments.show.content import Answer, Content, Section
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, percent
 from experiments.show.report.rendering import html_of, markdown_of
-from experiments.show.sentences import MEANINGS, state_sentences
+from experiments.show.sentences import MEANINGS
 
 FAMILIES = {"same": tables.TWINS_HEADING}
 """What families of comparisons are called."""
@@ -74,7 +74,7 @@ def _given(content: Content) -> dict[str, object]:
     return {
         "title": content.title,
         "document": content.document,
-        "state": tuple(state_sentences(judgement)),
+        "state": content.state,
         "left_out": content.left_out,
         "unfinished": judgement.look is None,
         "questions": tuple(_questions(content)),

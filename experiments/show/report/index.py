@@ -14,7 +14,6 @@ from experiments.show.content import Claim, ClaimVerdict, Content
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING
 from experiments.show.report.rendering import html_of, markdown_of
-from experiments.show.sentences import state_sentences
 from experiments.show.tables import Table, card
 
 MARKDOWN, HTML = "index.md", "index.html"
@@ -53,7 +52,7 @@ class Entry:
     @property
     def state(self) -> str:
         """How far its main part is."""
-        return " ".join(state_sentences(self.content.judgement))
+        return " ".join(self.content.state)
 
     @property
     def verdicts(self) -> str:

@@ -147,6 +147,6 @@ def _language(judgement: Judgement) -> Answer:
         tuple(judged for judged, _ in found[2:]),
         tuple(said for _, said in found[2:]),
         "the mean time of a synchronous call of one client",
-        ("That the language alone makes it: the executor differs too, and each gRPC's threads are its own.",),
+        ("That the language alone makes it: the executor differs too.",),
         to_decide=to_decide(judgement, [judged.comparison.name for judged, _ in found[:2]]) if found else None,
     )

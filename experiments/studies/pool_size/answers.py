@@ -87,7 +87,7 @@ def _lookups(judgement: Judgement | None) -> Answer:
         (),
         details=tuple(text for place, text in enumerate(told) if place not in first),
         estimand="mean response of 16 connections in a closed loop, typical of pairs of neighbouring slices",
-        not_concluded=("That a pool's size never matters: this request neither waits nor lets the interpreter go.",),
+        not_concluded=("That a pool's size never matters: this request is a pure Lookup.",),
         figure="lookups",
     )
 

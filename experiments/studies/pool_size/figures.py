@@ -13,7 +13,7 @@ from experiments.show.numbers import counted, percent
 from experiments.studies.pool_size.answers import compared
 from experiments.studies.pool_size.beside import THROUGHPUT_WITHIN, Beside, beside
 from experiments.studies.pool_size.effect import gains
-from experiments.studies.pool_size.sweeps import AIO, MODELS, POOLS, SHARES, model_of, named, work_of
+from experiments.studies.pool_size.sweeps import AIO, POOLS, SHARES, SOCKETS, model_of, named, work_of
 
 FORETOLD = "foretold, before it was measured"
 
@@ -51,7 +51,7 @@ def effect(seen: Seen) -> Picture:
     y = "Replies a second, 16 threads ÷ 1"
     scale = Scale("Share of a request's time that it waits", y, ticks, FORETOLD, holds_formula=True)
     title = "Where more threads begin to gain: 1 ms of computing, and a longer and longer wait"
-    return curves.picture("effect", title, scale, [Panel("sockets, static pool, 16 clients", [line])] if found else [])
+    return curves.picture("effect", title, scale, [Panel(f"{SOCKETS}, 16 clients", [line])] if found else [])
 
 
 def pools(every: Sequence[Beside]) -> Picture:
@@ -61,7 +61,8 @@ def pools(every: Sequence[Beside]) -> Picture:
     for work in dict.fromkeys(work_of(each.setting) for each in closed):
         of_work = [each for each in closed if work_of(each.setting) == work]
         most = max(each.clients for each in of_work)
-        lines = [_line(model, [each for each in of_work if each.clients == most], model) for model in MODELS]
+        models = dict.fromkeys(model_of(each.setting) for each in of_work)
+        lines = [_line(model, [each for each in of_work if each.clients == most], model) for model in models]
         lines = [line for line in lines if len(line.points) > 1]
         if any(len(line.points) > 2 for line in lines):
             panels.append(Panel(f"{named(work)}, {counted(most, 'client')}", lines))
@@ -128,7 +129,7 @@ def _line(model: str, own: Sequence[Beside], name: str, over: str = "workers") -
     ascending = sorted((each for each in own if model_of(each.setting) == model), key=lambda each: _place(each, over))
     return Line(
         name if over == "clients" else name.partition(", ")[2],
-        MODELS[model].text("transport"),
+        own[0].setting.text("transport"),
         tuple((_place(each, over), each.throughput_hz) for each in ascending if each.throughput_hz is not None),
         tuple((_place(each, over), each.foretold.throughput_hz) for each in ascending),
     )

@@ -19,20 +19,40 @@ from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.peers import FREE_THREADED, WITHOUT_GIL
 from experiments.services.work import Work as Inside
+from experiments.show.figures.style import label
 from experiments.studies.study import Scale
 
 HEADLINE = "headline"
 
+
+def model_of(of: Setting) -> str:
+    """What runs a setting's requests: its event loop, its processes, its build of Python, or else its executor."""
+    name = label(of.text("transport"))
+    if of["dispatch"] == "loop":
+        return name
+    if of["build"] == FREE_THREADED:
+        return f"{name}, without a GIL"
+    if of["processes"] != 1:
+        return f"{name}, {of['processes']} processes"
+    return f"{name}, {of.executor}"
+
+
+_SOCKETS = setting(transport="sockets", executor="static-pool", client="lean")
+_GRPC = setting(transport="grpc", executor="thread-pool", client="lean")
+
 MODELS: dict[str, Setting] = {
-    "sockets, static pool": setting(transport="sockets", client="lean"),
-    "gRPC, thread pool": setting(transport="grpc", client="lean"),
-    "gRPC, static pool": setting(transport="grpc", executor="static-pool", client="lean"),
-    "gRPC, asyncio": setting(transport="grpc_aio", client="lean"),
-    "sockets, 2 processes": setting(transport="sockets", processes=2, placement=FREE, client="lean"),
-    "sockets, without a GIL": setting(transport="sockets", build=FREE_THREADED, placement=FREE, client="lean"),
+    model_of(each): each
+    for each in (
+        _SOCKETS,
+        _GRPC,
+        _GRPC.but(executor="static-pool"),
+        setting(transport="grpc_aio", client="lean"),
+        _SOCKETS.but(processes=2, placement=FREE),
+        _SOCKETS.but(build=FREE_THREADED, placement=FREE),
+    )
 }
-"""What runs requests, by its name. The event loop has no pool; each of two processes has one. The last is a static pool
-on a free-threaded Python, where this machine has one."""
+"""By the names. Each of the two processes has a pool. The last is for a free-threaded Python, where this machine has
+one."""
 
 SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES, NO_GIL = MODELS
 
@@ -253,12 +273,6 @@ def work_of(of: Setting) -> Work:
     """What every request of a setting does besides."""
     io_ms, cpu_ms, hash_ms = (float(str(of[name])) for name in ("io_ms", "cpu_ms", "hash_ms"))
     return Work(io_ms, cpu_ms, hash_ms, durable=of["store"] == SQLITE)
-
-
-def model_of(of: Setting) -> str:
-    """The model that a setting is of, by its name."""
-    same = ("transport", "executor", "processes", "build")
-    return next(name for name, base in MODELS.items() if all(base[each] == of[each] for each in same))
 
 
 def named(work: Work) -> str:

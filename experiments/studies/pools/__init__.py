@@ -17,7 +17,7 @@ POOLS = Study(
     ),
     parts={
         PART: Part(
-            title="Thread-pool servers in Rust, Go and Python over HTTP/1.1",
+            title="Servers on pools of threads in Rust, Go and Python, over HTTP/1.1",
             sweep=pools,
             answers=answers,
             pictures=pictures,

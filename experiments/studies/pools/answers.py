@@ -21,8 +21,7 @@ MEASURES = ("", "_cpu")
 """How the names of comparisons end: by time, and by processor time."""
 
 NOT_CONCLUDED = (
-    "How many requests a server takes on connections that stay. Here connecting is most of a request's work, and the "
-    "kernel does it for all three alike.",
+    "How many requests a server takes on connections that stay.",
     "How the languages compare on more cores, or over a network.",
     "How much time a server needs, where a † stands: the load was near its limit. Processor time is the server's own.",
 )
@@ -108,7 +107,7 @@ def _pool(cells: CellsJudged) -> Answer:
         (),
         details=tuple(details),
         estimand="geometric mean over connections, GET and PUT; one server at a time",
-        not_concluded=("What a pool is good for where a request waits: here it waits for nothing.",),
+        not_concluded=("What a pool is good for where a request waits.",),
         figure="response_get",
     )
 

@@ -33,8 +33,8 @@ OPTIONS = {
 """Comparisons of the part ``options``, and what a Lookup is then."""
 
 NOT_CONCLUDED = (
-    "What a request costs with fewer connections: a server that sleeps between requests is woken for each.",
-    "What it costs on a machine with other cores or another kernel: half of gRPC's cost is switching threads.",
+    "What a request costs with fewer connections.",
+    "What it costs on a machine with other cores or another kernel.",
 )
 
 
@@ -107,7 +107,7 @@ def languages(seen: Seen) -> tuple[Answer, ...]:
             others,
             (
                 "That one language is so much faster than another: the libraries differ too, grpc-go and tonic.",
-                "What each takes at its full load: under ours a server that takes little sleeps between requests.",
+                "What each takes at its full load.",
             ),
         ),
     )
@@ -180,8 +180,12 @@ def _server(arm: Arm) -> str:
 def _name(arm: Arm) -> str:
     """``Lookup on gRPC, static pool``."""
     what = arm.setting.text("mix").capitalize()
-    executor = ", static pool" if ("executor", "static-pool") in arm.setting.said() else ""
-    return f"{what} on {label(arm.setting.text('transport'))}{executor}"
+    return f"{what} on {label(arm.setting.text('transport'))}, {arm.setting.executor}"
+
+
+def _lookup_on(arm: Arm) -> str:
+    """``a Lookup on gRPC with the static pool``."""
+    return f"a Lookup on {label(arm.setting.text('transport'))} with the {arm.setting.executor}"
 
 
 def arm_table(judgement: Judgement) -> str:
@@ -218,19 +222,19 @@ def alone_table(alone: Sequence[Lone]) -> str:
 
 def _transport(judgement: Judgement) -> Answer:
     question = "How much more processor time does a request cost the server on gRPC than on sockets?"
-    equal, as_started, executor = map(judgement.judged.get, ("transport", "as_started", "executor"))
+    equal = judgement.judged.get("transport")
     if equal is None:
         return Answer(question, NOT_MEASURED, ())
-    told = (
-        (as_started, "a Lookup on gRPC as it is started", "a Lookup on sockets"),
-        (executor, "gRPC on the static pool", "gRPC on its thread pool"),
-    )
+    further = tuple(judgement.judged[name] for name in ("as_started", "executor") if name in judgement.judged)
     return Answer(
         question,
         ratio_sentence(equal, "a Lookup on gRPC with sockets' executor", "a Lookup on sockets"),
         (equal,),
-        tuple(each for each in (as_started, executor) if each is not None),
-        tuple(ratio_sentence(each, above, below) for each, above, below in told if each is not None),
+        further,
+        tuple(
+            ratio_sentence(each, *(_lookup_on(arm) for arm in (each.comparison.above, each.comparison.below)))
+            for each in further
+        ),
         ESTIMAND,
         NOT_CONCLUDED,
         "cost",

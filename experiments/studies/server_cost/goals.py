@@ -112,7 +112,7 @@ def _title(judgement: Judgement, name: str) -> str:
 def _ratio_goals(judgement: Judgement) -> Iterator[Goal]:
     least, most = GRPC_OVER_SOCKETS_MIN, ABOVE_ECHO_MAX
     rows = (
-        ("transport", "a request's processor time, gRPC ÷ sockets, static pool on both", least, math.inf),
+        ("transport", "a request's processor time, gRPC ÷ sockets, one executor on both", least, math.inf),
         ("as_started", "a request's processor time, gRPC ÷ sockets, as started", least, math.inf),
         ("service_sockets", "a request's processor time, Lookup ÷ echo, sockets", 0.0, most),
         ("service_grpc", "a request's processor time, Lookup ÷ echo, gRPC", 0.0, most),

@@ -8,7 +8,7 @@ pairs of neighbouring slices:
   constant in the thinnest framing. It is the same on every server.
 - protobuf: an echo whose message is encoded and decoded once more, less the echo. Both are on sockets.
 - service: a Lookup less an echo on the same server. Its lock and its larger reply are in it.
-- protocol: the rest. That is framing or HTTP/2, what it checks, and the way to a thread of the pool and back.
+- protocol: the rest. That is framing or HTTP/2, what it checks, and the executor.
 
 A server of another library need not spend what the null server does. On grpcio, whose protocol is in C, the
 interpreter's share is what Python takes at the least.
@@ -25,6 +25,7 @@ from experiments.judge.points import CONFIDENCE
 from experiments.judge.stats import Estimate, mean_interval
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import Block
+from experiments.services import STOCK
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import shares
 from experiments.show.figures.style import Picture
@@ -69,6 +70,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     """One answer, of numbers without a verdict."""
     found = splits(seen.main)
     told = [_told(each) for each in found]
+    executors = " or the ".join(
+        dict.fromkeys(arm.setting.executor for arm in seen.main.sweep.arms if arm.setting["service"] == STOCK)
+    )
     return (
         Answer(
             "Where does a request's processor time go?",
@@ -76,12 +80,12 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             (),
             details=(
                 "The interpreter's share is what the null server takes, the least for any server in Python. What else "
-                "a server does in Python is in its protocol's share, as is the way to a thread and back.",
+                "a server does in Python is in its protocol's share.",
                 "No verdict is asked of these shares.",
             ),
             estimand=(
                 "processor time of the server process for each Lookup, and what it is made of. The load is 16 kept "
-                "connections of one lean client; all servers have the static pool and the mutex. Numbers are means "
+                f"connections of one lean client; every Lookup is on the {executors}. Numbers are means "
                 f"over {counted(len(seen.main.blocks), 'block')}."
             ),
             not_concluded=(

@@ -60,7 +60,7 @@ def server_cost(scale: Scale) -> Sweep:
         Group((grpc, grpc_echo, grpc_again), times=4),
     )
     comparisons = (
-        _cpu("transport", "Lookup, static pool on both: gRPC ÷ sockets", grpc_static, sockets, ("transport",)),
+        _cpu("transport", f"Lookup, {SOCKETS.executor} on both: gRPC ÷ sockets", grpc_static, sockets, ("transport",)),
         _cpu("service_sockets", "sockets: Lookup ÷ echo", sockets, sockets_echo, ("service", "mix")),
         _cpu("service_grpc", "gRPC: Lookup ÷ echo", grpc, grpc_echo, ("service", "mix")),
         replace(
@@ -68,7 +68,13 @@ def server_cost(scale: Scale) -> Sweep:
             family="further",
         ),
         replace(
-            _cpu("executor", "Lookup on gRPC: static pool ÷ thread pool", grpc_static, grpc, ("executor",)),
+            _cpu(
+                "executor",
+                f"Lookup on gRPC: {GRPC_STATIC.executor} ÷ {GRPC.executor}",
+                grpc_static,
+                grpc,
+                ("executor",),
+            ),
             family="further",
         ),
         *(replace(each, measure="cpu", title=f"{each.title}, processor time") for each in (same_sockets, same_grpc)),

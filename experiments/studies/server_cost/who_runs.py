@@ -80,9 +80,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     told = []
     for connections in CONNECTIONS:
         shares = [
-            f"{executor} {_shown(judged[_name(executor, connections)])}"
+            f"{each.comparison.below.setting.text('executor')} {_shown(each)}"
             for executor in EXECUTORS
-            if _name(executor, connections) in judged
+            if (each := judged.get(_name(executor, connections))) is not None
         ]
         if shares:
             told.append(f"With {_of(connections)}, of the throughput of a C server with epoll: {', '.join(shares)}.")

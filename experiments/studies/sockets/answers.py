@@ -21,7 +21,7 @@ from experiments.studies.sockets.wording import ABSENT, brief, over_cells, stand
 NOT_CONCLUDED = (
     "How the APIs do between two machines: all of this is on the loopback of one.",
     "How they do with many clients, with other patterns, or with their other options.",
-    "What they do on more cores: each side is kept to one, which a library's own threads share with the program.",
+    "What they do on more cores: each side is kept to one.",
     "Anything from our times beside the document's: other machines, other versions.",
 )
 

@@ -161,17 +161,18 @@ def _means_by_length(found: Measured, mechanism: str) -> str:
 def _python(found: Measured) -> Answer:
     name = f"python_transport_{MERGE}"
     further = [found.brief(f"python_algorithm_{each}") for each in TRANSPORTS]
-    has = bool(found.found(name))
+    judged = found.found(name)
+    executor = f", and both servers have the {judged[0].comparison.above.setting.executor}" if judged else ""
     return Answer(
         question="Does the mechanism matter in Python too: sockets against gRPC?",
         sentence=found.told(name, "in Python, merge sort on sockets", "gRPC")
-        if has
+        if judged
         else "Python's servers, as they are now, were not measured here.",
         deciding=(),
-        details=tuple(further) if has else (),
+        details=tuple(further) if judged else (),
         estimand=(
             "mean time of a call at the client: one client process with a connection. Each transport has its own "
-            "client, and all servers have the static pool. It is typical of pairs of slices."
+            f"client{executor}. It is typical of pairs of slices."
         ),
         not_concluded=(
             "How Go compares with Python: their clients differ too, and they were measured one after the other.",

@@ -25,7 +25,7 @@ STOCK = Study(
             after=("lock_waits", "stages"),
         ),
         "executors": Part(
-            title="Thread pool, static pool and a thread for each task, on both transports",
+            title="Executors on both transports",
             sweep=sweeps.executors,
             pictures=figures.over_clients("executors", "Executors on both transports", "transport"),
             answers=extensions.executors,

@@ -15,7 +15,7 @@ from experiments.show.numbers import number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock.locks import lock_details
 from experiments.studies.stock.sweeps import FIGURES, POOL
-from experiments.studies.stock.wording import clients, confidence, declared, found, label, mean_us, told
+from experiments.studies.stock.wording import clients, confidence, declared, executors, found, label, mean_us, told
 
 TRANSPORTS = (("grpc", "gRPC"), ("sockets", "sockets"))
 
@@ -41,9 +41,13 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 def _sockets_or_grpc(judgement: Judgement) -> Answer:
     sockets, grpc = "a Lookup on sockets", "one on gRPC"
-    pool = f"on gRPC {_few(judgement)}, a Lookup on the static pool"
-    started = told(judgement, "as_started", f"as the servers are started, {sockets}", grpc)
-    equal = told(judgement, "equal_executors", f"with the static pool on both, {sockets}", grpc)
+    started_on, grpc_on = executors(judgement, "as_started")
+    own, other = executors(judgement, "executor")
+    pool, one = f"on gRPC {_few(judgement)}, a Lookup on {own}", f"one on {other}"
+    as_started = f"as the servers were started, on {started_on} and {grpc_on}"
+    started = told(judgement, "as_started", f"{as_started}, {sockets}", grpc)
+    on_both = executors(judgement, "equal_executors")[0]
+    equal = told(judgement, "equal_executors", f"with {on_both} on both, {sockets}", grpc)
     names = ("as_started", "equal_executors", *_APART)
     return Answer(
         question="Does a Lookup take longer on gRPC than on sockets, and is it the protocol or its implementation?",
@@ -51,7 +55,7 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
         deciding=found(judgement, *names),
         further=found(judgement, "executor"),
         details=(
-            f"The executor alone: {told(judgement, 'executor', pool, 'one on the thread pool')}",
+            f"The executor alone: {told(judgement, 'executor', pool, one)}",
             "Each load is sent by the transport's own library, so its client is in these times. grpcio's client loads "
             "both gRPC servers: their ratio is nearer to 1 than that of the servers alone. `compare` loads by a lean "
             "client, and so gives other ratios. `python -m experiments run client_kind` measures both.",
@@ -73,7 +77,7 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
 
 
 def _protocol_or_implementation(judgement: Judgement) -> Iterator[str]:
-    """Sockets beside our own gRPC server, and that beside grpcio: all three on one executor, pool and lock."""
+    """Sockets beside our own gRPC server, and that beside grpcio: each pair on one executor, pool and lock."""
     if not any(declared(judgement, name) for name in _APART):
         yield "Our own gRPC server is not in this sweep: so protocol and implementation are not told apart."
         return
@@ -93,7 +97,7 @@ def _growth(judgement: Judgement) -> Answer:
         sentence=" ".join(_grown(judgement, f"growth_{each}", f"on {name}") for each, name in TRANSPORTS),
         deciding=deciding,
         further=found(judgement, "growth_static"),
-        details=tuple(_fills_the_gaps(deciding)),
+        details=tuple(_more_answered(deciding)),
         estimand=(
             "mean latency of Lookup with the most clients ÷ with the fewest, on each server. A client sends again as "
             f"soon as it is answered. {confidence(judgement)}"
@@ -104,14 +108,14 @@ def _growth(judgement: Judgement) -> Answer:
     )
 
 
-def _fills_the_gaps(deciding: tuple[Judged, ...]) -> Iterator[str]:
-    """Where latency grew by less than the clients did: by Little's law more was answered, and why there was room."""
+def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
+    """Where latency grew by less than the clients did: by Little's law more was answered."""
     for judged in deciding:
         if judged.rulings and judged.rulings[-1].verdict is Verdict.SUBLINEAR:
             more = judged.comparison.clients_ratio / judged.typical.value
             yield (
                 f"So on {label(judged.comparison.above)} about {number(more)} times as many requests a second are "
-                "answered: fewer clients leave the server idle between their requests."
+                "answered."
             )
 
 
@@ -124,8 +128,8 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
         deciding=deciding,
         details=apart if waits is None else lock_details(waits),
         estimand=(
-            f"mean latency of Trade ÷ Lookup on gRPC, {_few(judgement)}, one mutex for both. The wait is the time from "
-            f"asking for the lock to having it, stamped in the server. {confidence(judgement)}"
+            f"mean latency of Trade ÷ Lookup on gRPC, {_few(judgement)}, one locking for both. The wait is the time "
+            f"from asking for the lock to having it, stamped in the server. {confidence(judgement)}"
         ),
         not_concluded=(
             "That a difference between the two is the lock's: their messages and their work differ too. The wait "
@@ -150,10 +154,8 @@ def _past_the_pool(judgement: Judgement) -> Answer:
             f"{confidence(judgement)}"
         ),
         not_concluded=(
-            "That requests do not queue: those beyond the pool wait, but in a closed loop every wait is part of "
-            "clients ÷ throughput (Little's law).",
-            "That a pool's size never matters: a Lookup holds Python's interpreter lock all along. Requests that wait "
-            "for a disk or another server differ.",
+            "That requests do not queue: in a closed loop every wait is part of clients ÷ throughput (Little's law).",
+            "That a pool's size never matters: requests that wait for a disk or another server differ.",
         ),
         figure="figure_5",
         to_decide=to_decide(judgement, ("past_pool",)),

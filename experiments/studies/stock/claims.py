@@ -77,7 +77,7 @@ def _sockets_are_faster(parts: Parts) -> Finding:
 def _the_lock_is_why(parts: Parts) -> Finding:
     """Contradicted where the difference stays with one lock on both sides."""
     judged = parts["stock"].judged.get("equal_executors")
-    text = f"With the same mutex on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
+    text = f"With the same locking on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
     wait = _mutex_wait(parts, "lookup")
     if wait is not None:
         text += f" On gRPC with {clients(wait.arm.connections)} a Lookup waits for it {wait.numbers}."

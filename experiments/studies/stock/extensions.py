@@ -30,7 +30,7 @@ NO_VERDICT = "No verdict is asked of these numbers."
 KEPT_UP = 0.98
 """Of what was due, so much must be answered for a server to have kept up."""
 
-ONE_MACHINE = "That it holds for other work in a request: a Lookup computes a few microseconds, under Python's lock."
+ONE_MACHINE = "That it holds for other work in a request, or on another machine."
 
 CLOSED = "How long a request takes at a given rate of arrivals: in a closed loop latency is clients ÷ throughput."
 
@@ -40,12 +40,10 @@ Said = Callable[[Comparison], tuple[str, str]]
 
 
 def executors(seen: Seen) -> tuple[Answer, ...]:
-    """Static pool, thread pool and a thread per task, on each transport."""
-    names = {"static-pool": "the static pool", "thread-per-task": "a thread for each task"}
+    """Each executor beside another, on each transport."""
 
     def said(of: Comparison) -> tuple[str, str]:
-        executor = of.above.setting.text("executor")
-        return f"{_where(of)}, a request on {names.get(executor, executor)}", "one on the thread pool"
+        return f"{_where(of)}, a request on the {of.above.setting.executor}", f"one on the {of.below.setting.executor}"
 
     return _each_transport(seen, "Which executor answers soonest on {}?", said, (ONE_MACHINE, CLOSED))
 
@@ -62,9 +60,12 @@ def socket_trade(seen: Seen) -> tuple[Answer, ...]:
         ),
         _answer(
             seen.main,
-            "Does a Trade take longer on gRPC than on sockets, with the static pool on both?",
+            "Does a Trade take longer on gRPC than on sockets, with one executor on both?",
             _headline(seen.main, "transport"),
-            lambda of: (f"with {clients(of.above.connections)}, a Trade on sockets", "one on gRPC"),
+            lambda of: (
+                f"with {clients(of.above.connections)} and the {of.above.setting.executor}, a Trade on sockets",
+                "one on gRPC",
+            ),
             ("That the lock makes the difference: both sides hold the same one.",),
         ),
     )
@@ -150,7 +151,7 @@ def dispatch(seen: Seen) -> tuple[Answer, ...]:
             f"{_where(of)} and {_threads(of.above)}, a Lookup where a connection holds its thread",
             "one where each request is a task",
         ),
-        ("That past the pool a connection's Lookup is slow: it gets no reply while the others keep their threads.",),
+        ("That past the pool a connection's Lookup is slow: who gets no reply has no time in these numbers.",),
         tuple(_starved(seen.main)),
     )
     growth = _answer(
@@ -324,19 +325,20 @@ def _queueing(judgement: Judgement, transport: str) -> Answer:
         (arm for arm in judgement.sweep.arms if arm.setting["transport"] == transport), key=lambda arm: arm.connections
     )
     for arm in arms:
-        seen = [each.get("lookup") for each in _stages(judgement, arm)]
-        waits = [(each.queue_wait.mean_us, each.total.mean_us) for each in seen if each is not None]
+        seen = [lookups for each in _stages(judgement, arm) if (lookups := each.get("lookup")) is not None]
+        waits = [(each.queue_wait.mean_us, each.total.mean_us) for each in seen]
         if waits:
             wait, total = (sum(each) / len(waits) for each in zip(*waits, strict=True))
+            ran = counted(max(each.threads for each in seen), "thread")
             sentences.append(
-                f"With {clients(arm.connections)} and {_threads(arm)} a Lookup waits {number(wait)} µs for a thread, "
-                f"of {number(total)} µs in the server."
+                f"With {clients(arm.connections)} and {counted(arm.setting.whole('workers'), 'worker')} a Lookup waits "
+                f"{number(wait)} µs for a thread, of {number(total)} µs in the server. Up to {ran} ran them in a block."
             )
     return _shown(
         f"How long does a Lookup wait for a thread on {label(arms[0])}?",
         sentences[-1] if sentences else "Not known: no stage was stamped.",
         sentences[:-1],
-        "That a wait is the pool's doing: where one core runs all threads, more of them share it.",
+        "That a wait is the pool's doing: threads that share a core wait for each other.",
     )
 
 

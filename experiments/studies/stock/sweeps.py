@@ -98,6 +98,7 @@ def stock(scale: Scale) -> Sweep:
     if most > few:
         groups += [Group((arm, arm_most)) for arm, arm_most in others]
     inner = [arm for figure in FIGURES for arm in figure_arms(figure, scale)]
+    pools = f"Lookup on gRPC, {_clients(few)}: {equal.setting.executor} ÷ {grpc.setting.executor}"
     comparisons = [
         Comparison(
             "as_started",
@@ -109,7 +110,7 @@ def stock(scale: Scale) -> Sweep:
         ),
         Comparison(
             "equal_executors",
-            f"Lookup, {_clients(few)}, static pool on both: sockets ÷ gRPC",
+            f"Lookup, {_clients(few)}, {equal.setting.executor} on both: sockets ÷ gRPC",
             sockets,
             equal,
             ("transport",),
@@ -126,9 +127,7 @@ def stock(scale: Scale) -> Sweep:
             "per client",
             family=HEADLINE,
         ),
-        Comparison(
-            "executor", f"Lookup on gRPC, {_clients(few)}: static pool ÷ thread pool", equal, grpc, ("executor",)
-        ),
+        Comparison("executor", pools, equal, grpc, ("executor",)),
         same_grpc[0],
         same_sockets[0],
         same_static[0],
@@ -165,7 +164,7 @@ def is_of_three(arm: Arm, base: Setting) -> bool:
 def _apart(sockets: Arm, static: Arm, grpcio: Arm) -> tuple[Comparison, Comparison]:
     """What the protocol makes, and what its implementation: the server alone differs, the executor does not."""
     sent = f"{_clients(sockets.connections)}{', the lean one' * (sockets.setting['client'] == 'lean')}"
-    how, differ = f"Lookup, {sent}, static pool on both", ("transport",)
+    how, differ = f"Lookup, {sent}, {static.setting.executor} on both", ("transport",)
     return (
         Comparison("protocol", f"{how}: sockets ÷ our own gRPC", sockets, static, differ, family=HEADLINE),
         Comparison("implementation", f"{how}: our own gRPC ÷ grpcio", static, grpcio, differ, family=HEADLINE),
@@ -215,11 +214,11 @@ def socket_trade(scale: Scale) -> Sweep:
     groups, comparisons = [], []
     for clients in sorted({min(scale.clients), max(scale.clients)}):
         trade, lookup = (Arm(SOCKETS.but(mix=mix, clients=clients)) for mix in ("trade", "lookup"))
-        grpc = Arm(GRPC.but(mix="trade", clients=clients, executor="static-pool"))
+        grpc = Arm(GRPCIO.but(mix="trade", clients=clients))
         groups += [Group((trade, lookup), times=4), Group((trade, grpc))]
         title = f"sockets, {_clients(clients)}: Trade ÷ Lookup"
         comparisons.append(Comparison(f"trade_{clients}", title, trade, lookup, ("mix",), family=HEADLINE))
-        title = f"Trade, {_clients(clients)}, static pool on both: sockets ÷ gRPC"
+        title = f"Trade, {_clients(clients)}, {grpc.setting.executor} on both: sockets ÷ gRPC"
         comparisons.append(Comparison(f"transport_{clients}", title, trade, grpc, ("transport",), family=HEADLINE))
     inner = [Arm(SOCKETS.but(mix="trade", clients=clients)) for clients in scale.clients]
     return _slices("socket_trade", groups, comparisons, scale, inner)
@@ -281,7 +280,7 @@ def client_kind(scale: Scale) -> Sweep:
             comparisons.append(Comparison(f"{transport}_{clients}", title, lean, own, ("client",), family=HEADLINE))
     sockets, static, grpcio = (Arm(each.but(client="lean")) for each in THREE)
     groups.append(Group((sockets, static, grpcio)))
-    title = "Lookup, 1 client, the lean one, static pool on both: sockets ÷ gRPC"
+    title = f"Lookup, 1 client, the lean one, {grpcio.setting.executor} on both: sockets ÷ gRPC"
     comparisons.append(Comparison("transport", title, sockets, grpcio, ("transport",), family=HEADLINE))
     comparisons += _apart(sockets, static, grpcio)
     return _slices("client_kind", groups, comparisons, scale)

@@ -72,6 +72,14 @@ def label(arm: Arm) -> str:
     return style.label(arm.setting.text("transport"))
 
 
+def executors(judgement: Judgement, name: str) -> tuple[str, str]:
+    """What runs requests above and below in a comparison: ``the static pool``; ``one executor`` where there is none."""
+    comparison = declared(judgement, name)
+    arms = () if comparison is None else (comparison.above, comparison.below)
+    above, below = (f"the {arm.setting.executor}" for arm in arms) if arms else ("one executor",) * 2
+    return above, below
+
+
 def server(arm: Arm) -> str:
     """What implements its transport: ``sockets``, ``our own gRPC server``, ``grpcio``."""
     return SERVERS.get(arm.setting.text("transport"), label(arm))

@@ -1,4 +1,26 @@
-"""What every transport on grpcio shares, so that none imports another: the blocking client, and a server's parts.
+"""What every transport on grpcio shares, so that none imports another: the client's side, and a server's parts.
 
-Loaded when it is asked for, as grpcio is. Left out: what speaks gRPC without grpcio, which is in ``wire``.
+grpcio is loaded when it is asked for: the codec of the lean client and the null server, which are given here, do
+without. Left out: what speaks gRPC without grpcio, which is in ``wire``.
 """
+
+from collections.abc import Callable
+from typing import Any
+
+from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.wire.grpc_codec import GrpcCodec
+from stock_service.rpc.wire.grpc_null import null_answers as null_answers
+
+
+def loaded(name: str) -> Callable[..., Any]:
+    """A transport module's ``connect``. Asking for it loads grpcio, so that no connection's time has that in it."""
+    if name != "connect":
+        raise AttributeError(name)
+    from stock_service.rpc.grpcio.client import connect
+
+    return connect
+
+
+def codec(address: tuple[str, int], token: str = "") -> GrpcCodec:
+    """What a new connection of the lean client speaks."""
+    return GrpcCodec(shown_address(address), token)

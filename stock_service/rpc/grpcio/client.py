@@ -19,10 +19,12 @@ _NOT_CONNECTED = {
 
 
 class GrpcConnection:
-    """See ``transports.Connection``. Made by ``connect``. Its channel is not shared with any other connection."""
+    """See ``transports.Connection``. Its channel is not shared with any other connection."""
 
-    def __init__(self, address: tuple[str, int], credentials: ClientCredentials = NO_CREDENTIALS) -> None:
-        """Raises UsageError for credentials that cannot be used."""
+    def __init__(
+        self, address: tuple[str, int], timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
+    ) -> None:
+        """Blocks until it is connected. Raises Unavailable, and UsageError for credentials that cannot be used."""
         self._target = shown_address(address)
         self._metadata = (("authorization", f"Bearer {credentials.token}"),) if credentials.token else None
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
@@ -33,8 +35,9 @@ class GrpcConnection:
             encrypting = grpc.ssl_channel_credentials(pems.authority, pems.key or None, pems.certificate or None)
             self._channel = grpc.secure_channel(self._target, encrypting, options)
         self._calls: dict[str, grpc.UnaryUnaryMultiCallable[bytes, bytes]] = {}
+        self._open(timeout_s)
 
-    def open(self, timeout_s: float) -> None:
+    def _open(self, timeout_s: float) -> None:
         """Waits until the channel is connected. Raises Unavailable.
 
         It asks for a method that no server has: whatever the answer, there is a connection. ``channel_ready_future``
@@ -62,13 +65,8 @@ class GrpcConnection:
         self._channel.close()
 
 
-def connect(
-    address: tuple[str, int], timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
-) -> GrpcConnection:
-    """A connection that is made when this returns. Blocks for ``timeout_s`` at most; raises Unavailable."""
-    connection = GrpcConnection(address, credentials)
-    connection.open(timeout_s)
-    return connection
+connect = GrpcConnection
+"""A connection that is made when this returns."""
 
 
 def _fault(error: grpc.RpcError, target: str) -> Fault:

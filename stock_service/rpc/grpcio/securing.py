@@ -1,67 +1,64 @@
 """What a server on grpcio does about TLS and callers: its port, and the check of one call by its context."""
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar, cast
 
 import grpc
 
-from stock_service.rpc.grpcio.serving import check_free
+from stock_service.rpc.call import Call
+from stock_service.rpc.grpcio.serving import Context, Server, check_free
 from stock_service.rpc.option_types import shown_address
-from stock_service.rpc.security import AUTHORIZATION, Access, Guard, Right, shown_in
+from stock_service.rpc.reflection import REFLECTION, reflection
+from stock_service.rpc.security import AUTHORIZATION, Access, Guard, shown_in
+from stock_service.rpc.server_core.options import ServeOptions
 from stock_service.rpc.service import Service
 from stock_service.rpc.tls import Pems, ServerTls
 
-REFLECTION = b"reflection"
-"""What ``Checks`` is asked for a stream of reflection, of either version."""
-
-
-class Context(Protocol):
-    """A call's context: that of grpcio's thread-based server, or of its asyncio one."""
-
-    def invocation_metadata(self) -> Iterable[tuple[str, str | bytes]] | None:
-        """What the client sent beside the request."""
-
-    def auth_context(self) -> Mapping[str, Iterable[bytes]]:
-        """What is known of the connection's other end."""
+Asker = TypeVar("Asker", bound=Context)
+Answer = TypeVar("Answer")
 
 
 class Checks:
-    """Whether a call may be answered. Any thread."""
+    """Who may ask a server's methods. Any thread."""
 
-    def __init__(self, access: Access, service: Service) -> None:
-        rights = {path.encode(): method.right for path, method in service.methods.items()}
-        self._guard = Guard(access, {**rights, REFLECTION: Right.TRADER})
+    def __init__(self, access: Access | None, service: Service) -> None:
+        """``access``: None where the server knows no callers."""
+        reflecting = reflection(service.name)
+        rights = replace(service, streams=reflecting).rights()
+        self._guard = None if access is None else Guard(access, rights)
+        answer = reflecting[REFLECTION[0]].answer_stream()
 
-    def check(self, path: bytes, context: Context) -> None:
-        """Returns where it may. Raises Unauthenticated, PermissionDenied."""
-        metadata = context.invocation_metadata() or ()
-        shown = shown_in(str(value) for name, value in metadata if name == AUTHORIZATION)
-        names = tuple(context.auth_context().get("x509_common_name", ()))
-        self._guard.check(path, shown, names[0].decode(errors="replace") if len(names) == 1 else "")
+        def reflect(payload: bytes, _: Context) -> Iterator[bytes]:
+            return answer(Call(payload))
+
+        self.reflect = self.checked(reflect, REFLECTION[0])
+        """The answers to a question to reflection; raises a Fault."""
+
+    def checked(self, answer: Callable[[bytes, Asker], Answer], path: str) -> Callable[[bytes, Asker], Answer]:
+        """The same for those alone who may ask for it; for others it raises Unauthenticated or PermissionDenied."""
+        guard, name = self._guard, path.encode()
+        if guard is None:
+            return answer
+
+        def answer_checked(payload: bytes, context: Asker) -> Answer:
+            metadata = context.invocation_metadata() or ()
+            shown = shown_in(str(value) for key, value in metadata if key == AUTHORIZATION)
+            known = cast(Mapping[str, Iterable[bytes]], context.auth_context())
+            names = tuple(known.get("x509_common_name", ()))
+            guard.check(name, shown, names[0].decode(errors="replace") if len(names) == 1 else "")
+            return answer(payload, context)
+
+        return answer_checked
 
 
-def checks_of(access: Access | None, service: Service) -> Checks | None:
-    """None where the server knows no callers."""
-    return None if access is None else Checks(access, service)
-
-
-class PortAdder(Protocol):
-    """Either server of grpcio."""
-
-    def add_insecure_port(self, address: str) -> int:
-        """Listens."""
-
-    def add_secure_port(self, address: str, server_credentials: grpc.ServerCredentials) -> int:
-        """Listens for TLS."""
-
-
-def add_port(server: PortAdder, address: tuple[str, int], tls: ServerTls | None, shares_port: bool) -> int:
+def add_port(server: Server, options: ServeOptions) -> int:
     """Has a server listen; gives its port. Raises OSError, which says why."""
-    target = shown_address(address)
+    target, tls = shown_address((options.host, options.port)), options.tls
     try:
         return server.add_insecure_port(target) if tls is None else server.add_secure_port(target, _credentials(tls))
     except RuntimeError as error:  # which does not say why
-        check_free(*address, shares_port)
+        check_free(options)
         raise OSError(f"cannot listen on {target}") from error
 
 

@@ -1,23 +1,42 @@
-"""What servers on grpcio share: statuses, limits in gRPC core's terms, a call as grpcio knows it."""
+"""What servers on grpcio share: methods, statuses and limits in grpcio's terms, and a timeline's stamps."""
 
 import logging
 import socket
 import time
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 import grpc
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from stock_service.rpc.call import Call
-from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.concurrency import Task
+from stock_service.rpc.errors import Fault, FaultCode, InternalFault
+from stock_service.rpc.health import WATCH
 from stock_service.rpc.option_types import family_of
+from stock_service.rpc.reflection import REFLECTION
 from stock_service.rpc.security import AUTHORIZATION
+from stock_service.rpc.server_core.options import ServeOptions
+from stock_service.rpc.service import Method
+from stock_service.rpc.timeline import Timeline
+from stock_service.rpc.waiting import Waiting
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Server = grpc.Server | grpc.aio.Server
+"""Either server of grpcio."""
+
+Context = grpc.ServicerContext | grpc.aio.ServicerContext[bytes, bytes]
+"""A call's context, of either."""
+
+Behaviour = Callable[[bytes, Context], bytes]
+"""A method in bytes."""
 
 STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == code) for code in FaultCode}
 """grpcio's status of each fault."""
-
-FAILED = "the handler failed; the server's log says why"
-"""What a client is told of a handler that raised what is no fault."""
 
 CANCEL_S = 1.0
 """How long grpcio gets to end the calls that it cancels in the end."""
@@ -44,19 +63,6 @@ def _is_about_us(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("Invalid encoding on")
 
 
-class Context(Protocol):
-    """A call's context: that of grpcio's thread-based server, or of its asyncio one."""
-
-    def time_remaining(self) -> float | None:
-        """Seconds that are left."""
-
-    def peer(self) -> str:
-        """``ipv4:HOST:PORT``."""
-
-    def invocation_metadata(self) -> Iterable[tuple[str, str | bytes]] | None:
-        """What the client sent beside the request."""
-
-
 def call_of(payload: bytes, context: Context) -> Call:
     """A call as grpcio knows it."""
     left_s = context.time_remaining()
@@ -66,26 +72,93 @@ def call_of(payload: bytes, context: Context) -> Call:
     return Call(payload, context.peer().partition(":")[2], deadline_ns, metadata)
 
 
-def check_free(host: str, port: int, shares_port: bool) -> None:
+def behaviour_of(method: Method[Any, Any]) -> Behaviour:
+    """A method; one that wants no call costs nothing of what makes one."""
+    if method.wants_call:
+        answer_call = method.answer_call()
+        return lambda payload, context: answer_call(call_of(payload, context))
+    answer = method.answer()
+    return lambda payload, _: answer(payload)
+
+
+def fault_of(error: BaseException) -> Fault:
+    """What a client is told of an exception, which is logged where it is no Fault. Raises ``Waiting`` again."""
+    if isinstance(error, Waiting):
+        raise error
+    if isinstance(error, Fault):
+        return error
+    _log.error("a handler raised", exc_info=error)
+    return InternalFault("the handler failed; the server's log says why")
+
+
+def stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
+    """The same, noting in a timeline that its reply is there, or its fault."""
+    local, number = timeline.local, timeline.method_number(path)
+
+    def answer_stamped(payload: bytes, context: Context) -> bytes:
+        try:
+            return behaviour(payload, context)
+        finally:
+            local.stamper.handled(number)
+
+    return answer_stamped
+
+
+def stamping(execute: Callable[[Task], T], timeline: Timeline) -> Callable[[Task], T]:
+    """The same, noting in a timeline when a call was accepted, and when a thread began and ended with it.
+
+    Of a call that is none of the service's, such as health's, nothing is kept.
+    """
+    local, now_ns = timeline.local, timeline.now_ns
+
+    def run(accepted_ns: int, task: Task) -> object:
+        stamper = local.stamper
+        stamper.begin(accepted_ns)
+        try:
+            return task()
+        finally:
+            if stamper.handled_ns:
+                stamper.end()
+
+    return lambda task: execute(partial(run, now_ns(), task))
+
+
+def add_methods(
+    server: Server, behaviours: Mapping[str, Callable[..., Any]], watch: Callable[..., Any], reflect: Callable[..., Any]
+) -> None:
+    """Has a server answer methods in bytes, each by its path; ``watch`` answers health's messages."""
+    read, write = HealthCheckRequest.FromString, HealthCheckResponse.SerializeToString
+    handlers: dict[str, Any] = {path: grpc.unary_unary_rpc_method_handler(each) for path, each in behaviours.items()}
+    handlers[WATCH] = grpc.unary_stream_rpc_method_handler(watch, read, write)
+    handlers |= dict.fromkeys(REFLECTION, grpc.stream_stream_rpc_method_handler(reflect))
+    services: dict[str, dict[str, Any]] = {}
+    for path, handler in handlers.items():
+        _, service, name = path.split("/")
+        services.setdefault(service, {})[name] = handler
+    for service, named in services.items():
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, named),))
+        server.add_registered_method_handlers(service, named)
+
+
+def check_free(options: ServeOptions) -> None:
     """Raises OSError, which says why an address cannot be had: gRPC core only says that it cannot."""
-    socket.create_server((host, port), family=family_of(host), reuse_port=shares_port).close()
+    family = family_of(options.host)
+    socket.create_server((options.host, options.port), family=family, reuse_port=options.shares_port).close()
 
 
-def core_options(
-    frame_bytes_max: int, pipeline_max: int, idle_timeout_s: float, connections_max: int, shares_port: bool
-) -> list[tuple[str, int]]:
+def core_options(options: ServeOptions) -> list[tuple[str, int]]:
     """Our limits in gRPC core's terms.
 
     The core cancels calls at random, some behind its 1,000th and all behind its 3,000th that waits to be handed over,
     and their clients cannot know why. So it is told to keep as many as there may be: the executor refuses by name.
     """
-    calls_max = min(connections_max * pipeline_max, _CORE_MAX)
+    calls_max = min(options.connections_max * options.pipeline_max, _CORE_MAX)
     return [
         ("grpc.server.max_pending_requests", calls_max),
         ("grpc.server.max_pending_requests_hard_limit", calls_max),
-        ("grpc.so_reuseport", int(shares_port)),  # else a port in use is an error, no second server behind it
-        ("grpc.max_receive_message_length", frame_bytes_max),
-        ("grpc.max_concurrent_streams", pipeline_max),
-        ("grpc.max_connection_idle_ms", int(idle_timeout_s * 1000)),
-        ("grpc.max_allowed_incoming_connections", connections_max),
+        ("grpc.so_reuseport", int(options.shares_port)),  # else a port in use is an error, no second server behind it
+        ("grpc.max_receive_message_length", options.frame_bytes_max),
+        ("grpc.max_concurrent_streams", options.pipeline_max),
+        ("grpc.max_connection_idle_ms", int(options.idle_timeout_s * 1000)),
+        ("grpc.max_allowed_incoming_connections", options.connections_max),
     ]

@@ -11,19 +11,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from stock_service.rpc.errors import UsageError, short
-from stock_service.rpc.option_types import address, integer, meant, number, seconds
-
-__all__ = [
-    "HELP_HINT",
-    "USAGE_EXIT",
-    "Parser",
-    "address",
-    "check_writable",
-    "integer",
-    "number",
-    "refuse",
-    "seconds",
-]
+from stock_service.rpc.option_types import address as address
+from stock_service.rpc.option_types import integer as integer
+from stock_service.rpc.option_types import meant
+from stock_service.rpc.option_types import number as number
+from stock_service.rpc.option_types import seconds as seconds
 
 USAGE_EXIT = 2
 """The exit code for a bad option, argument or file."""

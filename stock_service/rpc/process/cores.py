@@ -22,7 +22,6 @@ import time
 from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from stock_service.rpc.concurrency.executor import has_gil
@@ -73,19 +72,12 @@ class Used:
     """What its threads waited for a core."""
 
 
-class State(Enum):
-    """Where the threads are, and why."""
-
-    KEPT = "kept"
-    TRYING = "trying"
-    FREE = "free"
-
-
 class Keeping:
     """Whether a server is best on one core, decided reading by reading. Pure; one thread at a time."""
 
     def __init__(self, first: Used) -> None:
-        self.state = State.KEPT
+        self.free = False
+        """Whether the threads are to have all cores."""
         self.tries = 0
         """How often all cores were tried."""
         self.free_s = 0.0
@@ -95,27 +87,26 @@ class Keeping:
         self._again_s = AGAIN_S
 
     def look(self, now: Used) -> bool:
-        """Takes the next reading; says whether the threads are to be moved, to where ``state`` says."""
+        """Takes the next reading; says whether the threads are to be moved, to where ``free`` says."""
         last, self._last = self._last, now
         took_s = now.at_s - last.at_s
         if took_s <= 0:
             return False
-        before = self.state
+        was_free = self.free
         user = (now.user_s - last.user_s) / took_s
-        if before is State.KEPT:
+        if not was_free:
             wanted = user + (now.kernel_s - last.kernel_s + max(0.0, now.waited_s - last.waited_s)) / took_s
-            if wanted >= FULL and now.at_s >= self._next_s:
-                self.state, self.tries = State.TRYING, self.tries + 1
-            return self.state is not before
+            self.free = wanted >= FULL and now.at_s >= self._next_s
+            self.tries += self.free
+            return self.free
         self.free_s += took_s
-        if user >= GAINS:
-            self.state, self._again_s = State.FREE, AGAIN_S
-            return False
-        self.state = State.KEPT
-        if before is State.TRYING:
+        self.free = user >= GAINS
+        if self.free:
+            self._again_s = AGAIN_S
+        else:
             self._next_s = now.at_s + self._again_s
             self._again_s = min(2 * self._again_s, AGAIN_MOST_S)
-        return True
+        return not self.free
 
 
 class Keeper:
@@ -147,7 +138,7 @@ class Keeper:
         """Ends the watch, and says in a few words where the process was."""
         keeping = self._keeping
         if keeping is None:
-            return f"on {said(self._allowed)}" if self._allowed else "on any core"
+            return f"on {said(self._allowed)}"
         self._stopping.set()
         self._thread.join()
         tried = f"tried all of them {keeping.tries}×, for {keeping.free_s:.1f} s together; moved {self._moves}×"
@@ -162,7 +153,7 @@ class Keeper:
             except OSError:  # no descriptor is free: the next look may have one
                 continue
             changed = keeping.look(now)
-            if keeping.state is State.KEPT:
+            if not keeping.free:
                 idle_for_s = {core: idle_s[core] - idle_last_s[core] for core in self._allowed if core in idle_s}
                 own_s = now.user_s + now.kernel_s - last.user_s - last.kernel_s
                 others_s = now.at_s - last.at_s - idle_for_s.get(self._core, 0.0) - (0.0 if changed else own_s)
@@ -187,27 +178,22 @@ def cpus(text: str) -> Cores:
     """An option type: ``auto``, ``none``, or cores such as ``0,2-3``."""
     if text in (AUTO, NONE):
         return text
+    found: set[int] = set()
     try:
-        found: set[int] = set()
         for part in text.split(","):
             first, dash, last = part.partition("-")
             numbers = range(int(first), int(last if dash else first) + 1)
-            if numbers.stop > CORES_MAX:
+            if not numbers or numbers.stop > CORES_MAX:
                 raise ValueError
             found.update(numbers)
-    except ValueError:
-        found = set()
-    if not found or min(found) < 0 or not hasattr(os, "sched_setaffinity"):
-        allowed = (
-            "auto, none, or cores such as 0,2-3" if hasattr(os, "sched_setaffinity") else "auto, none on this system"
-        )
-        raise ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
+    except ValueError as error:
+        raise ArgumentTypeError(f"got {text!r}, allowed: auto, none, or cores such as 0,2-3") from error
     return tuple(sorted(found))
 
 
 def cores_allowed() -> tuple[int, ...]:
-    """The cores that this process may run on; none where the system does not say."""
-    return tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
+    """The cores that this process may run on."""
+    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def said(cores: Sequence[int]) -> str:

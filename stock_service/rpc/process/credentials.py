@@ -43,6 +43,19 @@ _CLOCK_SKEW = datetime.timedelta(minutes=5)
 """By so much certificates are good before they were made: other machines' clocks differ."""
 
 
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
 def make(folder: Path, hosts: Sequence[str] = (), days: int = DAYS, callers: Sequence[str] = CALLERS) -> None:
     """Writes all files into a folder, which must be new or empty. ``hosts``: names and addresses besides ``LOCAL``.
 
@@ -63,10 +76,10 @@ def _fill(folder: Path, names: x509.SubjectAlternativeName, days: int, callers: 
     authority = _Authority(days)
     _write(folder / "ca.pem", authority.pem, 0o644)
     _write(folder / "ca-key.pem", _key_pem(authority.key), 0o600)
-    authority.sign_into(folder, "server", ExtendedKeyUsageOID.SERVER_AUTH, names)
+    authority.sign_into(folder, "server", x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), names)
     tables = []
     for caller in callers:
-        authority.sign_into(folder, caller, ExtendedKeyUsageOID.CLIENT_AUTH, None)
+        authority.sign_into(folder, caller, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]))
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         _write(folder / f"{caller}.token", f"{token}\n".encode(), 0o600)
         digest = sha256(token.encode()).hexdigest()
@@ -99,49 +112,31 @@ class _Authority:
         now = datetime.datetime.now(datetime.UTC)
         self._from = now - _CLOCK_SKEW
         self._until = self._from + datetime.timedelta(days=days)
-        self._id = x509.SubjectKeyIdentifier.from_public_key(self.key.public_key())
-        built = self._begun(self._name, self.key).add_extension(x509.BasicConstraints(True, 0), critical=True)
-        built = built.add_extension(_usage(signs_certificates=True), critical=True)
-        self.pem = built.sign(self.key, hashes.SHA256()).public_bytes(Encoding.PEM)
+        self.pem = self._signed(self._name, self.key, x509.BasicConstraints(True, 0), _SIGNS_CERTIFICATES)
 
-    def sign_into(
-        self, folder: Path, name: str, use: x509.ObjectIdentifier, hosts: x509.SubjectAlternativeName | None
-    ) -> None:
+    def sign_into(self, folder: Path, name: str, *extensions: x509.ExtensionType) -> None:
         """Makes a key and a certificate for a name, and writes both."""
         key = ec.generate_private_key(ec.SECP256R1())
-        built = self._begun(_name(name), key).add_extension(x509.BasicConstraints(False, None), critical=True)
-        built = built.add_extension(_usage(signs_certificates=False), critical=True)
-        built = built.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
-        if hosts is not None:
-            built = built.add_extension(hosts, critical=False)
-        _write(folder / f"{name}.pem", built.sign(self.key, hashes.SHA256()).public_bytes(Encoding.PEM), 0o644)
+        pem = self._signed(_name(name), key, x509.BasicConstraints(False, None), *extensions)
+        _write(folder / f"{name}.pem", pem, 0o644)
         _write(folder / f"{name}-key.pem", _key_pem(key), 0o600)
 
-    def _begun(self, name: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    def _signed(self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *extensions: x509.ExtensionType) -> bytes:
+        """A certificate in PEM."""
+        signer = self.key.public_key()
         builder = x509.CertificateBuilder().subject_name(name).issuer_name(self._name).public_key(key.public_key())
         builder = builder.serial_number(x509.random_serial_number())
         builder = builder.not_valid_before(self._from).not_valid_after(self._until)
         builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        signer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(self._id)
-        return builder.add_extension(signer, critical=False)
+        builder = builder.add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
+        for extension in extensions:
+            says_what_it_is_for = isinstance(extension, x509.BasicConstraints | x509.KeyUsage)
+            builder = builder.add_extension(extension, critical=says_what_it_is_for)
+        return builder.sign(self.key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
 def _name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _usage(signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -18,15 +18,13 @@ off.
 import argparse
 import logging
 import os
-import select
-import selectors
+import queue
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
 
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.option_types import family_of, shown_address
@@ -34,7 +32,7 @@ from stock_service.rpc.process import serving
 from stock_service.rpc.process.beginning import STOPPING
 from stock_service.rpc.process.command_line import USAGE_EXIT, refuse
 from stock_service.rpc.process.lifeline import tied
-from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY
+from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, Unbound
 
 _log = logging.getLogger(__name__)
 
@@ -56,28 +54,14 @@ def begins(options: argparse.Namespace) -> bool:
     return options.processes > 1 and options.member is None
 
 
-def run(program: str, options: argparse.Namespace, memory: int | None = None) -> int:
+def run(program: str, options: argparse.Namespace, memory: int = NO_MEMORY) -> int:
     """Serves with several processes until a signal comes; gives the exit code. Blocks. For the main thread of its own
-    process, which must then ``leave``. ``memory`` is the descriptor of what they share; None: nothing.
+    process, which must then ``leave``. ``memory`` is the descriptor of what they share.
     """
-    if _CHILD in os.environ:
-        refuse(program, f"--processes: got {options.processes}, allowed: 1 where it is not on the command line itself")
-    serving.prepare(program, options)
-    if options.timeline is not None:
-        allowed = "none with several --processes: it is of one process"
-        refuse(program, UsageError("--timeline", str(options.timeline), allowed))
     try:
-        listener = socket.create_server((options.host, options.port), family=family_of(options.host), backlog=1)
-    except (OSError, UnicodeError) as error:
-        refuse(program, serving.unbound(error, options.host, options.port))
-    # Only now: bound without it, the port was free of others.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    port = listener.getsockname()[1]
-    command = [sys.executable, *sys.orig_argv[1:], "--port", str(port)]
-    command += ["--member", str(NO_MEMORY if memory is None else memory)]
-    family = _Family(
-        command, options.processes, listener, options.grace_s, () if memory is None else (memory,), options.metrics
-    )
+        family = _Family(options, _listener(options), memory)
+    except UsageError as error:
+        refuse(program, error)
     try:
         return family.run()
     except Exception:
@@ -87,63 +71,70 @@ def run(program: str, options: argparse.Namespace, memory: int | None = None) ->
         family.kill()
 
 
+def _listener(options: argparse.Namespace) -> socket.socket:
+    """Has the port for the parent, and lets its children share it. Raises UsageError."""
+    if _CHILD in os.environ:
+        raise UsageError("--processes", options.processes, "1 where it is not on the command line itself")
+    serving.prepare(options)
+    if options.timeline is not None:
+        allowed = "none with several --processes: it is of one process"
+        raise UsageError("--timeline", str(options.timeline), allowed)
+    try:
+        listener = socket.create_server((options.host, options.port), family=family_of(options.host), backlog=1)
+    except (OSError, UnicodeError) as error:
+        raise Unbound(error, options.host, options.port) from error
+    # Only now: bound without it, the port was free of others.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    return listener
+
+
 class _Child:
     """A process that serves."""
 
     def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
         self.number = number
         self.process = process
-        self.said = b""  # on standard output, up to its ready line
+        self.ready_line = b""  # once it has said it
         self.killed = False  # by us
-
-    @property
-    def ready(self) -> bool:
-        """Whether it has said its whole line."""
-        return b"\n" in self.said
 
 
 class _Family:
-    """The children, and what the parent does about them; of the main thread."""
+    """The children, and what the parent does about them; of the main thread.
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        count: int,
-        listener: socket.socket,
-        grace_s: float,
-        descriptors: tuple[int, ...],
-        metrics: tuple[str, int] | None,
-    ) -> None:
-        self._command = command
-        self._count = count
+    A thread for each child, and one for the signals, wait for what happens and put it into one queue.
+    """
+
+    def __init__(self, options: argparse.Namespace, listener: socket.socket, memory: int) -> None:
+        self._options = options
         self._listener = listener
-        self._grace_s = grace_s
-        self._descriptors = descriptors
-        self._metrics = metrics
+        self._port = listener.getsockname()[1]
+        self._memory = memory
         self._children: list[_Child] = []
         self._running: list[_Child] = []
-        self._selector = selectors.DefaultSelector()
-        self._signals = _signals()
-        self._signalled = False
+        self._happened: queue.SimpleQueue[tuple[_Child, bytes] | None] = queue.SimpleQueue()  # None: a signal
+        self._signalled = threading.Event()
         self._deadline_s: float | None = None  # by when all must have ended; None: nobody is to stop
         self._code = 0
 
     def run(self) -> int:
         """Until all have ended, or were asked to twice; then the exit code. ``kill`` ends those that are left."""
-        self._selector.register(self._signals, selectors.EVENT_READ)
+        threading.Thread(target=self._watch_signals, name="signals").start()  # outlives all but leave()
         self._start()
+        signals = 0
         while self._running:
-            left_s = None if self._deadline_s is None else self._deadline_s - time.monotonic()
-            if left_s is not None and left_s <= 0:
+            left_s = None if self._deadline_s is None else max(0.0, self._deadline_s - time.monotonic())
+            try:
+                happened = self._happened.get(timeout=left_s)
+            except queue.Empty:
                 _log.error("%d processes did not end within the grace, and were killed", len(self._running))
                 return FAILED_EXIT
-            for key, _ in self._selector.select(left_s):
-                if key.data is not None:
-                    self._hear(key.data)
-                elif self._signal_waits(0):  # else a child's end has taken it
-                    if self._signalled:
-                        return FAILED_EXIT  # the second signal
-                    self._take_signal()
+            if happened is not None:
+                self._hear(*happened)
+                continue
+            signals += 1
+            if signals > 1:
+                return FAILED_EXIT
+            self._stop()
         return self._code
 
     def kill(self) -> None:
@@ -154,70 +145,66 @@ class _Family:
         for child in self._running:
             child.process.wait()
 
+    def _watch_signals(self) -> None:
+        """The life of the thread of the signals. ``begin`` blocked them for all threads, children's too."""
+        while True:
+            signal.sigwait(STOPPING)
+            self._signalled.set()
+            self._happened.put(None)
+
     def _start(self) -> None:
         number = len(self._children) + 1
+        command = [sys.executable, *sys.orig_argv[1:], "--port", str(self._port), "--member", str(self._memory)]
+        if self._options.metrics is not None:  # each shows its own on the port behind the last one's
+            host, port = self._options.metrics
+            command += ["--metrics", shown_address((host, port + number - 1 if port else 0))]
         process = subprocess.Popen(
-            tied([*self._command, *self._own(number)]),
+            tied(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             env=os.environ | {_CHILD: "1"},
-            pass_fds=self._descriptors,
+            pass_fds=() if self._memory == NO_MEMORY else (self._memory,),
             start_new_session=True,
         )
-        assert process.stdout is not None
         child = _Child(number, process)
         self._children.append(child)
         self._running.append(child)
-        self._selector.register(process.stdout, selectors.EVENT_READ, child)
+        threading.Thread(target=self._listen, args=(child,), name=f"process {number}").start()
 
-    def _own(self, number: int) -> tuple[str, ...]:
-        """What a child is told that is its own: where it shows its metrics, each on the port behind the last one's."""
-        if self._metrics is None:
-            return ()
-        host, port = self._metrics
-        return "--metrics", shown_address((host, port + number - 1 if port else 0))
-
-    def _hear(self, child: _Child) -> None:
-        """Reads what a child says: that it is ready, or by its end that it is gone."""
+    def _listen(self, child: _Child) -> None:
+        """The life of a child's thread: waits for the child's ready line, and for the end of what the child says."""
         assert child.process.stdout is not None
-        said = os.read(child.process.stdout.fileno(), 4096)
-        if not said:
+        with child.process.stdout as said:
+            line = said.readline(4096)
+            if line.endswith(b"\n"):
+                self._happened.put((child, line))
+            while said.read(4096):
+                pass  # what it says behind its line is nobody's
+        self._happened.put((child, b""))
+
+    def _hear(self, child: _Child, line: bytes) -> None:
+        """A child is ready: the others are started, or all are. Or, without a line, it is gone."""
+        if not line:
             self._end(child)
             return
-        if child.ready:
-            return  # what it says behind its line is nobody's
-        child.said += said
-        if b"\n" in said and self._deadline_s is None:
-            self._go_on(child)
-
-    def _go_on(self, child: _Child) -> None:
-        """A child has become ready: the others are started, or all are."""
-        if len(self._children) < self._count:
+        child.ready_line = line
+        if self._deadline_s is not None:
+            return
+        if len(self._children) < self._options.processes:
             self._listener.close()  # the child has the port now
-            while len(self._children) < self._count:
+            while len(self._children) < self._options.processes:
                 self._start()
-        elif all(each.ready for each in self._children) and not serving.announced(
-            child.said.partition(b"\n")[0].decode()
-        ):
+        elif all(each.ready_line for each in self._children) and not serving.announced(line.decode().rstrip("\n")):
             self._code = FAILED_EXIT
             self._stop()
 
-    def _signal_waits(self, timeout_s: float) -> bool:
-        """Whether a signal has come, or comes within so long, that is not taken yet."""
-        return bool(select.select([self._signals], [], [], timeout_s)[0])
-
-    def _take_signal(self) -> None:
-        """The first signal has come."""
-        os.read(self._signals, 1)
-        self._signalled = True
-        if self._deadline_s is None:  # else a child that has ended has stopped the others already
-            self._stop()
-
     def _stop(self) -> None:
-        """Has all end that run."""
-        self._deadline_s = time.monotonic() + max(self._grace_s, ENDING_S) + _OVER_S
+        """Has all end that run, unless they are to end already."""
+        if self._deadline_s is not None:
+            return
+        self._deadline_s = time.monotonic() + max(self._options.grace_s, ENDING_S) + _OVER_S
         for child in self._running:
-            if child.ready:
+            if child.ready_line:
                 child.process.terminate()
             else:
                 child.killed = True
@@ -225,19 +212,16 @@ class _Family:
 
     def _end(self, child: _Child) -> None:
         """A child has ended, or is about to."""
-        assert child.process.stdout is not None
-        self._selector.unregister(child.process.stdout)
-        child.process.stdout.close()
         try:
             code = child.process.wait(_GONE_S)
         except subprocess.TimeoutExpired:
             child.process.kill()
             code = child.process.wait()
         self._running.remove(child)
-        if self._deadline_s is None and code == 0 and self._signal_waits(_SIGNAL_S):
-            self._take_signal()  # it was sent to all
+        if self._deadline_s is None and code == 0 and self._signalled.wait(_SIGNAL_S):
+            self._stop()  # the signal was sent to all
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        of = f"process {child.number} of {self._count} (id {child.process.pid})"
+        of = f"process {child.number} of {self._options.processes} (id {child.process.pid})"
         if self._deadline_s is not None:
             if code and not child.killed:
                 self._code = self._code or FAILED_EXIT
@@ -245,21 +229,8 @@ class _Family:
                     _log.error("%s %s while it stopped", of, how)
             return
         self._code = FAILED_EXIT
-        if code == USAGE_EXIT and not child.ready:
+        if code == USAGE_EXIT and not child.ready_line:
             self._code = code  # it has said what is wrong
         else:
-            _log.error("%s %s%s; the others are stopped", of, how, "" if child.ready else " before it was ready")
+            _log.error("%s %s%s; the others are stopped", of, how, "" if child.ready_line else " before it was ready")
         self._stop()
-
-
-def _signals() -> int:
-    """A descriptor that gets a byte for each signal to stop. ``begin`` blocked them for all threads, children's too."""
-    reading, writing = os.pipe()
-
-    def watch() -> None:
-        while True:
-            signal.sigwait(STOPPING)
-            os.write(writing, b"!")
-
-    threading.Thread(target=watch, name="signals").start()  # outlives all but leave()
-    return reading

@@ -39,12 +39,11 @@ import stat
 import struct
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.server_core.options import PassedListener
@@ -136,115 +135,100 @@ def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Ca
     Blocks until then. Raises UsageError, where the other server serves on; and what ``listen`` raises.
     """
     _bound(path)[0].close()  # so that a bad path is known before anything has changed
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
+    with ExitStack() as failed:  # closes what was opened, where nothing is taken over
+        connection = failed.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         connection.settimeout(answer_s)
         try:
             connection.connect(str(path))
+            message, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES_MAX, 1)
         except (FileNotFoundError, ConnectionRefusedError):
-            connection.close()
             return HandOver(path, serves, end_s, answer_s, PassedListener(listen()))
         except OSError as error:
-            raise UsageError(_OPTION, str(path), f"the socket of a server that runs ({error})") from error
-        listener, old_end_s = _asked(connection, path, serves)
-    except BaseException:
-        connection.close()
-        raise
-    os.dup(connection.fileno())  # its other end hears this process's end, whatever is collected before
-    return HandOver(path, serves, end_s, answer_s, PassedListener(listener), connection, old_end_s=old_end_s)
-
-
-def _asked(connection: socket.socket, path: Path, serves: str) -> tuple[socket.socket, float]:
-    """Has the other server let its store go; its listener, and how long it takes to end. Raises UsageError."""
-    try:
-        message, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES_MAX, 1)
-    except OSError as error:
-        raise UsageError(_OPTION, str(path), f"the socket of a server that answers ({error})") from error
-    if not descriptors:
-        raise UsageError(_OPTION, str(path), "the socket of a server that does not end just now: try again")
-    listener = socket.socket(fileno=descriptors[0])
-    try:
-        end_s, _, theirs = message.decode().partition(" ")
+            raise UsageError(_OPTION, str(path), f"the socket of a server that runs and answers ({error})") from error
+        if not descriptors:
+            raise UsageError(_OPTION, str(path), "the socket of a server that does not end just now: try again")
+        listener = failed.enter_context(socket.socket(fileno=descriptors[0]))
+        old_end_s, _, theirs = message.decode().partition(" ")
         if theirs != serves:
             raise UsageError(_OPTION, str(path), f"the same options as the server there; it has {theirs}, not {serves}")
-        connection.settimeout(float(end_s))
-        with suppress(ConnectionError):  # it has ended just now, which is as good
+        connection.settimeout(float(old_end_s))
+        try:
             connection.send(_TAKE)
             connection.recv(len(_STORE))
-    except TimeoutError as error:
-        listener.close()
-        allowed = f"the socket of a server that lets its store go; this one has not within {end_s} s"
-        raise UsageError(_OPTION, str(path), allowed) from error
-    except BaseException:
-        listener.close()
-        raise
-    return listener, float(end_s)
+        except TimeoutError as error:
+            allowed = f"the socket of a server that lets its store go; this one has not within {old_end_s} s"
+            raise UsageError(_OPTION, str(path), allowed) from error
+        except ConnectionError:
+            pass  # it has ended just now, which is as good
+        failed.pop_all()
+    os.dup(connection.fileno())  # its other end hears this process's end, whatever is collected before
+    return HandOver(path, serves, end_s, answer_s, PassedListener(listener), connection, old_end_s=float(old_end_s))
 
 
-class Offered:
-    """The offer of a server that serves, for ``with``. Its thread lasts until the process ``leave``s."""
+@contextmanager
+def offered(hand_over: HandOver, stop: Callable[[], object]) -> Iterator[None]:
+    """The offer of a server that serves. Its thread lasts until the process ``leave``s.
 
-    def __init__(self, hand_over: HandOver, stop: Callable[[], object]) -> None:
-        """``stop`` is called once the next server serves. Raises UsageError for a path that cannot be had."""
-        self._hand_over = hand_over
-        self._stop = stop
-        self._listener, bound = _bound(hand_over.path, keep=True)
-        self._listener.listen(1)
-        os.rename(bound, hand_over.path)
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._offer, name="hand-over").start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if not self._hand_over.listener.passed_on:
+    ``stop`` is called once the next server serves. Raises UsageError for a path that cannot be had.
+    """
+    listener, bound = _bound(hand_over.path, keep=True)
+    listener.listen(1)
+    os.rename(bound, hand_over.path)
+    threading.Thread(target=_offer, args=(listener, hand_over, stop), name="hand-over").start()
+    try:
+        yield
+    finally:
+        if not hand_over.listener.passed_on:
             with suppress(FileNotFoundError):
-                os.unlink(self._hand_over.path)
+                os.unlink(hand_over.path)
 
-    def _offer(self) -> None:
-        """Until another server serves."""
-        with self._listener:
-            while True:
-                try:
-                    heir, _ = self._listener.accept()
-                except OSError as error:  # the process can open no more files
-                    _log.warning("a next server could not be heard: %s", error)
-                    time.sleep(_AGAIN_S)
-                    continue
-                with heir:
-                    if self._handed_over(heir):
-                        self._hand_over.listener.passed_on = True
-                        self._stop()
-                        heir.detach()  # its descriptor stays open until the process ends, whatever is collected before
-                        return
 
-    def _handed_over(self, heir: socket.socket) -> bool:
-        """Steps 2 to 5 with one who asks; whether it serves. Else all is as before."""
-        store, said = self._hand_over.store, f"{self._hand_over.end_s:g} {self._hand_over.serves}".encode()
-        assert store is not None
-        heir.settimeout(self._hand_over.answer_s)
-        pid, _, _ = _CREDENTIALS.unpack(heir.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-        process, lent = -1, False
-        try:
-            process = os.pidfd_open(pid)
-            socket.send_fds(heir, [said], [self._hand_over.listener.socket.fileno()])
-            _hear(heir, _TAKE)
-            lent = store.lend()
-            if not lent:
-                raise OSError("cannot have the store, whose disk is too slow")
-            heir.send(_STORE)
-            _hear(heir, _SERVES)
-        except OSError as error:
-            if lent:
-                _end(process)
-                store.take_back()
-            _log.warning("the next server, process %d: %s; this one serves on", pid, error)
-            return False
-        finally:
-            if process >= 0:
-                os.close(process)
-        store.give_away()
-        return True
+def _offer(listener: socket.socket, hand_over: HandOver, stop: Callable[[], object]) -> None:
+    """The thread's life: until another server serves."""
+    with listener:
+        while True:
+            try:
+                heir, _ = listener.accept()
+            except OSError as error:  # the process can open no more files
+                _log.warning("a next server could not be heard: %s", error)
+                time.sleep(_AGAIN_S)
+                continue
+            with heir:
+                if _handed_over(hand_over, heir):
+                    hand_over.listener.passed_on = True
+                    stop()
+                    heir.detach()  # its descriptor stays open until the process ends, whatever is collected before
+                    return
+
+
+def _handed_over(hand_over: HandOver, heir: socket.socket) -> bool:
+    """Steps 2 to 5 with one who asks; whether it serves. Else all is as before."""
+    store = hand_over.store
+    assert store is not None
+    heir.settimeout(hand_over.answer_s)
+    pid, _, _ = _CREDENTIALS.unpack(heir.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    process, lent = -1, False
+    try:
+        process = os.pidfd_open(pid)
+        said = f"{hand_over.end_s:g} {hand_over.serves}".encode()
+        socket.send_fds(heir, [said], [hand_over.listener.socket.fileno()])
+        _hear(heir, _TAKE)
+        lent = store.lend()
+        if not lent:
+            raise OSError("cannot have the store, whose disk is too slow")
+        heir.send(_STORE)
+        _hear(heir, _SERVES)
+    except OSError as error:
+        if lent:
+            _end(process)
+            store.take_back()
+        _log.warning("the next server, process %d: %s; this one serves on", pid, error)
+        return False
+    finally:
+        if process >= 0:
+            os.close(process)
+    store.give_away()
+    return True
 
 
 def _hear(heir: socket.socket, word: bytes) -> None:

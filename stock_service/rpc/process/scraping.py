@@ -3,23 +3,19 @@
 A thread of its own answers each question once it is whole, so that nobody waits for another. A question must be whole
 within ``SCRAPE_S``, and its answer taken within that again. Over ``CONNECTIONS_MAX`` the one that has had most of its
 time is closed. A server that stops waits for none of them. The endpoint shows numbers and the names of methods and
-outcomes, nothing of what a client sent. Connections are counted as it is asked, by looking through the
-process's descriptors. Only this machine may ask, unless ``--insecure`` says otherwise: there is no TLS here.
+outcomes, nothing of what a client sent. Connections are counted when somebody asks. Only this machine may ask, unless
+``--insecure`` says otherwise: there is no TLS here.
 
 It needs the library prometheus-client, which the extra ``metrics`` installs.
 """
 
+import asyncio
 import io
 import logging
-import os
-import select
-import selectors
 import socket
 import threading
-import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from stock_service.rpc.concurrency import Executor
@@ -27,7 +23,6 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.health import Health
 from stock_service.rpc.metrics import NAME, Metrics
 from stock_service.rpc.option_types import family_of, shown_address
-from stock_service.rpc.server_core.listening import Waker
 from stock_service.rpc.server_core.options import Address, is_loopback
 
 if TYPE_CHECKING:
@@ -49,13 +44,10 @@ HEAD_BYTES_MAX = 8192
 _END = b"\r\n\r\n"
 """What a question ends with."""
 
-_RETRY_S = 1.0
-"""Until the next try to take a connection, where the process can open no more files."""
-
 PATH = "/metrics"
 
-_OPEN = ("01", "08")
-"""States of a TCP connection that the server has not closed: ESTABLISHED and CLOSE_WAIT (Linux, tcp_states.h)."""
+_OPEN = ("ESTABLISHED", "CLOSE_WAIT")
+"""States of a TCP connection that the server has not closed."""
 
 
 def metrics_at(address: Address, insecure: bool) -> Metrics:
@@ -86,22 +78,11 @@ def show(metrics: Metrics, health: Health, server: Address, executor: Executor, 
 
 
 def connections(port: int) -> int:
-    """Open TCP connections of this process to a port of its own. Takes some 3 µs for each descriptor of the process."""
-    own = set()
-    with os.scandir("/proc/self/fd") as entries:
-        for entry in entries:
-            try:
-                own.add(os.readlink(entry.path))
-            except OSError:
-                continue  # closed meanwhile
-    number, suffix = 0, f":{port:04X}"
-    for table in ("tcp", "tcp6"):
-        path = Path("/proc/self/net", table)
-        for line in path.read_text().splitlines()[1:] if path.exists() else ():
-            fields = line.split()
-            if fields[1].endswith(suffix) and fields[3] in _OPEN and f"socket:[{fields[9]}]" in own:
-                number += 1
-    return number
+    """Open TCP connections of this process to a port of its own; looks through all descriptors of the process."""
+    import psutil
+
+    own = psutil.Process().net_connections("tcp")
+    return sum(each.laddr.port == port and each.status in _OPEN for each in own)
 
 
 class Scraped:
@@ -115,14 +96,11 @@ class Scraped:
         except OSError as error:
             allowed = f"an address of this machine, with a port that is free ({error.strerror})"
             raise UsageError("--metrics", shown_address(address), allowed) from error
-        self._listener.setblocking(False)
         host, port = self._listener.getsockname()[:2]
         self.address: Address = (host, port)
-        self._scrapes: dict[socket.socket, _Scrape] = {}  # the next to be closed comes first
-        self._waker = Waker()
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._waker.fd, selectors.EVENT_READ)
-        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._open: dict[asyncio.StreamWriter, None] = {}  # the next to be closed comes first
+        self._loop = asyncio.new_event_loop()
+        self._stopping = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="metrics")
 
     def __enter__(self) -> Self:
@@ -132,85 +110,43 @@ class Scraped:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: "TracebackType | None"
     ) -> None:
-        self._waker.wake()
+        self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
-        for connection in (*self._scrapes, self._listener):
-            connection.close()
-        self._selector.close()
-        self._waker.close()
 
     def _run(self) -> None:
-        """Until it is woken."""
-        while True:
-            now_s = time.monotonic()
-            while self._scrapes and (first := next(iter(self._scrapes.values()))).by_s <= now_s:
-                self._close(first)
-            left_s = first.by_s - now_s if self._scrapes else None
-            for key, _ in self._selector.select(left_s):
-                if key.fd == self._waker.fd:
-                    return
-                if key.data is None:
-                    self._accept()
-                elif key.fileobj in self._scrapes:  # else it was closed for one that has just come
-                    self._go_on(key.data)
+        """The thread's life."""
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
 
-    def _accept(self) -> None:
-        """Takes a connection, for which the one that has had most of its time is closed where there are too many."""
-        try:
-            connection, _ = self._listener.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return  # it has gone
-        except OSError:  # the process can open no more files: until it can, this is tried now and then
-            select.select([self._waker.fd], [], [], _RETRY_S)
-            return
-        if len(self._scrapes) >= CONNECTIONS_MAX:
-            self._close(next(iter(self._scrapes.values())))
-        connection.setblocking(False)
-        scrape = self._scrapes[connection] = _Scrape(connection, time.monotonic() + self._scrape_s)
-        self._selector.register(connection, selectors.EVENT_READ, scrape)
+    async def _serve(self) -> None:
+        """Until the stop; the runner then ends those that still ask."""
+        server = await asyncio.start_server(
+            self._asked, sock=self._listener, limit=HEAD_BYTES_MAX, backlog=CONNECTIONS_MAX
+        )
+        await self._stopping.wait()
+        server.close()
 
-    def _go_on(self, scrape: "_Scrape") -> None:
-        """Reads what has come of a question, or sends what can be of its answer; closes where that is all."""
+    async def _asked(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answers a question once it is whole; for too many connections the one with most of its time is closed."""
+        if len(self._open) >= CONNECTIONS_MAX:
+            first = next(iter(self._open))
+            del self._open[first]
+            first.transport.abort()
+        self._open[writer] = None
         try:
-            over = self._asked(scrape) if scrape.answer is None else False
-            if scrape.answer is not None:
-                scrape.answer = scrape.answer[scrape.connection.send(scrape.answer) :]
-                over = not scrape.answer
-        except BlockingIOError:
-            return
-        except OSError:
-            over = True  # who leaves before the answer is no news
+            question = await asyncio.wait_for(reader.readuntil(_END), self._scrape_s)
+            writer.write(_Answer(question, self._registry).made)
+            writer.close()
+            self._open.pop(writer, None)
+            self._open[writer] = None  # the last to be closed now
+            await asyncio.wait_for(writer.wait_closed(), self._scrape_s)
+        except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            pass  # who is late, asks for too much, or leaves is no news; nor is the stop
         except Exception:
             _log.exception("the metrics could not be shown")
-            over = True
-        if over:
-            self._close(scrape)
-
-    def _asked(self, scrape: "_Scrape") -> bool:
-        """Reads what has come of a question, and answers it once it is whole. Whether nothing more is to come of it."""
-        connection, came = scrape.connection, scrape.connection.recv(HEAD_BYTES_MAX)
-        scrape.question += came
-        if _END not in scrape.question:
-            return not came or len(scrape.question) > HEAD_BYTES_MAX
-        scrape.answer = memoryview(_Answer(scrape.question, self._registry).made)
-        scrape.by_s = time.monotonic() + self._scrape_s
-        self._scrapes[connection] = self._scrapes.pop(connection)  # the last to be closed now
-        self._selector.modify(connection, selectors.EVENT_WRITE, scrape)
-        return False
-
-    def _close(self, scrape: "_Scrape") -> None:
-        self._selector.unregister(scrape.connection)
-        del self._scrapes[scrape.connection]
-        scrape.connection.close()
-
-
-class _Scrape:
-    """A connection, and how far it is: by when its question must be whole, and then its answer taken."""
-
-    def __init__(self, connection: socket.socket, by_s: float) -> None:
-        self.connection, self.by_s = connection, by_s
-        self.question = b""
-        self.answer: memoryview | None = None  # what of it is not sent yet; None: it is not made
+        finally:
+            self._open.pop(writer, None)
+            writer.transport.abort()
 
 
 class _Answer(BaseHTTPRequestHandler):

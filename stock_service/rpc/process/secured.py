@@ -9,11 +9,10 @@ certificate is renewed by writing its files, in any order, and a token withdrawn
 import argparse
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.security import Access
@@ -46,14 +45,8 @@ class Security:
 
     tls: ServerTls | None
     access: Access | None
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """All files that it was made from."""
-        files: list[Path | None] = [None if self.access is None else self.access.file]
-        if self.tls is not None:
-            files += [self.tls.files.certificate, self.tls.files.key, self.tls.files.client_authority]
-        return tuple(file for file in files if file is not None)
+    files: tuple[Path, ...]
+    """All that it was made from."""
 
     def reload(self) -> None:
         """Reads all of them anew. Raises UsageError in the end where some cannot be used: those that can are new."""
@@ -87,7 +80,8 @@ def security_of(transport: str, options: argparse.Namespace) -> Security:
     if options.tls_cert is not None:
         pair = TlsFiles(options.tls_cert, options.tls_key, options.tls_client_ca)
         tls = ServerTls(pair, load(transport).TLS_PROTOCOLS)
-    return Security(tls, None if options.access is None else Access(options.access))
+    access = None if options.access is None else Access(options.access)
+    return Security(tls, access, tuple(file for file in (*files.values(), options.access) if file is not None))
 
 
 def check_host(options: argparse.Namespace) -> None:
@@ -104,53 +98,47 @@ def check_host(options: argparse.Namespace) -> None:
         raise UsageError("--host", options.host, allowed)
 
 
-class Watch:
-    """Has files read anew when they change, on a thread of its own; for ``with``. Without files there is no thread.
+@contextmanager
+def watch(files: Sequence[Path], reload: Callable[[], None], look_s: float = LOOK_S) -> Iterator[None]:
+    """Has files read anew when they change, on a thread of its own. Without files there is no thread.
 
-    The first look has them read too: they may have changed since whoever made this read them.
+    The first look has them read too: they may have changed since whoever made this read them. ``reload`` may raise
+    UsageError, which is logged.
     """
+    stopping = threading.Event()
+    thread = threading.Thread(target=_watch, args=(files, reload, look_s, stopping), name="credentials-watch")
+    if files:
+        thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        if files:
+            thread.join()
 
-    def __init__(self, files: Sequence[Path], reload: Callable[[], None], look_s: float = LOOK_S) -> None:
-        """``reload`` may raise UsageError, which is logged."""
-        self._files = files
-        self._reload = reload
-        self._look_s = look_s
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="credentials-watch")
 
-    def __enter__(self) -> Self:
-        if self._files:
-            self._thread.start()
-        return self
+def _watch(files: Sequence[Path], reload: Callable[[], None], look_s: float, stopping: threading.Event) -> None:
+    """The thread's life."""
+    seen: list[tuple[int, ...]] = []
+    unusable = ""
+    while not stopping.wait(look_s):
+        looked = [_look(file) for file in files]
+        if looked == seen and not unusable:
+            continue
+        seen = looked
+        try:
+            reload()
+            unusable = ""
+        except UsageError as error:
+            if str(error) != unusable:
+                _log.error("files changed and cannot be used; what was read before stays: %s", error)
+            unusable = str(error)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._stopping.set()
-        if self._files:
-            self._thread.join()
 
-    def _look(self) -> list[tuple[int, ...]]:
-        """What tells one version of the files from another."""
-        found: list[tuple[int, ...]] = []
-        for file in self._files:
-            try:
-                status = file.stat()
-                found.append((status.st_mtime_ns, status.st_size, status.st_ino))
-            except OSError:
-                found.append(())  # it is being replaced, or gone
-        return found
-
-    def _run(self) -> None:
-        seen: list[tuple[int, ...]] = []
-        unusable = ""
-        while not self._stopping.wait(self._look_s):
-            looked = self._look()
-            if looked == seen and not unusable:
-                continue
-            seen = looked
-            try:
-                self._reload()
-                unusable = ""
-            except UsageError as error:
-                if str(error) != unusable:
-                    _log.error("files changed and cannot be used; what was read before stays: %s", error)
-                unusable = str(error)
+def _look(file: Path) -> tuple[int, ...]:
+    """What tells one version of a file from another."""
+    try:
+        status = file.stat()
+        return status.st_mtime_ns, status.st_size, status.st_ino
+    except OSError:
+        return ()  # it is being replaced, or gone

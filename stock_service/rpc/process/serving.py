@@ -33,14 +33,8 @@ from stock_service.rpc.option_types import address, shown_address
 from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.process.cores import AUTO, Keeper, cpus
-from stock_service.rpc.process.listener_handover import HandOver, Offered
-from stock_service.rpc.process.secured import (
-    Security,
-    Watch,
-    add_security_options,
-    check_host,
-    security_of,
-)
+from stock_service.rpc.process.listener_handover import HandOver, offered
+from stock_service.rpc.process.secured import Security, add_security_options, check_host, security_of, watch
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import REQUESTS_MAX, Timeline
 from stock_service.rpc.transports import ServeOptions, load
@@ -107,25 +101,19 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
         known.add_options(parser)
 
 
-def timeline_for(program: str, options: argparse.Namespace) -> Timeline | None:
-    """The timeline that the options ask for; None where they ask for none. Refuses a file that cannot be written."""
-    try:
-        check_writable("--timeline", options.timeline)
-    except UsageError as error:
-        refuse(program, error)
+def timeline_for(options: argparse.Namespace) -> Timeline | None:
+    """The timeline that the options ask for; None where they ask for none. Raises UsageError: it cannot be written."""
+    check_writable("--timeline", options.timeline)
     return None if options.timeline is None else Timeline()
 
 
-def metrics_for(program: str, options: argparse.Namespace) -> Metrics | None:
-    """What counts for ``--metrics``; None where it is not asked for. Refuses where it cannot be shown."""
+def metrics_for(options: argparse.Namespace) -> Metrics | None:
+    """What counts for ``--metrics``; None where it is not asked for. Raises UsageError where it cannot be shown."""
     if options.metrics is None:
         return None
-    from stock_service.rpc.process import scraping  # here: http.server takes 20 ms to load
+    from stock_service.rpc.process import scraping  # here: asyncio and http.server take 50 ms to load
 
-    try:
-        return scraping.metrics_at(options.metrics, options.insecure)
-    except UsageError as error:
-        refuse(program, error)
+    return scraping.metrics_at(options.metrics, options.insecure)
 
 
 def run(
@@ -139,40 +127,43 @@ def run(
     hand_over: HandOver | None = None,
 ) -> int:
     """Serves until a signal comes; gives the process's exit code. Blocks. For the main thread of its own process, which
-    must then ``leave``: after a failure, which is logged, threads may still run.
+    must then ``leave``: after a failure, which is logged, threads may still run. Refuses bad usage.
 
     ``timeline`` is the one that the service itself notes its locks in, from ``timeline_for``; None where it has none.
     ``note`` is a line for the log of a server that serves. ``metrics`` as ``timeline``, from ``metrics_for``.
     ``hand_over`` is from ``take_over``; None: the server listens by itself, and no other follows it.
     """
-    prepare(program, options)
-    timeline = timeline or timeline_for(program, options)
-    metrics = metrics or metrics_for(program, options)
-    if metrics is not None:
-        service = service.counted(metrics)
-    service = replace(service, health=service.health or Health(service.name))
     try:
+        prepare(options)
+        timeline = timeline or timeline_for(options)
+        metrics = metrics or metrics_for(options)
         security = security_of(transport, options)
-    except UsageError as error:
-        refuse(program, error)
-    if security.access is not None and metrics is not None:
-        security.access.refused = metrics.refused
-    try:
-        check_executor(transport, options.executor)
+        _check_executor(transport, options.executor)
+        if metrics is not None:
+            service = service.counted(metrics)
+            if security.access is not None:
+                security.access.refused = metrics.refused
+        service = replace(service, health=service.health or Health(service.name))
         serve_options = _serve_options(transport, options, timeline, metrics, security)
+        if hand_over is not None:
+            serve_options = replace(serve_options, listener=hand_over.listener)
+        with watch(security.files, security.reload):
+            cores = Keeper(options.cpus)
+            try:
+                code = _serve(transport, service, options, serve_options, note, hand_over)
+            finally:
+                where = cores.stop()
+        if options.stats:
+            print(f"stats: {_computed()}; {where}", file=sys.stderr)
+        return code
     except UsageError as error:
         refuse(program, error)
-    if hand_over is not None:
-        serve_options = replace(serve_options, listener=hand_over.listener)
-    try:
-        with Watch(security.files, security.reload):
-            return _run(program, transport, service, options, serve_options, note, hand_over)
     except Exception:
         _log.exception("the server failed")
         return FAILED_EXIT
 
 
-def check_executor(transport: str, executor: str) -> None:
+def _check_executor(transport: str, executor: str) -> None:
     """Raises UsageError for an executor that the transport cannot have."""
     refused = load(transport).REFUSED_EXECUTORS
     if executor in refused:
@@ -180,45 +171,18 @@ def check_executor(transport: str, executor: str) -> None:
         raise UsageError("--executor", executor, f"{others} on {transport}: {refused[executor]}")
 
 
-def prepare(program: str, options: argparse.Namespace) -> None:
+def prepare(options: argparse.Namespace) -> None:
     """What every server's process does first: has a log, keeps to the hosts it may serve on, may open enough files.
 
-    ``begin`` is best called earlier, before the imports.
+    ``begin`` is best called earlier, before the imports. Raises UsageError.
     """
     begin()
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    try:
-        check_host(options)
-    except UsageError as error:
-        refuse(program, error)
-    _raise_descriptor_limit(program, options.connections_max)
-
-
-def _run(
-    program: str,
-    transport: str,
-    service: Service,
-    options: argparse.Namespace,
-    serve_options: ServeOptions,
-    note: str,
-    hand_over: HandOver | None,
-) -> int:
-    """See ``run``."""
-    try:
-        cores = Keeper(options.cpus)
-    except UsageError as error:
-        refuse(program, error)
-    try:
-        code = _serve(program, transport, service, options, serve_options, note, hand_over)
-    finally:
-        where = cores.stop()
-    if options.stats:
-        print(f"stats: {_computed()}; {where}", file=sys.stderr)
-    return code
+    check_host(options)
+    _raise_descriptor_limit(options.connections_max)
 
 
 def _serve(
-    program: str,
     transport: str,
     service: Service,
     options: argparse.Namespace,
@@ -226,62 +190,58 @@ def _serve(
     note: str,
     hand_over: HandOver | None,
 ) -> int:
-    """See ``run``."""
-    try:
-        executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
-    except RuntimeError as error:
-        refuse(program, f"--workers: got {options.workers}, allowed: as many threads as the system gives ({error})")
-    try:
-        server = load(transport).serve(service, executor, serve_options)
-    except (OSError, UnicodeError) as error:  # UnicodeError: a host that is no name at all
-        executor.stop(0)
-        refuse(program, unbound(error, options.host, options.port))
-    except UsageError as error:  # its library is missing, or it cannot keep an option
-        executor.stop(0)
-        refuse(program, error)
+    """See ``run``. Raises UsageError."""
     assert service.health is not None
-    ready_line = f"ready {shown_address(server.address)}"
-    took_over = hand_over is not None and hand_over.old is not None
-    if hand_over is not None and took_over:
-        if not announced(ready_line):
-            server.stop(0)
-            executor.stop(0)
-            return FAILED_EXIT
-        hand_over.conclude()  # nobody else serves from now on, whatever fails here
-    stack = ExitStack()
-    if serve_options.metrics is not None:
-        from stock_service.rpc.process import scraping
+    with ExitStack() as stack:
+        starting = stack.enter_context(ExitStack())  # ends at once what had begun where the start fails
+        try:
+            executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
+        except RuntimeError as error:
+            allowed = f"as many threads as the system gives ({error})"
+            raise UsageError("--workers", options.workers, allowed) from error
+        starting.callback(executor.stop, 0)
+        try:
+            server = load(transport).serve(service, executor, serve_options)
+        except (OSError, UnicodeError) as error:  # UnicodeError: a host that is no name at all
+            raise Unbound(error, options.host, options.port) from error
+        starting.callback(server.stop, 0)
+        ready_line = f"ready {shown_address(server.address)}"
+        took_over = hand_over is not None and hand_over.old is not None
+        if hand_over is not None and took_over:
+            if not announced(ready_line):
+                return FAILED_EXIT
+            hand_over.conclude()  # nobody else serves from now on, whatever fails here
+        if serve_options.metrics is not None:
+            from stock_service.rpc.process import scraping
 
-        scraping.show(serve_options.metrics, service.health, server.address, executor, options.workers)
-        try:
-            scraped = stack.enter_context(scraping.Scraped(options.metrics, serve_options.metrics.registry))
-            note = f"{note}\n".lstrip() + f"metrics at {shown_address(scraped.address)}"
-        except UsageError as error:
-            if not took_over:
-                server.stop(0)
-                executor.stop(0)
-                refuse(program, error)
-            _log.error("%s; nobody sees the metrics", error)
-    stopping = threading.Event()
-    signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
-    signals.start()  # outlives all but leave()
-    if hand_over is not None:
-        try:
-            stack.enter_context(Offered(hand_over, stopping.set))
-        except (OSError, UsageError) as error:
-            _log.error("no other server can take over from this one: %s", error)
-    gc.freeze()  # what start-up made stays: the collector need not look at it again
-    if note:
-        print(note, file=sys.stderr, flush=True)
-    ready = took_over or announced(ready_line)
-    if ready:
-        stopping.wait()
-    service.health.stopping = True
-    grace_s = max(options.grace_s, ENDING_S)
-    deadline_s = time.monotonic() + grace_s
-    finished = server.stop(grace_s)
-    finished = executor.stop(max(0.0, deadline_s - time.monotonic())) and finished
-    stack.close()
+            scraping.show(serve_options.metrics, service.health, server.address, executor, options.workers)
+            try:
+                scraped = stack.enter_context(scraping.Scraped(options.metrics, serve_options.metrics.registry))
+                note = f"{note}\n".lstrip() + f"metrics at {shown_address(scraped.address)}"
+            except UsageError as error:
+                if not took_over:
+                    raise
+                _log.error("%s; nobody sees the metrics", error)
+        stopping = threading.Event()
+        signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
+        signals.start()  # outlives all but leave()
+        if hand_over is not None:
+            try:
+                stack.enter_context(offered(hand_over, stopping.set))
+            except (OSError, UsageError) as error:
+                _log.error("no other server can take over from this one: %s", error)
+        gc.freeze()  # what start-up made stays: the collector need not look at it again
+        if note:
+            print(note, file=sys.stderr, flush=True)
+        ready = took_over or announced(ready_line)
+        if ready:
+            stopping.wait()
+        starting.pop_all()
+        service.health.stopping = True
+        grace_s = max(options.grace_s, ENDING_S)
+        deadline_s = time.monotonic() + grace_s
+        finished = server.stop(grace_s)
+        finished = executor.stop(max(0.0, deadline_s - time.monotonic())) and finished
     if not finished:
         _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)
     written = serve_options.timeline is None or _write(serve_options.timeline, options.timeline)
@@ -305,14 +265,20 @@ def _computed() -> str:
     return f"{used.ru_utime:.2f} s computed, and {used.ru_stime:.2f} s in the kernel; {largest_mib:.0f} MiB at most"
 
 
-def unbound(error: Exception, host: str, port: int) -> str:
-    """Why nothing listens there, and what to do, in a line."""
-    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return (
-            f"port {port} of {host} is taken, by a server or a connection; stop it, or give --port N (0: any free one)"
-        )
-    said = str(getattr(error, "strerror", None) or error).partition(" (while attempting")[0]
-    return f"--host {host} --port {port}: {said}; allowed: an address of this machine"
+class Unbound(UsageError):
+    """Nothing can listen at an address: why, and what to do."""
+
+    def __init__(self, error: Exception, host: str, port: int) -> None:
+        where, allowed = f"--host {host} --port {port}", "an address of this machine"
+        reason = str(getattr(error, "strerror", None) or error).partition(" (while attempting")[0]
+        super().__init__(where, reason, allowed)
+        self._line = f"{where}: {reason}; allowed: {allowed}"
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            taken = f"port {port} of {host} is taken, by a server or a connection"
+            self._line = f"{taken}; stop it, or give --port N (0: any free one)"
+
+    def __str__(self) -> str:
+        return self._line
 
 
 def leave(code: int) -> NoReturn:
@@ -361,18 +327,15 @@ def _serve_options(
     )
 
 
-def _raise_descriptor_limit(program: str, connections_max: int) -> None:
-    """Makes room for every connection that the options allow."""
+def _raise_descriptor_limit(connections_max: int) -> None:
+    """Makes room for every connection that the options allow. Raises UsageError."""
     needed = connections_max + _SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and needed > hard:
-        allowed = hard - _SPARE_DESCRIPTORS
-        if allowed < 1:
-            refuse(program, f"open files, by the system's limit (ulimit -Hn): got {hard}, allowed: {needed} or more")
-        refuse(
-            program,
-            f"--connections-max: got {connections_max}, allowed: up to {allowed}, by the system's limit on files",
-        )
+        most = hard - _SPARE_DESCRIPTORS
+        if most < 1:
+            raise UsageError("open files, by the system's limit (ulimit -Hn)", hard, f"{needed} or more")
+        raise UsageError("--connections-max", connections_max, f"up to {most}, by the system's limit on files")
     if soft != resource.RLIM_INFINITY and needed > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 

@@ -21,7 +21,8 @@ from threading import Lock
 from typing import Generic, Protocol
 
 from stock_service.rpc.server_core.options import Address
-from stock_service.rpc.server_core.protocol import Request
+from stock_service.rpc.server_core.protocol import Answering, Request
+from stock_service.rpc.waiting import here
 from stock_service.rpc.wire.served_stream import ServedStream, Session
 
 DROP_BYTES = 65536
@@ -222,25 +223,21 @@ class ServedConnection(Generic[Request]):
         Says whether the reading thread must look at this connection now.
         """
         with self._lock:
-            if not self._outbox:
-                sent = self._send(reply)
-                if sent == len(reply):
-                    return self.stream.replied(False)
-                reply = reply[sent:]
-            self._outbox += reply
-            return self.stream.replied(True)
+            self._put(reply)
+            return self.stream.replied(bool(self._outbox))
 
     def answer(self, request: Request, reply: bytes) -> bool:
-        """``reply`` for a session, which may hold it."""
+        """``reply`` to a request, which a session may hold."""
         session = self._session
-        if session is None:
-            return self.reply(reply)
         with self._lock:
-            reply = session.admit(request, reply)
+            if session is not None:
+                reply = session.admit(request, reply)
             if self._outbox:
                 self._outbox += reply
             elif reply and (sent := self._send(reply)) < len(reply):
                 self._outbox += reply[sent:]
+            if session is None:
+                return self.stream.replied(bool(self._outbox))
             if session.outgoing:
                 self._say(session)
             return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
@@ -280,23 +277,14 @@ class ServedConnection(Generic[Request]):
     def _say(self, session: Session[Request]) -> None:
         """Sends what the session has to say."""
         held_bytes = session.held_bytes
-        words = session.take_outgoing()
-        if self._outbox:
-            self._outbox += words
-        elif words and (sent := self._send(words)) < len(words):
-            self._outbox += words[sent:]
+        self._put(session.take_outgoing())
         self.stream.said(bool(self._outbox), session.held_bytes < held_bytes)
 
     def refuse(self, refused: list[tuple[Request, bytes]]) -> bool:
         """Sends several refusals, as ``answer``."""
         session = self._session
         with self._lock:
-            data = b"".join([reply if session is None else session.admit(request, reply) for request, reply in refused])
-            if not self._outbox and (sent := self._send(data)) < len(data):
-                data = data[sent:]
-            elif not self._outbox:
-                data = b""
-            self._outbox += data
+            self._put(b"".join([reply if session is None else session.admit(asked, reply) for asked, reply in refused]))
             return self.stream.replied(bool(self._outbox), len(refused))
 
     def held(self) -> int:
@@ -309,7 +297,7 @@ class ServedConnection(Generic[Request]):
     def say(self, words: bytes) -> None:
         """Sends what is no reply, or keeps what the client does not take yet; never blocks."""
         with self._lock:
-            self._outbox += words[0 if self._outbox else self._send(words) :]
+            self._put(words)
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
@@ -334,6 +322,10 @@ class ServedConnection(Generic[Request]):
                 del self._outbox[:sent]
                 self.stream.flushed(bool(self._outbox))
 
+    def _put(self, data: bytes) -> None:
+        """Sends bytes behind those that are unsent, or keeps what the client does not take."""
+        self._outbox += data if self._outbox else data[self._send(data) :]
+
     def _send(self, data: bytes | bytearray) -> int:
         try:
             return self.bytes.send(data)
@@ -357,3 +349,31 @@ class ServedConnection(Generic[Request]):
             self.take = self.stream.take  # or it would be part of a circle, which only a collection ends
             self._outbox.clear()
             self.bytes.close()
+
+
+Serve = Callable[[ServedConnection[Request], Request, int], None]
+"""Answers a request and sends its reply; the last is when it arrived, on ``time.monotonic_ns``."""
+
+
+def task(
+    answer: Answering[Request],
+    ask: Callable[[ServedConnection[Request]], None],
+    ended: Callable[[], object] | None = None,
+) -> Serve[Request]:
+    """A task of the executor: answers one request, sends the reply, and has the reading thread look if need be.
+
+    ``ask`` asks for that look. ``ended`` is called once the reply was given away. Any thread runs it. A request
+    is dropped if its client has gone before it is begun: the client cannot tell. A request that was begun goes on.
+    """
+
+    def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
+        if not connection.gone or (here.wait is not None and here.wait.on is not None):  # else it was begun, and waited
+            looks = connection.answer(request, answer(request, arrived_ns, connection.peer))
+            if ended is not None:
+                ended()
+        else:
+            looks = connection.reply(b"")  # without its session, which nobody feeds any more
+        if looks:
+            ask(connection)
+
+    return serve

@@ -6,14 +6,12 @@ A server that knows no callers has the bare protocol, and so pays nothing.
 from collections.abc import Mapping
 from typing import Generic, Protocol
 
-from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.errors import Fault
 from stock_service.rpc.security import Access, Asked, Guard, Right
 from stock_service.rpc.server_core.options import Address, certificate_of
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.service import Service
 from stock_service.rpc.waiting import here
-from stock_service.rpc.wire.framing import FramingError
-from stock_service.rpc.wire.served_stream import RequestDecoder
 
 
 class Guardable(WireProtocol[Request], Protocol[Request]):
@@ -27,12 +25,14 @@ class Guardable(WireProtocol[Request], Protocol[Request]):
 
 
 class Guarded(Generic[Request]):
-    """See the module, and ``server_core.protocol.WireProtocol``."""
+    """See the module, and ``server_core.protocol.WireProtocol``: all but ``answer`` is the protocol's own."""
 
     def __init__(self, protocol: Guardable[Request], guard: Guard) -> None:
-        self._protocol = protocol
         self._guard, self._access = guard, guard.access
         self._asked, self._answer = protocol.asked, protocol.answer
+        self.path, self.refusal, self.timeout_ms = protocol.path, protocol.refusal, protocol.timeout_ms
+        self.decoder, self.objection = protocol.decoder, protocol.objection
+        self.farewell, self.goodbye = protocol.farewell, protocol.goodbye
 
     def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
         """The protocol's answer, or its refusal."""
@@ -44,43 +44,14 @@ class Guarded(Generic[Request]):
                 try:
                     self._guard.check(path, shown, certificate_of(peer))
                 except Fault as fault:
-                    return self._protocol.refusal(request, fault.code, fault.detail)
+                    return self.refusal(request, fault.code, fault.detail)
         return self._answer(request, arrived_ns, peer)
-
-    def path(self, request: Request) -> bytes | None:
-        """The protocol's."""
-        return self._protocol.path(request)
-
-    def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
-        """The protocol's."""
-        return self._protocol.refusal(request, code, detail)
-
-    def decoder(self) -> RequestDecoder[Request]:
-        """The protocol's."""
-        return self._protocol.decoder()
-
-    def timeout_ms(self, request: Request) -> int:
-        """The protocol's."""
-        return self._protocol.timeout_ms(request)
-
-    def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """The protocol's."""
-        return self._protocol.farewell(code, detail)
-
-    def goodbye(self) -> bytes:
-        """The protocol's."""
-        return self._protocol.goodbye()
-
-    def objection(self, error: FramingError) -> bytes:
-        """The protocol's."""
-        return self._protocol.objection(error)
 
 
 def guarded(
     protocol: Guardable[Request], access: Access | None, service: Service, own: Mapping[bytes, Right] | None = None
 ) -> WireProtocol[Request]:
-    """The protocol as a server with these callers has it. ``own``: rights for what it answers beside ``methods``."""
+    """The protocol as a server with these callers has it. ``own``: rights for what it answers beside the service."""
     if access is None:
         return protocol
-    rights = {path.encode(): method.right for path, method in service.methods.items()}
-    return Guarded(protocol, Guard(access, {**rights, **(own or {})}))
+    return Guarded(protocol, Guard(access, {**service.rights(), **(own or {})}))

@@ -24,9 +24,9 @@ from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.metrics import ONE_IN, Metrics, now_ns
 from stock_service.rpc.server_core.admission import MEASURED_TASKS, Ahead, DelayTarget
 from stock_service.rpc.server_core.connection import ServedConnection
+from stock_service.rpc.server_core.group_commit import GroupCommit
 from stock_service.rpc.server_core.listening import FEW_BYTES, READ_BYTES
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
-from stock_service.rpc.server_core.tasks import GroupCommit
 from stock_service.rpc.waiting import Flush
 
 _LOOK_NS = 5_000_000

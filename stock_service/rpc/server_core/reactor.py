@@ -22,13 +22,14 @@ from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.server_core.admission import READING_NS, Ahead, DelayTarget
 from stock_service.rpc.server_core.closing import LOOK_S, Connections
-from stock_service.rpc.server_core.connection import ByteStream, PlainStream, ServedConnection
+from stock_service.rpc.server_core.connection import ByteStream, PlainStream, Serve, ServedConnection, task
+from stock_service.rpc.server_core.group_commit import polling_behind, serving_again
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
 from stock_service.rpc.server_core.low_priority_reads import PAUSE_S, LowPriorityReads
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
-from stock_service.rpc.server_core.protocol import CountedRefusals, Methods, Request, WireProtocol
+from stock_service.rpc.server_core.protocol import CountedRefusals, Methods, Request, WireProtocol, stamping
 from stock_service.rpc.server_core.queue import REFUSED_NS, Dispatch, Turns, WaitSamples
-from stock_service.rpc.server_core.tasks import polling_behind, serving
+from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, ServedStream, Session
 
 _IN = select.EPOLLIN
@@ -67,7 +68,7 @@ class RequestServer(Generic[Request]):
         ``carrier`` makes what moves an accepted connection's bytes; None: what the options ask for.
         """
         self._options = options
-        self._serve = serving(methods, protocol, sessions is not None, self._ask, options.timeline)
+        self._serve = _serving(methods, protocol, self._ask, options.timeline)
         metrics = options.metrics
         self._protocol = protocol if metrics is None else CountedRefusals(protocol, metrics)
         self._opened = _opening(self._protocol, carrier or _carrier(options), sessions, options.pipeline_max)
@@ -340,6 +341,19 @@ class RequestServer(Generic[Request]):
                 self._read_last(connection, now_ns)
             else:
                 self._connections.lingering.dismiss(connection)
+
+
+def _serving(
+    methods: Methods,
+    protocol: WireProtocol[Request],
+    ask: Callable[[ServedConnection[Request]], None],
+    timeline: Timeline | None,
+) -> Serve[Request]:
+    """The tasks of a server. With a timeline, a request that waits for the disk keeps its thread, for its stamps."""
+    if timeline is not None:
+        return task(stamping(timeline, methods, protocol), ask, timeline.end)
+    serve = task(protocol.answer, ask)
+    return serve if methods.flush is None else serving_again(serve)
 
 
 def _carrier(options: ServeOptions) -> Callable[[socket.socket, Address], ByteStream]:

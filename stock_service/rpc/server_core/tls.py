@@ -102,28 +102,6 @@ class FailedHandshakes:
 class TlsStream:
     """See ``ByteStream``, and the module."""
 
-    __slots__ = (
-        "_claimed",
-        "_ended",
-        "_failed",
-        "_hello",
-        "_incoming",
-        "_left",
-        "_lock",
-        "_outgoing",
-        "_owed",
-        "_read",
-        "_socket",
-        "_tls",
-        "_unsent",
-        "_write",
-        "barren",
-        "opening",
-        "peer",
-        "receive",
-        "send",
-    )
-
     def __init__(self, accepted: socket.socket, peer: Address, tls: ServerTls, failed: FailedHandshakes) -> None:
         """``accepted`` must not block; it is closed by ``close``."""
         self._socket = accepted
@@ -197,13 +175,7 @@ class TlsStream:
         with self._lock:
             if self._ended:
                 return b""
-            if self._hello is None and self._left is None:  # nearly always
-                encrypted = self._socket.recv(size if size < _TAKEN_BYTES else _TAKEN_BYTES)
-                self._incoming.write(encrypted)
-                self.barren += len(encrypted)
-                ended = not encrypted
-            else:
-                ended = self._take_encrypted(min(size, _TAKEN_BYTES))
+            ended = self._take_encrypted(min(size, _TAKEN_BYTES))
             try:
                 data = self._decrypted()
             except ssl.SSLError as error:

@@ -80,8 +80,8 @@ class Transport(Protocol):
         UsageError, for files that cannot be used, and Unauthenticated.
         """
 
-    def codec(self, address: Address, timeout_s: float, token: str = "") -> Codec | None:
-        """What a new connection of the lean client speaks, ``timeout_s`` being told to the server with each request.
+    def codec(self, address: Address, token: str = "") -> Codec | None:
+        """What a new connection of the lean client speaks.
 
         ``token`` is what it shows of itself; empty: nothing.
 

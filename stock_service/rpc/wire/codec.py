@@ -12,7 +12,7 @@ from stock_service.rpc.errors import Fault
 
 Prepared = tuple[bytes, ...]
 """A request, encoded: the pieces between which the call's number goes. Every codec of the same kind, with the same
-authority and timeout, can start what one of them prepared."""
+authority, can start what one of them prepared."""
 
 Reply = tuple[int, bytes | Fault]
 """A call's number, and the response message or what the call ended in."""
@@ -27,10 +27,10 @@ class Codec(Protocol):
     """Set where ``feed`` met something before a whole reply, or a reply of no usual form. Its caller may then have been
     woken for something else than the reply. Whoever asks sets it back."""
 
-    def prepare(self, path: str, payload: bytes) -> Prepared:
+    def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
         """Encodes a request of the method ``/package.Service/Method``; the codec keeps nothing of it.
 
-        Raises InvalidRequest for what the protocol cannot carry.
+        The server is told ``timeout_s``, 0.001 and more. Raises InvalidRequest for what the protocol cannot carry.
         """
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:

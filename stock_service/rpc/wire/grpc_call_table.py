@@ -6,7 +6,7 @@ Whoever uses this has the connection's lock.
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire import grpc_replies, http2
 from stock_service.rpc.wire.grpc_calls import END, MORE, GrpcRequest, IncomingCall, KeptCalls
-from stock_service.rpc.wire.grpc_replies import PREFIX, USUAL_BYTES, ends, is_fault, is_usual, parted
+from stock_service.rpc.wire.grpc_replies import PREFIX, USUAL_BYTES, is_fault, is_usual, parted
 from stock_service.rpc.wire.http2 import ErrorCode
 from stock_service.rpc.wire.http2_endpoint import Endpoint
 
@@ -22,22 +22,6 @@ _TOIL = 2
 class CallTable:
     """The calls of one connection."""
 
-    __slots__ = (
-        "_endpoint",
-        "_lost",
-        "_streams_max",
-        "answered",
-        "early",
-        "half",
-        "kept",
-        "last",
-        "open",
-        "pending_bytes",
-        "ready",
-        "room",
-        "sent_bytes",
-    )
-
     def __init__(self, endpoint: Endpoint, streams_max: int) -> None:
         self._endpoint = endpoint
         self._streams_max = streams_max
@@ -49,6 +33,8 @@ class CallTable:
         """Those whose method streams."""
         self.early: dict[int, None] = {}
         """Those that were ended here before their client ended them: frames of theirs may be on their way."""
+        self.costs: dict[int, int] = {}
+        """Credits that those cost which come to nothing, beside others, where their header blocks were much work."""
         self.ready: list[GrpcRequest] = []
         """Messages of kept calls that waited for another's answer, and need to no more."""
         self._lost = False
@@ -146,6 +132,7 @@ class CallTable:
         self.kept.calls.pop(stream, None)
         self.open.pop(stream, None)
         self._endpoint.drop(stream)
+        self._endpoint.toil += self.costs.pop(stream, 0)
         self.count()
 
     # ---- replies
@@ -157,37 +144,37 @@ class CallTable:
         if credit is None:
             return b""
         self.answered += 1
-        if is_fault(reply) and stream not in self.kept.calls:  # no window counts it
+        if self.costs:
+            self.costs.pop(stream, None)
+        incoming = self.kept.calls.get(stream)
+        if incoming is not None:
+            return self._kept(incoming, stream, reply, credit)
+        if is_fault(reply):  # no window counts it
             return reply
         endpoint = self._endpoint
         size = len(reply) - USUAL_BYTES
         allowed_bytes = min(endpoint.send_window, endpoint.stream_window + credit, http2.FRAME_BYTES_MAX)
-        if size <= allowed_bytes and is_usual(reply) and stream not in self.kept.calls:
+        if size <= allowed_bytes and is_usual(reply):
             endpoint.send_window -= size
             return reply
-        incoming = self.kept.calls.get(stream)
-        return (
-            self._allowed(stream, credit, reply) if incoming is None else self._kept(incoming, request, reply, credit)
-        )
+        return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
         """What of a reply's frames may leave now; the rest is held."""
-        before, body, after = parted(reply)
+        before, body, after, ends = parted(reply)
         self.sent_bytes += len(body)
         if not body:
             return before + after
-        last = not after and bool(reply[len(before) + 4] & http2.END_STREAM)
-        frames = self._endpoint.send_body(stream, body, last, after, credit)
+        frames = self._endpoint.send_body(stream, body, ends and not after, after, credit)
         if self._lost:
             self._endpoint.drop(stream)  # nobody will allow more of it
         self.count()
         return before + frames
 
-    def _kept(self, incoming: IncomingCall, request: GrpcRequest, reply: bytes, credit: int) -> bytes:
+    def _kept(self, incoming: IncomingCall, stream: int, reply: bytes, credit: int) -> bytes:
         """What may leave of the answer to a message of a kept call, or to its end."""
-        stream = request[1]
-        before, body, after = parted(reply)
-        if ends(after or before):
+        _, body, _, ends = parted(reply)
+        if ends:
             del self.kept.calls[stream]
             self.pending_bytes -= len(incoming.body)
             if not incoming.ended:
@@ -223,5 +210,6 @@ class CallTable:
         self._lost = True
         self.half.clear()
         self.kept.calls.clear()
+        self.costs.clear()
         self.ready.clear()
         self._endpoint.drop_all()

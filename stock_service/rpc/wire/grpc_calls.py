@@ -26,6 +26,11 @@ Wrong = tuple[FaultCode, str]
 """What a call ends with whose messages are wrong."""
 
 
+def unfolds_bytes(message: bytes) -> int:
+    """What a message in gzip says that it unfolds to, at its end (RFC 1952, ISIZE)."""
+    return int.from_bytes(message[-4:], "little")
+
+
 class Progress:
     """How far the answer to a kept call is: whoever answers one of its messages has it to itself."""
 
@@ -43,20 +48,6 @@ class Progress:
 class IncomingCall:
     """A call of which not all has come, or that is kept."""
 
-    __slots__ = (
-        "begun",
-        "body",
-        "busy",
-        "content_bytes",
-        "credit",
-        "ended",
-        "first",
-        "head",
-        "progress",
-        "waiting",
-        "waiting_bytes",
-    )
-
     def __init__(self, head: Head) -> None:
         self.head = head
         self.body = bytearray()
@@ -71,6 +62,9 @@ class IncomingCall:
         """Of a kept call: messages, and its end, with their flags."""
         self.waiting_bytes = 0
         """Bytes of these, with their prefixes: the client's window is that much narrower."""
+        self.unfolds_bytes = 0
+        """Of a kept call: what its messages that are compressed say that they unfold to, until whoever asks sets it
+        back."""
         self.first = b""
         """Of a kept call: its first message."""
         self.begun = False
@@ -110,6 +104,8 @@ class IncomingCall:
             message = bytes(body[PREFIX.size : stop])
             self.waiting.append((message, compressed))
             self.waiting_bytes += stop
+            if compressed:
+                self.unfolds_bytes += unfolds_bytes(message)
             self.first = self.first or message
             del body[:stop]
         if self.waiting_bytes + len(body) > window_bytes(message_bytes_max):

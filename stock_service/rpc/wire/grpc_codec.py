@@ -90,7 +90,7 @@ class _Shape(NamedTuple):
 
 
 class GrpcCodec:
-    """See ``codec.Codec``. ``timeout_s``, 0.001 to ``TIMEOUT_S_MAX``, is told to the server with every call."""
+    """See ``codec.Codec``."""
 
     __slots__ = (
         "_authority",
@@ -105,19 +105,17 @@ class GrpcCodec:
         "_open",
         "_pending",
         "_shapes",
-        "_timeout_ms",
         "_token",
         "hello",
         "preceded",
     )
 
-    def __init__(self, authority: str, timeout_s: float | None = None, token: str = "") -> None:
+    def __init__(self, authority: str, token: str = "") -> None:
         self.hello = _HELLO
         self.preceded = False
         self._authority, self._token = authority, token
-        self._timeout_ms = None if timeout_s is None else max(1, round(timeout_s * 1000))
         self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_LIST_BYTES_MAX)
-        self._blocks = BlockReader(grpc_status.parse, HEADER_LIST_BYTES_MAX)
+        self._blocks = BlockReader(grpc_status.part, grpc_status.parse, HEADER_LIST_BYTES_MAX)
         self._open: dict[int, bytearray | None] = {}  # the DATA of each call so far; None: no HEADERS have come
         self._next = 1
         self._pending = b""  # the beginning of a frame
@@ -128,11 +126,11 @@ class GrpcCodec:
         self._head_bytes = http2.WINDOW_MAX  # none is known
         self._head_start = b""
 
-    def prepare(self, path: str, payload: bytes) -> Prepared:
-        """See ``codec.Codec``. Any codec with the same authority and timeout can start what this one prepared."""
+    def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
+        """See ``codec.Codec``. ``timeout_s``: ``TIMEOUT_S_MAX`` at most."""
         if len(payload) > REQUEST_BYTES_MAX:
             raise InvalidRequest(f"a request of {len(payload)} bytes, allowed: {REQUEST_BYTES_MAX}")
-        block = _request_block(path, self._authority, self._timeout_ms, self._token)
+        block = _request_block(path, self._authority, max(1, round(timeout_s * 1000)), self._token)
         body = _PREFIX.pack(0, len(payload)) + payload
         head = _BEFORE_NUMBER.pack(len(block) << 8 | http2.HEADERS, http2.END_HEADERS)
         return head, block + _BEFORE_NUMBER.pack(len(body) << 8 | http2.DATA, http2.END_STREAM), body
@@ -246,9 +244,10 @@ class GrpcCodec:
             at = stop
         (start, block), (data_start, body), (trailers_start, trailers) = frames
         message_bytes = len(body) - _PREFIX.size
-        if not (self._blocks.knows(block) and self._blocks.read(block).begins and self._blocks.knows(trailers)):
+        begins, ends = self._blocks.peek(block), self._blocks.peek(trailers)
+        if begins is None or not begins.begins or ends is None or ends.grpc_status:
             return
-        if self._blocks.read(trailers).grpc_status or body[: _PREFIX.size] != _PREFIX.pack(0, max(0, message_bytes)):
+        if body[: _PREFIX.size] != _PREFIX.pack(0, max(0, message_bytes)):
             return
         between = block + data_start
         if start != self._head_start or self._head.size != 2 * _NUMBER.size + len(start) + len(between):
@@ -361,7 +360,7 @@ class GrpcCodec:
 
 
 @lru_cache(256)
-def _request_block(path: str, authority: str, timeout_ms: int | None, token: str) -> bytes:
+def _request_block(path: str, authority: str, timeout_ms: int, token: str) -> bytes:
     """A request's header block. Raises InvalidRequest."""
     if len(path.encode()) > PATH_BYTES_MAX:
         raise InvalidRequest(f"a method's name of {len(path.encode())} bytes, allowed: {PATH_BYTES_MAX}")
@@ -373,9 +372,8 @@ def _request_block(path: str, authority: str, timeout_ms: int | None, token: str
         (b"te", b"trailers"),
         (b"content-type", b"application/grpc"),
         (b"user-agent", b"stock-service-load"),
+        (b"grpc-timeout", b"%dm" % timeout_ms),
     ]
-    if timeout_ms is not None:
-        fields.append((b"grpc-timeout", b"%dm" % timeout_ms))
     if token:
         fields.append((b"authorization", b"Bearer " + token.encode()))
     return encode_block(fields)

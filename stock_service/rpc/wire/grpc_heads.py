@@ -1,7 +1,8 @@
 """What a request's header block means to a gRPC server: its method, its time limit, its metadata, or why it is refused.
 
-``Heads.parse`` is called once for each new block (``header_blocks.py``). A block that HTTP/2 calls malformed (RFC 9113,
-8.2 and 8.3) is ``malformed``, and its stream is reset. One that is no call of gRPC is refused with a status of HTTP.
+``part`` says what a field means, and is called once for each new field (``header_blocks.py``). ``Heads.head`` puts the
+parts of a block together. A block that HTTP/2 calls malformed (RFC 9113, 8.2 and 8.3) is ``malformed``, and its stream
+is reset. One that is no call of gRPC is refused with a status of HTTP.
 One that asks for what this server does not have is refused with a status of gRPC. Sources: ``PROTOCOL-HTTP2.md``,
 ``compression.md``.
 """
@@ -10,12 +11,12 @@ import binascii
 import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from stock_service.rpc.call import Metadata
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.security import AUTHORIZATION, Shown, shown_in
-from stock_service.rpc.wire.header_blocks import Field
+from stock_service.rpc.security import AUTHORIZATION, UNREADABLE, Shown, shown_in
 
 TIMEOUT_MS_MAX = 99_999_999 * 3_600_000
 """The longest that ``grpc-timeout`` can say: eight digits of hours."""
@@ -23,13 +24,13 @@ TIMEOUT_MS_MAX = 99_999_999 * 3_600_000
 PATH_SHOWN_MAX = 200
 """Bytes of an unknown method's name that are said again, at most."""
 
-_TIMEOUT = re.compile(rb"(\d{1,8})([HMSmun])")
 _UNIT_NS = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
+
+_TIMEOUT_WRONG = "grpc-timeout: allowed: up to eight digits and one of H, M, S, m, u, n"
 
 _CONTENT_TYPE = re.compile(rb"application/grpc(\+proto)?[ \t]*(;.*)?", re.IGNORECASE)
 
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
-_VALUE_NEVER = re.compile(rb"[\x00\r\n]|^[ \t]|[ \t]$")
 
 _REQUIRED = (b":method", b":scheme", b":path")
 _PSEUDO = frozenset((*_REQUIRED, b":authority"))
@@ -47,6 +48,11 @@ _NOT_METADATA = frozenset(
         b"grpc-message-type",
     )
 )
+_MALFORMED, _BEGINNING, _OWN, _METADATA, _BINARY, _WRONG = range(6)
+
+Part = tuple[int, bytes, bytes, Metadata]
+"""What a field means: whether it is malformed, a pseudo-header field, one of gRPC's own, metadata, or metadata that is
+wrong; its name; its value, or what is wrong with it; the metadata."""
 
 
 class Kind(IntEnum):
@@ -91,77 +97,118 @@ class Head(NamedTuple):
     """The token that it shows, by its digest."""
     trails: bool = False
     """Whether it is none of a request, and may follow a message."""
-
-    @property
-    def usual(self) -> bool:
-        """Whether nothing about it needs a closer look: then its message is all there is to know, and its length."""
-        return self.kind is Kind.UNARY and self.refusal is None and not self.malformed
+    usual: bool = False
+    """Whether nothing about it needs a closer look: then its message is all there is to know, and its length."""
 
 
 class Heads:
-    """Parses blocks for a server, ``kinds`` being its methods'."""
+    """Makes heads for a server, ``kinds`` being its methods'."""
 
     __slots__ = ("_kinds",)
 
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:
         self._kinds = kinds
 
-    def parse(self, fields: Sequence[Field]) -> Head:
-        """What a block's fields mean."""
-        malformed = _malformed(fields)
-        if malformed:
-            begins = any(name.startswith(b":") for name, _ in fields)
-            return Head(malformed=malformed, trails=not begins and not _malformed_fields(fields))
-        values = dict(fields)
-        path, length = values[b":path"], values.get(b"content-length")
-        head = Head(path, self._kinds.get(path, Kind.UNARY), content_bytes=-1 if length is None else int(length))
-        refusal = _refused(values)
-        if refusal is None and path not in self._kinds:
-            name = path[:PATH_SHOWN_MAX].decode(errors="backslashreplace")
-            refusal = Refusal(200, FaultCode.UNIMPLEMENTED, f"no method {name!r}")
-        if refusal is not None:
-            return head._replace(kind=Kind.UNARY, refusal=refusal)
-        try:
-            return head._replace(
-                timeout_ms=_timeout_ms(values.get(b"grpc-timeout")),
-                metadata=_metadata(fields),
-                shown=shown_in(value.decode("latin-1") for name, value in fields if name == _AUTHORIZATION),
-                gzipped=values.get(b"grpc-encoding") == b"gzip",
-                takes_gzip=b"gzip" in values.get(b"grpc-accept-encoding", b"").replace(b" ", b"").split(b","),
+    def head(self, parts: Sequence[Part]) -> Head:
+        """What a block's parts mean together."""
+        values: dict[bytes, bytes] = {}
+        metadata: list[tuple[str, str | bytes]] = []
+        malformed, wrong, others = b"", b"", False
+        for role, name, value, said in parts:
+            if role == _BEGINNING:
+                if others or name in values:
+                    malformed = b"a pseudo-header field twice, or after another field"
+                values[name] = value
+                continue
+            others = True
+            if role == _METADATA:
+                metadata += said
+            elif role == _OWN:
+                values[name] = UNREADABLE if name == _AUTHORIZATION and name in values else value
+            elif role == _MALFORMED:
+                malformed = value
+            else:
+                wrong = value
+        path = values.get(b":path")
+        if malformed or not path or b":method" not in values or b":scheme" not in values:
+            trails = all(role > _BEGINNING for role, *_ in parts)
+            return Head(
+                malformed=malformed.decode() or "a pseudo-header field that is missing, or empty", trails=trails
             )
-        except ValueError as error:
-            return head._replace(kind=Kind.UNARY, refusal=Refusal(200, FaultCode.INTERNAL, str(error)))
+        length = values.get(b"content-length")
+        content_bytes = -1 if length is None else int(length)
+        kind = self._kinds.get(path)
+        refusal = _refused(values)
+        timeout_ms = _timeout_ms(values.get(b"grpc-timeout"))
+        if refusal is None and kind is None:
+            shown = path[:PATH_SHOWN_MAX].decode(errors="backslashreplace")
+            refusal = Refusal(200, FaultCode.UNIMPLEMENTED, f"no method {shown!r}")
+        elif refusal is None and (timeout_ms < 0 or wrong):
+            refusal = Refusal(200, FaultCode.INTERNAL, wrong.decode() or _TIMEOUT_WRONG)
+        if refusal is not None or kind is None:
+            return Head(path, content_bytes=content_bytes, refusal=refusal)
+        return Head(
+            path,
+            kind,
+            timeout_ms,
+            tuple(metadata),
+            values.get(b"grpc-encoding") == b"gzip",
+            bool(values.get(b"grpc-accept-encoding")),
+            content_bytes,
+            shown=values.get(_AUTHORIZATION),
+            usual=kind is Kind.UNARY,
+        )
 
 
-def _malformed(fields: Sequence[Field]) -> str:
-    pseudo = [name for name, _ in fields if name.startswith(b":")]
-    if [name for name, _ in fields[: len(pseudo)]] != pseudo:
-        return "a pseudo-header field after another field"
-    if not _PSEUDO.issuperset(pseudo):
-        return "a pseudo-header field that no request has"
-    if len(set(pseudo)) < len(pseudo) or not set(pseudo).issuperset(_REQUIRED):
-        return "a pseudo-header field twice, or not at all"
-    if not dict(fields)[b":path"]:
-        return "an empty path"
-    return _malformed_fields(fields[len(pseudo) :])
+def part(name: bytes, value: bytes) -> Part:
+    """What a field means."""
+    role = _role(name)
+    if value.strip(b" \t").translate(None, b"\0\r\n") != value:
+        return _MALFORMED, name, b"a value with characters that none may have", ()
+    if role == _METADATA:
+        return role, name, b"", ((name.decode(), value.decode("ascii", "backslashreplace")),)
+    if role == _BINARY:
+        try:
+            return _METADATA, name, b"", tuple([(name.decode(), _binary(piece)) for piece in value.split(b",")])
+        except binascii.Error:
+            return _WRONG, name, b"metadata: a name that ends in -bin, with a value that is not base64", ()
+    if role == _MALFORMED:
+        return role, name, b"a field that no request has", ()
+    return _own(name, value) if role == _OWN else (role, name, value, ())
 
 
-def _malformed_fields(fields: Sequence[Field]) -> str:
-    for name, value in fields:
-        if not _NAME.fullmatch(name) or _VALUE_NEVER.search(value):
-            return "a field with characters that none may have"
-        if name in _OF_ONE_HOP or (name == b"te" and value != b"trailers"):
-            return "a field that belongs to one connection"
-        if name == b"content-length" and not (value.isdigit() and len(value) < 19):
-            return "a length that is no number"
-    return ""
+@lru_cache(256)
+def _role(name: bytes) -> int:
+    """What fields of a name are."""
+    if name in _PSEUDO:
+        return _BEGINNING
+    if name in _NOT_METADATA:
+        return _OWN
+    if name in _OF_ONE_HOP or not _NAME.fullmatch(name):
+        return _MALFORMED
+    return _BINARY if name.endswith(b"-bin") else _METADATA
+
+
+def _own(name: bytes, value: bytes) -> Part:
+    """What one of gRPC's own fields means. Of a token there is the digest; of some, whether they say what is wanted."""
+    if name == b"te" and value != b"trailers":
+        return _MALFORMED, name, b"a field that belongs to one connection", ()
+    if name == b"content-length" and not (value.isdigit() and len(value) < 19):
+        return _MALFORMED, name, b"a length that is no number", ()
+    if name == _AUTHORIZATION:
+        value = shown_in((value.decode("latin-1"),)) or UNREADABLE
+    elif name == b"grpc-accept-encoding":
+        value = b"gzip" if b"gzip" in value.replace(b" ", b"").split(b",") else b""
+    elif name == b"content-type":
+        value = b"application/grpc" if _CONTENT_TYPE.fullmatch(value) else b""
+    return _OWN, name, value, ()
 
 
 def _refused(values: Mapping[bytes, bytes]) -> Refusal | None:
     """Why these fields are no call, or none that can be read."""
     if values[b":method"] != b"POST":
         return Refusal(405, FaultCode.UNIMPLEMENTED, "gRPC takes POST")
-    if not _CONTENT_TYPE.fullmatch(values.get(b"content-type", b"")):
+    if not values.get(b"content-type"):
         return Refusal(415, FaultCode.UNIMPLEMENTED, "content-type: allowed: application/grpc")
     encoding = values.get(b"grpc-encoding", b"identity")
     if encoding not in (b"identity", b"gzip"):
@@ -171,34 +218,16 @@ def _refused(values: Mapping[bytes, bytes]) -> Refusal | None:
 
 
 def _timeout_ms(value: bytes | None) -> int:
-    """A time limit, to the next millisecond, 1 at least; 0: none. Raises ValueError."""
+    """A time limit, to the next millisecond, 1 at least; 0: none; -1: it is not one."""
     if value is None:
         return 0
-    matched = _TIMEOUT.fullmatch(value)
-    if matched is None:
-        raise ValueError("grpc-timeout: allowed: up to eight digits and one of H, M, S, m, u, n")
-    return max(1, -(-int(matched[1]) * _UNIT_NS[matched[2]] // 10**6))
-
-
-def _metadata(fields: Sequence[Field]) -> Metadata:
-    """What a client sent besides. Raises ValueError for a binary value that is not base64.
-
-    A value is ASCII; whatever else it has is shown by its escapes.
-    """
-    found: list[tuple[str, str | bytes]] = []
-    for name, value in fields:
-        if name.startswith(b":") or name in _NOT_METADATA:
-            continue
-        if name.endswith(b"-bin"):
-            found += [(name.decode(), _binary(piece)) for piece in value.split(b",")]
-        else:
-            found.append((name.decode(), value.decode("ascii", "backslashreplace")))
-    return tuple(found)
+    digits, unit_ns = value[:-1], _UNIT_NS.get(value[-1:])
+    if unit_ns is None or len(digits) > 8 or not digits.isdigit():
+        return -1
+    return -(-int(digits) * unit_ns // 1_000_000) or 1
 
 
 def _binary(value: bytes) -> bytes:
+    """A binary value. Raises binascii.Error."""
     value = value.strip(b" ")
-    try:
-        return binascii.a2b_base64(value + b"=" * (-len(value) % 4), strict_mode=True)
-    except binascii.Error as error:
-        raise ValueError("metadata: a name that ends in -bin, with a value that is not base64") from error
+    return binascii.a2b_base64(value + b"=" * (-len(value) % 4), strict_mode=True)

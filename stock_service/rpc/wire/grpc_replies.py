@@ -14,8 +14,9 @@ from urllib.parse import quote
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.header_blocks import Field, encode_block
 
-HEADER_LIST_BYTES_MAX = 16_384
-"""Bytes of a header block, and of what it unfolds to, at most, of a client's."""
+HEADER_LIST_BYTES_MAX, HEADER_BLOCK_BYTES_MAX = 16_384, 65_536
+"""Bytes of a client's header list, and of a header block: over the first a call is refused, over the second its
+connection ends."""
 
 DETAIL_BYTES_MAX = 4000
 """Bytes of a status' text as it is sent, at most: clients take 8,192 of trailers."""
@@ -65,11 +66,11 @@ def hello(message_bytes_max: int, streams_max: int) -> bytes:
     ) + http2.window_update(0, http2.WINDOW_MAX - http2.WINDOW_DEFAULT)
 
 
-def parted(reply: bytes) -> tuple[bytes, bytes, bytes]:
-    """A reply's frames before DATA, what its DATA carries, and its frames after that."""
-    before, body, after, at = b"", [], b"", 0
+def parted(reply: bytes) -> tuple[bytes, bytes, bytes, bool]:
+    """A reply's frames before DATA, what its DATA carries, its frames after that, and whether the last one ends it."""
+    before, body, after, at, flags = b"", [], b"", 0, 0
     while at < len(reply):
-        head, _, _ = http2.HEADER.unpack_from(reply, at)
+        head, flags, _ = http2.HEADER.unpack_from(reply, at)
         start = at + http2.HEADER.size
         stop = start + (head >> 8)
         if head & 0xFF == http2.DATA:
@@ -79,17 +80,7 @@ def parted(reply: bytes) -> tuple[bytes, bytes, bytes]:
         else:
             before += reply[at:stop]
         at = stop
-    return before, b"".join(body), after
-
-
-def ends(frames: bytes) -> bool:
-    """Whether any of these frames, of which there may be none, ends its stream."""
-    at = ending = 0
-    while at < len(frames):
-        head, flags, _ = http2.HEADER.unpack_from(frames, at)
-        ending |= flags & http2.END_STREAM
-        at += http2.HEADER.size + (head >> 8)
-    return bool(ending)
+    return before, b"".join(body), after, bool(flags & http2.END_STREAM)
 
 
 def usual_reply(stream: int, message: bytes) -> bytes:

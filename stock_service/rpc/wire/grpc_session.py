@@ -22,8 +22,8 @@ A stream is a call. What becomes of it:
 A call whose method streams (``Kind``) is *kept*: each of its messages is a request, one at a time, and so is its end.
 Its end comes with the client's, or when the server drains.
 
-What arrives whole in two frames, HEADERS of a known block and DATA that ends the stream, is cut without any of that
-(``_cut_usual``): nearly every call of every client.
+What arrives whole in two frames, HEADERS of a short plain block and DATA that ends the stream, is cut without any of
+that (``_cut_usual``): nearly every call of every client.
 
 Floods are bounded by ``patience.py``. The memory of a connection is bounded by the number of streams, a message's size,
 and the header list's. Left out: whether a client keeps within its windows, since no message passes its limit.
@@ -33,14 +33,13 @@ from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.security import concealed
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.grpc_call_table import CallTable
-from stock_service.rpc.wire.grpc_calls import PLAIN, GrpcRequest, IncomingCall
-from stock_service.rpc.wire.grpc_heads import Head, Heads, Kind
-from stock_service.rpc.wire.grpc_replies import HEADER_LIST_BYTES_MAX, hello
-from stock_service.rpc.wire.header_blocks import KNOWN_MAX, BlockError, BlockReader
+from stock_service.rpc.wire.grpc_calls import PLAIN, GrpcRequest, IncomingCall, unfolds_bytes
+from stock_service.rpc.wire.grpc_heads import Head, Heads, Kind, Refusal, part
+from stock_service.rpc.wire.grpc_replies import HEADER_BLOCK_BYTES_MAX, HEADER_LIST_BYTES_MAX, hello
+from stock_service.rpc.wire.header_blocks import KNOWN_BYTES_MAX, BlockError, BlockReader, ListTooLong
 from stock_service.rpc.wire.http2 import ErrorCode, Http2Error
 from stock_service.rpc.wire.http2_endpoint import Endpoint, Event
 from stock_service.rpc.wire.patience import Patience
@@ -49,14 +48,19 @@ _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
 _DATA_FEW = 64
 """Bytes of DATA that are few: a message in such pieces costs more to take than to send."""
 
-_NEW_BLOCK, _FIELDS_FREE, _BLOCK_FREE = 4, 32, 2048
-"""Credits that a header block costs which did not come before; with more fields than that, each two cost another, and
-so do each 32 bytes more."""
+_NEW_BLOCK, _NEW_BYTES, _FIELDS = 4, 512, 16
+"""Credits that a header block costs which did not come before, and whose call comes to nothing; with so many bytes of
+fields that did not, another; and another with so many fields."""
 
+_NEVER_MEANT = 8
+"""By so much the cost of a block goes up that HTTP/2 calls malformed: no client's library makes one."""
 
-TOIL_LEAST, TOIL_A_CALL = 16, 4
+_UNFOLDED_BYTES = 4096
+"""Bytes of a message that was compressed, for a credit."""
+
+TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
 """Credits that a client has before it counts as one that toils, and gets with each call: clients update windows, and
-ping, beside what they ask."""
+ping, beside what they ask. It never owes more than the last."""
 
 
 class SessionError(FramingError):
@@ -71,26 +75,6 @@ class SessionError(FramingError):
 class GrpcSession:
     """See the module, and ``served_stream.Session``. Whoever calls has the connection's lock."""
 
-    __slots__ = (
-        "_blocks",
-        "_calls",
-        "_changes",
-        "_draining",
-        "_endpoint",
-        "_lost",
-        "_message_bytes_max",
-        "_patience",
-        "_pending",
-        "_unpaid",
-        "_unread",
-        "_usual",
-        "admit",
-        "held",
-        "outgoing",
-        "ready",
-        "toils",
-    )
-
     ended = False
     """No request says that it is the last one."""
 
@@ -98,21 +82,22 @@ class GrpcSession:
         self, kinds: Mapping[bytes, Kind], message_bytes_max: int, streams_max: int, now_ns: Callable[[], int]
     ) -> None:
         """``kinds``: those of all methods. A message has ``message_bytes_max`` at most."""
-        self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_LIST_BYTES_MAX)
+        self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_BLOCK_BYTES_MAX)
         self._endpoint.outgoing += hello(message_bytes_max, streams_max)
-        self._blocks = BlockReader(Heads(kinds).parse, HEADER_LIST_BYTES_MAX)
+        self._blocks = BlockReader(part, Heads(kinds).head, HEADER_LIST_BYTES_MAX)
+        self._known = self._blocks.known
         self._message_bytes_max = message_bytes_max
         self._patience = Patience(now_ns)
         self._pending = b""  # the beginning of a frame
         self._unread = http2.PREFACE  # what is still to come of it
-        self._usual: dict[bytes, Head] = {}  # of unary calls that nothing is to be said about, by ``BlockReader.key``
-        self._changes = 0  # of what header blocks mean, when those were learnt
+        self._cuts = False  # whether usual calls are cut: one has come, and the server does not drain
         self._calls = CallTable(self._endpoint, streams_max)
         self.outgoing, self.held, self.ready = self._endpoint.outgoing, self._endpoint.held, self._calls.ready
         """See ``served_stream.Session``."""
         self.admit = self._calls.admit
         """The same."""
         self._unpaid = 0  # of toil, what no call has paid for
+        self._heavy = 0  # credits for what calls are more work than others, since the last count of toil
         self.toils = True
         """See ``served_stream.Session``."""
         self._draining = False
@@ -167,9 +152,9 @@ class GrpcSession:
         at = 0
         if self._pending:
             data = self._pending + data
-        elif self._usual:
+        if self._cuts and not self._endpoint.block_stream:
             at = self._cut_usual(data, 0, requests)
-            if at == len(data):
+            if at == len(data) and not self._pending:
                 self._endpoint.grant()
                 self.toils = False
                 if self._unpaid:
@@ -185,8 +170,6 @@ class GrpcSession:
             if self._unread:
                 at = self._greet(data)
             while at < end:
-                if self._usual and not endpoint.block_stream:
-                    at = self._cut_usual(data, at, requests)
                 following, event = endpoint.take(data, at)
                 if following == at:
                     break
@@ -200,9 +183,12 @@ class GrpcSession:
                     if endpoint.pings:
                         self._on_ping()
                 at = following
+                if self._cuts and not endpoint.block_stream:
+                    at = self._cut_usual(data, at, requests)
             endpoint.grant()
             requests += self._calls.settle_kept()
-            self._count_toil(toiled, len(requests))
+            self._count_toil(toiled + self._heavy, len(requests))
+            self._heavy = 0
         except (Http2Error, BlockError) as error:
             self.lose()
             raise SessionError(error, self._calls.last, requests) from error
@@ -216,25 +202,23 @@ class GrpcSession:
 
     def _cut_usual(self, data: bytes, at: int, requests: list[GrpcRequest]) -> int:
         """Cuts the usual calls that stand at an offset; gives where the first other thing stands."""
-        known, table = self._usual, self._calls
+        known, table = self._known, self._calls
         calls, end, last, room, endpoint = table.open, len(data), table.last, table.room, self._endpoint
         unpack_header, unpack_data = http2.HEADER.unpack_from, _DATA_START.unpack_from
         while end - at > 23:
             head, flags, stream = unpack_header(data, at)
             start = at + 9 + (head >> 8)
-            if flags != http2.END_HEADERS or end - start < 14:
-                break
-            block = data[at + 9 : start]
-            meaning = known.get(block) or known.get(concealed(block))
-            if meaning is None or head & 0xFF != http2.HEADERS:
+            if flags != http2.END_HEADERS or end - start < 14 or head & 0xFF != http2.HEADERS:
                 break
             length, flags, again, compressed, size = unpack_data(data, start)
             stop = start + 14 + size
             if stop > end or again != stream or flags != http2.END_STREAM or length != (size + 5) << 8 or compressed:
                 break
-            if 0 <= meaning.content_bytes != size + 5:
-                break
             if not last < stream <= http2.STREAM_MAX or not stream & 1 or len(calls) >= room or size > 16_379:
+                break
+            block = data[at + 9 : start]
+            meaning = known.get(block) or (self._blocks.peek(block) if len(block) <= KNOWN_BYTES_MAX else None)
+            if meaning is None or not meaning.usual or 0 <= meaning.content_bytes != size + 5:
                 break
             last = stream
             calls[stream] = 0
@@ -254,7 +238,7 @@ class GrpcSession:
 
     def _count_toil(self, toil: int, requests: int) -> None:
         """Counts what a read brought: a client that updates windows and pings beside its calls does not toil."""
-        self._unpaid = max(0, self._unpaid + toil - TOIL_A_CALL * requests)
+        self._unpaid = min(TOIL_MOST, max(0, self._unpaid + toil - TOIL_A_CALL * requests))
         # of a client that has asked for nothing yet, anything may come
         self.toils = self._unpaid > TOIL_LEAST or not self._calls.answered
 
@@ -290,8 +274,10 @@ class GrpcSession:
 
     def _on_headers(self, stream: int, ends: bool, block: bytes, requests: list[GrpcRequest]) -> None:
         """A call's header block, or the trailers after its messages."""
-        head = self._read(block)
+        head, cost = self._read(block)
         incoming = self._calls.incoming(stream)
+        if stream <= self._calls.last or self._draining:
+            self._endpoint.toil += cost
         if incoming is not None and not incoming.ended:
             if not ends or not head.trails:
                 self._calls.reset(stream, ErrorCode.PROTOCOL_ERROR)
@@ -306,7 +292,9 @@ class GrpcSession:
             return
         if self._draining:
             return
-        self._calls.last = stream
+        self._calls.last, self._cuts = stream, True
+        if cost:
+            self._calls.costs[stream] = cost * _NEVER_MEANT if head.malformed else cost
         if head.malformed:
             self._calls.reset(stream, ErrorCode.PROTOCOL_ERROR, ends)
         elif len(self._calls.open) >= self._calls.room:
@@ -318,17 +306,20 @@ class GrpcSession:
             if ends:
                 self._on_end(stream, incoming, requests)
 
-    def _read(self, block: bytes) -> Head:
-        """What a header block means; a usual one is remembered. Raises BlockError."""
-        head = self._blocks.read(block)
-        if fields := self._blocks.unfolded:
-            self._endpoint.toil += _NEW_BLOCK + max(0, fields - _FIELDS_FREE, (len(block) - _BLOCK_FREE) // 16) // 2
-        if self._blocks.changes != self._changes or len(self._usual) >= KNOWN_MAX:
-            self._changes = self._blocks.changes
-            self._usual.clear()
-        if head.usual and not self._draining and (key := self._blocks.key(block)) is not None:
-            self._usual[key] = head
-        return head
+    def _read(self, block: bytes) -> tuple[Head, int]:
+        """What a header block means, and what it costs if its call comes to nothing. Raises BlockError."""
+        blocks = self._blocks
+        try:
+            head = blocks.read(block)
+        except ListTooLong as error:
+            head = Head(refusal=Refusal(200, FaultCode.RESOURCE_EXHAUSTED, str(error)))
+        work = blocks.new_bytes // _NEW_BYTES + blocks.count // _FIELDS
+        self._heavy += work
+        return head, _NEW_BLOCK + work if blocks.count else 0
+
+    def _count_unfolded(self, size: int) -> None:
+        """Counts what the messages of a call unfold to: a few bytes may be much work."""
+        self._heavy += min(size, self._message_bytes_max) // _UNFOLDED_BYTES
 
     def _on_data(self, stream: int, ends: bool, payload: bytes, requests: list[GrpcRequest]) -> None:
         """A piece of a call's messages."""
@@ -343,6 +334,9 @@ class GrpcSession:
         if incoming.head.refusal is None:
             wrong = incoming.add(payload, self._message_bytes_max)
             self._endpoint.toil += len(incoming.waiting)
+            if incoming.unfolds_bytes:
+                self._count_unfolded(incoming.unfolds_bytes)
+                incoming.unfolds_bytes = 0
             if wrong is not None:
                 self._calls.refuse(stream, ends, *wrong)
                 return
@@ -363,6 +357,8 @@ class GrpcSession:
         elif (message := incoming.whole()) is None:
             self._calls.refuse(stream, True, FaultCode.INTERNAL, "no message, or half of one")
         else:
+            if incoming.body[0]:
+                self._count_unfolded(unfolds_bytes(message))
             del self._calls.half[stream]
             self._calls.count()
             self._calls.open[stream] = incoming.credit
@@ -373,8 +369,7 @@ class GrpcSession:
     def drain(self) -> None:
         """See ``served_stream.Session``."""
         if not (self._draining or self._lost):
-            self._draining = True
-            self._usual.clear()
+            self._draining, self._cuts = True, False
             self._calls.drain()
             self._count_pending()
 

@@ -34,6 +34,8 @@ _OTHER_STATUSES = {
 
 _CANCELLED, _UNKNOWN = 1, 2
 
+_TOLD = frozenset((b":status", b"content-type", b"grpc-status", b"grpc-message"))
+
 _HTTP_FAULTS: dict[int, type[Fault]] = {
     404: UnknownMethod,
     429: Unavailable,
@@ -83,8 +85,13 @@ class Block(NamedTuple):
         return InternalFault(f"{peer} ended the call without a grpc-status")
 
 
+def part(name: bytes, value: bytes) -> Field:
+    """What a field means, of which others than those four mean nothing."""
+    return (name, value) if name in _TOLD else (b"", b"")
+
+
 def parse(fields: Sequence[Field]) -> Block:
-    """What the fields of a header block mean."""
+    """What the fields of a header block mean together."""
     values = dict(fields)
     status, code = values.get(b":status", b"0"), values.get(b"grpc-status")
     return Block(

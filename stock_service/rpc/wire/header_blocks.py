@@ -1,99 +1,336 @@
-"""Header blocks (HPACK, RFC 7541) where nearly all of them are the same: one dictionary look-up by the block's bytes.
+"""Header blocks (HPACK, RFC 7541): cut into fields, each of which is decoded once, however often it comes.
 
 A block that is sent uses only the static table and literals without indexing. So it means the same on every connection,
-and is encoded once. A block that comes is decoded by the library ``hpack``, in order, as the peer's dynamic table
-needs. A block that neither used nor changed that table means the same whenever it comes again. So its bytes are
-remembered with their meaning. A peer that was told SETTINGS_HEADER_TABLE_SIZE = 0 sends hardly any other.
+and is encoded once.
 
-Such a look-up is right if the table is empty now and was empty before and after the block was decoded. Its size must
-also be the same still: a block may put fields into a table of size 0, which leaves it empty.
+A block that comes is cut into its fields. A field's bytes are looked up in what is known of the connection's fields.
+So only a field that is new is decoded. A block whose fields all came before is remembered as a whole.
 
-A block that shows a token is remembered by a digest, so that the token is not. What a peer puts into its dynamic table
-stays there until the peer makes room, or the connection ends.
+A peer that was told SETTINGS_HEADER_TABLE_SIZE = 0 sends *plain* blocks: they neither use nor change its dynamic table,
+so they mean the same whenever they come. A field that is put into a table of size 0 is plain, too. Until the peer has
+seen that setting, it may use a table of 4,096 bytes. That table is kept here, block after block.
+
+A field that shows a token is remembered by a digest, and so is its block, so that the token is not. What a peer's
+dynamic table keeps of it is what the field means.
 
 Left out: a fault of RFC 9113, 4.3.1. A peer's first block after its acknowledgement must begin with the table's new
 size. A peer that does not keep to this is understood all the same.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Generic, TypeVar
 
-from hpack import Decoder, HPACKError
 from hpack.hpack import encode_integer
+from hpack.huffman_table import HUFFMAN_COMPLETE, HUFFMAN_EMIT_SYMBOL, HUFFMAN_FAIL, HUFFMAN_TABLE
 from hpack.table import HeaderTable
 
 from stock_service.rpc.security import AUTHORIZATION, concealed
 
-KNOWN_MAX = 16
-"""Blocks remembered on one connection, at most: a server has two or three that come again and again."""
+KNOWN_MAX, KNOWN_BYTES_MAX = 16, 512
+"""Blocks remembered on one connection, and bytes of one of them, at most: a server has two or three that come again."""
 
-KNOWN_BYTES_MAX, KNOWN_FIELDS_MAX = 512, 32
-"""Bytes and fields of a block that is remembered, at most: a peer can have 100 KiB remembered, and not a megabyte."""
+FIELDS_BYTES_MAX, FIELD_BYTES_MAX = 4096, 2048
+"""Bytes of the fields remembered on one connection, and of one of them, at most: as it came, and as RFC 9113, 10.5.1,
+counts it. A peer can have 100 KiB of memory used for blocks and fields, and not a megabyte."""
+
+TABLE_BYTES_MAX = 4096
+"""A peer's dynamic table, until it knows better."""
+
+_RESIZED_MAX = 2
+"""Changes of the table's size in one block, at most (RFC 7541, 4.2): down, and up again."""
+
+_UNFOLDED = 4
+"""Lists of so many times the limit are decoded, where the table has to be kept, and no more."""
+
+_NEW_BYTES_MAX = 32_768
+"""Bytes of new fields that are decoded in one block, at most: of a list over the limit, those that the table needs."""
+
+_INTEGER_BITS_MAX = 35
+"""Bits of a number behind its prefix, at most: more than any limit here needs."""
+
+_NAME_BYTES_MAX = 64
+"""Bytes of a field's name that is remembered for all connections."""
 
 _AUTHORIZATION = AUTHORIZATION.encode()
+_STATIC = HeaderTable.STATIC_TABLE
 
 Field = tuple[bytes, bytes]
 """A header field's name and value."""
 
+Part = TypeVar("Part")
 Meaning = TypeVar("Meaning")
+
+_Entry = tuple[int, bytes, Part]
+"""A field that was decoded: the bytes that a list counts for it, its name, and what it means."""
+
+_Row = list[tuple["_Row", bytes]]
+"""A state of Huffman's decoder: by the next byte, the next state, and what is said in between."""
+
+_ROWS: list[_Row] = [[] for _ in range(len(HUFFMAN_TABLE) // 16)]
+"""Each is filled when it is first needed: all of them take 10 MB."""
+
+_STATES = {id(row): state for state, row in enumerate(_ROWS)}
+_MAY_END = {id(_ROWS[state]) for state, flags, _ in HUFFMAN_TABLE if flags & HUFFMAN_COMPLETE}
+_FAILED: _Row = []
+_FAILED += [(_FAILED, b"")] * 256
 
 
 class BlockError(ValueError):
-    """Bytes that are no header block, or one over the limit. No later block of the connection can be decoded."""
+    """Bytes that are no header block. No later block of the connection can be decoded."""
 
 
-class BlockReader(Generic[Meaning]):
-    """The header blocks that one connection receives, each as what ``parse`` makes of its fields. One thread's.
+class ListTooLong(BlockError):
+    """A header list over the limit. Later blocks can be decoded all the same."""
 
-    ``parse`` is called once for each new block. Its value is given again for the same bytes, and must not be changed.
-    ``list_bytes_max`` bounds what a block may unfold to, counted as RFC 9113, 10.5.1, does.
+
+class BlockReader(Generic[Part, Meaning]):
+    """The header blocks that one connection receives, each as what ``mean`` makes of its parts. One thread's.
+
+    ``part`` says what one field means, by its name and value. Both functions give what must not be changed, since it is
+    given again for the same bytes. ``list_bytes_max`` bounds a list, counted as RFC 9113, 10.5.1, does.
     """
 
-    __slots__ = ("_decoder", "_known", "_parse", "changes", "unfolded")
-
-    def __init__(self, parse: Callable[[Sequence[Field]], Meaning], list_bytes_max: int) -> None:
-        self._parse: Callable[[Sequence[Field]], Meaning] = parse
-        self._decoder = Decoder(list_bytes_max)
-        self._known: dict[bytes, Meaning] = {}
+    def __init__(
+        self, part: Callable[[bytes, bytes], Part], mean: Callable[[Sequence[Part]], Meaning], list_bytes_max: int
+    ) -> None:
+        self._part, self._mean, self._list_bytes_max = part, mean, list_bytes_max
+        self._fields: dict[bytes, _Entry[Part]] = {}
+        self._fields_bytes = 0
+        self._begun: tuple[bytes, list[Part], int] = b"", [], 0  # how blocks begin: what it means, its bytes in a list
+        self._table = deque[_Entry[Part]]()
+        self._table_bytes, self._table_bytes_max = 0, TABLE_BYTES_MAX
+        self._peeks = False  # whether a block that is not plain is not to be read
+        self._plain = self._shows = False  # whether the last block was plain; whether it showed a token
+        self._tokens = False  # whether any known block does
+        self.known: dict[bytes, Meaning] = {}
+        """Plain blocks by their bytes, or by ``concealed`` where they show a token. Others only look."""
         self.changes = 0
-        """How often it changed what blocks mean: what was known of a block before says nothing of it after."""
-        self.unfolded = 0
-        """Fields of the last block, if it was new; else 0."""
-
-    def knows(self, block: bytes) -> bool:
-        """Whether this block's meaning is remembered, and stays so until ``changes`` does."""
-        return self.key(block) is not None
-
-    def key(self, block: bytes) -> bytes | None:
-        """What this block is remembered by: its bytes, or ``concealed`` if it shows a token; None: it is not."""
-        return next((key for key in (block, concealed(block)) if key in self._known), None)
+        """How often the table's size changed: what was known of a block before says nothing of it after."""
+        self.count, self.new_bytes = 0, 0
+        """Fields of the last block, and bytes of those that were new; none if the block was known."""
 
     def read(self, block: bytes) -> Meaning:
         """What a block means; to be asked for every block of the connection, in order. Raises BlockError."""
-        self.unfolded = 0
-        meaning = self._known.get(block)  # of which nothing is left once the table has an entry
-        if meaning is None:
-            meaning = self._known.get(concealed(block))
-        return self._decode(block) if meaning is None else meaning
+        self._peeks = False
+        return self._read(block)
 
-    def _decode(self, block: bytes) -> Meaning:
-        table = self._decoder.header_table
-        before = (len(table.dynamic_entries), table.maxsize)
+    def peek(self, block: bytes) -> Meaning | None:
+        """What a plain block means, which then need not be read; None for any other, and for what is no block."""
+        self._peeks = True
         try:
-            fields = [(bytes(name), bytes(value)) for name, value in self._decoder.decode(block, raw=True)]
-        except HPACKError as error:
-            raise BlockError(str(error) or type(error).__name__) from error
-        self.unfolded = len(fields)
-        meaning = self._parse(fields)
-        if before != (len(table.dynamic_entries), table.maxsize) or table.dynamic_entries:
-            self._known.clear()
-            self.changes += 1
-        elif len(block) <= KNOWN_BYTES_MAX and len(fields) <= KNOWN_FIELDS_MAX:
-            if len(self._known) >= KNOWN_MAX:  # of blocks that hold a time or the like: make room for those that do not
-                self._known.clear()
-            shows = any(name == _AUTHORIZATION for name, _ in fields)
-            self._known[concealed(block) if shows else block] = meaning
+            return self._read(block)
+        except BlockError:
+            return None
+
+    def _read(self, block: bytes) -> Meaning:
+        self.count = self.new_bytes = 0
+        meaning = self.known.get(block)
+        if meaning is None and self._tokens:
+            meaning = self.known.get(concealed(block))
+        if meaning is None:
+            meaning = self._mean(self._cut(block))
+            if self._plain and not self.new_bytes and len(block) <= KNOWN_BYTES_MAX:
+                if len(self.known) >= KNOWN_MAX:
+                    self.known.clear()
+                self.known[concealed(block) if self._shows else block] = meaning
+                self._tokens = self._tokens or self._shows
         return meaning
+
+    def _cut(self, block: bytes) -> list[Part]:
+        """What a block's fields mean. Raises BlockError."""
+        known, list_bytes_max, at, end = self._fields, self._list_bytes_max, 0, len(block)
+        unfolded_max = _UNFOLDED * list_bytes_max
+        begun, parts, list_bytes = self._begun
+        self._plain, self._shows = True, False
+        if end > list_bytes_max:  # no encoder makes a field longer than it is
+            parts, list_bytes = [], list_bytes_max + 1
+        elif block.startswith(begun):
+            at, parts = len(begun), [*parts]
+        else:
+            parts, list_bytes = [], 0
+        begins = at
+        try:
+            if not at and block and block[0] & 0xE0 == 0x20:
+                at = self._resized(block)
+            while at < end:
+                if list_bytes > list_bytes_max and (not self._table_bytes_max or list_bytes > unfolded_max):
+                    break
+                start, first = at, block[at]
+                value, index = start, first & 0x7F
+                at += 1
+                if first < 0x80:
+                    most = 0x3F if first & 0x40 else 0x0F
+                    index = first & most
+                    if index == most:
+                        index, at = _integer(block, start, most)
+                    if not index:
+                        size = block[at] & 0x7F
+                        at = at + 1 + size if size < 0x7F else _past(block, at)
+                    value = at
+                    size = block[at] & 0x7F
+                    at = at + 1 + size if size < 0x7F else _past(block, at)
+                elif index == 0x7F:
+                    index, at = _integer(block, start, 0x7F)
+                field = block[start:at]
+                entry = known.get(field)
+                if entry is None:
+                    if at > end or self.new_bytes > _NEW_BYTES_MAX:
+                        raise IndexError(at)
+                    if list_bytes > list_bytes_max and not 0x40 <= first < 0x80:
+                        list_bytes += 32  # nobody asks what it says
+                        continue
+                    if start != begins and self._plain and not self.new_bytes:
+                        self._begun = block[:start], [*parts], list_bytes
+                        begins = start
+                    entry = self._new(field, value - start, index)
+                if 0x40 <= first < 0x80 and self._table_bytes_max:
+                    self._keep(entry)
+                list_bytes += entry[0]
+                if list_bytes <= list_bytes_max:
+                    parts.append(entry[2])
+        except IndexError as error:
+            raise BlockError("a header block that is cut short, or too long") from error
+        self.count = len(parts)
+        if list_bytes > list_bytes_max:
+            whole = at >= end or not self._table_bytes_max
+            raise (ListTooLong if whole else BlockError)(f"a header list over {list_bytes_max} bytes, the most allowed")
+        return parts
+
+    def _new(self, field: bytes, value: int, index: int) -> _Entry[Part]:
+        """A field that is not known by its bytes; its value begins at an offset. Raises BlockError, IndexError."""
+        if field[0] & 0xE0 == 0x20:
+            raise BlockError("a table's size behind a field")
+        if index:
+            if index > len(_STATIC):
+                kept = self._kept(index)
+                if not value:
+                    return kept
+                name = kept[1]
+            else:
+                name, text = _STATIC[index - 1]
+        elif value:
+            name = (_name if value <= _NAME_BYTES_MAX else _text)(field[1:value])
+        else:
+            raise BlockError("a table index of 0")
+        key = field
+        if name == _AUTHORIZATION:
+            key, self._shows = concealed(field), True
+            found = self._fields.get(key)
+            if found is not None:
+                return found
+        if value:
+            text = _text(field[value:])
+        entry = (32 + len(name) + len(text), name, self._part(name, text))
+        self.new_bytes += len(field)
+        size = len(field) + entry[0]
+        if size <= FIELD_BYTES_MAX and index <= len(_STATIC):  # else its name is the table's, and another one later
+            self._fields_bytes += size
+            if self._fields_bytes > FIELDS_BYTES_MAX:
+                self._fields.clear()
+                self._fields_bytes = size
+            self._fields[key] = entry
+        return entry
+
+    # ---- the peer's dynamic table
+
+    def _kept(self, index: int) -> _Entry[Part]:
+        """A field of the table. Raises BlockError."""
+        self._not_plain()
+        index -= len(_STATIC) + 1
+        if index >= len(self._table):
+            raise BlockError("a table index that no field has")
+        return self._table[index]
+
+    def _keep(self, entry: _Entry[Part]) -> None:
+        """Puts a field into the table; one that is larger than that leaves it empty. Raises BlockError."""
+        self._not_plain()
+        self._table.appendleft(entry)
+        self._table_bytes += entry[0]
+        self._shrink()
+
+    def _resized(self, block: bytes) -> int:
+        """Changes the table's size as a block's beginning says; gives where its fields begin. Raises BlockError."""
+        self._not_plain()
+        at = count = 0
+        while at < len(block) and block[at] & 0xE0 == 0x20:
+            size, at = _integer(block, at, 0x1F)
+            count += 1
+            if count > _RESIZED_MAX or size > TABLE_BYTES_MAX:
+                raise BlockError(f"a table of {size} bytes, allowed: {_RESIZED_MAX} sizes up to {TABLE_BYTES_MAX}")
+            if size != self._table_bytes_max:
+                self._table_bytes_max = size
+                self.changes += 1
+                self.known.clear()
+                self._begun = b"", [], 0
+                self._shrink()
+        return at
+
+    def _shrink(self) -> None:
+        while self._table_bytes > self._table_bytes_max:
+            self._table_bytes -= self._table.pop()[0]
+
+    def _not_plain(self) -> None:
+        """The block uses the table, or changes it. Raises BlockError where that is not to be."""
+        self._plain = False
+        if self._peeks:
+            raise BlockError("a block that is not plain")
+
+
+def _integer(block: bytes, at: int, most: int) -> tuple[int, int]:
+    """The number at an offset, whose prefix has so many values, and where it ends. Raises BlockError, IndexError."""
+    number = block[at] & most
+    if number < most:
+        return number, at + 1
+    for shift in range(0, _INTEGER_BITS_MAX, 7):
+        at += 1
+        number += (block[at] & 0x7F) << shift
+        if block[at] < 0x80:
+            return number, at + 1
+    raise BlockError("a number that is too long")
+
+
+def _past(block: bytes, at: int) -> int:
+    """Where a string ends that begins at an offset. Raises as ``_integer``."""
+    size, start = _integer(block, at, 0x7F)
+    return start + size
+
+
+def _text(string: bytes) -> bytes:
+    """What a string says, with its length before it. Raises BlockError."""
+    text = string[1:] if string[0] & 0x7F < 0x7F else string[_integer(string, 0, 0x7F)[1] :]
+    return _decoded(text) if string[0] & 0x80 else text
+
+
+_name = lru_cache(256)(_text)
+
+
+def _decoded(code: bytes) -> bytes:
+    """What Huffman's code says. Raises BlockError."""
+    row, pieces = _ROWS[0], []
+    for byte in code:
+        try:
+            row, piece = row[byte]
+        except IndexError:
+            row, piece = _filled(row)[byte]
+        pieces.append(piece)
+    if id(row) not in _MAY_END:
+        raise BlockError("no Huffman's code")
+    return b"".join(pieces)
+
+
+def _filled(row: _Row) -> _Row:
+    """A row, filled."""
+    state, steps = _STATES[id(row)] * 16, []
+    for middle, flags, symbol in HUFFMAN_TABLE[state : state + 16]:
+        begun = bytes((symbol,)) if flags & HUFFMAN_EMIT_SYMBOL else b""
+        for last, its_flags, its_symbol in HUFFMAN_TABLE[middle * 16 : middle * 16 + 16]:
+            fails = (flags | its_flags) & HUFFMAN_FAIL
+            text = begun + bytes((its_symbol,)) if its_flags & HUFFMAN_EMIT_SYMBOL else begun
+            steps.append((_FAILED, b"") if fails else (_ROWS[last], text))
+    row[:] = steps
+    return row
 
 
 def encode_block(fields: Iterable[Field]) -> bytes:

@@ -121,14 +121,12 @@ class _State(Enum):
 class HttpDecoder(Generic[Head]):
     """Cuts a stream into messages, however it was chunked. Holds one message and one chunk at most. One thread's."""
 
-    __slots__ = ("_body", "_buffer", "_bytes_max", "_head", "_heads", "_interim", "_need", "_parse", "_state", "ended")
-
     def __init__(self, parse: Callable[[bytes], Head], heads: dict[bytes, Head], bytes_max: int) -> None:
         self._parse: Callable[[bytes], Head] = parse
         self._heads: dict[bytes, Head] = heads
         self._bytes_max = bytes_max
         self._buffer = bytearray()
-        self._body = bytearray()  # of chunks that are whole
+        self._body = bytearray()  # of a body that is whole, or of its chunks that are
         self._state = _State.HEAD
         self._head: Head | None = None
         self._need = 0  # bytes of the body, or of the chunk, still to come
@@ -151,12 +149,11 @@ class HttpDecoder(Generic[Head]):
         if self.ended:
             return []
         if self._state is _State.HEAD and not self._buffer:  # one whole message, whose head is known: nearly always
-            end = data.find(b"\r\n\r\n") + 4
-            raw = data[:end]
+            raw, end, body = data.partition(b"\r\n\r\n")
             head = self._heads.get(raw) or self._heads.get(concealed(raw))
-            if head is not None and len(data) - end == head.length:
+            if end and head is not None and len(body) == head.length:
                 self.ended = head.close
-                return [HttpMessage(head, data[end:])]
+                return [HttpMessage(head, body)]
         self._buffer += data
         messages: list[HttpMessage[Head]] = []
         try:
@@ -173,45 +170,41 @@ class HttpDecoder(Generic[Head]):
         """Takes the next part of a message from the buffer; says whether it was all there."""
         match self._state:
             case _State.HEAD:
-                return self._take_head(messages)
+                return self._take_head()
             case _State.BODY | _State.DATA:
                 return self._take_body(messages)
             case _State.SIZE:
                 return self._take_size()
             case _State.TRAILER:
-                line = self._line(HEAD_BYTES_MAX, 431, "trailers")
+                line = self._until(b"\r\n", HEAD_BYTES_MAX, 431, "trailers")
                 if line:
                     self._need -= len(line)
                     if self._need < 0:
                         raise HttpError(431, f"trailers over {HEAD_BYTES_MAX} bytes")
                     _field(line)
                 elif line is not None:
-                    self._finish(bytes(self._body), messages)
+                    self._finish(messages)
                 return line is not None
 
-    def _take_head(self, messages: list[HttpMessage[Head]]) -> bool:
+    def _take_head(self) -> bool:
         buffer = self._buffer
         while buffer.startswith(b"\r\n"):  # which some clients send behind a body
             del buffer[:2]
         if buffer and buffer != b"\r" and not 0x21 <= buffer[0] <= 0x7E:
             raise HttpError(400, "the first byte is none of HTTP")
-        end = buffer.find(b"\r\n\r\n", 0, HEAD_BYTES_MAX + 4) + 4
-        if end < 4:
-            if len(buffer) >= HEAD_BYTES_MAX + 4:
-                raise HttpError(431, f"a head over {HEAD_BYTES_MAX} bytes")
+        raw = self._until(b"\r\n\r\n", HEAD_BYTES_MAX, 431, "a head")
+        if raw is None:
             return False
-        raw = bytes(buffer[:end])
         head = self._heads.get(raw) or self._heads.get(concealed(raw))
         if head is None:
-            head = self._parse(raw[:-4])
+            head = self._parse(raw)
             if head.length > self._bytes_max:
                 raise self._too_long(head.length)
-            if end <= _HEAD_BYTES_KEPT:
+            if len(raw) <= _HEAD_BYTES_KEPT:
                 if len(self._heads) >= _HEADS_MAX:
                     self._heads.clear()
                 shows = isinstance(head, RequestHead) and head.shown is not None
                 self._heads[concealed(raw) if shows else raw] = head
-        del buffer[:end]
         self._head, self._need = head, max(head.length, 0)
         self._state = _State.BODY if head.length >= 0 else _State.SIZE
         if head.expects and not buffer:
@@ -220,24 +213,22 @@ class HttpDecoder(Generic[Head]):
 
     def _take_body(self, messages: list[HttpMessage[Head]]) -> bool:
         """A body of a known length, or one chunk and the end of its line."""
-        chunk, buffer = self._state is _State.DATA, self._buffer
-        if len(buffer) < self._need + 2 * chunk:
+        need, end = self._need, b"\r\n" if self._state is _State.DATA else b""
+        if len(self._buffer) < need + len(end):
             return False
-        body = bytes(buffer[: self._need])
-        if not chunk:
-            del buffer[: self._need]
-            self._finish(body, messages)
-            return True
-        if buffer[self._need : self._need + 2] != b"\r\n":
+        if not self._buffer.startswith(end, need):
             raise HttpError(400, "a chunk that is longer than its size")
-        del buffer[: self._need + 2]
-        self._body += body
-        self._state = _State.SIZE
+        self._body += self._buffer[:need]
+        del self._buffer[: need + len(end)]
+        if end:
+            self._state = _State.SIZE
+        else:
+            self._finish(messages)
         return True
 
     def _take_size(self) -> bool:
         """A chunk's first line."""
-        line = self._line(_CHUNK_LINE_BYTES_MAX, 400, "a chunk's size")
+        line = self._until(b"\r\n", _CHUNK_LINE_BYTES_MAX, 400, "a chunk's size")
         if line is None:
             return False
         found = _CHUNK_LINE.fullmatch(line)
@@ -250,24 +241,25 @@ class HttpDecoder(Generic[Head]):
         self._need = self._need or HEAD_BYTES_MAX
         return True
 
-    def _line(self, bytes_max: int, status: int, what: str) -> bytes | None:
-        """The next line without its end, taken from the buffer; None: it is not whole."""
-        end = self._buffer.find(b"\r\n", 0, bytes_max + 2)
-        if end < 0:
-            if len(self._buffer) >= bytes_max + 2:
+    def _until(self, end: bytes, bytes_max: int, status: int, what: str) -> bytes | None:
+        """What stands before an end, taken from the buffer with it; None: it is not whole."""
+        limit = bytes_max + len(end)
+        found = self._buffer.find(end, 0, limit)
+        if found < 0:
+            if len(self._buffer) >= limit:
                 raise HttpError(status, f"{what} over {bytes_max} bytes")
             return None
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 2]
-        return line
+        taken = bytes(self._buffer[:found])
+        del self._buffer[: found + len(end)]
+        return taken
 
-    def _finish(self, payload: bytes, messages: list[HttpMessage[Head]]) -> None:
+    def _finish(self, messages: list[HttpMessage[Head]]) -> None:
         """A message is whole."""
         head = self._head
         assert head is not None
+        messages.append(HttpMessage(head, bytes(self._body)))
         self._head, self._body, self._state, self._interim = None, bytearray(), _State.HEAD, b""
         self.ended = head.close
-        messages.append(HttpMessage(head, payload))
 
     def _too_long(self, length: int) -> HttpError:
         return HttpError(413, f"a body of {length} bytes, allowed: {self._bytes_max}")

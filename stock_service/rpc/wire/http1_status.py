@@ -4,6 +4,8 @@ A response that is a fault names its code in the field ``Fault``, since some fau
 method has the path) and NOT_FOUND are both 404. A client goes by the name, and by the status where there is none.
 """
 
+from http import HTTPStatus
+
 from stock_service.rpc.errors import (
     FAULTS,
     DeadlineExceeded,
@@ -35,26 +37,7 @@ STATUSES = {
 }
 """The status that says each fault."""
 
-_REASONS = {
-    200: b"OK",
-    400: b"Bad Request",
-    401: b"Unauthorized",
-    403: b"Forbidden",
-    404: b"Not Found",
-    405: b"Method Not Allowed",
-    408: b"Request Timeout",
-    413: b"Content Too Large",
-    415: b"Unsupported Media Type",
-    417: b"Expectation Failed",
-    421: b"Misdirected Request",
-    429: b"Too Many Requests",
-    431: b"Request Header Fields Too Large",
-    500: b"Internal Server Error",
-    501: b"Not Implemented",
-    503: b"Service Unavailable",
-    504: b"Gateway Timeout",
-    505: b"HTTP Version Not Supported",
-}
+_REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 _FAULTS: dict[int, type[Fault]] = {
     400: InvalidRequest,
@@ -80,33 +63,10 @@ _FAULTS: dict[int, type[Fault]] = {
 _NAMED = {code.name.encode(): FAULTS[code] for code in FaultCode}
 
 
-def encode_request(authority: bytes, path: bytes, timeout_ms: int, payload: bytes, extra: bytes = b"") -> bytes:
-    """A method's request, its message in protobuf. ``extra``: further fields, each with its line's end."""
-    return b"POST %s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: %s\r\nTimeout-Ms: %d\r\nContent-Length: %d\r\n\r\n%s" % (
-        path,
-        authority,
-        extra,
-        PROTOBUF,
-        timeout_ms,
-        len(payload),
-        payload,
-    )
-
-
-def encode_route_request(
-    authority: bytes, verb: bytes, path: bytes, timeout_ms: int, payload: bytes, extra: bytes = b""
-) -> bytes:
-    """A route's request, its message in JSON, where it has one. ``extra`` as in ``encode_request``."""
-    body = b"Content-Type: %s\r\nContent-Length: %d\r\n" % (JSON, len(payload)) if payload or verb == b"POST" else b""
-    body = extra + body
-    return b"%s %s HTTP/1.1\r\nHost: %s\r\nTimeout-Ms: %d\r\n%s\r\n%s" % (
-        verb,
-        path,
-        authority,
-        timeout_ms,
-        body,
-        payload,
-    )
+def encode_request(verb: bytes, path: bytes, kind: bytes, payload: bytes, fields: bytes) -> bytes:
+    """A request, whose payload is of a kind where there is one. ``fields``: the others, each with its line's end."""
+    body = b"Content-Type: %s\r\nContent-Length: %d\r\n" % (kind, len(payload)) if payload or verb == b"POST" else b""
+    return b"%s %s HTTP/1.1\r\n%s%s\r\n%s" % (verb, path, fields, body, payload)
 
 
 def encode_response(status: int, kind: bytes, payload: bytes, extra: bytes = b"") -> bytes:

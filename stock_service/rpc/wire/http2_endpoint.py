@@ -273,7 +273,7 @@ class Endpoint:
         if not payload and not flags & END_HEADERS:  # costs the sender little, and would have no end
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "a CONTINUATION without a byte")
         self._block += payload
-        self.toil += 15  # a block that must have a continuation has two at most
+        self.toil += 15  # a block that must have a continuation has three or four at most
         self._check_block(self._block)
         if not flags & END_HEADERS:
             return None

@@ -3,7 +3,8 @@
 A frame that carries no message costs a server time and its sender nearly nothing: PING, SETTINGS, RST_STREAM, PRIORITY,
 WINDOW_UPDATE, a DATA of a few bytes, HEADERS that come to nothing. Each costs one or more of a connection's credits, a
 credit being some 5 to 10 µs. They come back with time, with each answered call, and with bytes sent, as a client that
-takes much has to widen its windows. Who has none left floods.
+takes much has to widen its windows. Who has none left floods. A call that is answered has paid for its own headers,
+however long or new they are.
 """
 
 from collections.abc import Callable

@@ -85,19 +85,19 @@ class SharedCatalog:
         if name not in self._stocks:
             return None
         place, limit = self._stocks[name]
-        with self._memory.alone:
+        with self._memory:
             price_cents, volume, sequence = self._words[place : place + _STOCK_WORDS]
         return Stock(name, price_cents, limit, volume), sequence
 
     def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
         if once is None:
-            with self._memory.alone:
+            with self._memory:
                 changed, changes = self._stepped(name, step)
                 if changes:
                     self._memory.commit(changes)
             return changed
         key = digest_of(key_of(once))
-        with self._memory.alone:
+        with self._memory:
             record = self._window.find(key)
             if record is not None:
                 return reply_of(record, once)

@@ -7,14 +7,21 @@ commit. It is under 256, so it changes a single byte, which nothing can tear. A 
 before in its program and nothing that came after.
 
 ``bytes`` are the same memory, for what is written before anybody shares it.
+
+The lock over processes is on the first byte of the file: an open file description lock of Linux (``F_OFD_SETLKW`` in
+fcntl(2)). The kernel takes the lock from a process that ends, however that ends. Unlike the older locks of POSIX it
+belongs to an open file and not to a process. So closing another descriptor of the file does not let it go, and no call
+fails because the kernel takes threads that wait for each other's processes for a deadlock.
 """
 
 import mmap
+import os
+import struct
 from array import array
 from collections.abc import Sequence
+from fcntl import F_OFD_SETLK, F_OFD_SETLKW, F_UNLCK, F_WRLCK, fcntl
+from threading import Lock
 from types import TracebackType
-
-from stock_service.trading.shared.mutex import Mutex
 
 WORD_BYTES = 8
 
@@ -27,38 +34,46 @@ FIRST_WORD = 1 + _JOURNAL_WORDS
 """The first word that is its user's."""
 
 
-class Alone:
-    """To have the memory to oneself, among all threads of all processes, and whole: to be held with ``with``.
+_FLOCK = struct.Struct("hhqqi4x")
+"""``struct flock``: type, from where (0: the start), first byte, how many, and 0 where these locks have no process."""
 
-    Blocks while another has it, without a bound.
-    """
-
-    def __init__(self, memory: "Memory") -> None:
-        self._memory = memory
-        self._mutex = memory.mutex
-
-    def __enter__(self) -> None:
-        self._mutex.__enter__()
-        try:
-            self._memory.finish()
-        except BaseException:
-            self._mutex.__exit__(None, None, None)
-            raise
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._mutex.__exit__(kind, error, at)
+_TAKE = _FLOCK.pack(F_WRLCK, os.SEEK_SET, 0, 1, 0)
+_LET_GO = _FLOCK.pack(F_UNLCK, os.SEEK_SET, 0, 1, 0)
 
 
 class Memory:
-    """A file that processes map. Everything but ``alone`` and ``close`` is for who holds ``alone``."""
+    """A file that processes map. ``with`` it a thread has it to itself, among all threads of all processes, and whole.
+
+    Everything but ``with`` and ``close`` is for who has it so. To enter blocks while another has it, without a bound.
+    A thread first takes a lock of its process, so that at most one thread of each waits in the kernel.
+    """
 
     def __init__(self, descriptor: int) -> None:
         """Maps the file of a descriptor, which stays the caller's. Raises OSError, or ValueError where it is empty."""
         self._map = mmap.mmap(descriptor, 0)
         self.bytes = memoryview(self._map)
         self.words = self.bytes.cast("q")
-        self.mutex = Mutex(descriptor)
-        self.alone = Alone(self)
+        # opened anew, so that the lock is this process's own
+        self._file = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR | os.O_CLOEXEC)
+        self._threads = Lock()  # guards the lock of the file among the threads of this process
+
+    def __enter__(self) -> None:
+        self._threads.acquire()
+        try:
+            fcntl(self._file, F_OFD_SETLKW, _TAKE)
+            self._finish()
+        except BaseException:
+            self._let_go()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
+        try:
+            fcntl(self._file, F_OFD_SETLK, _LET_GO)
+        finally:
+            self._threads.release()
 
     def commit(self, changes: Sequence[int]) -> None:
         """Changes words, all or none: ``changes`` are the place and the new value of each, in a row.
@@ -74,7 +89,7 @@ class Memory:
             words[new[place]] = new[place + 1]
         words[_JOURNAL] = 0
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Puts in place what a process had committed that was killed then, if there is any."""
         words = self.words
         if not words[_JOURNAL]:
@@ -85,7 +100,7 @@ class Memory:
 
     def close(self) -> None:
         """Unmaps it here, and lets the lock go. Once, when no thread uses it any more."""
-        self.mutex.close()
+        os.close(self._file)
         self.words.release()
         self.bytes.release()
         self._map.close()

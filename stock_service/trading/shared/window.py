@@ -1,7 +1,8 @@
 """The window of request ids in shared memory: the last so many ids with their records, found by id.
 
-What a record is, ``once.py`` says. Records are in a ring, by their number: a new one takes the place of the oldest.
-Those with the same hash are in a chain. An id is kept as its digest of 128 bits, so two ids that nobody has made alike
+What a record is, ``once.py`` says. Records are numbered from 1, and are in a ring: a new one takes the place of the
+oldest. Those with the same hash are in a chain, the newest first. A chain ends with the first number that is forgotten,
+or 0: so nothing is taken out of a chain. An id is kept as its digest of 128 bits, so two ids that nobody has made alike
 on purpose never meet; finding two that do takes 2^64 tries.
 
 Everything here is for who has the memory to itself.
@@ -15,11 +16,11 @@ from stock_service.trading.shared.memory import WORD_BYTES, Memory
 
 # Words of the window itself, from where it begins.
 _IDS = 0  # ids so far, which number them
-_BUCKETS = 1  # the first of the words that say where a chain begins
+_BUCKETS = 1  # the first of the words that have the number with which a chain begins
 
-# Words of a record; 0 in place of another record is none.
+# Words of a record.
 _KEY = 0  # two
-_NEXT = 2
+_NEXT = 2  # the number behind it in its chain
 _RECORD = 3
 
 _PADDED_WORDS = -(-RECORD_BYTES // WORD_BYTES)
@@ -61,38 +62,29 @@ class RetryWindow:
     def find(self, key: Key) -> bytes | None:
         """The record of an id; None: it is not remembered."""
         words = self._words
-        place = words[self._bucket(key)]
-        while place and (words[place], words[place + 1]) != key:
-            place = words[place + _NEXT]
-        if not place:
-            return None
-        begin = place + _RECORD
-        return _PADDED.pack(*words[begin : begin + _PADDED_WORDS])[:RECORD_BYTES]
+        forgotten = max(0, words[self._at + _IDS] - self._most)
+        number = words[self._bucket(key)]
+        while number > forgotten:
+            place = self._place(number)
+            if (words[place], words[place + 1]) == key:
+                begin = place + _RECORD
+                return _PADDED.pack(*words[begin : begin + _PADDED_WORDS])[:RECORD_BYTES]
+            number = words[place + _NEXT]
+        return None
 
     def adding(self, key: Key, record: bytes) -> list[int]:
         """What to commit for a new id to be remembered, and the oldest forgotten where there is no room."""
         words = self._words
-        ids = words[self._at + _IDS]
-        place = self._records + ids % self._most * _RECORD_WORDS
-        bucket = self._bucket(key)
-        changes, begins = [], words[bucket]
-        if ids >= self._most:
-            link = self._link_to(place)
-            changes = [link, words[place + _NEXT]]
-            if link == bucket:
-                begins = words[place + _NEXT]
-        changes += [place + _KEY, key[0], place + _KEY + 1, key[1], place + _NEXT, begins, bucket, place]
+        number, bucket = words[self._at + _IDS] + 1, self._bucket(key)
+        place = self._place(number)
+        changes = [place + _KEY, key[0], place + _KEY + 1, key[1], place + _NEXT, words[bucket], bucket, number]
         padded = _PADDED.unpack(record.ljust(_PADDED.size, b"\0"))
         changes += [word for pair in enumerate(padded, place + _RECORD) for word in pair]
-        return [*changes, self._at + _IDS, ids + 1]
+        return [*changes, self._at + _IDS, number]
 
-    def _link_to(self, place: int) -> int:
-        """The word that says where a record is: its bucket, or of the one before it in the chain."""
-        words = self._words
-        link = self._bucket((words[place], words[place + 1]))
-        while words[link] != place:
-            link = words[link] + _NEXT
-        return link
+    def _place(self, number: int) -> int:
+        """Where the record of that number is, unless it is forgotten."""
+        return self._records + (number - 1) % self._most * _RECORD_WORDS
 
     def _bucket(self, key: Key) -> int:
         return self._at + _BUCKETS + (key[0] & self._mask)

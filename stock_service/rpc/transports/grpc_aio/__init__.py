@@ -11,38 +11,22 @@ All calls are taken by one event loop on one thread. ``--dispatch`` says who ans
 It listens on loopback alone, whatever is asked: grpcio's asyncio server takes none behind one whose path is not UTF-8,
 so whoever reaches it can end it for everybody.
 
-The limits are those of ``grpc_sync``, and so are the faults on the wire. Its codec is in ``wire``, for every transport
-that speaks gRPC. Server and client are imported when they are asked for: the lean client does without grpcio.
+The limits are those of ``grpc_sync``, and so are the faults on the wire. Its codec and its client are those of every
+transport that speaks gRPC. Server and client are imported when they are asked for.
 """
 
-from collections.abc import Callable
+import argparse
+from dataclasses import dataclass
+from typing import Literal, get_args
 
+from stock_service.rpc import grpcio
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.server_core.options import only_loopback
 from stock_service.rpc.service import Service
-from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
-from stock_service.rpc.transports.grpc_aio.options import AioOptions, add_options, own_options
-from stock_service.rpc.wire.codec import Codec
-from stock_service.rpc.wire.grpc_codec import GrpcCodec
-from stock_service.rpc.wire.grpc_null import GrpcNull
-from stock_service.rpc.wire.grpc_null import null_answers as answers
+from stock_service.rpc.transports import ServeOptions, Server
 
-__all__ = [
-    "DEFAULT_DISPATCH",
-    "DEFAULT_EXECUTOR",
-    "DEFAULT_PORT",
-    "LABEL",
-    "REFUSED_EXECUTORS",
-    "TAKES_LISTENER",
-    "TLS_PROTOCOLS",
-    "AioOptions",
-    "add_options",
-    "codec",
-    "null_answers",
-    "own_options",
-    "serve",
-]
+Dispatch = Literal["loop", "request"]
+"""Who answers a call: the event loop itself, or a thread of the executor, whose task it is."""
 
 LABEL = "gRPC, asyncio"
 DEFAULT_PORT = 50053
@@ -50,7 +34,29 @@ DEFAULT_EXECUTOR = "static-pool"
 REFUSED_EXECUTORS = {"leader-followers": "grpcio reads by threads of its own"}
 TLS_PROTOCOLS = ("h2",)
 TAKES_LISTENER = False
-DEFAULT_DISPATCH = AioOptions().dispatch
+DEFAULT_DISPATCH: Dispatch = "loop"
+
+codec, null_answers = grpcio.codec, grpcio.null_answers
+__getattr__ = grpcio.loaded  # which has ``connect``
+
+
+@dataclass(frozen=True, slots=True)
+class AioOptions:
+    """The transport's own options."""
+
+    dispatch: Dispatch = DEFAULT_DISPATCH
+    """Who answers a call."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """``--dispatch``."""
+    help_text = "who answers a call: the event loop itself, or the executor, a task for each request"
+    parser.add_argument("--dispatch", choices=get_args(Dispatch), default=DEFAULT_DISPATCH, help=help_text)
+
+
+def own_options(options: argparse.Namespace) -> AioOptions:
+    """What was given."""
+    return AioOptions(options.dispatch)
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
@@ -64,22 +70,3 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     own = options.own or AioOptions()
     assert isinstance(own, AioOptions), f"the options of another transport: {own}"
     return AioServer(service, executor, own.dispatch != "request", options)
-
-
-def __getattr__(name: str) -> Callable[..., Connection]:
-    """``connect``, of ``rpc/grpcio``. Asking for it loads grpcio, so that no connection's time has that in it."""
-    if name != "connect":
-        raise AttributeError(name)
-    from stock_service.rpc.grpcio.client import connect
-
-    return connect
-
-
-def codec(address: Address, timeout_s: float, token: str = "") -> Codec:
-    """What a new connection of the lean client speaks."""
-    return GrpcCodec(shown_address(address), timeout_s, token)
-
-
-def null_answers(reply: bytes) -> Callable[[], GrpcNull]:
-    """What the null server answers to everything."""
-    return answers(reply)

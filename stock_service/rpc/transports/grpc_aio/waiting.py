@@ -1,17 +1,21 @@
-"""Requests that wait on the event loop, which serves others meanwhile: see ``rpc/waiting.py``."""
+"""Waits on the event loop, which serves others meanwhile: for a thread's answer, or as ``rpc/waiting.py`` has it."""
 
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
+from stock_service.rpc.errors import Fault
 from stock_service.rpc.waiting import Flush, Wait, Waiting, here
+
+T = TypeVar("T")
 
 Answer = Callable[[], bytes]
 """A request's, to be called once or twice."""
 
 
 class Waits:
-    """Those of one server. For the loop's thread, but for ``_over``."""
+    """Those of one server. For the loop's thread."""
 
     def __init__(self, flush: Flush) -> None:
         """``flush`` is the service's."""
@@ -22,7 +26,7 @@ class Waits:
         """What ``answer`` gives, at once or after a wait. Raises what it raises."""
         loop = asyncio.get_running_loop()
         over: asyncio.Future[None] = loop.create_future()
-        wait = Wait(lambda _: self._over(loop, over))
+        wait = Wait(lambda _: settle(over, None))
         try:
             return _with(wait, answer)
         except Waiting:
@@ -36,13 +40,6 @@ class Waits:
         self._asked = False
         self._flush(False)
 
-    def _over(self, loop: asyncio.AbstractEventLoop, over: "asyncio.Future[None]") -> None:
-        """A wait is over; any thread."""
-        try:
-            loop.call_soon_threadsafe(partial(_end, over))
-        except RuntimeError:
-            pass  # the loop is closed: the server has given this request up
-
 
 def _with(wait: Wait, answer: Answer) -> bytes:
     here.wait = wait
@@ -52,6 +49,18 @@ def _with(wait: Wait, answer: Answer) -> bytes:
         here.wait = None
 
 
-def _end(over: "asyncio.Future[None]") -> None:
-    if not over.done():  # its client has given up
-        over.set_result(None)
+def settle(future: asyncio.Future[T], result: T | Fault) -> None:
+    """Has the loop go on with a result, or a fault, where it still waits for one; any thread."""
+    try:
+        future.get_loop().call_soon_threadsafe(partial(_settle, future, result))
+    except RuntimeError:
+        pass  # the loop is closed: the server has given up what waits
+
+
+def _settle(future: asyncio.Future[T], result: T | Fault) -> None:
+    if future.done():
+        return  # its client has given up
+    if isinstance(result, Fault):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

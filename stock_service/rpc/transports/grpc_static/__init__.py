@@ -14,18 +14,13 @@ reply is several messages holds no worker between two of them, and is asked for 
 Left out: a call of several messages whose replies do not follow from one of them each.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
+from stock_service.rpc import grpcio
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
 from stock_service.rpc.service import Service
-from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
-from stock_service.rpc.wire.codec import Codec
-from stock_service.rpc.wire.grpc_codec import GrpcCodec
-from stock_service.rpc.wire.grpc_null import GrpcNull
-from stock_service.rpc.wire.grpc_null import null_answers as answers
+from stock_service.rpc.transports import ServeOptions, Server
 
 LABEL = "gRPC, our own"
 DEFAULT_PORT = 50056
@@ -36,6 +31,8 @@ TAKES_LISTENER = True
 
 add_options = add_read_options
 own_options = read_options
+codec, null_answers = grpcio.codec, grpcio.null_answers
+__getattr__ = grpcio.loaded  # which has ``connect``
 
 _RESETS = 4
 """Calls that the executor may have of one connection, for each that may be open: those that were reset count on."""
@@ -43,35 +40,19 @@ _RESETS = 4
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
     """A server that listens when this returns. Raises OSError where it cannot."""
+    from stock_service.rpc.health import WATCH
+    from stock_service.rpc.reflection import reflection
+    from stock_service.rpc.security import Right
     from stock_service.rpc.server_core.guarding import guarded
     from stock_service.rpc.server_core.protocol import methods_of
     from stock_service.rpc.server_core.reactor import RequestServer
-    from stock_service.rpc.transports.grpc_static.requests import RIGHTS, GrpcRequests
+    from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
 
     own = options.own or ReadOptions()
     assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
+    service = replace(service.with_health(), streams={**service.streams, **reflection(service.name)})
     methods = methods_of(service)
     protocol = GrpcRequests(service, methods, options.frame_bytes_max, options.pipeline_max)
     unpaused = replace(options, pipeline_max=_RESETS * options.pipeline_max)
-    streams = {path.encode(): method.right for path, method in service.streams.items()}
-    closed = guarded(protocol, options.access, service, {**streams, **RIGHTS})
+    closed = guarded(protocol, options.access, service, {WATCH.encode(): Right.ANYONE})
     return RequestServer(methods, closed, executor, unpaused, own, sessions=protocol.decoder)
-
-
-def __getattr__(name: str) -> Callable[..., Connection]:
-    """``connect``, of ``rpc/grpcio``. Asking for it loads grpcio, so that no connection's time has that in it."""
-    if name != "connect":
-        raise AttributeError(name)
-    from stock_service.rpc.grpcio.client import connect
-
-    return connect
-
-
-def codec(address: Address, timeout_s: float, token: str = "") -> Codec:
-    """What a new connection of the lean client speaks."""
-    return GrpcCodec(shown_address(address), timeout_s, token)
-
-
-def null_answers(reply: bytes) -> Callable[[], GrpcNull]:
-    """What the null server answers to everything."""
-    return answers(reply)

@@ -1,23 +1,22 @@
-"""Calls of gRPC as the server core has them answered: the service's methods, health, and reflection."""
+"""Calls of gRPC as the server core has them answered: the service's methods, and watches of its health."""
 
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import replace
+
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from stock_service.rpc.call import Call, ReplyMetadata
 from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode, InternalFault, Overloaded
-from stock_service.rpc.health import Health
-from stock_service.rpc.security import Asked, Right
+from stock_service.rpc.health import CHECK, WATCH, Health
+from stock_service.rpc.security import Asked
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.server_core.protocol import OK, Methods, failure, said_of
-from stock_service.rpc.service import Service, StreamAnswer
-from stock_service.rpc.transports.grpc_static.health import CHECK, WATCH, HealthCalls
-from stock_service.rpc.transports.grpc_static.reflection import REFLECTION, Reflection
+from stock_service.rpc.service import Method, Service, StreamAnswer
 from stock_service.rpc.waiting import here
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.framing import FramingError
-from stock_service.rpc.wire.grpc_calls import END, GZIPPED, LATER, MORE, GrpcRequest
+from stock_service.rpc.wire.grpc_calls import END, GZIPPED, LATER, MORE, GrpcRequest, unfolds_bytes
 from stock_service.rpc.wire.grpc_heads import Kind
 from stock_service.rpc.wire.grpc_replies import (
     begun,
@@ -29,32 +28,28 @@ from stock_service.rpc.wire.grpc_replies import (
     usual_reply,
 )
 from stock_service.rpc.wire.grpc_session import GrpcSession, SessionError
-from stock_service.rpc.wire.header_blocks import Field
 
 _GZIP_BITS = 31
 """zlib's word for gzip with the largest window."""
 
-
-RIGHTS = {CHECK: Right.ANYONE, WATCH: Right.ANYONE, **dict.fromkeys(REFLECTION, Right.TRADER)}
-"""Health says that the server serves, and nothing else. Whoever may call the methods may see what they are."""
+_CHECK, _WATCH = CHECK.encode(), WATCH.encode()
 
 
 class GrpcRequests:
     """See ``server_core.protocol.WireProtocol``. Its sessions speak by themselves."""
 
     def __init__(self, service: Service, methods: Methods, message_bytes_max: int, streams_max: int) -> None:
-        health = HealthCalls(service.health or Health(service.name))
-        reflection = Reflection(service.name)
-        answering = replace(methods, plain={**methods.plain, CHECK: health.check})
-        self._answered, self._plain = answering.answered, answering.plain
-        self._streams = {path.encode(): method.answer_stream() for path, method in service.streams.items()}
-        counted = {path.encode(): method.meter for path, method in service.streams.items()}
-        self._meters = {**methods.meters, **{path: meter for path, meter in counted.items() if meter is not None}}
-        self._kept = {WATCH: health.watch, **dict.fromkeys(REFLECTION, reflection.answer)}
-        self._kinds = dict.fromkeys((*answering.plain, *answering.calling), Kind.UNARY)
-        self._kinds |= {WATCH: Kind.STREAMED_REPLY, **dict.fromkeys(REFLECTION, Kind.STREAMED)}
+        self._answered, self._plain = methods.answered, methods.plain
+        self._health = service.health or Health(service.name)
+        self._watch = Method(HealthCheckRequest, HealthCheckResponse, self._health.watched).answer()
+        self._kinds = {_WATCH: Kind.STREAMED_REPLY, **dict.fromkeys((*methods.plain, *methods.calling), Kind.UNARY)}
+        self._streams: dict[bytes, StreamAnswer] = {}
+        self._meters = dict(methods.meters)
         for path, method in service.streams.items():
+            self._streams[path.encode()] = method.answer_stream()
             self._kinds[path.encode()] = Kind.STREAMED if method.talks else Kind.REPLIES
+            if method.meter is not None:
+                self._meters[path.encode()] = method.meter
         self._message_bytes_max = message_bytes_max
         self._streams_max = streams_max
 
@@ -87,7 +82,7 @@ class GrpcRequests:
     def path(self, request: GrpcRequest) -> bytes | None:
         """The method that a call names."""
         path = request[0].path
-        return None if path == CHECK or request[0].kind else path
+        return None if path == _CHECK or request[0].kind else path
 
     def timeout_ms(self, request: GrpcRequest) -> int:
         """What it says its client waits."""
@@ -119,8 +114,6 @@ class GrpcRequests:
         """The reply to a message that is compressed, or one of a call that is kept, or one that has metadata."""
         head, stream, message, carries, _, progress = request
         said = ReplyMetadata()
-        initial: list[Field] = []
-        trailing: list[Field] = []
         try:
             if carries & GZIPPED:
                 message = self._unzipped(message)
@@ -128,11 +121,13 @@ class GrpcRequests:
                 said = progress.said = progress.said or said
                 return self._answer_kept(request, message, arrived_ns, peer)
             code, reply = self._answered(head.path, message, head.timeout_ms, arrived_ns, peer, head.metadata, said)
-            initial, trailing = metadata_fields(said.initial), metadata_fields(said.trailing)
         except BaseException as error:
             code, reply = failure(head.path, error)
-            if isinstance(error, Fault):
-                initial, trailing = _fields_or_none(said.initial), _fields_or_none(said.trailing)
+        try:
+            initial, trailing = metadata_fields(said.initial), metadata_fields(said.trailing)
+        except BaseException as error:  # what cannot be sent is a bug of the method
+            initial, trailing = [], []
+            code, reply = failure(head.path, error)
         if code != OK:
             detail = reply.decode(errors="replace")
             if carries & LATER:
@@ -153,20 +148,19 @@ class GrpcRequests:
         assert progress is not None
         assert progress.said is not None
         progress.began_ns = progress.began_ns or arrived_ns
-        method = self._streams.get(head.path)
-        if method is None:
-            replies = self._kept[head.path](message, bool(carries & END))
-        elif carries & END:
-            replies = []
-        else:
-            replies = self._next_reply(request, message, method, peer)
+        replies: Sequence[bytes] = ()
+        if head.path == _WATCH:
+            self._health.stopping |= bool(carries & END)  # the server's stop alone ends a watch so
+            replies = [self._watch(message)]
+        elif not carries & END:
+            replies = self._next_reply(request, message, peer)
         frames = b"" if carries & LATER else begun(stream, False, metadata_fields(progress.said.initial))
         for reply in replies:
             frames += messages(stream, reply)
         last = carries & END or (head.kind is Kind.REPLIES and progress.replies is None)
         return frames + ended(stream, metadata_fields(progress.said.trailing)) if last else frames
 
-    def _next_reply(self, request: GrpcRequest, message: bytes, method: StreamAnswer, peer: Address) -> Sequence[bytes]:
+    def _next_reply(self, request: GrpcRequest, message: bytes, peer: Address) -> Sequence[bytes]:
         """The next reply of a method of several; none once there are no more. Raises a Fault."""
         head, _, _, carries, _, progress = request
         assert progress is not None
@@ -177,7 +171,8 @@ class GrpcRequests:
             progress.replies = None  # which closes what makes them
             raise DeadlineExceeded(f"not ended within {head.timeout_ms} ms")
         if not carries & MORE:
-            progress.replies = method(Call(message, said_of(peer), deadline_ns, head.metadata, progress.said))
+            call = Call(message, said_of(peer), deadline_ns, head.metadata, progress.said)
+            progress.replies = self._streams[head.path](call)
         assert progress.replies is not None
         here.wait = None  # what has left a generator could not go on in it: it blocks instead
         reply = next(progress.replies, None)
@@ -193,22 +188,14 @@ class GrpcRequests:
         return DeadlineExceeded(f"not begun within {timeout_ms} ms")
 
     def _unzipped(self, message: bytes) -> bytes:
-        """What a message was before it was compressed. Raises a Fault."""
-        unzip = zlib.decompressobj(_GZIP_BITS)
+        """What a message was before it was compressed; it is not unfolded further than it says. Raises a Fault."""
+        unzip, size = zlib.decompressobj(_GZIP_BITS), unfolds_bytes(message)
+        if size > self._message_bytes_max:
+            raise Overloaded(f"a message of over {self._message_bytes_max} bytes, which is the most allowed")
         try:
-            plain = unzip.decompress(message, self._message_bytes_max + 1)
+            plain = unzip.decompress(message, size + 1)
         except zlib.error as error:
             raise InternalFault("a message that is said to be gzip, and is not") from error
-        if len(plain) > self._message_bytes_max:
-            raise Overloaded(f"a message of over {self._message_bytes_max} bytes, which is the most allowed")
         if not unzip.eof:
             raise InternalFault("a message that is half of gzip")
         return plain
-
-
-def _fields_or_none(metadata: Sequence[tuple[str, str | bytes]]) -> list[Field]:
-    """What is said beside a fault; nothing where it cannot be sent."""
-    try:
-        return metadata_fields(metadata)
-    except ValueError:
-        return []

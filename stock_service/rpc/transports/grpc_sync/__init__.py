@@ -1,22 +1,17 @@
 """The gRPC transport on grpcio: its thread-based server (``server.py``) and its blocking client.
 
 Both are imported when they are asked for, so that the lean client, which speaks gRPC without grpcio, does not load it.
-Its codec is in ``wire``, for every transport that speaks gRPC.
+Its codec and its client are those of every transport that speaks gRPC.
 """
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from stock_service.rpc import grpcio
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.server_core.options import ReadOptions, add_delay_target
 from stock_service.rpc.service import Service
-from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
-from stock_service.rpc.wire.codec import Codec
-from stock_service.rpc.wire.grpc_codec import GrpcCodec
-from stock_service.rpc.wire.grpc_null import GrpcNull
-from stock_service.rpc.wire.grpc_null import null_answers as answers
+from stock_service.rpc.transports import ServeOptions, Server
 
 LABEL = "gRPC"
 DEFAULT_PORT = 50051
@@ -25,6 +20,10 @@ REFUSED_EXECUTORS = {"leader-followers": "grpcio reads by threads of its own"}
 TLS_PROTOCOLS = ("h2",)
 TAKES_LISTENER = False
 
+add_options = add_delay_target
+codec, null_answers = grpcio.codec, grpcio.null_answers
+__getattr__ = grpcio.loaded  # which has ``connect``
+
 
 @dataclass(frozen=True, slots=True)
 class GrpcOptions:
@@ -32,11 +31,6 @@ class GrpcOptions:
 
     delay_target_ms: float = ReadOptions().delay_target_ms
     """A call that waits longer for a thread while the server is overloaded is refused; see ``handlers.py``."""
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """``--delay-target-ms``."""
-    add_delay_target(parser)
 
 
 def own_options(options: argparse.Namespace) -> GrpcOptions:
@@ -51,22 +45,3 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     own = options.own or GrpcOptions()
     assert isinstance(own, GrpcOptions), f"the options of another transport: {own}"
     return GrpcServer(service, executor, own.delay_target_ms, options)
-
-
-def __getattr__(name: str) -> Callable[..., Connection]:
-    """``connect``, of ``rpc/grpcio``. Asking for it loads grpcio, so that no connection's time has that in it."""
-    if name != "connect":
-        raise AttributeError(name)
-    from stock_service.rpc.grpcio.client import connect
-
-    return connect
-
-
-def codec(address: Address, timeout_s: float, token: str = "") -> Codec:
-    """What a new connection of the lean client speaks."""
-    return GrpcCodec(shown_address(address), timeout_s, token)
-
-
-def null_answers(reply: bytes) -> Callable[[], GrpcNull]:
-    """What the null server answers to everything."""
-    return answers(reply)

@@ -61,7 +61,7 @@ class CallPool(Executor):
         mark, refused = object(), self._refused
         if refused is None:
             self.waiting.add(mark)
-        task = partial(self._run, mark, time.monotonic_ns(), refused, fn, *args, **kwargs)
+        task = partial(self._run, mark, time.monotonic_ns(), refused, partial(fn, *args, **kwargs))
         try:
             if self._submit is not None:
                 return self._submit(task)
@@ -93,22 +93,14 @@ class CallPool(Executor):
             except Unavailable:
                 return None  # the executor was stopped, behind the server
 
-    def _run(
-        self,
-        mark: object,
-        accepted_ns: int,
-        refused: Fault | None,
-        call: Callable[..., object],
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
+    def _run(self, mark: object, accepted_ns: int, refused: Fault | None, call: Task) -> None:
         """A task: the call, by way of grpcio, which waits for its message and calls its handler."""
         arrival = self.arrival
         arrival.began_ns = began_ns = time.monotonic_ns()
         arrival.waited_ns = began_ns - accepted_ns
         arrival.refused = refused
         self.waiting.discard(mark)
-        call(*args, **kwargs)
+        call()
 
 
 def _ended(ended: Future[Any], task: Task) -> None:

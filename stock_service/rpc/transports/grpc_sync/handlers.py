@@ -6,27 +6,22 @@ gave the call to the executor). A handler decodes inside itself, so that undecod
 (grpcio's generated code would say INTERNAL).
 """
 
-import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NoReturn
 
 import grpc
 
 from stock_service.rpc.errors import DeadlineExceeded, Fault, Overloaded
 from stock_service.rpc.grpcio.securing import Checks
-from stock_service.rpc.grpcio.serving import FAILED, STATUS, call_of
+from stock_service.rpc.grpcio.serving import STATUS, Behaviour, behaviour_of, fault_of, stamped
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.server_core.admission import DelayTarget
-from stock_service.rpc.service import Answer, Method
+from stock_service.rpc.service import Method
 from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports.grpc_sync.calls import Arrival
 
-_log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-Behaviour = Callable[[bytes, grpc.ServicerContext], bytes]
+Handler = Callable[[bytes, grpc.ServicerContext], bytes]
 """A method as grpcio calls it."""
 
 EMPTY_NS = 1_000_000
@@ -49,26 +44,24 @@ class Handlers:
         self._metrics = metrics
         self._timeline = timeline
 
-    def behaviour(self, path: str, method: Method[Any, Any], checks: Checks | None) -> Behaviour:
+    def handler(self, path: str, method: Method[Any, Any], checks: Checks) -> Handler:
         """A method as grpcio calls it, for those alone who may ask for it."""
-        behaviour = _answering(method)
+        behaviour = behaviour_of(method)
         if self._timeline is not None:
-            behaviour = _stamped(behaviour, self._timeline, path)
-        if checks is not None:
-            behaviour = checked(behaviour, checks, path.encode())
-        return partial(self._handle, behaviour)
+            behaviour = stamped(behaviour, self._timeline, path)
+        return partial(self._handle, checks.checked(behaviour, path))
 
     def _handle(self, behaviour: Behaviour, payload: bytes, context: grpc.ServicerContext) -> bytes:
         refused = self._refusal(context)
         if refused is not None:
             if self._metrics is not None:
                 self._metrics.refused("request", refused.code.name)
-            context.abort(STATUS[refused.code], refused.detail)
+            abort(context, refused)
         self.under_way.add(context)
         if not context.add_callback(partial(self.under_way.discard, context)):
             self.under_way.discard(context)  # its client has given up
             return b""
-        return behaviour(payload, context)
+        return answered(behaviour, payload, context)
 
     def _refusal(self, context: grpc.ServicerContext) -> Fault | None:
         """Why the call that this thread has is not to be begun."""
@@ -90,50 +83,15 @@ class Handlers:
         return Overloaded(f"it has waited {waited_ns / 1e6:.0f} ms for a thread")
 
 
-def _answering(method: Method[Any, Any]) -> Behaviour:
-    """A method's answer as grpcio calls it; one that wants no call costs nothing of what makes one."""
-    if not method.wants_call:
-        return partial(_answer, method.answer())
-    answer_call = method.answer_call()
-
-    def answer(payload: bytes, context: grpc.ServicerContext) -> bytes:
-        return _answer(lambda payload: answer_call(call_of(payload, context)), payload, context)
-
-    return answer
-
-
-def _answer(answer: Answer, payload: bytes, context: grpc.ServicerContext) -> bytes:
+def answered(behaviour: Behaviour, payload: bytes, context: grpc.ServicerContext) -> bytes:
     """A method's answer, its faults as grpcio's statuses."""
     try:
-        return answer(payload)
-    except Fault as fault:
-        context.abort(STATUS[fault.code], fault.detail)
-    except BaseException:  # SystemExit too: every request gets its reply
-        _log.exception("a handler raised")
-        context.abort(grpc.StatusCode.INTERNAL, FAILED)
+        return behaviour(payload, context)
+    except BaseException as error:  # SystemExit too: every request gets its reply
+        abort(context, error)
 
 
-def checked(behaviour: Callable[..., T], checks: Checks, path: bytes) -> Callable[..., T]:
-    """The same, for those alone who may ask for it."""
-
-    def checked(request: Any, context: grpc.ServicerContext) -> T:
-        try:
-            checks.check(path, context)  # type: ignore[arg-type]  # what it knows are lists of bytes
-        except Fault as fault:
-            context.abort(STATUS[fault.code], fault.detail)
-        return behaviour(request, context)
-
-    return checked
-
-
-def _stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
-    """The same, noting in a timeline that its reply is there, or its fault."""
-    local, number = timeline.local, timeline.method_number(path)
-
-    def answer_stamped(payload: bytes, context: grpc.ServicerContext) -> bytes:
-        try:
-            return behaviour(payload, context)
-        finally:
-            local.stamper.handled(number)
-
-    return answer_stamped
+def abort(context: grpc.ServicerContext, error: BaseException) -> NoReturn:
+    """Ends a call with the status of a fault, or of a handler that failed."""
+    fault = fault_of(error)
+    context.abort(STATUS[fault.code], fault.detail)

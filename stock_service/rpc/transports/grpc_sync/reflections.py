@@ -7,11 +7,14 @@ from typing import Any
 
 import grpc
 
+from stock_service.rpc.errors import Fault
+from stock_service.rpc.transports.grpc_sync.handlers import abort
+
 STREAMS_MAX = 4
 """Reflection streams that may be open at a time. One is enough for a client, for some milliseconds."""
 
-Reflect = Callable[[Any, grpc.ServicerContext], Iterator[Any]]
-"""Reflection's method, as grpcio calls it."""
+Handler = Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]
+"""Reflection as grpcio calls it."""
 
 
 class Reflections(ThreadPoolExecutor):
@@ -25,19 +28,27 @@ class Reflections(ThreadPoolExecutor):
         self._lock = threading.Lock()  # guards _open
         self._open: dict[grpc.ServicerContext, None] = {}  # the oldest first
 
-    def own(self, reflect: Reflect) -> Reflect:
-        """The same method, for grpcio to run on these threads."""
+    def own(self, answer: Callable[[bytes, grpc.ServicerContext], Iterator[bytes]]) -> Handler:
+        """Reflection, which answers each question so, for grpcio to run on these threads."""
 
-        def reflect_here(requests: Any, context: grpc.ServicerContext) -> Iterator[Any]:
-            self._enter(context)
+        def reflect(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+            with self._lock:
+                if len(self._open) >= STREAMS_MAX:
+                    oldest = next(iter(self._open))
+                    del self._open[oldest]
+                    oldest.cancel()
+                self._open[context] = None
             try:
-                yield from reflect(requests, context)
+                for each in requests:
+                    yield from answer(each, context)
+            except Fault as fault:
+                abort(context, fault)
             finally:
                 with self._lock:
                     self._open.pop(context, None)
 
-        reflect_here.experimental_thread_pool = self  # type: ignore[attr-defined]  # where grpcio looks for it
-        return reflect_here
+        reflect.experimental_thread_pool = self  # type: ignore[attr-defined]  # where grpcio looks for it
+        return reflect
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Takes a stream from grpcio, whose serving thread would not survive an error."""
@@ -47,11 +58,3 @@ class Reflections(ThreadPoolExecutor):
             without: Future[Any] = Future()
             without.set_exception(error)
             return without
-
-    def _enter(self, context: grpc.ServicerContext) -> None:
-        with self._lock:
-            if len(self._open) >= STREAMS_MAX:
-                oldest = next(iter(self._open))
-                del self._open[oldest]
-                oldest.cancel()
-            self._open[context] = None

@@ -13,8 +13,9 @@ token in ``Authorization: Bearer TOKEN``. Left out: compression, ranges, and any
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from stock_service.rpc import codec_connection
+from stock_service.rpc.codec_connection import CodecConnection
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.server_core.guarding import guarded
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
@@ -25,23 +26,7 @@ from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
 from stock_service.rpc.transports.http1.codec import HttpCodec, HttpNull
 from stock_service.rpc.transports.http1.requests import Http
-from stock_service.rpc.wire.codec import Codec
 from stock_service.rpc.wire.http1_status import PROTOBUF, encode_response
-
-__all__ = [
-    "DEFAULT_EXECUTOR",
-    "DEFAULT_PORT",
-    "LABEL",
-    "REFUSED_EXECUTORS",
-    "TAKES_LISTENER",
-    "TLS_PROTOCOLS",
-    "add_options",
-    "codec",
-    "connect",
-    "null_answers",
-    "own_options",
-    "serve",
-]
 
 LABEL = "HTTP/1.1"
 DEFAULT_PORT = 50080
@@ -52,6 +37,7 @@ TAKES_LISTENER = True
 
 add_options = add_read_options
 own_options = read_options
+codec = HttpCodec
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
@@ -70,17 +56,8 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
 
     Raises Unavailable, or DeadlineExceeded where the server's host does not answer; UsageError for credentials.
     """
-    context, token = credentials.context(TLS_PROTOCOLS), credentials.token
-
-    def new_codec(call_timeout_s: float) -> HttpCodec:
-        return HttpCodec(address, call_timeout_s, token)
-
-    return codec_connection.connect(address, timeout_s, new_codec, context)
-
-
-def codec(address: Address, timeout_s: float, token: str = "") -> Codec:
-    """What a new connection of the lean client speaks."""
-    return HttpCodec(address, timeout_s, token)
+    new_codec = partial(HttpCodec, address, credentials.token)
+    return CodecConnection(address, new_codec, credentials.context(TLS_PROTOCOLS)).open(timeout_s)
 
 
 def null_answers(reply: bytes) -> Callable[[], HttpNull]:

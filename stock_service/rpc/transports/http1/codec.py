@@ -6,12 +6,12 @@ that is given up takes its connection with it.
 What is called is a method by its path, with a message in protobuf; or a route as ``PUT /entities/5``, in JSON.
 """
 
-from stock_service.rpc.errors import Fault, InvalidRequest, Unavailable
+from stock_service.rpc.errors import InvalidRequest, Unavailable
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.wire.codec import Prepared, Reply
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.http1 import HttpMessage, RequestHead, ResponseHead, request_decoder, response_decoder
-from stock_service.rpc.wire.http1_status import encode_request, encode_route_request, fault_of
+from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, encode_request, fault_of
 
 REPLY_BYTES_MAX = 1 << 30
 """Bytes of a reply, at most: what a server is told with the largest ``--frame-bytes-max``."""
@@ -20,38 +20,24 @@ REPLY_BYTES_MAX = 1 << 30
 class HttpCodec:
     """See ``codec.Codec``."""
 
-    __slots__ = (
-        "_authority",
-        "_authorization",
-        "_call",
-        "_decoder",
-        "_open",
-        "_timeout_ms",
-        "_usable",
-        "hello",
-        "preceded",
-    )
-
-    def __init__(self, address: tuple[str, int], timeout_s: float, token: str = "") -> None:
+    def __init__(self, address: tuple[str, int], token: str = "") -> None:
         self.hello = b""
         self.preceded = False
-        self._authority = shown_address(address).encode()
-        self._authorization = f"Authorization: Bearer {token}\r\n".encode() if token else b""
-        self._timeout_ms = max(1, round(timeout_s * 1000))
+        shown = f"Authorization: Bearer {token}\r\n" if token else ""
+        self._fields = f"Host: {shown_address(address)}\r\n{shown}".encode()
         self._call = 0
         self._open = 0  # the call under way; 0: none is
         self._usable = True
         self._decoder = response_decoder(REPLY_BYTES_MAX)
 
-    def prepare(self, path: str, payload: bytes) -> Prepared:
+    def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
         """See ``codec.Codec``. A path of a method, or a route: its verb, a space, and the path."""
         verb, routed, target = path.rpartition(" ")
         if not path.isascii() or not path.isprintable() or verb.isalpha() != bool(routed):
             raise InvalidRequest(f"a method's name that is no path of HTTP: {path!r}")
-        authority, timeout_ms, extra = self._authority, self._timeout_ms, self._authorization
-        if routed:
-            return (encode_route_request(authority, verb.encode(), target.encode(), timeout_ms, payload, extra),)
-        return (encode_request(authority, target.encode(), timeout_ms, payload, extra),)
+        kind, timeout_ms = JSON if routed else PROTOBUF, max(1, round(timeout_s * 1000))
+        fields = b"%sTimeout-Ms: %d\r\n" % (self._fields, timeout_ms)
+        return (encode_request(verb.encode() or b"POST", target.encode(), kind, payload, fields),)
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
         """See ``codec.Codec``."""
@@ -78,8 +64,14 @@ class HttpCodec:
             done.append((self._open, payload if head.status == 200 else fault_of(head.status, head.fault, payload)))
             self._open = 0
             self._usable = self._usable and not head.close
-        if broken:
-            return self._end(Unavailable(broken), done)
+        if broken:  # the connection is given up, and with it the call under way
+            fault = Unavailable(broken)
+            self._usable = False
+            if self._open:
+                done.append((self._open, fault))
+                self._open = 0
+            if not done:
+                raise fault
         return done
 
     def take_outgoing(self) -> bytes:
@@ -96,16 +88,6 @@ class HttpCodec:
             self._open = 0
             self._usable = False
         return b""
-
-    def _end(self, fault: Fault, done: list[Reply]) -> list[Reply]:
-        """Gives the connection up: the call under way ends with the fault. Raises it if none has ended."""
-        self._usable = False
-        if self._open:
-            done.append((self._open, fault))
-            self._open = 0
-        if not done:
-            raise fault
-        return done
 
 
 class HttpNull:

@@ -3,7 +3,7 @@
 import re
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from email.utils import formatdate
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -35,7 +35,7 @@ class _Target(NamedTuple):
 
 
 class _Refusal(NamedTuple):
-    """Why a request is for no method."""
+    """Why a request has no answer."""
 
     status: int
     code: FaultCode
@@ -71,7 +71,7 @@ class Http:
             return self._response(head, code, reply, PROTOBUF)
         target = self._find(head)
         if isinstance(target, _Refusal):
-            return self._refused(head, target)
+            return _for(head, self._refused(target, head.close))
         if not target.in_json:
             code, reply = self._answered(target.path, payload, head.timeout_ms, arrived_ns, peer)
             return self._response(head, code, reply, PROTOBUF)
@@ -91,8 +91,7 @@ class Http:
 
     def path(self, request: HttpMessage[RequestHead]) -> bytes:
         """The method that a request names."""
-        target = self._find(request.head)
-        return target.path if isinstance(target, _Target) else b""
+        return self.asked(request)[0] or b""
 
     def refusal(self, request: HttpMessage[RequestHead], code: FaultCode, detail: str) -> bytes:
         """The response that is a fault."""
@@ -105,7 +104,7 @@ class Http:
     def farewell(self, code: FaultCode, detail: str) -> bytes:
         """The response that is the connection's last."""
         status = 408 if code is FaultCode.DEADLINE_EXCEEDED else STATUSES[code]
-        return encode_response(status, TEXT, detail.encode(), self._date() + _fault(code) + _CLOSE)
+        return self._refused(_Refusal(status, code, detail), closes=True)
 
     def goodbye(self) -> bytes:
         """See ``WireProtocol``: nothing: a response to no request is none."""
@@ -114,8 +113,7 @@ class Http:
     def objection(self, error: FramingError) -> bytes:
         """The same for bytes that are no request, or one that is refused by its head."""
         status = error.status if isinstance(error, HttpError) else 400
-        extra = self._date() + _fault(error.code) + _CLOSE
-        return encode_response(status, TEXT, str(error).encode(), extra)
+        return self._refused(_Refusal(status, error.code, str(error)), closes=True)
 
     def _check_site(self, host: bytes | None, origin: bytes | None) -> None:
         """Refuses a request that a browser sends for a page of another site; see ``wire.http1.CheckSite``."""
@@ -132,16 +130,16 @@ class Http:
 
     def _response(self, head: RequestHead, code: int, reply: bytes, kind: bytes) -> bytes:
         """The response to a request of a method."""
-        extra = self._date() + _CLOSE if head.close else self._date()
         if code == OK:
-            return encode_response(200, kind, reply, extra)
+            return encode_response(200, kind, reply, self._date() + _CLOSE if head.close else self._date())
         fault = FaultCode(code)
-        return _for(head, encode_response(STATUSES[fault], TEXT, reply, extra + _fault(fault)))
+        refusal = _Refusal(STATUSES[fault], fault, reply.decode())
+        return _for(head, self._refused(refusal, head.close))
 
-    def _refused(self, head: RequestHead, refusal: _Refusal) -> bytes:
-        """The response to a request that is for no method."""
-        extra = self._date() + (_CLOSE if head.close else b"") + _fault(refusal.code) + refusal.extra
-        return _for(head, encode_response(refusal.status, TEXT, refusal.detail.encode(), extra))
+    def _refused(self, refusal: _Refusal, closes: bool) -> bytes:
+        """The response that is a fault."""
+        extra = self._date() + (_CLOSE if closes else b"") + _fault(refusal.code) + refusal.extra
+        return encode_response(refusal.status, TEXT, refusal.detail.encode(), extra)
 
     def _find(self, head: RequestHead) -> _Target | _Refusal:
         """The method that a request is for."""
@@ -157,7 +155,7 @@ class Http:
                 continue
             if verb == head.verb:
                 try:
-                    variables = {name: _text(value) for name, value in found.groupdict().items()}
+                    variables = {name: unquote_to_bytes(value).decode() for name, value in found.groupdict().items()}
                 except UnicodeDecodeError:
                     return _Refusal(400, FaultCode.INVALID_ARGUMENT, "a path that is no text in UTF-8")
                 return _not_taken(head, _ROUTE_KINDS) or _Target(path, routed, True, variables)
@@ -192,16 +190,8 @@ def _own_hosts(options: ServeOptions) -> re.Pattern[bytes] | None:
 
 def _pattern(route: Route) -> re.Pattern[bytes]:
     """What matches a route's paths, a group for each variable."""
-
-    def parts() -> Iterator[str]:
-        for part in route.path.split("/"):
-            yield f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part)
-
-    return re.compile("/".join(parts()).encode())
-
-
-def _text(value: bytes) -> str:
-    return unquote_to_bytes(value).decode()
+    parts = [f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part) for part in route.path.split("/")]
+    return re.compile("/".join(parts).encode())
 
 
 def _fault(code: FaultCode) -> bytes:

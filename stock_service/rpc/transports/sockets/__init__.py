@@ -4,40 +4,27 @@
 ``connect`` is the client. Linux only: the server sleeps in epoll and is woken through an eventfd.
 
 Limits, besides the executor's: ``connections_max`` (one more is told RESOURCE_EXHAUSTED and closed),
-``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and of its own ``read_timeout_s`` (``options.py``).
+``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and of its own ``read_timeout_s``.
 
 What a server as it is usually started does not run is imported where it is used: clients, callers, connection dispatch.
 """
 
+import argparse
 from collections.abc import Callable
-from typing import assert_never
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, assert_never, get_args
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
 from stock_service.rpc.server_core.protocol import Methods, Request, WireProtocol, methods_of
 from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address, Connection, ServeOptions, Server
-from stock_service.rpc.transports.sockets.frames import Frames
-from stock_service.rpc.transports.sockets.options import SocketOptions, add_options, own_options
+from stock_service.rpc.transports.sockets.frames import HELLO, Frames
 from stock_service.rpc.wire.codec import Codec, NullAnswers
-
-__all__ = [
-    "DEFAULT_EXECUTOR",
-    "DEFAULT_PORT",
-    "LABEL",
-    "REFUSED_EXECUTORS",
-    "TAKES_LISTENER",
-    "TLS_PROTOCOLS",
-    "SocketOptions",
-    "add_options",
-    "codec",
-    "connect",
-    "null_answers",
-    "own_options",
-    "serve",
-]
 
 LABEL = "sockets"
 DEFAULT_PORT = 50052
@@ -45,6 +32,35 @@ DEFAULT_EXECUTOR = "static-pool"
 REFUSED_EXECUTORS: dict[str, str] = {}
 TAKES_LISTENER = True
 TLS_PROTOCOLS = ()
+
+Dispatch = Literal["request", "connection"]
+"""What one task of the executor is: a request, or a connection for as long as it lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class SocketOptions:
+    """The sockets transport's own options."""
+
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    """With connection dispatch, ``read_timeout_s`` alone holds."""
+    dispatch: Dispatch = "request"
+    """What one task of the executor is."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Those of every transport on the server core, and ``--dispatch``."""
+    add_read_options(parser)
+    help_text = "what one task of the executor is"
+    parser.add_argument("--dispatch", choices=get_args(Dispatch), default=SocketOptions().dispatch, help=help_text)
+
+
+def own_options(options: argparse.Namespace) -> SocketOptions:
+    """The values given. Raises UsageError for an executor that connection dispatch cannot have."""
+    if options.dispatch == "connection" and options.executor == "leader-followers":
+        raise UsageError(
+            "--executor", options.executor, "another one with --dispatch connection: each thread reads one connection"
+        )
+    return SocketOptions(read_options(options), options.dispatch)
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
@@ -74,23 +90,26 @@ def _serve(
         case "connection":
             from stock_service.rpc.transports.sockets.connection_server import ConnectionServer
 
-            return ConnectionServer(methods, protocol, executor, options, own.read_timeout_s)
+            return ConnectionServer(methods, protocol, executor, options, own.reading.read_timeout_s)
         case unknown:
             assert_never(unknown)
 
 
-def codec(_address: Address, timeout_s: float, token: str = "") -> Codec:
+def codec(address: Address, token: str = "") -> Codec:
     """What a new connection of the lean client speaks."""
     from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 
-    return SocketCodec(timeout_s, token)
+    return SocketCodec(address, token)
 
 
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
-    """A connection that is made when this returns; see ``transports.Transport.connect``."""
-    from stock_service.rpc.transports.sockets import client
+    """A connection that is made, and its token found good, when this returns; see ``transports.Transport.connect``."""
+    from stock_service.rpc.codec_connection import CodecConnection
+    from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 
-    return client.connect(address, timeout_s, credentials)
+    hello = (HELLO.decode(), credentials.token.encode()) if credentials.token else None
+    new_codec = partial(SocketCodec, address)
+    return CodecConnection(address, new_codec, credentials.context(), greeting=hello).open(timeout_s)
 
 
 def null_answers(reply: bytes) -> Callable[[], NullAnswers]:

@@ -1,16 +1,24 @@
-"""The sockets transport as the lean client speaks it: one connection's bytes, without I/O. See ``codec.Codec``.
+"""The sockets transport as clients speak it: one connection's bytes, without I/O. See ``codec.Codec``.
 
-A request is encoded once, before the run, but for its call number. Nearly every read holds one whole reply, which is
-taken apart without the decoder. What is given up is not told to the server: the request carries its timeout. A fault of
-the connection is that of every call under way on it.
+A request is encoded once but for its call number: by a load before its run. Nearly every read holds one whole reply,
+which is taken apart without the decoder. What is given up is not told to the server: the request carries its timeout. A
+fault of the connection is that of every call under way on it.
 """
 
 from struct import Struct
 
-from stock_service.rpc.errors import Fault, InternalFault, Unavailable, coded
+from stock_service.rpc.errors import Fault, FaultCode, InternalFault, InvalidRequest, NotBegun, Unavailable, coded
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports.sockets.frames import HELLO
 from stock_service.rpc.wire.codec import Prepared, Reply
-from stock_service.rpc.wire.framing import CALL_MAX, FramingError, ReplyFrame, encode_request, reply_decoder
+from stock_service.rpc.wire.framing import (
+    CALL_MAX,
+    METHOD_BYTES_MAX,
+    FramingError,
+    ReplyFrame,
+    encode_request,
+    reply_decoder,
+)
 
 CALLS_MAX = 4096
 """Calls not answered on one connection, at most, those given up included; a server here reads 64 of them at a time
@@ -23,24 +31,28 @@ _REPLY = Struct("!IIB")
 class SocketCodec:
     """See ``codec.Codec``."""
 
-    __slots__ = ("_call", "_decoder", "_given_up", "_lost", "_open", "_timeout_ms", "hello", "preceded")
+    __slots__ = ("_call", "_decoder", "_given_up", "_lost", "_open", "_peer", "hello", "preceded")
 
-    def __init__(self, timeout_s: float, token: str = "") -> None:
+    def __init__(self, address: tuple[str, int], token: str = "") -> None:
+        """``token``: is shown in a hello that nobody waits for. Where it is refused, each request is refused too."""
         self.preceded = False
-        self._timeout_ms = max(1, round(timeout_s * 1000))
+        self._peer = f"connection to {shown_address(address)}"
         self._call = 0
         self._open: set[int] = set()
         self._given_up: set[int] = set()  # a late reply may still come
         self.hello = b""
-        if token:  # nobody waits for the reply: where it is a refusal, each request is refused too
-            self.hello = encode_request(CALL_MAX, self._timeout_ms, HELLO, token.encode())
+        if token:
+            self.hello = encode_request(CALL_MAX, 0, HELLO, token.encode())
             self._given_up.add(CALL_MAX)
         self._lost: Fault | None = None
         self._decoder = reply_decoder()
 
-    def prepare(self, path: str, payload: bytes) -> Prepared:
+    def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
         """See ``codec.Codec``: the frame before its call number, and after it."""
-        frame = encode_request(0, self._timeout_ms, path.encode(), payload)
+        method = path.encode()
+        if len(method) > METHOD_BYTES_MAX:
+            raise InvalidRequest(f"a method's name of {len(method)} bytes, allowed: {METHOD_BYTES_MAX}")
+        frame = encode_request(0, max(1, round(timeout_s * 1000)), method, payload)
         return frame[:4], frame[8:]
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
@@ -64,7 +76,8 @@ class SocketCodec:
         try:
             frames = self._decoder.feed(data)
         except FramingError as error:
-            frames, broken = list(error.frames), Unavailable(f"the server sent what is no reply: {error}")
+            frames = list(error.frames)
+            broken = Unavailable(f"{self._peer} lost: the server sent what is no reply: {error}")
         done: list[Reply] = []
         for frame in frames:
             wrong = self._take(frame, done)
@@ -98,7 +111,8 @@ class SocketCodec:
             self._given_up.remove(call)
             return None
         if frame.code and not call:
-            return coded(frame.code, f"the server gave up the connection: {detail}")
+            detail = f"{self._peer}: {detail}"
+            return NotBegun(detail) if frame.code == FaultCode.UNAVAILABLE else coded(frame.code, detail)
         wrong = InternalFault("the server sent a reply to no request")
         if done and not self._open:  # it must be in some request's outcome, or nobody would see it
             done[-1] = (done[-1][0], wrong)

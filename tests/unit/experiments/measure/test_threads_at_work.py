@@ -5,10 +5,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+from typing import cast
 
 import pytest
 
-from experiments.measure.block import SHARED_S, threads_at_work
+from experiments.design.arms import ServerKey
+from experiments.measure.block import SHARED_S, Servers, executor_cpu_s, look, threads_at_work, threads_cpu_s
+from experiments.measure.programs import Program
 from stock_service.rpc.concurrency.executor import tell_name
 
 PREFIX = "planted"
@@ -46,9 +49,42 @@ def pool(*computes_s: float) -> Iterator[None]:
 def test_threads_that_computed_are_counted(computes_s: tuple[float, ...], number: int | None) -> None:
     """A thread that only slept is not; of too little nothing is said."""
     with pool(*computes_s):
-        assert threads_at_work([os.getpid()], PREFIX) == number
+        assert threads_at_work({}, threads_cpu_s([os.getpid()], PREFIX)) == number
+
+
+class Measured:
+    """This process as a server; it says of itself what ``look`` asks for."""
+
+    pids = (os.getpid(),)
+
+    def connections(self, _: object) -> int:
+        return 1
+
+    threads = memory_mib = cpu_s = lambda _: 1
+
+
+@pytest.mark.slow
+def test_a_server_is_looked_at_from_where_its_measured_part_began() -> None:
+    """Two threads shared the warm-up. What they computed by then is left out, and too little is left to say."""
+    key: ServerKey = ((("executor", PREFIX),), 0)
+    program = cast(Program, Measured())
+    servers = Servers({key: ("127.0.0.1", 1)}, {key: program}, {})
+    with pool(0.1, 0.1):
+        seen, since = look(servers, key, {}), look(servers, key, {key: executor_cpu_s(program, key)})
+    assert seen is not None
+    assert since is not None
+    assert (seen.at_work, since.at_work) == (2, None)
 
 
 def test_threads_of_another_name_and_processes_that_are_gone_count_as_nothing() -> None:
     """Nothing is known then."""
-    assert threads_at_work([os.getpid(), 2**22 - 1], "no-such-thread") is None
+    assert threads_at_work({}, threads_cpu_s([os.getpid(), 2**22 - 1], "no-such-thread")) is None
+
+
+def test_what_threads_computed_before_the_measured_part_does_not_count() -> None:
+    """Three shared a warm-up, then one ran all; a thread that came meanwhile has all its time since."""
+    before_s = {1: 1.0, 2: 1.0, 3: 1.0}
+    assert threads_at_work({}, {1: 2.0, 2: 1.0, 3: 1.0}) == 3
+    assert threads_at_work(before_s, {1: 2.0, 2: 1.0, 3: 1.0}) == 1
+    assert threads_at_work(before_s, {1: 1.5, 2: 1.0, 3: 1.0, 4: 0.5}) == 2
+    assert threads_at_work(before_s, {1: 1.0 + SHARED_S / 2, 2: 1.0, 3: 1.0}) is None

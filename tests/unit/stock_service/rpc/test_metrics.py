@@ -135,15 +135,15 @@ def test_a_request_that_waits_without_a_thread_is_not_in_a_handler() -> None:
 def test_one_lock_in_so_many_is_timed() -> None:
     """Of readers and writers together; a strategy whose readers hold nothing has nothing timed there."""
     times: list[float] = []
-    locking = Sampled(Mutex(["FishCo"]), ["FishCo"], times.append)
+    locking = Sampled(Mutex(["FishCo"]), times.append)
     for _ in range(ONE_IN):
-        with locking.reading("FishCo") or pytest.fail("a mutex has a lock for readers"), pytest.raises(RuntimeError):
+        with locking.reading["FishCo"] or pytest.fail("a mutex has a lock for readers"), pytest.raises(RuntimeError):
             raise RuntimeError
-        with locking.writing("FishCo"):
+        with locking.writing["FishCo"]:
             pass
     assert len(times) == 2
-    free = Sampled(Snapshot(["FishCo"]), ["FishCo"], times.append)
-    assert {free.reading("FishCo") for _ in range(ONE_IN)} == {None}
+    free = Sampled(Snapshot(["FishCo"]), times.append)
+    assert {free.reading["FishCo"] for _ in range(ONE_IN)} == {None}
 
 
 def test_a_request_that_is_too_late_is_counted() -> None:

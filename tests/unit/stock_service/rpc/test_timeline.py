@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from threading import Barrier, Lock, Thread
+from typing import ClassVar
 from zipfile import ZipFile
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from stock_service.rpc.timeline import ABOUT, COLUMNS, NO_METHOD, STAMPS, Timeline
-from stock_service.trading.locking import LOCKINGS, Stamped
+from stock_service.trading.locking import LOCKINGS, stamped
 
 WAIT_S = 10.0
 """A bound for what must not take long; only reached when something hangs."""
@@ -166,9 +167,9 @@ def test_a_long_timeline_is_whole(tmp_path: Path) -> None:
 def test_every_lock_that_is_taken_is_stamped(name: str, tmp_path: Path) -> None:
     """One acquisition for a writer and for a reader, however many locks it is; a reader that needs none has none."""
     timeline = Timeline(10, clock())
-    locking = Stamped(LOCKINGS[name](NAMES), NAMES, timeline)
+    locking = stamped(LOCKINGS[name](NAMES), timeline)
     stamper = timeline.local.stamper
-    for lock in (locking.reading("A"), locking.writing("B")):
+    for lock in (locking.reading["A"], locking.writing["B"]):
         stamper.begin(1)
         if lock is not None:
             with lock:
@@ -184,11 +185,8 @@ def test_the_wait_is_for_the_lock() -> None:
     lock, now_ns = Lock(), clock()
 
     class One:
-        def reading(self, name: str) -> None:
-            return None
-
-        def writing(self, name: str) -> Lock:
-            return lock
+        reading: ClassVar = dict.fromkeys(NAMES)
+        writing: ClassVar = dict.fromkeys(NAMES, lock)
 
     held_at: dict[int, bool] = {}
 
@@ -198,10 +196,10 @@ def test_the_wait_is_for_the_lock() -> None:
         return at_ns
 
     timeline = Timeline(10, look)
-    stamped = Stamped(One(), NAMES, timeline).writing("A")
+    timed = stamped(One(), timeline).writing["A"]
 
     def fail() -> None:
-        with stamped:
+        with timed:
             assert lock.locked()
             raise RuntimeError("planted")
 

@@ -9,8 +9,8 @@ from threading import Barrier, Semaphore, current_thread
 
 import pytest
 
+from stock_service.rpc.server_core.group_commit import GroupCommit, serving_again
 from stock_service.rpc.server_core.protocol import methods_of
-from stock_service.rpc.server_core.tasks import GroupCommit, serving_again
 from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.storage import sqlite
 from stock_service.storage.sqlite import SqliteCatalog

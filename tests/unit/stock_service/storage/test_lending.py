@@ -97,3 +97,30 @@ def test_a_file_is_not_lent_while_a_commit_hangs(tmp_path: Path, monkeypatch: py
         assert Exchange(catalog).trade("FishCo", 1, BUY).sequence == 2
     monkeypatch.undo()
     assert catalog.close()
+
+
+def test_what_waits_behind_a_commit_is_not_written_into_a_file_that_is_to_be_lent(tmp_path: Path) -> None:
+    """The file is closed behind the commit under way; what waits is written once the file is taken back."""
+    committing, go = Event(), Event()
+
+    def hold_up(_: sqlite3.Connection, statement: str) -> None:
+        if statement == "COMMIT" and opened:
+            committing.set()
+            assert go.wait(WAIT_S)
+
+    opened = False
+    catalog = catalog_on(tmp_path / "s", hooked(hold_up))
+    opened = True
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(Exchange(catalog).trade, "FishCo", 1, BUY)
+        assert committing.wait(WAIT_S)
+        second = pool.submit(Exchange(catalog).trade, "FishCo", 1, BUY)
+        until(lambda: len(catalog._waiting) == 1, "the second waits")
+        lent = pool.submit(catalog.lend)
+        until(lambda: catalog._held, "no other commit may begin")
+        go.set()
+        assert lent.result(WAIT_S)
+        assert (first.result(WAIT_S).sequence, second.done()) == (1, False)
+        catalog.take_back()
+        assert second.result(WAIT_S).sequence == 2
+    assert catalog.close()

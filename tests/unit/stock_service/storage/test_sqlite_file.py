@@ -4,14 +4,13 @@ import fcntl
 import os
 import sqlite3
 import stat
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from stock_service.rpc.errors import UsageError
-from stock_service.storage.sqlite_file import UPGRADES, StoreFile
+from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.model import Stock
 from tests.stores import STOCKS, hooked, unsynced
 
@@ -132,30 +131,10 @@ def test_a_link_to_a_store_is_that_store(tmp_path: Path) -> None:
         StoreFile.create(link, STOCKS, unsynced)
 
 
-def test_an_older_format_is_upgraded_and_a_newer_one_refused(path: Path) -> None:
-    """Each upgrade runs once, in order, with what was there; a program that lacks one says so."""
-
-    def add(table: str) -> Callable[[sqlite3.Connection], object]:
-        return lambda connection: connection.execute(f"CREATE TABLE {table} (one INTEGER)")
-
-    newer = (*UPGRADES, add("first"), add("second"))
-    for _ in range(2):
-        with StoreFile.opened(path, unsynced, newer) as file:
-            assert file.load().sequence == 1
-    assert "allowed: a store of format 1 or older; this one has 3: a newer program made it" in refusal(path)
-
-
-def test_an_upgrade_that_fails_changes_nothing(path: Path) -> None:
-    """The file is of its old format, and opens as before."""
-
-    def fail(connection: sqlite3.Connection) -> None:
-        connection.execute("DROP TABLE stocks")
-        raise sqlite3.OperationalError("planted")
-
-    with pytest.raises(UsageError, match="planted"):
-        StoreFile.opened(path, unsynced, (*UPGRADES, fail))
-    with StoreFile.opened(path, unsynced) as file:
-        assert file.load().sequence == 1
+def test_a_newer_format_is_refused(path: Path) -> None:
+    """By its number."""
+    edited(path, "PRAGMA user_version = 3")
+    assert "allowed: a store of format 1; this one has 3: a newer program made it" in refusal(path)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from stock_service.rpc.errors import UsageError
 from stock_service.storage import sqlite_file, sqlite_log
-from stock_service.storage.command import check
+from stock_service.storage.command import main
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.storage.sqlite_log import damage
@@ -102,16 +102,18 @@ def test_a_damaged_head_is_refused(byte: int, left: Path) -> None:
     assert served(left, log) is None
 
 
-def test_damage_is_found_through_a_link(left: Path, tmp_path: Path) -> None:
+def test_damage_is_found_through_a_link(left: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The log is beside what the link names, also where links name links; ``store check`` finds it too."""
     log = left.with_name("store-wal")
     log.write_bytes(flipped(log.read_bytes(), HEAD + 30, 1))
     (tmp_path / "link").symlink_to(Path("left") / "store")
     (tmp_path / "again").symlink_to(tmp_path / "link")
     for link in ("link", "again"):
-        for refused in (partial(StoreFile.opened, connect=unsynced), lambda path: check(path, None)):
-            with pytest.raises(UsageError, match="frame 1 of its log store-wal is damaged"):
-                refused(tmp_path / link)
+        with pytest.raises(UsageError, match="frame 1 of its log store-wal is damaged"):
+            StoreFile.opened(tmp_path / link, unsynced)
+        with pytest.raises(SystemExit):
+            main("store", ["check", str(tmp_path / link)])
+        assert "frame 1 of its log store-wal is damaged" in capsys.readouterr().err
 
 
 @pytest.mark.slow

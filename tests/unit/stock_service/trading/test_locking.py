@@ -7,7 +7,7 @@ from threading import Barrier, Condition, Event, Lock, Thread, current_thread
 import pytest
 
 from stock_service.rpc.timeline import Timeline
-from stock_service.trading.locking import LOCKINGS, Held, Locking, ReadWriteLock, Stamped
+from stock_service.trading.locking import LOCKINGS, Held, Locking, ReadWriteLock, stamped
 
 WAIT_S = 10.0
 """A bound for what must not take long; only reached when something hangs."""
@@ -43,7 +43,7 @@ TOGETHER: dict[str, set[tuple[str, str]]] = {
 def held(locking: Locking, what: str) -> Held | None:
     """``read A`` as the lock to hold."""
     kind, name = what.split()
-    return locking.reading(name) if kind == "read" else locking.writing(name)
+    return locking.reading[name] if kind == "read" else locking.writing[name]
 
 
 def enters(lock: Held | None, while_holding: Held | None) -> bool:
@@ -280,7 +280,7 @@ def test_a_lock_that_starves_is_found_out() -> None:
 @pytest.mark.parametrize("name", LOCKINGS)
 def test_a_stamped_lock_excludes_as_it_did(name: str) -> None:
     """Noting who waited changes nothing about who excludes whom."""
-    locking = Stamped(LOCKINGS[name](NAMES), NAMES, Timeline(1))
+    locking = stamped(LOCKINGS[name](NAMES), Timeline(1))
     for what in ("read A", "write A"):
         for other in ("read A", "write A", "read B", "write B"):
             together = (what, other) in TOGETHER[name]
@@ -289,4 +289,4 @@ def test_a_stamped_lock_excludes_as_it_did(name: str) -> None:
 
 def test_no_wait_is_noted_where_there_is_no_lock() -> None:
     """A reader of the snapshot strategy waits for nothing."""
-    assert Stamped(LOCKINGS["snapshot"](NAMES), NAMES, Timeline(1)).reading("A") is None
+    assert stamped(LOCKINGS["snapshot"](NAMES), Timeline(1)).reading["A"] is None

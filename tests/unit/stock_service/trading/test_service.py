@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from stock_service.rpc.errors import InvalidRequest
 from stock_service.rpc.service import Service
 from stock_service.trading.catalog import MemoryCatalog
-from stock_service.trading.exchange import KEPT_MAX, Exchange
+from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import LOCKINGS
 from stock_service.trading.model import INT64_MAX, Stock
-from stock_service.trading.service import LOOKUP, STOCK_SERVICE, TRADE, UPDATE, stock_service
+from stock_service.trading.service import KEPT_MAX, LOOKUP, STOCK_SERVICE, TRADE, UPDATE, stock_service
 from stock_service.v1 import stock_pb2
 from stock_service.v1.stock_pb2 import (
     LookupRequest,

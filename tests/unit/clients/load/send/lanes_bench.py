@@ -55,7 +55,7 @@ def lanes(
         yield FOREVER_NS
 
     drawn = [workload.drawn(0, number) for number in range(count)]
-    made = codec or partial(SocketCodec, timeout_s)
+    made = codec or partial(SocketCodec, where)
     return Lanes(where, made, workload, drawn, around, None if due_ns is None else schedule)
 
 
@@ -190,7 +190,7 @@ class LineCodec:
         self._pending = b""
         self._outgoing = b""
 
-    def prepare(self, path: str, payload: bytes) -> Prepared:
+    def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
         return (b"call ",)
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:

@@ -139,7 +139,7 @@ def test_nothing_is_said_of_a_rate_that_was_not_sent() -> None:
 
 
 def test_the_wait_for_a_thread_is_of_all_clients_told() -> None:
-    """The most clients first."""
+    """The most clients first; and how many threads the server stamped, whatever its pool has."""
     stages = {
         Arm(sweeps.SOCKETS.but(workers=5, clients=clients)): {"lookup": stage_summary(1.0, queue_us=10.0 * clients)}
         for clients in (1, 5, 10)
@@ -147,6 +147,7 @@ def test_the_wait_for_a_thread_is_of_all_clients_told() -> None:
     answers = extensions.stages(seen(sweeps.stages, 3, planted(stages=stages)))
     assert answers[0].sentence == "Not known: no stage was stamped."
     assert answers[1].sentence == (
-        "With 10 clients and 5 threads a Lookup waits 100 µs for a thread, of 131 µs in the server."
+        "With 10 clients and 5 workers a Lookup waits 100 µs for a thread, of 131 µs in the server. "
+        "Up to 5 threads ran them in a block."
     )
     assert len(answers[1].details) == 3

@@ -18,7 +18,6 @@ from stock_service.rpc.process.cores import (
     NONE,
     Keeper,
     Keeping,
-    State,
     Used,
     better_core,
     cpus,
@@ -32,8 +31,8 @@ class Simulated:
         self._now = Used(0.0, 0.0, 0.0, 0.0)
         self.keeping = Keeping(self._now)
 
-    def runs(self, for_s: float, user: float, kernel: float = 0.0, waited: float = 0.0) -> list[State]:
-        """Computes, and waits, so much a second; the states after each look."""
+    def runs(self, for_s: float, user: float, kernel: float = 0.0, waited: float = 0.0) -> list[bool]:
+        """Computes, and waits, so much a second; after each look, whether the server has all cores."""
         seen = []
         for _ in range(round(for_s / LOOK_S)):
             last = self._now
@@ -44,15 +43,15 @@ class Simulated:
                 last.waited_s + LOOK_S * waited,
             )
             self.keeping.look(self._now)
-            seen.append(self.keeping.state)
+            seen.append(self.keeping.free)
         return seen
 
 
 def test_a_server_that_does_not_fill_its_core_stays_on_it() -> None:
     """Half of it is used, and once all of it is nearly."""
     server = Simulated()
-    assert set(server.runs(60, user=0.3, kernel=0.2)) == {State.KEPT}
-    assert set(server.runs(60, user=0.5, kernel=0.3, waited=0.09)) == {State.KEPT}
+    assert set(server.runs(60, user=0.3, kernel=0.2)) == {False}
+    assert set(server.runs(60, user=0.5, kernel=0.3, waited=0.09)) == {False}
     assert server.keeping.tries == 0
 
 
@@ -60,32 +59,32 @@ def test_under_the_gil_a_full_server_is_tried_ever_later() -> None:
     """At once, then 1, 2, 4 and 8 s later, then every 16 s: for a fiftieth of the time at most, in ten minutes."""
     server = Simulated()
     states = server.runs(600, user=0.7, kernel=0.6)
-    tried = [number * LOOK_S for number, state in enumerate(states) if state is State.TRYING]
+    tried = [number * LOOK_S for number, state in enumerate(states) if state]
     gaps = [later - earlier for earlier, later in pairwise(tried)]
     assert gaps[:4] == pytest.approx([1, 2, 4, 8], abs=2.1 * LOOK_S)
     assert gaps[5:] == pytest.approx([AGAIN_MOST_S] * len(gaps[5:]), abs=2.1 * LOOK_S)
-    assert State.FREE not in states
+    assert not any(one and other for one, other in pairwise(states)), "it stays so"
     assert server.keeping.free_s < 600 / 50
 
 
 def test_work_that_lets_the_gil_go_has_all_cores_as_long_as_it_lasts() -> None:
     """A core's worth is all that it gets while it is kept; then it computes for two."""
     server = Simulated()
-    assert server.runs(LOOK_S, user=1.0) == [State.TRYING]
-    assert set(server.runs(10, user=1.9)) == {State.FREE}
-    assert set(server.runs(10, user=0.1)) == {State.KEPT}
-    assert server.runs(LOOK_S, user=1.0) == [State.TRYING]
+    assert server.runs(LOOK_S, user=1.0) == [True]
+    assert set(server.runs(10, user=1.9)) == {True}
+    assert set(server.runs(10, user=0.1)) == {False}
+    assert server.runs(LOOK_S, user=1.0) == [True]
     assert server.keeping.free_s == pytest.approx(10 + LOOK_S)
 
 
 def test_a_server_whose_core_is_another_programs_too_is_tried() -> None:
     """It computes for half of the time, and waits for the core in the other half."""
-    assert State.TRYING in Simulated().runs(1, user=0.25, kernel=0.25, waited=0.5)
+    assert True in Simulated().runs(1, user=0.25, kernel=0.25, waited=0.5)
 
 
 def test_threads_that_ended_take_their_waits_with_them() -> None:
     """What is counted falls; nothing follows from that."""
-    assert set(Simulated().runs(2, user=0.5, waited=-3.0)) == {State.KEPT}
+    assert set(Simulated().runs(2, user=0.5, waited=-3.0)) == {False}
 
 
 @pytest.mark.parametrize(

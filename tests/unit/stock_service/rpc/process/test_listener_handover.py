@@ -14,7 +14,7 @@ from threading import Event
 import pytest
 
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.process.listener_handover import HandOver, Offered, take_over
+from stock_service.rpc.process.listener_handover import HandOver, offered, take_over
 from stock_service.rpc.server_core.options import PassedListener
 from tests.conformance.running import until
 
@@ -206,7 +206,7 @@ def test_an_offer_is_the_owners_and_outlasts_who_does_not_take_it(
     """
     store, stop = Store(), Event()
     path, hand_over = tmp_path / "run", offer(tmp_path, listener, store)
-    with Offered(hand_over, stop.set):
+    with offered(hand_over, stop.set):
         assert S_IMODE(path.stat().st_mode) == 0o600
         for words in ((b"",), (b"?",), (b"!", b"serves")):
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as heir:
@@ -245,7 +245,7 @@ def test_a_store_is_taken_back_once_the_process_that_had_it_is_gone(
 ) -> None:
     """However it fails: then the store is this server's again, and the offer stands."""
     store, stop = Store(), Event()
-    with Offered(offer(tmp_path, listener, store, 0.2 if how == "stays" else WAIT_S), stop.set):
+    with offered(offer(tmp_path, listener, store, 0.2 if how == "stays" else WAIT_S), stop.set):
         heir = subprocess.Popen([sys.executable, "-ISc", HEIR, str(tmp_path / "run"), how])
         store.gone = lambda: Path(f"/proc/{heir.pid}/stat").read_text().split()[2] == "Z"
         until(lambda: bool(caplog.records), "the server says that it serves on")
@@ -264,7 +264,7 @@ def test_a_store_that_is_too_slow_to_let_go_is_kept(
     """The next server gets no word, and is not killed."""
     store, stop = Store(), Event()
     store.slow = True
-    with Offered(offer(tmp_path, listener, store), stop.set):
+    with offered(offer(tmp_path, listener, store), stop.set):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as heir:
             heir.settimeout(WAIT_S)
             heir.connect(str(tmp_path / "run"))
@@ -308,7 +308,7 @@ def test_a_next_server_that_may_not_be_killed_leaves_the_store_to_be_taken_back(
     monkeypatch.setattr("signal.pidfd_send_signal", denied)
     monkeypatch.setattr("stock_service.rpc.process.listener_handover._KILLED_S", 0.01)
     store = Store()
-    with Offered(offer(tmp_path, listener, store), lambda: None):
+    with offered(offer(tmp_path, listener, store), lambda: None):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as heir:
             heir.connect(str(tmp_path / "run"))
             heir.recv(1000)

@@ -78,7 +78,7 @@ def test_silent_peers_keep_nobody_waiting() -> None:
             another.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             assert another.recv(15) == b"HTTP/1.0 200 OK"
         assert clients[0].recv(1) == b""
-        assert len(endpoint._scrapes) < CONNECTIONS_MAX + 1
+        assert len(endpoint._open) < CONNECTIONS_MAX + 1
 
 
 def test_a_question_is_bounded() -> None:
@@ -93,18 +93,18 @@ def test_an_answer_that_nobody_takes_is_given_up() -> None:
     """Once its time is over; meanwhile others are answered."""
     with scraped(0.1, Large()) as endpoint, socket.create_connection(endpoint.address, WAIT_S) as idle:
         idle.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-        until(lambda: any(each.answer for each in endpoint._scrapes.values()), "its answer is made")
+        until(lambda: any(each.is_closing() for each in endpoint._open), "its answer is made")
         with socket.create_connection(endpoint.address, WAIT_S) as another:
             another.sendall(b"GET /none HTTP/1.0\r\n\r\n")
             assert another.recv(12) == b"HTTP/1.0 404"
-        until(lambda: not endpoint._scrapes, "it is closed")
+        until(lambda: not endpoint._open, "it is closed")
 
 
 def test_who_asks_nothing_holds_up_no_stop() -> None:
     """Nor do those behind it."""
     with scraped(3600) as endpoint:
         silent = [socket.create_connection(endpoint.address, WAIT_S) for _ in range(3)]
-        until(lambda: len(endpoint._scrapes) == 3, "they are listened to")
+        until(lambda: len(endpoint._open) == 3, "they are listened to")
     for client in silent:
         with client, suppress(ConnectionResetError):
             assert client.recv(1) == b""
@@ -112,11 +112,11 @@ def test_who_asks_nothing_holds_up_no_stop() -> None:
 
 def test_who_leaves_is_no_news(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
     """Not in the log, and no traceback on standard error."""
-    with caplog.at_level(logging.DEBUG), scraped(WAIT_S) as endpoint:
+    with scraped(WAIT_S) as endpoint, caplog.at_level(logging.DEBUG):
         client = socket.create_connection(endpoint.address, WAIT_S)
         client.sendall(b"GET /metrics")
-        until(lambda: bool(endpoint._scrapes), "it is listened to")
+        until(lambda: bool(endpoint._open), "it is listened to")
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         client.close()
-        until(lambda: not endpoint._scrapes, "it is over")
+        until(lambda: not endpoint._open, "it is over")
     assert (caplog.text, capfd.readouterr().err) == ("", "")

@@ -10,7 +10,7 @@ import pytest
 
 from stock_service.rpc.errors import Unauthenticated, UsageError
 from stock_service.rpc.process.command_line import Parser
-from stock_service.rpc.process.secured import Watch, security_of
+from stock_service.rpc.process.secured import security_of, watch
 from stock_service.rpc.process.serving import add_server_options
 from stock_service.rpc.security import Right, digest
 from stock_service.rpc.tls import read_token
@@ -80,7 +80,7 @@ def test_files_that_change_are_read_anew(tmp_path: Path, caplog: pytest.LogCaptu
         if bad.is_set():
             raise UsageError("--access", "file", "better")
 
-    with caplog.at_level(logging.ERROR), Watch([file], reload, look_s=0.005):
+    with caplog.at_level(logging.ERROR), watch([file], reload, look_s=0.005):
         for number in range(3):
             file.write_text("ab" * (number + 1))
             assert reads.acquire(timeout=WAIT_S)
@@ -103,7 +103,7 @@ def test_what_could_not_be_read_is_tried_again(tmp_path: Path, caplog: pytest.Lo
         reads.release()
         raise UsageError("--access", "file", "a readable file (Too many open files)")
 
-    with caplog.at_level(logging.ERROR), Watch([file], reload, look_s=0.001):
+    with caplog.at_level(logging.ERROR), watch([file], reload, look_s=0.001):
         assert all(reads.acquire(timeout=WAIT_S) for _ in range(3))
     assert len(caplog.records) == 1
 
@@ -112,7 +112,7 @@ def test_a_change_before_the_watch_begins_is_seen(tmp_path: Path) -> None:
     """Its first look reads what there is, whatever was read when the server was made."""
     file, read = tmp_path / "file", threading.Event()
     file.write_text("a")
-    with Watch([file], read.set, look_s=0.001):
+    with watch([file], read.set, look_s=0.001):
         assert read.wait(WAIT_S)
 
 
@@ -145,5 +145,5 @@ def test_a_token_is_withdrawn_though_a_certificate_cannot_be_used(tmp_path: Path
 def test_without_files_nothing_is_watched() -> None:
     """No thread is started for it."""
     before = threading.active_count()
-    with Watch([], lambda: None):
+    with watch([], lambda: None):
         assert threading.active_count() == before

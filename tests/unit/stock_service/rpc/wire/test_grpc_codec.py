@@ -43,10 +43,10 @@ def test_the_greeting_is_http2s() -> None:
 
 def test_a_request_is_grpcs() -> None:
     """An independent decoder reads the headers that gRPC asks for, in its order, and the message behind its prefix."""
-    codec = GrpcCodec("host:1", timeout_s=1.5)
+    codec = GrpcCodec("host:1")
     decoder = hpack.Decoder()
     for number in (1, 3):
-        call, data = codec.start(codec.prepare("/a.B/Ç", b"request"))
+        call, data = codec.start(codec.prepare("/a.B/Ç", b"request", 1.5))
         assert call == number
         first, second = frames_of(data)
         assert first[:3] == (http2.HEADERS, http2.END_HEADERS, number)
@@ -64,16 +64,16 @@ def test_a_request_is_grpcs() -> None:
 
 
 def test_prepared_by_one_is_started_by_all() -> None:
-    """Codecs of the same authority and timeout give the same bytes."""
+    """Codecs of the same authority give the same bytes."""
     first, second = GrpcCodec(AUTHORITY), GrpcCodec(AUTHORITY)
-    assert first.start(second.prepare(PATH, b"x")) == second.start(first.prepare(PATH, b"x"))
+    assert first.start(second.prepare(PATH, b"x", 1.5)) == second.start(first.prepare(PATH, b"x", 1.5))
 
 
 def test_a_long_request_keeps_to_the_servers_windows() -> None:
     """It is sent as far as the server allows, and the rest when that allows more; meanwhile there is no room."""
     client = Client()
     codec, payload = client.codec, bytes(range(256)) * 400
-    number, data = codec.start(codec.prepare(PATH, payload))
+    number, data = codec.start(codec.prepare(PATH, payload, 1.5))
     assert not codec.room()
     head, *pieces = frames_of(data)
     assert head[:3] == (http2.HEADERS, http2.END_HEADERS, number)
@@ -90,7 +90,7 @@ def test_a_long_request_keeps_to_the_servers_windows() -> None:
 def test_short_requests_use_the_connections_window_up() -> None:
     """Each takes its bytes off it; the one that does not fit any more waits for the server."""
     client = Client()
-    codec, prepared = client.codec, client.codec.prepare(PATH, bytes(9995))
+    codec, prepared = client.codec, client.codec.prepare(PATH, bytes(9995), 1.5)
     sent = [codec.start(prepared)[1] for _ in range(6)]
     assert all(len(frames_of(data)[-1][3]) == 10_000 for data in sent)
     last = frames_of(codec.start(prepared)[1])[-1]
@@ -112,7 +112,7 @@ def test_a_short_request_keeps_to_its_streams_window() -> None:
 def test_a_request_that_was_given_up_is_sent_no_further() -> None:
     """There is room again, and the server's window brings nothing more of it."""
     client = Client()
-    number, _ = client.codec.start(client.codec.prepare(PATH, bytes(100_000)))
+    number, _ = client.codec.start(client.codec.prepare(PATH, bytes(100_000), 1.5))
     assert client.codec.abandon(number) == http2.rst_stream(number, ErrorCode.CANCEL)
     assert client.codec.room()
     client.codec.feed(window_update(0, 100_000) + window_update(number, 100_000))
@@ -122,7 +122,7 @@ def test_a_request_that_was_given_up_is_sent_no_further() -> None:
 def test_a_call_that_ends_before_its_request_is_sent_is_cancelled() -> None:
     """The server is told that no more of it comes, and there is room again."""
     client = Client()
-    number, _ = client.codec.start(client.codec.prepare(PATH, bytes(100_000)))
+    number, _ = client.codec.start(client.codec.prepare(PATH, bytes(100_000), 1.5))
     fault = client.fault(client.server.headers(number, [*BEGIN[:2], (b"grpc-status", b"8")], ends=True))
     assert isinstance(fault, Overloaded)
     assert client.codec.take_outgoing() == http2.rst_stream(number, ErrorCode.CANCEL)
@@ -133,9 +133,9 @@ def test_what_the_protocol_cannot_carry_is_refused() -> None:
     """Before anything is sent, and with what is allowed."""
     codec = GrpcCodec(AUTHORITY)
     with pytest.raises(InvalidRequest, match=f"{REQUEST_BYTES_MAX + 1} bytes, allowed: {REQUEST_BYTES_MAX}"):
-        codec.prepare(PATH, bytes(REQUEST_BYTES_MAX + 1))
+        codec.prepare(PATH, bytes(REQUEST_BYTES_MAX + 1), 1.5)
     with pytest.raises(InvalidRequest, match="8193 bytes, allowed: 8192"):
-        codec.prepare("/" * 8193, b"")
+        codec.prepare("/" * 8193, b"", 1.5)
 
 
 # ---- replies

@@ -181,7 +181,7 @@ def test_room_is_what_the_server_allows() -> None:
 def test_room_is_for_one_call_until_the_server_has_spoken() -> None:
     """What it allows is not known before its SETTINGS."""
     codec = GrpcCodec(AUTHORITY)
-    codec.start(codec.prepare(PATH, b"request"))
+    codec.start(codec.prepare(PATH, b"request", 1.5))
     assert not codec.room()
     codec.feed(settings((http2.MAX_CONCURRENT_STREAMS, 64)))
     assert codec.room()

@@ -17,7 +17,7 @@ from stock_service.rpc.wire.http1 import (
     request_decoder,
     response_decoder,
 )
-from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, encode_request, encode_response, encode_route_request
+from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, encode_request, encode_response
 
 BODY_MAX = 1000
 
@@ -47,13 +47,18 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[start:stop] for start, stop in pairwise(at)]
 
 
+def post(path: bytes, timeout_ms: int, payload: bytes) -> bytes:
+    """A method's request."""
+    return encode_request(b"POST", path, PROTOBUF, payload, b"Host: a:1\r\nTimeout-Ms: %d\r\n" % timeout_ms)
+
+
 def chunked(sizes: list[int]) -> bytes:
     """A chunked body."""
     chunks = b"".join(b"%x;a=b\r\n%s\r\n" % (size, b"c" * size) for size in sizes if size)
     return chunks + b"0\r\nTrailer: x\r\n\r\n"
 
 
-PLAIN = st.builds(encode_request, st.just(b"a:1"), st.sampled_from([b"/a.B/C", b"/x"]), st.integers(0, 9), st.binary())
+PLAIN = st.builds(post, st.sampled_from([b"/a.B/C", b"/x"]), st.integers(0, 9), st.binary())
 CHUNKED = st.lists(st.integers(0, 40), max_size=4).map(
     lambda sizes: b"PUT /x/1?q HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n" + chunked(sizes)
 )
@@ -87,7 +92,7 @@ def test_the_limit_of_a_head_is_a_byte(extra: int) -> None:
 def test_requests_come_out_as_they_went_in(payloads: list[bytes]) -> None:
     """With method, path and timeout; nothing is left over."""
     of = decoder()
-    requests, status = read([b"".join(encode_request(b"a:1", b"/a.B/C", 7, each) for each in payloads)], of)
+    requests, status = read([b"".join(post(b"/a.B/C", 7, each) for each in payloads)], of)
     assert (status, of.pending_bytes, of.ended) == (0, 0, False)
     assert [payload for _, payload in requests] == payloads
     assert {head[3:] for head, _ in requests} <= {(b"POST", b"/a.B/C", PROTOBUF, 7, None)}
@@ -142,7 +147,7 @@ HOST = b"Host: a\r\n"
 )
 def test_what_can_be_read_in_two_ways_is_refused(head: bytes, status: int) -> None:
     """And what is over a limit; a good request before it comes out."""
-    good = encode_request(b"a:1", b"/a.B/C", 0, b"x")
+    good = post(b"/a.B/C", 0, b"x")
     requests, refused = read([good + head + b"\r\nGET / HTTP/1.1\r\n" + HOST + b"\r\n"])
     assert ([payload for _, payload in requests], refused) == ([b"x"], status)
 
@@ -219,7 +224,7 @@ def test_a_head_is_checked_once_and_one_that_is_refused_each_time() -> None:
 )
 def test_a_routes_request_names_its_type(verb: bytes, payload: bytes, kind: bytes) -> None:
     """With a body, and with every POST, which servers refuse without."""
-    ((head, body),), _ = read([encode_route_request(b"a:1", verb, b"/x", 7, payload)])
+    ((head, body),), _ = read([encode_request(verb, b"/x", JSON, payload, HOST)])
     assert (head.verb, head.kind, body) == (verb, kind, payload)
 
 

@@ -172,7 +172,7 @@ def ids_in_a_commit_of_their_own(catalog: SharedCatalog, name: str, step: Step, 
     if record is not None:
         return reply_of(record, once)
     changed = right_change(catalog, name, step)
-    with catalog._memory.alone:
+    with catalog._memory:
         catalog._memory.commit(catalog._window.adding(key, record_of(once, changed)))
     return changed
 

@@ -82,7 +82,7 @@ def test_a_memory_that_cannot_be_finished_leaves_no_lock(monkeypatch: pytest.Mon
 
     with Shared() as shared:
         exchange = Exchange(shared.catalog(shared.memory(STOCKS)))
-        monkeypatch.setattr(Memory, "finish", fails)
+        monkeypatch.setattr(Memory, "_finish", fails)
         for _ in range(2):
             with pytest.raises(IndexError):
                 exchange.lookup("A")

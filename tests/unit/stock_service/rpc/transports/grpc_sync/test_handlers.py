@@ -7,6 +7,7 @@ import grpc
 import pytest
 
 from stock_service.rpc.errors import Unavailable
+from stock_service.rpc.grpcio.securing import Checks
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.transports.grpc_sync.calls import Arrival
 from stock_service.rpc.transports.grpc_sync.handlers import Handlers
@@ -50,8 +51,8 @@ class Handled:
         self.arrival = Arrival()
         self.handlers = Handlers(self.arrival, delay_target_ms, metrics, None)
         self.begun: list[bytes] = []
-        (method,) = raw_service("tests.v1.Probe", {PATH: self._note}).methods.values()
-        self._behaviour = self.handlers.behaviour(PATH, method, None)
+        service = raw_service("tests.v1.Probe", {PATH: self._note})
+        self._handler = self.handlers.handler(PATH, service.methods[PATH], Checks(None, service))
 
     def _note(self, payload: bytes) -> bytes:
         self.begun.append(payload)
@@ -61,7 +62,7 @@ class Handled:
         """How a call ends that waited for its thread until a moment."""
         self.arrival.began_ns, self.arrival.waited_ns = int((1000 + at_ms) * MS), int(waited_ms * MS)
         try:
-            self._behaviour(b"call", cast(grpc.ServicerContext, context))
+            self._handler(b"call", cast(grpc.ServicerContext, context))
         except Aborted:
             pass
         return context.code
@@ -92,7 +93,7 @@ def test_a_call_whose_deadline_has_passed_is_not_begun() -> None:
 def test_a_call_that_waited_past_the_target_is_not_begun(
     delay_target_ms: float, left_s: float, waited_ms: float, standing: bool, refused: bool
 ) -> None:
-    """RESOURCE_EXHAUSTED, where calls have been waiting for longer than an interval; in a burst a third of its time is."""
+    """RESOURCE_EXHAUSTED, where calls have waited for longer than an interval; in a burst, a third of its time."""
     handled = Handled(delay_target_ms)
     assert handled.call(Context(), waited_ms=0.5) is None, "the queue is empty now"
     code = handled.call(Context(left_s), waited_ms, at_ms=101 if standing else 99)

@@ -7,7 +7,7 @@ import pytest
 
 from stock_service.rpc.errors import NotBegun, Unavailable
 from stock_service.rpc.server_core.protocol import Methods
-from stock_service.rpc.transports.sockets.client import connect
+from stock_service.rpc.transports.sockets import connect
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import encode_reply
 
@@ -27,7 +27,7 @@ def served(listener: socket.socket, *said: bytes) -> None:
 def test_a_goodbye_behind_a_reply_is_heeded() -> None:
     """The next request has a connection of its own: on this one it would be lost, and nobody would know its fate."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
-        done = threads.submit(served, listener, encode_reply(1, 0, b"one") + GOODBYE, encode_reply(2, 0, b"two"))
+        done = threads.submit(served, listener, encode_reply(1, 0, b"one") + GOODBYE, encode_reply(1, 0, b"two"))
         client = connect(listener.getsockname(), WAIT_S)
         assert [client.call("/a.B/C", b"", WAIT_S) for _ in range(2)] == [b"one", b"two"]
         client.close()

@@ -12,8 +12,8 @@ PATH = "/a.B/C"
 
 def started(count: int = 1) -> SocketCodec:
     """A codec with so many calls under way: 1, 2 and so on."""
-    codec = SocketCodec(2.5)
-    prepared = codec.prepare(PATH, b"payload")
+    codec = SocketCodec(("a", 1))
+    prepared = codec.prepare(PATH, b"payload", 2.5)
     for number in range(1, count + 1):
         assert codec.start(prepared)[0] == number
     return codec
@@ -21,8 +21,8 @@ def started(count: int = 1) -> SocketCodec:
 
 def test_a_request_is_the_wires() -> None:
     """Its number, the timeout, the method and the message; encoded once, started often."""
-    codec: Codec = SocketCodec(2.5)
-    prepared = codec.prepare(PATH, b"payload")
+    codec: Codec = SocketCodec(("a", 1))
+    prepared = codec.prepare(PATH, b"payload", 2.5)
     sent = b"".join(codec.start(prepared)[1] for _ in range(2))
     assert request_decoder().feed(sent) == [RequestFrame(number, 2500, PATH.encode(), b"payload") for number in (1, 2)]
     assert (codec.hello, codec.take_outgoing()) == (b"", b"")
@@ -68,7 +68,7 @@ def test_a_fault_of_the_connection_is_that_of_every_call_under_way() -> None:
     farewell = encode_reply(0, FaultCode.RESOURCE_EXHAUSTED, b"too many connections")
     done = codec.feed(encode_reply(1, 0, b"reply") + farewell)
     assert done[0] == (1, b"reply")
-    said = "RESOURCE_EXHAUSTED: the server gave up the connection: too many connections"
+    said = "RESOURCE_EXHAUSTED: connection to a:1: too many connections"
     assert faults(done) == {2: (Overloaded, said), 3: (Overloaded, said)}
     assert not codec.room()
     with pytest.raises(Unavailable, match="too many connections"):

@@ -5,8 +5,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from clients.load.send import lean_connection
-from clients.load.send.lean_connection import LeanConnection
+from stock_service.rpc.codec_connection import CodecConnection
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from tests.unit.stock_service.rpc.wire.grpc_server_bytes import AUTHORITY, GREETING, GrpcServerBytes
@@ -74,9 +73,9 @@ class Scripted:
         self._thread = threading.Thread(target=self._run, args=(scripts,), name="scripted")
         self._thread.start()
 
-    def connect(self) -> LeanConnection:
+    def connect(self) -> CodecConnection:
         """A connection to it."""
-        return lean_connection.connect(self.address, WAIT_S, partial(GrpcCodec, AUTHORITY))
+        return CodecConnection(self.address, partial(GrpcCodec, AUTHORITY)).open(WAIT_S)
 
     def finish(self) -> None:
         """Blocks until the scripts are over; raises what went wrong in one."""

@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
-from stock_service.rpc.server_core.tasks import GroupCommit, polling_behind
+from stock_service.rpc.server_core.group_commit import GroupCommit, polling_behind
 from stock_service.rpc.waiting import in_one_go
 from tests.conformance.running import until
 
@@ -69,7 +69,7 @@ def test_threads_settle_each_batch_once() -> None:
 @pytest.mark.parametrize("waits", [True, False])
 def test_reading_waits_while_requests_go_on(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it looks again; where they take too long, it reads what it has."""
-    monkeypatch.setattr("stock_service.rpc.server_core.tasks.PAUSE_S", WAIT_S if waits else 0.0)
+    monkeypatch.setattr("stock_service.rpc.server_core.group_commit.PAUSE_S", WAIT_S if waits else 0.0)
     polled: list[float | None] = []
     going, over = Event(), Event()
 

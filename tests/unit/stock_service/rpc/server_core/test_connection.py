@@ -1,13 +1,9 @@
 """What becomes of a request whose client has gone: it is dropped before it is begun, and ended once it was."""
 
-from collections.abc import Callable
-
 import pytest
 
-from stock_service.rpc.server_core.connection import ServedConnection
+from stock_service.rpc.server_core.connection import Serve, ServedConnection, task
 from stock_service.rpc.server_core.options import Address
-from stock_service.rpc.server_core.tasks import Serve, plain_task, session_task, stamped_task
-from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.waiting import Wait, here
 from stock_service.rpc.wire.framing import RequestFrame, encode_request, request_decoder
 from stock_service.rpc.wire.served_stream import ServedStream
@@ -15,25 +11,11 @@ from tests.unit.stock_service.rpc.server_core.nothing import Nothing
 
 NOW = 1_000_000_000
 
-Answering = Callable[[RequestFrame, int, Address], bytes]
-Ask = Callable[[ServedConnection[RequestFrame]], None]
-
-
-def _stamped(answer: Answering, ask: Ask) -> Serve[RequestFrame]:
-    return stamped_task(answer, ask, Timeline(8))
-
-
-@pytest.fixture(params=[plain_task, session_task, _stamped], ids=["plain", "session", "stamped"])
-def task(request: pytest.FixtureRequest) -> Callable[[Answering, Ask], Serve[RequestFrame]]:
-    """Each way to make one."""
-    made: Callable[[Answering, Ask], Serve[RequestFrame]] = request.param
-    return made
-
 
 class Asked:
     """One connection with one request, and what was answered and asked for."""
 
-    def __init__(self, make: Callable[[Answering, Ask], Serve[RequestFrame]]) -> None:
+    def __init__(self) -> None:
         stream = ServedStream(request_decoder(), lambda _: b"", 64, NOW)
         request = stream.take(encode_request(1, 0, b"/a.B/C", b""), NOW, NOW)
         assert request is not None
@@ -41,28 +23,32 @@ class Asked:
         self.connection = ServedConnection(Nothing(), stream)
         self.answered: list[RequestFrame] = []
         self.looks: list[ServedConnection[RequestFrame]] = []
-        self._task = make(self._answer, self.looks.append)
+        self.ended = 0
+        self._task: Serve[RequestFrame] = task(self._answer, self.looks.append, self._end)
 
     def _answer(self, request: RequestFrame, _arrived_ns: int, _peer: Address) -> bytes:
         self.answered.append(request)
         return b"reply"
+
+    def _end(self) -> None:
+        self.ended += 1
 
     def run(self) -> None:
         """Runs the request's task."""
         self._task(self.connection, self.request, NOW)
 
 
-def test_who_is_there_is_answered(task: Callable[[Answering, Ask], Serve[RequestFrame]]) -> None:
+def test_who_is_there_is_answered() -> None:
     """The reading thread need not look."""
-    asked = Asked(task)
+    asked = Asked()
     asked.run()
-    assert asked.answered == [asked.request]
+    assert (asked.answered, asked.ended) == ([asked.request], 1)
     assert not asked.looks
 
 
-def test_of_who_has_gone_nothing_is_begun(task: Callable[[Answering, Ask], Serve[RequestFrame]]) -> None:
+def test_of_who_has_gone_nothing_is_begun() -> None:
     """It counts as answered, and the reading thread closes the connection."""
-    asked = Asked(task)
+    asked = Asked()
     asked.connection.cut()
     asked.run()
     assert not asked.answered
@@ -71,9 +57,9 @@ def test_of_who_has_gone_nothing_is_begun(task: Callable[[Answering, Ask], Serve
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_what_was_begun_goes_on(task: Callable[[Answering, Ask], Serve[RequestFrame]], waits: bool) -> None:
+def test_what_was_begun_goes_on(waits: bool) -> None:
     """Though its client has gone since: one that has waited, not one that only might."""
-    asked = Asked(task)
+    asked = Asked()
     asked.connection.cut()
     here.wait = Wait(lambda _: None)
     try:
@@ -85,9 +71,9 @@ def test_what_was_begun_goes_on(task: Callable[[Answering, Ask], Serve[RequestFr
     assert asked.connection.stream.done
 
 
-def test_who_answers_learns_it_first(task: Callable[[Answering, Ask], Serve[RequestFrame]]) -> None:
+def test_who_answers_learns_it_first() -> None:
     """From a reply that the kernel does not take: the next request is not begun, before the reading thread looks."""
-    asked = Asked(task)
+    asked = Asked()
 
     def send(_data: bytes | bytearray) -> int:
         raise BrokenPipeError

@@ -1,4 +1,4 @@
-"""The lean connection on real sockets: timeouts, faults, connecting anew, and that no request is ever sent twice."""
+"""The connection over a codec, on real sockets: timeouts, faults, connecting anew, and no request sent twice."""
 
 import contextlib
 import socket
@@ -9,14 +9,13 @@ from functools import partial
 
 import pytest
 
-from clients.load.send import lean_connection
-from clients.load.send.lean_connection import PREPARED_BYTES_MAX, PREPARED_MAX, LeanConnection
+from stock_service.rpc.codec_connection import CodecConnection
 from stock_service.rpc.errors import DeadlineExceeded, Overloaded, Unavailable
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.codec import Prepared, Reply
 from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from stock_service.rpc.wire.http2 import ErrorCode, frame
-from tests.unit.clients.load.send.scripted_server import WAIT_S, Peer, Scripted
+from tests.unit.stock_service.rpc.scripted_server import WAIT_S, Peer, Scripted
 from tests.unit.stock_service.rpc.wire.grpc_server_bytes import AUTHORITY, BEGIN, PATH, prefixed
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
@@ -132,7 +131,7 @@ class Lines:
         self._calls = 0
         self._pending = b""
 
-    def prepare(self, path: str, payload: bytes) -> Prepared:
+    def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
         return (payload,)
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
@@ -165,7 +164,7 @@ def test_the_late_reply_of_another_codec() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve_lines, name="lines")
         thread.start()
-        with closing(lean_connection.connect(listener.getsockname(), WAIT_S, Lines)) as connection:
+        with closing(CodecConnection(listener.getsockname(), Lines).open(WAIT_S)) as connection:
             with pytest.raises(DeadlineExceeded):
                 connection.call(PATH, b"a", SHORT_S)
             assert connection.call(PATH, b"b", WAIT_S) == b"good"
@@ -307,22 +306,11 @@ def test_a_long_request_waits_for_the_servers_window(serve: Serve) -> None:
         assert connection.call(PATH, payload, WAIT_S) == b"whole"
 
 
-def test_encoded_requests_are_kept_within_bounds(serve: Serve) -> None:
-    """However many different ones there are, and none that is long."""
-    count = PREPARED_MAX + 10
-    with closing(serve(replies(*[b""] * (count + 1))).connect()) as connection:
-        for number in range(count):
-            connection.call(PATH, b"%d" % number, WAIT_S)
-        assert 0 < len(connection._prepared) <= PREPARED_MAX
-        connection.call(PATH, bytes(PREPARED_BYTES_MAX + 1), WAIT_S)
-        assert all(len(payload) <= PREPARED_BYTES_MAX for _, payload in connection._prepared)
-
-
 def test_nobody_listens() -> None:
     """Connecting says where to; so does a call on a connection that was closed."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = taken.getsockname()
     with pytest.raises(Unavailable, match=rf"no connection to 127\.0\.0\.1:{address[1]}: Connection refused"):
-        lean_connection.connect(address, 1.0, partial(GrpcCodec, AUTHORITY))
+        CodecConnection(address, partial(GrpcCodec, AUTHORITY)).open(1.0)
     with pytest.raises(Unavailable, match="no connection"):
-        LeanConnection(address, partial(GrpcCodec, AUTHORITY)).call(PATH, b"", 1.0)
+        CodecConnection(address, partial(GrpcCodec, AUTHORITY)).call(PATH, b"", 1.0)

@@ -1,0 +1,86 @@
+"""Group commit: the requests of a batch share one write to the disk, and wait for it without a thread.
+
+A request that waits leaves its thread; when the wait is over it is served again: see ``rpc/waiting.py``.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from threading import get_ident
+
+from stock_service.rpc.concurrency import Task
+from stock_service.rpc.server_core.connection import Serve, ServedConnection
+from stock_service.rpc.server_core.protocol import Request
+from stock_service.rpc.waiting import Flush, Wait, Waiting, going_on, here
+
+Poll = Callable[[float | None, int], list[tuple[int, int]]]
+"""``select.epoll.poll``."""
+
+PAUSE_S = 0.002
+"""How long reading waits at most for requests that go on: time for about 200 replies."""
+
+
+def serving_again(serve: Serve[Request]) -> Serve[Request]:
+    """The same, for requests that may wait: one that has to is served again when its wait is over. Any thread."""
+
+    def serve_with(wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
+        here.wait = wait
+        try:
+            serve(connection, request, arrived_ns)
+        except Waiting:
+            pass  # whoever it waits for has it served again
+        finally:
+            here.wait = None
+
+    def serve_later(connection: ServedConnection[Request], request: Request, wait: Wait) -> None:
+        serve_with(wait, connection, request, time.monotonic_ns())  # it was begun in time
+
+    def serve_first(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
+        serve_with(Wait(partial(serve_later, connection, request)), connection, request, arrived_ns)
+
+    return serve_first
+
+
+def polling_behind(poll: Poll) -> Poll:
+    """The same poll, which first lets those requests reply that go on just then; all that comes of it is read at once.
+
+    For an epoll that is level-triggered: what was found before is found again.
+    """
+
+    def poll_behind(timeout_s: float | None, most: int) -> list[tuple[int, int]]:
+        events = poll(timeout_s, most)
+        if going_on.locked() and going_on.acquire(timeout=PAUSE_S):
+            going_on.release()
+            events = poll(0, most)
+        return events
+
+    return poll_behind
+
+
+class GroupCommit:
+    """The tasks of one batch; the last of them that ends has the disk written.
+
+    One that is alone flushes on the executor's thread that ran it, which saves waking another. Else another does it: no
+    thread that has more to do waits for the disk, and least of all the one that reads.
+    """
+
+    def __init__(self, size: int, flush: Flush) -> None:
+        """``size`` is the number of tasks. For the thread that reads."""
+        self._flush = flush
+        self._size = size
+        self._reader = get_ident()
+        self._ended = count(1)  # next() of it is atomic in CPython
+
+    def run(self, task: Task) -> None:
+        """Runs one of the tasks."""
+        try:
+            task()
+        finally:
+            if next(self._ended) == self._size:
+                self._flush(self._size == 1 and get_ident() != self._reader)
+
+    def leave_out(self, number: int) -> None:
+        """Says that so many of the tasks are not run."""
+        if self._size in [next(self._ended) for _ in range(number)]:
+            self._flush(False)
