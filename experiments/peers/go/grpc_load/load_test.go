@@ -244,7 +244,7 @@ func TestTheWarmUp(t *testing.T) {
 
 // A signal ends the load early, and what was measured stays.
 func TestASignal(t *testing.T) {
-	s := &server{began: make(chan struct{})}
+	s := &server{began: make(chan struct{}, 1)}
 	l, signals := against(t, s, "-duration 10m"), make(chan os.Signal, 1)
 	go func() {
 		<-s.began
@@ -261,7 +261,7 @@ func TestASignal(t *testing.T) {
 
 // A second signal gives up the calls in flight: they are errors.
 func TestASecondSignal(t *testing.T) {
-	s := &server{began: make(chan struct{}), release: make(chan struct{})}
+	s := &server{began: make(chan struct{}, 1), release: make(chan struct{})}
 	l, signals := against(t, s, "-duration 10m"), make(chan os.Signal, 2)
 	go func() {
 		<-s.began
