@@ -3,7 +3,9 @@
 Who has gone is not read at all.
 """
 
+import select
 import socket
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -173,6 +175,23 @@ def test_what_was_asked_of_the_reading_thread_keeps_it_awake() -> None:
         server._ending.asked = True
         assert server._timeout_s() == 0
         server._ending.asked = False
+
+
+def test_what_is_told_of_one_that_was_cut_is_too_late() -> None:
+    """Epoll said it before the connection was cut for what it holds; a request of it is still in its handler."""
+    with Served() as served, ExitStack() as stack:
+        (client,) = clients(served, 1, stack)
+        served.probe.released.clear()
+        client.send(frame(1, BLOCK))
+        served.probe.entered()
+        server = served._server
+        (connection,) = server._connections.by_fd.values()
+        try:
+            server._connections.cut(connection)
+            server._turn(connection, select.EPOLLIN, time.monotonic_ns())
+            assert connection.events == -1
+        finally:
+            served.probe.released.set()
 
 
 ACCEPTED = -1

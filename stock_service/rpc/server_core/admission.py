@@ -15,7 +15,8 @@ their turns one after the other.
   tasks that last it for ``BURST_MS``.
 - **More threads than that** are given a task each where tasks wait, for a disk or another server. Where tasks compute,
   more threads end no more tasks under the GIL: they only keep the GIL from the reading thread. So while the executor
-  computes all the time that reading leaves it, their number is halved every ``MEASURED_MS``; else it grows by one.
+  computes all the time that reading leaves it, their number is halved; else it grows by a quarter. It is not halved
+  again before the last halving has had its effect on the tasks under way.
 """
 
 INTERVAL_MS = 100
@@ -34,8 +35,8 @@ AHEAD_LEAST = 2
 BURST_MS = 15
 """Tasks that last for so long are begun at once where nobody waits: less than any delay target that makes sense."""
 
-MEASURED_MS = 2
-"""The executor's rate is measured over at least so long."""
+MEASURED_MS = 20
+"""The executor is measured over at least so long: two waits of 10 ms, whose tasks wake together and then compute."""
 
 RAN_MS = 1
 """The same, where the executor ran all its tasks at once."""
@@ -48,6 +49,9 @@ FIRST_RATE = 10
 
 COMPUTES = 0.9
 """Of the time that reading leaves it, the share that an executor computes whose tasks wait for nothing."""
+
+COMPUTES_MOST = 1.2
+"""Over so large a share tasks compute without the GIL, on several cores: then more threads do end more tasks."""
 
 PAUSE_MS_MAX = 20
 """The reading thread looks again after so long, at most, while requests wait."""
@@ -122,8 +126,11 @@ class Ahead:
             if took_ns <= INTERVAL_MS * _MS:  # else no requests waited meanwhile
                 read_ns = reading_ns - mark_reading_ns
                 left_ns, computed_ns = took_ns - read_ns, cpu_ns - mark_cpu_ns - read_ns
-                computes = computed_ns >= COMPUTES * left_ns and left_ns > took_ns / 2
-                self.threads = self.threads // 2 if computes else min(self._workers, self.threads + 1)
+                computes = COMPUTES * left_ns <= computed_ns <= COMPUTES_MOST * left_ns and left_ns > took_ns / 2
+                if not computes:
+                    self.threads = min(self._workers, self.threads + max(1, self.threads // 4))
+                elif under_way <= self.threads + max(self.tasks, self.threads):
+                    self.threads //= 2
                 if computes or not self._idle:
                     self._measured((ended - mark_ended) / took_ns)
                 else:  # it might have ended more

@@ -198,6 +198,8 @@ class RequestServer(Generic[Request]):
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
         """Does what epoll says a connection is ready for. Of one that its client has reset, nothing more is begun."""
         state = connection.stream.state
+        if connection.events < 0:  # epoll said this before the connection was cut
+            return
         if event & select.EPOLLERR or (event & select.EPOLLHUP and state is not LEAVING):
             self._connections.cut(connection)
         elif event & select.EPOLLHUP:  # its client has ended too: what is left is little

@@ -5,6 +5,7 @@ from stock_service.rpc.server_core.admission import (
     AHEAD_MS,
     BURST_MS,
     FIRST_RATE,
+    MEASURED_MS,
     RAN_MS,
     Ahead,
     DelayTarget,
@@ -58,25 +59,28 @@ def test_an_executor_that_falls_behind_is_given_tasks_that_last_it_for_a_while()
     """By the rate at which it ended tasks; and a task more for each thread, which may wait in its task."""
     ahead = Ahead(8, 1000)
     assert ahead.room(0, 10, START, 0, 0) == 8 + FIRST_RATE * AHEAD_MS - 10
-    assert ahead.room(200, 10, START + 10 * MS, 0, 0) == 8 + 20 * AHEAD_MS - 10, "it ended twenty a millisecond"
+    assert ahead.room(400, 10, START + 20 * MS, 0, 0) == 8 + 20 * AHEAD_MS - 10, "it ended twenty a millisecond"
     assert ahead.tasks == 20 * AHEAD_MS
     for number in range(1, 9):  # it ends nothing any more
-        ahead.room(200, 10, START + (10 + 10 * number) * MS, 0, 0)
+        ahead.room(400, 10, START + (20 + 20 * number) * MS, 0, 0)
     assert ahead.tasks == AHEAD_LEAST
-    assert ahead.room(200, 10, START + 95 * MS, 0, 0) == 8 + 8 - 10
+    assert ahead.room(400, 10, START + 185 * MS, 0, 0) == 8 + 8 - 10
 
 
-def given(ahead: Ahead, share: float, ended: int, reading: float = 0.1, start_ns: int = START) -> int:
-    """Measures for 18 ms an executor that computes a share of the time, and ends so many tasks in 2 ms.
+def given(
+    ahead: Ahead, share: float, ended: int, reading: float = 0.1, start_ns: int = START, under_way: int = 1
+) -> int:
+    """Measures ten times an executor that computes a share of the time, and ends so many tasks in 2 ms.
 
     Gives how many tasks may be under way then.
     """
     at_ns = start_ns
     for number in range(10):
-        at_ns = start_ns + number * 2 * MS
-        cpu_ns = int((share + reading) * number * 2 * MS)
-        ahead.room(number * ended, 1, at_ns, cpu_ns, int(reading * number * 2 * MS))
-    return ahead.room(9 * ended, 0, at_ns, 0, 0)
+        past_ns = number * MEASURED_MS * MS
+        at_ns = start_ns + past_ns
+        cpu_ns, ended_by_then = int((share + reading) * past_ns), past_ns // (2 * MS) * ended
+        ahead.room(ended_by_then, under_way, at_ns, cpu_ns, int(reading * past_ns))
+    return ahead.room(0, 0, at_ns, 0, 0)
 
 
 def test_where_tasks_compute_no_more_are_under_way_than_last_for_a_while() -> None:
@@ -92,6 +96,15 @@ def test_where_tasks_wait_each_thread_has_one_and_a_next_one() -> None:
     ahead = Ahead(8, 1000)
     given(ahead, 0.89, 4)
     assert given(ahead, 0.1, 4, start_ns=START + 1000 * MS) == 16
+
+
+def test_threads_are_not_halved_before_the_last_halving_has_had_its_effect() -> None:
+    """Tasks that wait go on for a while; and tasks that compute without the GIL gain from every thread."""
+    ahead = Ahead(64, 1000)
+    given(ahead, 0.89, 4, under_way=200)
+    assert ahead.threads == 64
+    given(ahead, 1.8, 4, start_ns=START + 1000 * MS)
+    assert ahead.threads == 64
 
 
 def test_an_executor_that_ran_all_is_measured_by_that() -> None:
@@ -114,7 +127,7 @@ def test_an_executor_that_keeps_up_is_given_more_and_more() -> None:
     """Each time that it has nothing left, up to what it takes at all."""
     ahead = Ahead(8, 1000)
     for number in range(100):
-        ahead.room(10 * number, 0, START + 2 * number * MS, 0, 0)
+        ahead.room(10 * number, 0, START + 20 * number * MS, 0, 0)
     assert ahead.tasks == 1000
 
 
@@ -123,6 +136,6 @@ def test_the_reading_thread_sleeps_for_half_of_what_the_executor_has() -> None:
     ahead = Ahead(8, 1000)
     assert ahead.pause_s(8) == 0
     ahead.room(0, 10, START, 0, 0)
-    ahead.room(10, 10, START + 10 * MS, 0, 0)  # one a millisecond
+    ahead.room(20, 10, START + 20 * MS, 0, 0)  # one a millisecond
     assert ahead.pause_s(18) == 0.005
     assert ahead.pause_s(1000) == 0.02
