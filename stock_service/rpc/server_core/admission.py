@@ -15,8 +15,8 @@ their turns one after the other.
   tasks that last it for ``BURST_MS``.
 - **More threads than that** are given a task each where tasks wait, for a disk or another server. Where tasks compute,
   more threads end no more tasks under the GIL: they only keep the GIL from the reading thread. So while the executor
-  computes all the time that reading leaves it, their number is halved; else it grows by a quarter. It is not halved
-  again before the last halving has had its effect on the tasks under way.
+  computes all the time that reading leaves it, their number falls by a quarter; else it grows by a quarter. It falls
+  no further before the last fall has had its effect on the tasks under way.
 """
 
 INTERVAL_MS = 100
@@ -127,10 +127,11 @@ class Ahead:
                 read_ns = reading_ns - mark_reading_ns
                 left_ns, computed_ns = took_ns - read_ns, cpu_ns - mark_cpu_ns - read_ns
                 computes = COMPUTES * left_ns <= computed_ns <= COMPUTES_MOST * left_ns and left_ns > took_ns / 2
+                step = max(1, self.threads // 4)
                 if not computes:
-                    self.threads = min(self._workers, self.threads + max(1, self.threads // 4))
+                    self.threads = min(self._workers, self.threads + step)
                 elif under_way <= self.threads + max(self.tasks, self.threads):
-                    self.threads //= 2
+                    self.threads = max(0, self.threads - step)
                 if computes or not self._idle:
                     self._measured((ended - mark_ended) / took_ns)
                 else:  # it might have ended more

@@ -70,12 +70,12 @@ def test_an_executor_that_falls_behind_is_given_tasks_that_last_it_for_a_while()
 def given(
     ahead: Ahead, share: float, ended: int, reading: float = 0.1, start_ns: int = START, under_way: int = 1
 ) -> int:
-    """Measures ten times an executor that computes a share of the time, and ends so many tasks in 2 ms.
+    """Measures 25 times an executor that computes a share of the time, and ends so many tasks in 2 ms.
 
     Gives how many tasks may be under way then.
     """
     at_ns = start_ns
-    for number in range(10):
+    for number in range(25):
         past_ns = number * MEASURED_MS * MS
         at_ns = start_ns + past_ns
         cpu_ns, ended_by_then = int((share + reading) * past_ns), past_ns // (2 * MS) * ended
@@ -98,7 +98,7 @@ def test_where_tasks_wait_each_thread_has_one_and_a_next_one() -> None:
     assert given(ahead, 0.1, 4, start_ns=START + 1000 * MS) == 16
 
 
-def test_threads_are_not_halved_before_the_last_halving_has_had_its_effect() -> None:
+def test_threads_do_not_fall_further_before_the_last_fall_has_had_its_effect() -> None:
     """Tasks that wait go on for a while; and tasks that compute without the GIL gain from every thread."""
     ahead = Ahead(64, 1000)
     given(ahead, 0.89, 4, under_way=200)
