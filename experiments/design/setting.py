@@ -37,7 +37,7 @@ class Setting:
 
     @property
     def executor(self) -> str:
-        """What runs requests, for people, as it was set or recorded: ``static pool``. No text names it otherwise."""
+        """Executor by its name for people, as set or recorded: ``static pool``. Every text takes it from here."""
         level = "event loop" if self["dispatch"] == "loop" else self.text("executor")
         return EXECUTOR_NAMES.get(level, level.replace("-", " "))
 

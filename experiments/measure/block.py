@@ -196,7 +196,7 @@ def threads_cpu_s(pids: Sequence[int], prefix: str) -> dict[int, float]:
 
 
 def threads_at_work(before_s: Mapping[int, float], after_s: Mapping[int, float]) -> int | None:
-    """How many threads ran requests between two readings; None: they computed too little to say."""
+    """Number of threads that ran requests between two readings; None: they computed too little to say."""
     spent_s = [cpu_s - before_s.get(thread, 0.0) for thread, cpu_s in after_s.items()]
     return sum(each >= AT_WORK_SHARE * sum(spent_s) for each in spent_s) if sum(spent_s) >= SHARED_S else None
 

@@ -36,7 +36,7 @@ PYTHON_EPOLL = "python-epoll"
 """The peer that is a server of our protocol in one thread of Python."""
 
 PLAIN_GRPCIO = shlex.join((sys.executable, "-m", "experiments.peers.python.stock_server", "--port", "0"))
-"""What starts the stock service as grpcio's examples write a server, with nothing of ours."""
+"""Command of the stock service written as grpcio's examples write a server, with nothing of ours."""
 
 _PROBE_S = 30.0
 """How long it may take to ask for a tool's version."""

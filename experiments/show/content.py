@@ -126,7 +126,7 @@ class Seen:
     environment: Environment | None = None
     """None: no record of the machine stands beside the results."""
     of_earlier_version: bool = False
-    """Whether its words and its servers are of an earlier edition: an executor is called what it was recorded as."""
+    """True where words and servers are of an earlier edition: an executor has the name that was recorded."""
     cells: CellsJudged | None = None
     """The part's cells; None: they were not measured."""
     stress: StressJudged | None = None
@@ -188,7 +188,7 @@ class Content:
 
     @property
     def state(self) -> tuple[str, ...]:
-        """How far the sweep is, and whether its servers are this version's."""
+        """Progress of the sweep, and a sentence where the servers are of an earlier version."""
         earlier = (EARLIER,) if self.seen.of_earlier_version else ()
         return (*state_sentences(self.seen.main), *earlier)
 

@@ -178,7 +178,7 @@ class Service:
         return replace(self, methods={**self.methods, CHECK: check}, health=health)
 
     def rights(self) -> dict[bytes, Right]:
-        """What each method needs of its caller, by its path."""
+        """Right that each method needs of its caller, by its path."""
         needed = {path.encode(): method.right for path, method in self.methods.items()}
         return needed | {path.encode(): method.right for path, method in self.streams.items()}
 

@@ -70,7 +70,7 @@ COMMANDS: Mapping[str, Callable[[StoreFile, Namespace], Sequence[str]]] = {
     "show": show,
     "new-day": new_day,
 }
-"""What can be done with an open file, by name; each gives the faults that it found."""
+"""Actions on an open file, by name; each gives the faults that it found."""
 
 
 def main(program: str, arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Where the file of a store, its log and its copies are: their names, who holds them, whether they are still there.
+"""Place of a store's file, its log and its copies: their names, who holds them, whether they are still there.
 
 Copies need no log. They are backups, and ``PATH.saved``, of a file that was changed under its server. What has the
 file's name then is not what was served. So nothing opens it while ``PATH.saved`` is there: whoever looks after the
@@ -177,7 +177,7 @@ def check_saved(path: Path) -> None:
 
 
 def said(error: OSError | sqlite3.Error) -> object:
-    """What of an error is for people."""
+    """Part of an error that is for people."""
     return getattr(error, "strerror", None) or error
 
 

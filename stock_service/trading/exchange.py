@@ -23,7 +23,7 @@ class Exchange:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self.stocks = len(tuple(catalog.names()))
-        """How many there are."""
+        """Number of stocks."""
         self.version = catalog.read
         """A stock as it stands, for ``looked_up``; None for an unknown one. Mostly the very same object as long as the
         stock stands as it is."""
@@ -70,7 +70,7 @@ class Exchange:
 
 
 def looked_up(version: Version | None) -> LookupReply:
-    """What a Lookup says of a stock that stands so."""
+    """Reply of a Lookup to a stock at a version."""
     if version is None:
         return LookupReply(Status.UNKNOWN_STOCK)
     stock, sequence = version

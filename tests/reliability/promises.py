@@ -34,7 +34,7 @@ class Promise:
 
     checks: tuple[Check, ...]
     timed: bool = True
-    """It asks how late something was, so nothing else runs meanwhile. Others run some at a time."""
+    """A promise about lateness runs alone. Others run some at a time."""
     overnight: Check | None = None
     """Tried once overnight, in place of the ten rounds."""
 
@@ -68,7 +68,7 @@ class Shortfall:
     at_most: float = inf
 
     def excuses(self, row: Row) -> bool:
-        """Whether a row is no worse. One without a number is, unless nothing is bounded: then nothing was tried."""
+        """True where a row is no worse than its bound. A row without a number is worse, unless nothing was tried."""
         if (self.at_least, self.at_most) == (-inf, inf):
             return True
         return row.measured is not None and self.at_least <= row.measured <= self.at_most

@@ -17,7 +17,7 @@ PREPARED_MAX = 1024
 
 
 def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
-    """What makes the codec of each new connection.
+    """Maker of the codec of each new connection.
 
     Raises UsageError for a transport that only its own library speaks.
     """

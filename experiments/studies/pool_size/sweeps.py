@@ -26,7 +26,7 @@ HEADLINE = "headline"
 
 
 def model_of(of: Setting) -> str:
-    """What runs a setting's requests: its event loop, its processes, its build of Python, or else its executor."""
+    """Name of the model of a setting: its event loop, processes, build of Python, or else its executor."""
     name = label(of.text("transport"))
     if of["dispatch"] == "loop":
         return name

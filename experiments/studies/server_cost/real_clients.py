@@ -1,4 +1,4 @@
-"""How ``grpc_static`` answers clients whose header blocks differ in each call, beside a plain server on grpcio.
+"""Clients whose header blocks differ in each call: ``grpc_static`` beside a plain server on grpcio.
 
 The load program is on grpc-go, with 32 connections of one call each and with 4 of 16. Its calls are all the same, or
 have a deadline of 2 s, or a new W3C traceparent each. Server and load have a core each. In a closed loop the calls a

@@ -109,7 +109,7 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
-    """Where latency grew by less than the clients did: by Little's law more was answered."""
+    """Sentence for latency that grew by less than the clients: by Little's law more was answered."""
     for judged in deciding:
         if judged.rulings and judged.rulings[-1].verdict is Verdict.SUBLINEAR:
             more = judged.comparison.clients_ratio / judged.typical.value

@@ -73,7 +73,7 @@ def label(arm: Arm) -> str:
 
 
 def executors(judgement: Judgement, name: str) -> tuple[str, str]:
-    """What runs requests above and below in a comparison: ``the static pool``; ``one executor`` where there is none."""
+    """Executors above and below in a comparison: ``the static pool``; ``one executor`` where there is none."""
     comparison = declared(judgement, name)
     arms = () if comparison is None else (comparison.above, comparison.below)
     above, below = (f"the {arm.setting.executor}" for arm in arms) if arms else ("one executor",) * 2

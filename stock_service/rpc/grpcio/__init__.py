@@ -1,4 +1,4 @@
-"""What every transport on grpcio shares, so that none imports another: the client's side, and a server's parts.
+"""Shared parts of the transports on grpcio, so that none imports another: the client's side, and a server's parts.
 
 grpcio is loaded when it is asked for: the codec of the lean client and the null server, which are given here, do
 without. Left out: what speaks gRPC without grpcio, which is in ``wire``.
@@ -22,5 +22,5 @@ def loaded(name: str) -> Callable[..., Any]:
 
 
 def codec(address: tuple[str, int], token: str = "") -> GrpcCodec:
-    """What a new connection of the lean client speaks."""
+    """Codec of a new connection of the lean client."""
     return GrpcCodec(shown_address(address), token)

@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 
 
 class Checks:
-    """Who may ask a server's methods. Any thread."""
+    """Checks of callers, for the methods of one server. Any thread."""
 
     def __init__(self, access: Access | None, service: Service) -> None:
         """``access``: None where the server knows no callers."""

@@ -1,4 +1,4 @@
-"""What servers on grpcio share: methods, statuses and limits in grpcio's terms, and a timeline's stamps."""
+"""Shared parts of servers on grpcio: methods, statuses and limits in grpcio's terms, and a timeline's stamps."""
 
 import logging
 import socket
@@ -82,7 +82,7 @@ def behaviour_of(method: Method[Any, Any]) -> Behaviour:
 
 
 def fault_of(error: BaseException) -> Fault:
-    """What a client is told of an exception, which is logged where it is no Fault. Raises ``Waiting`` again."""
+    """Fault for an exception. The exception is logged where it is no Fault. Raises ``Waiting`` again."""
     if isinstance(error, Waiting):
         raise error
     if isinstance(error, Fault):

@@ -77,7 +77,7 @@ class Keeping:
 
     def __init__(self, first: Used) -> None:
         self.free = False
-        """Whether the threads are to have all cores."""
+        """True where the threads are to have all cores."""
         self.tries = 0
         """How often all cores were tried."""
         self.free_s = 0.0

@@ -136,7 +136,7 @@ def _watch(files: Sequence[Path], reload: Callable[[], None], look_s: float, sto
 
 
 def _look(file: Path) -> tuple[int, ...]:
-    """What tells one version of a file from another."""
+    """Mark that tells one version of a file from another."""
     try:
         status = file.stat()
         return status.st_mtime_ns, status.st_size, status.st_ino

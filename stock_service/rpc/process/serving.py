@@ -108,7 +108,7 @@ def timeline_for(options: argparse.Namespace) -> Timeline | None:
 
 
 def metrics_for(options: argparse.Namespace) -> Metrics | None:
-    """What counts for ``--metrics``; None where it is not asked for. Raises UsageError where it cannot be shown."""
+    """Metrics for ``--metrics``; None without that option. Raises UsageError where metrics cannot be shown."""
     if options.metrics is None:
         return None
     from stock_service.rpc.process import scraping  # here: asyncio and http.server take 50 ms to load

@@ -64,7 +64,7 @@ and would take the GIL from whoever reads on."""
 
 
 class DelayTarget:
-    """How long a request may wait; for one thread. Times are in nanoseconds, on any one clock."""
+    """Limit on how long a request may wait; for one thread. Times are in nanoseconds, on any one clock."""
 
     __slots__ = ("_calm_ns", "_refused_ns", "_target_ns")
 
@@ -97,7 +97,7 @@ class DelayTarget:
 
 
 class Ahead:
-    """How many tasks an executor is given; the reading thread's. Times are in nanoseconds, on any one clock."""
+    """Number of tasks that an executor is given; the reading thread's. Times are in nanoseconds, on any one clock."""
 
     __slots__ = ("_idle", "_mark", "_most", "_rate", "_workers", "burst", "tasks", "threads")
 

@@ -18,7 +18,7 @@ Poll = Callable[[float | None, int], list[tuple[int, int]]]
 """``select.epoll.poll``."""
 
 PAUSE_S = 0.002
-"""How long reading waits at most for requests that go on: time for about 200 replies."""
+"""Longest wait of the reading thread for requests that go on: time for about 200 replies."""
 
 
 def serving_again(serve: Serve[Request]) -> Serve[Request]:

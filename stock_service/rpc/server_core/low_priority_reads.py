@@ -4,25 +4,24 @@ A connection is read at low priority in these cases:
 
 | the connection | why |
 |---|---|
-| had more to be read than is read at once | others' turns come first |
-| was refused requests within the last second | to read and refuse them serves nobody |
-| sends frames that cost more than work does, or is new and speaks a protocol in which they may | floods |
-| has been told all, and is read to be dropped (LEAVING) | nobody will answer |
+| had more bytes than one read takes | the others' turns come first |
+| was refused requests within the last second | refusing serves nobody |
+| sends frames that cost more than they ask for | such frames are a flood |
+| is new, on a protocol with such frames | a peer that was cut off may come again |
+| is LEAVING: its last reply has left | its bytes are dropped |
 
-Other connections are read at once, and their requests are begun before any low-priority read. So a client that sends
-little waits for one while of such reads at most (``WHILE_NS``), however many peers flood the server, and however often
-they come again after they are cut off.
+Other connections are read at once. Their requests are begun before any low-priority read. So a client that sends little
+waits for ``WHILE_NS`` of such reads at most, however many peers flood the server.
 
-The budget: while requests are under way, or other connections are read, low-priority reads take a fifth of the reading
-thread's time. Else they take all of it. Connections are read in the order in which they joined, so a new client among
-them is never kept out.
+The budget is a fifth of the reading thread's time, while requests are under way or other connections are read. Else it
+is all of that time. Connections are read in the order in which they joined. So a new client is never kept out.
 
-| state of a connection | when | what happens | next |
+| state | event | action | next state |
 |---|---|---|---|
-| read at once | something came | it is read | read at once |
-| read at once | something came, in one of the cases above | it joins the queue; epoll watches it no more | waiting |
-| waiting | its turn has come | it is read once | read at once |
-| waiting | it is closed | it leaves the queue | |
+| at once | bytes came | read | at once |
+| at once | bytes came, in a case above | join the queue; epoll watches no more | waiting |
+| waiting | the turn has come | read once | at once |
+| waiting | closed | leave the queue | – |
 
 The reading thread's alone. Left out: how long a connection's requests wait after that (``queue.py``).
 """
@@ -59,12 +58,12 @@ class LowPriorityReads(Generic[Request]):
         """``read`` reads or drops once what came; ``look_after`` has epoll watch a connection as its state wants."""
         self._read, self._look_after = read, look_after
         self.queue: OrderedDict[ServedConnection[Request], None] = OrderedDict()
-        """Those that wait, the longest first; only to be looked at."""
+        """Connections that wait, the longest first; only to be looked at."""
         self._joined: list[ServedConnection[Request]] = []  # since the last look at what epoll watches
         self._rests_until_ns = 0
 
     def join(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """There is something to be read on a connection."""
+        """Adds a connection that has something to be read."""
         if not connection.low_priority:
             connection.low_priority = True
             connection.first_ns = connection.first_ns or now_ns
@@ -72,7 +71,7 @@ class LowPriorityReads(Generic[Request]):
             self._joined.append(connection)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
-        """It is closed: what it holds is not to wait here for its turn."""
+        """Removes a connection that is closed, so that its memory does not wait for a turn."""
         if connection.low_priority:
             connection.low_priority = False
             del self.queue[connection]
@@ -80,7 +79,7 @@ class LowPriorityReads(Generic[Request]):
                 self._joined.clear()
 
     def serve(self, others: bool) -> None:
-        """Reads some of them. ``others``: requests are under way, or other connections were read just now."""
+        """Reads some connections that wait. ``others``: requests are under way, or other connections were read just now."""
         now_ns = time.monotonic_ns()
         if not others or now_ns >= self._rests_until_ns:
             began_ns, took_ns = time.thread_time_ns(), 0
@@ -107,7 +106,7 @@ class LowPriorityReads(Generic[Request]):
             self._look_after(connection, now_ns)
 
     def clear(self) -> None:
-        """All are read by others from here on."""
+        """Empties the queue: a server that stops reads every connection at once."""
         for connection in self.queue:
             connection.low_priority = False
         self.queue.clear()

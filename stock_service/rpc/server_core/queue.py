@@ -68,7 +68,7 @@ class Turns(Generic[Request]):
         self._held = 0  # requests that wait, of all
         self._next_look_ns = 0
         self.behind = False
-        """Whether the executor had more than it needs when it was last given any."""
+        """True where the executor had more tasks than it needs when it was last given any."""
         self.read_bytes = READ_BYTES
         """How much of a connection is read at a time."""
         self.few = False
@@ -223,7 +223,7 @@ class Dispatch(Generic[Request]):
 
     @property
     def keeps_up(self) -> bool:
-        """Whether the executor has no more tasks than threads that it can use."""
+        """True where the executor has no more tasks than threads that it can use."""
         return self.executor.under_way <= self.turns.ahead.threads
 
     def dispatch(self, now_ns: int) -> None:

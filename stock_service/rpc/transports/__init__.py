@@ -81,7 +81,7 @@ class Transport(Protocol):
         """
 
     def codec(self, address: Address, token: str = "") -> Codec | None:
-        """What a new connection of the lean client speaks.
+        """Codec of a new connection of the lean client.
 
         ``token`` is what it shows of itself; empty: nothing.
 

@@ -27,7 +27,7 @@ Wrong = tuple[FaultCode, str]
 
 
 def unfolds_bytes(message: bytes) -> int:
-    """What a message in gzip says that it unfolds to, at its end (RFC 1952, ISIZE)."""
+    """Bytes that a message in gzip says, at its end, that it unfolds to (RFC 1952, ISIZE)."""
     return int.from_bytes(message[-4:], "little")
 
 

@@ -51,8 +51,7 @@ _NOT_METADATA = frozenset(
 _MALFORMED, _BEGINNING, _OWN, _METADATA, _BINARY, _WRONG = range(6)
 
 Part = tuple[int, bytes, bytes, Metadata]
-"""What a field means: whether it is malformed, a pseudo-header field, one of gRPC's own, metadata, or metadata that is
-wrong; its name; its value, or what is wrong with it; the metadata."""
+"""A field: its kind, as above; its name; its value, or the fault in it; the metadata that it is."""
 
 
 class Kind(IntEnum):
@@ -98,7 +97,7 @@ class Head(NamedTuple):
     trails: bool = False
     """Whether it is none of a request, and may follow a message."""
     usual: bool = False
-    """Whether nothing about it needs a closer look: then its message is all there is to know, and its length."""
+    """True where no part of the head needs a closer look: then the message is all there is to know, and its length."""
 
 
 class Heads:
@@ -110,7 +109,7 @@ class Heads:
         self._kinds = kinds
 
     def head(self, parts: Sequence[Part]) -> Head:
-        """What a block's parts mean together."""
+        """Head that the parts of a block mean together."""
         values: dict[bytes, bytes] = {}
         metadata: list[tuple[str, str | bytes]] = []
         malformed, wrong, others = b"", b"", False
@@ -161,7 +160,7 @@ class Heads:
 
 
 def part(name: bytes, value: bytes) -> Part:
-    """What a field means."""
+    """Part of a head that one field means."""
     role = _role(name)
     if value.strip(b" \t").translate(None, b"\0\r\n") != value:
         return _MALFORMED, name, b"a value with characters that none may have", ()
@@ -179,7 +178,7 @@ def part(name: bytes, value: bytes) -> Part:
 
 @lru_cache(256)
 def _role(name: bytes) -> int:
-    """What fields of a name are."""
+    """Kind of the fields of a name."""
     if name in _PSEUDO:
         return _BEGINNING
     if name in _NOT_METADATA:
@@ -190,7 +189,7 @@ def _role(name: bytes) -> int:
 
 
 def _own(name: bytes, value: bytes) -> Part:
-    """What one of gRPC's own fields means. Of a token there is the digest; of some, whether they say what is wanted."""
+    """Meaning of one of gRPC's own fields. Of a token there is the digest; of some, whether they say what is wanted."""
     if name == b"te" and value != b"trailers":
         return _MALFORMED, name, b"a field that belongs to one connection", ()
     if name == b"content-length" and not (value.isdigit() and len(value) < 19):

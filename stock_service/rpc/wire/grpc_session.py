@@ -307,7 +307,7 @@ class GrpcSession:
                 self._on_end(stream, incoming, requests)
 
     def _read(self, block: bytes) -> tuple[Head, int]:
-        """What a header block means, and what it costs if its call comes to nothing. Raises BlockError."""
+        """Head of a header block, and its cost if the call comes to nothing. Raises BlockError."""
         blocks = self._blocks
         try:
             head = blocks.read(block)

@@ -86,12 +86,12 @@ class Block(NamedTuple):
 
 
 def part(name: bytes, value: bytes) -> Field:
-    """What a field means, of which others than those four mean nothing."""
+    """Part that a field means. Any field but those four means nothing."""
     return (name, value) if name in _TOLD else (b"", b"")
 
 
 def parse(fields: Sequence[Field]) -> Block:
-    """What the fields of a header block mean together."""
+    """Meaning of the fields of a header block together."""
     values = dict(fields)
     status, code = values.get(b":status", b"0"), values.get(b"grpc-status")
     return Block(

@@ -107,7 +107,7 @@ class BlockReader(Generic[Part, Meaning]):
         self.known: dict[bytes, Meaning] = {}
         """Plain blocks by their bytes, or by ``concealed`` where they show a token. Others only look."""
         self.changes = 0
-        """How often the table's size changed: what was known of a block before says nothing of it after."""
+        """Number of changes of the table's size. A block known before a change says nothing after it."""
         self.count, self.new_bytes = 0, 0
         """Fields of the last block, and bytes of those that were new; none if the block was known."""
 
@@ -117,7 +117,7 @@ class BlockReader(Generic[Part, Meaning]):
         return self._read(block)
 
     def peek(self, block: bytes) -> Meaning | None:
-        """What a plain block means, which then need not be read; None for any other, and for what is no block."""
+        """Meaning of a plain block, which then need not be read; None for any other block, and for bad bytes."""
         self._peeks = True
         try:
             return self._read(block)
@@ -139,7 +139,7 @@ class BlockReader(Generic[Part, Meaning]):
         return meaning
 
     def _cut(self, block: bytes) -> list[Part]:
-        """What a block's fields mean. Raises BlockError."""
+        """Parts that the fields of a block mean. Raises BlockError."""
         known, list_bytes_max, at, end = self._fields, self._list_bytes_max, 0, len(block)
         unfolded_max = _UNFOLDED * list_bytes_max
         begun, parts, list_bytes = self._begun
@@ -292,13 +292,13 @@ def _integer(block: bytes, at: int, most: int) -> tuple[int, int]:
 
 
 def _past(block: bytes, at: int) -> int:
-    """Where a string ends that begins at an offset. Raises as ``_integer``."""
+    """Offset of the end of a string that begins at an offset. Raises as ``_integer``."""
     size, start = _integer(block, at, 0x7F)
     return start + size
 
 
 def _text(string: bytes) -> bytes:
-    """What a string says, with its length before it. Raises BlockError."""
+    """Text of a string with its length before it. Raises BlockError."""
     text = string[1:] if string[0] & 0x7F < 0x7F else string[_integer(string, 0, 0x7F)[1] :]
     return _decoded(text) if string[0] & 0x80 else text
 
@@ -307,7 +307,7 @@ _name = lru_cache(256)(_text)
 
 
 def _decoded(code: bytes) -> bytes:
-    """What Huffman's code says. Raises BlockError."""
+    """Text of Huffman's code. Raises BlockError."""
     row, pieces = _ROWS[0], []
     for byte in code:
         try:

@@ -242,7 +242,7 @@ class HttpDecoder(Generic[Head]):
         return True
 
     def _until(self, end: bytes, bytes_max: int, status: int, what: str) -> bytes | None:
-        """What stands before an end, taken from the buffer with it; None: it is not whole."""
+        """Bytes before an end, taken from the buffer with that end; None: they are not whole."""
         limit = bytes_max + len(end)
         found = self._buffer.find(end, 0, limit)
         if found < 0:

@@ -83,7 +83,7 @@ class RetryWindow:
         return [*changes, self._at + _IDS, number]
 
     def _place(self, number: int) -> int:
-        """Where the record of that number is, unless it is forgotten."""
+        """Offset of the record of that number, unless the record is forgotten."""
         return self._records + (number - 1) % self._most * _RECORD_WORDS
 
     def _bucket(self, key: Key) -> int:

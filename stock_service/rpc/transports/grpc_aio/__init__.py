@@ -26,7 +26,7 @@ from stock_service.rpc.service import Service
 from stock_service.rpc.transports import ServeOptions, Server
 
 Dispatch = Literal["loop", "request"]
-"""Who answers a call: the event loop itself, or a thread of the executor, whose task it is."""
+"""Dispatch of a call: to the event loop itself, or to a thread of the executor, as its task."""
 
 LABEL = "gRPC, asyncio"
 DEFAULT_PORT = 50053
@@ -45,7 +45,7 @@ class AioOptions:
     """The transport's own options."""
 
     dispatch: Dispatch = DEFAULT_DISPATCH
-    """Who answers a call."""
+    """Dispatch of calls."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def own_options(options: argparse.Namespace) -> AioOptions:
-    """What was given."""
+    """Values given."""
     return AioOptions(options.dispatch)
 
 

@@ -165,13 +165,11 @@ class AioServer:
         task.set_name(_WHOLE)
 
     def _answer(self, path: str, method: Method[Any, Any]) -> Handler:
-        """Who answers a method: the loop, or the executor."""
+        """Behaviour of a method, on the loop or on the executor."""
         behaviour, timeline, waits = behaviour_of(method), self._options.timeline, self._waits
         if path == CHECK:
             return _at_once(behaviour)
-        if (
-            self._answers_on_loop and method.on_loop is not None
-        ):  # in no timeline: a thread has one request at a time there
+        if self._answers_on_loop and method.on_loop is not None:  # in no timeline: there a thread has one request
             awaited = method.answer_on_loop()
             return lambda payload, context: awaited(call_of(payload, context))
         if self._answers_on_loop and waits is not None:
@@ -186,14 +184,14 @@ class AioServer:
         return _at_once(lambda payload, context: run(partial(behaviour, payload, context)))
 
     async def _on_executor(self, behaviour: Behaviour, payload: bytes, context: Context) -> bytes:
-        """What a thread of the executor answers. A call whose client gives up before a thread has it is not begun."""
+        """Answer on a thread of the executor. A call whose client gives up before a thread has it is not begun."""
         reply: asyncio.Future[bytes] = self._loop.create_future()
         self._execute(partial(_run, reply, behaviour, payload, context))
         return await reply
 
 
 def _at_once(behaviour: Behaviour) -> Handler:
-    """What the loop answers."""
+    """Handler whose answer the loop computes at once."""
 
     async def answer(payload: bytes, context: Context) -> bytes:
         return behaviour(payload, context)

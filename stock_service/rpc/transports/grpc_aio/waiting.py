@@ -15,7 +15,7 @@ Answer = Callable[[], bytes]
 
 
 class Waits:
-    """Those of one server. For the loop's thread."""
+    """Requests of one server that wait. For the loop's thread."""
 
     def __init__(self, flush: Flush) -> None:
         """``flush`` is the service's."""

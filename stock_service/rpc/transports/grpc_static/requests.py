@@ -188,7 +188,7 @@ class GrpcRequests:
         return DeadlineExceeded(f"not begun within {timeout_ms} ms")
 
     def _unzipped(self, message: bytes) -> bytes:
-        """What a message was before it was compressed; it is not unfolded further than it says. Raises a Fault."""
+        """Message as it was before it was compressed, unfolded no further than it says. Raises a Fault."""
         unzip, size = zlib.decompressobj(_GZIP_BITS), unfolds_bytes(message)
         if size > self._message_bytes_max:
             raise Overloaded(f"a message of over {self._message_bytes_max} bytes, which is the most allowed")

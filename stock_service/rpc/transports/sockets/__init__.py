@@ -34,7 +34,7 @@ TAKES_LISTENER = True
 TLS_PROTOCOLS = ()
 
 Dispatch = Literal["request", "connection"]
-"""What one task of the executor is: a request, or a connection for as long as it lasts."""
+"""One task of the executor: a request, or a connection for as long as it lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class SocketOptions:
     reading: ReadOptions = field(default_factory=ReadOptions)
     """With connection dispatch, ``read_timeout_s`` alone holds."""
     dispatch: Dispatch = "request"
-    """What one task of the executor is."""
+    """See ``Dispatch``."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of every transport on the server core, and ``--dispatch``."""
+    """Adds the options of every transport on the server core, and ``--dispatch``."""
     add_read_options(parser)
     help_text = "what one task of the executor is"
     parser.add_argument("--dispatch", choices=get_args(Dispatch), default=SocketOptions().dispatch, help=help_text)

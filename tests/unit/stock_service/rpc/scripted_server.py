@@ -12,7 +12,7 @@ from tests.unit.stock_service.rpc.wire.grpc_server_bytes import AUTHORITY, GREET
 from tests.unit.stock_service.rpc.wire.streams import frames_of
 
 WAIT_S = 10.0
-"""How long anything that must happen may take; far more than it does."""
+"""Longest time for anything that must happen; far more than it takes."""
 
 
 class Peer:

@@ -221,7 +221,7 @@ def test_a_server_that_says_goaway(serve: Serve) -> None:
 
 
 def test_a_server_that_breaks_the_protocol(serve: Serve) -> None:
-    """It is told why, the call is Unavailable, and the next one connects anew."""
+    """The server is told why, the call is Unavailable, and the next call connects anew."""
     said: list[tuple[int, int, int, bytes]] = []
 
     def script(peer: Peer) -> None:
@@ -253,7 +253,7 @@ def test_a_fault_keeps_the_connection(serve: Serve) -> None:
 
 
 def test_a_call_that_a_stopping_server_refuses(serve: Serve) -> None:
-    """What the protocol has to say is said at once. The connection is closed, so that the stop need not wait for it.
+    """The protocol's own bytes are sent at once. The connection is closed, so that the stop need not wait for it.
     The next call connects anew."""
     said: list[tuple[int, int, int, bytes]] = []
 
@@ -289,7 +289,7 @@ def test_a_ping_with_the_last_reply_of_a_connection(serve: Serve) -> None:
 
 
 def test_a_long_request_waits_for_the_servers_window(serve: Serve) -> None:
-    """It is sent to its end while the call waits for the reply."""
+    """The request is sent to its end while the call waits for the reply."""
     payload = bytes(range(256)) * 1000
 
     def script(peer: Peer) -> None:

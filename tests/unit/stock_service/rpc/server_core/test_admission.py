@@ -1,4 +1,4 @@
-"""How long a request may wait, and how many tasks the executor is given: by a clock of numbers."""
+"""Limits on waits, and the number of tasks that the executor is given: by a clock of numbers."""
 
 from stock_service.rpc.server_core.admission import (
     AHEAD_LEAST,

@@ -1,4 +1,4 @@
-"""What becomes of a request whose client has gone: it is dropped before it is begun, and ended once it was."""
+"""Requests whose client has gone: dropped before they are begun, and ended once they were."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_who_is_there_is_answered() -> None:
 
 
 def test_of_who_has_gone_nothing_is_begun() -> None:
-    """It counts as answered, and the reading thread closes the connection."""
+    """The request counts as answered, and the reading thread closes the connection."""
     asked = Asked()
     asked.connection.cut()
     asked.run()

@@ -1,4 +1,4 @@
-"""What a request's header fields mean: malformed or not as RFC 9113, 8.2 and 8.3, says it, whatever they are."""
+"""Header fields of requests, at random: malformed or not as RFC 9113, 8.2 and 8.3, says it."""
 
 import re
 from collections.abc import Sequence
@@ -36,12 +36,12 @@ FIELDS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
 
 
 def head(fields: Sequence[Field]) -> Head:
-    """What a block of these fields means."""
+    """Head that a block of these fields means."""
     return HEADS.head([part(name, value) for name, value in fields])
 
 
 def sound(fields: Sequence[Field]) -> bool:
-    """Whether each field may be in a request or behind its messages, by the words of RFC 9113, 8.2 and 8.3."""
+    """True where each field may be in a request or behind its messages, by the words of RFC 9113, 8.2 and 8.3."""
     for name, value in fields:
         if re.search(rb"[\x00\r\n]", value) or value != value.strip(b" \t"):
             return False
@@ -60,7 +60,7 @@ def sound(fields: Sequence[Field]) -> bool:
 
 
 def well_formed(fields: Sequence[Field]) -> bool:
-    """Whether they are a request's, by the same words."""
+    """True where the fields are a request's, by the same words."""
     begins = [name for name, _ in fields if name.startswith(b":")]
     values = dict(fields)
     whole = sound(fields) and [name for name, _ in fields[: len(begins)]] == begins and len(set(begins)) == len(begins)

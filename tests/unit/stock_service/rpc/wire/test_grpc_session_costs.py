@@ -1,4 +1,4 @@
-"""What a call costs a gRPC server's connection is paid by the call: no honest client is taken for a flood."""
+"""Costs of a call on a gRPC server's connection are paid by the call: no honest client is taken for a flood."""
 
 import gzip
 

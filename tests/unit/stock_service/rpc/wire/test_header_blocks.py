@@ -38,11 +38,11 @@ Huffman's code; whether it is peeked at first."""
 CHANGES = st.lists(
     st.tuples(st.sampled_from(["byte", "cut", "more"]), st.integers(0, 10_000), st.integers(0, 255)), max_size=3
 )
-"""What becomes of a block on its way."""
+"""Changes to a block on its way."""
 
 
 LIMITED = re.compile("too long|sizes")
-"""What an independent decoder has no limit for."""
+"""Faults for which an independent decoder has no limit."""
 
 
 def reader() -> BlockReader[Field, list[Field]]:
@@ -116,7 +116,7 @@ def test_whatever_comes_is_read_as_an_independent_decoder_reads_it(
 
 
 def test_a_plain_block_is_peeked_at() -> None:
-    """It need not be read. Any other is not looked at: the table stays as it is."""
+    """A plain block need not be read. Any other block is not looked at: the table stays as it is."""
     tried = reader()
     assert tried.peek(b"\x82") == [(b":method", b"GET")]
     insert = bytes.fromhex("40 01 61 01 62")  # a: b, to be put into the table
