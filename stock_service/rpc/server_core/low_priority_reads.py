@@ -79,7 +79,7 @@ class LowPriorityReads(Generic[Request]):
                 self._joined.clear()
 
     def serve(self, others: bool) -> None:
-        """Reads some connections that wait. ``others``: requests are under way, or other connections were read just now."""
+        """Reads connections that wait. ``others``: requests are under way, or other connections were read just now."""
         now_ns = time.monotonic_ns()
         if not others or now_ns >= self._rests_until_ns:
             began_ns, took_ns = time.thread_time_ns(), 0
