@@ -10,9 +10,9 @@ is never taken as less (Röver, Knapp and Friede 2015). The prediction interval 
 with 95 %. It is that of Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal
 of the Royal Statistical Society A 172, 2009, section 3.2). It uses Student's t of k − 2 degrees of freedom. It is
 approximate: where tau is no larger than the runs' own errors it holds some 90 % (simulated here, and by Partlett and
-Riley 2017). A few runs that seem to agree may still lie apart. So tau has an upper limit, by the Q profile: Viechtbauer,
-"Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26, 2007. Two runs make
-no range, no deviation and no prediction: three do. All on logarithms of ratios. Pure.
+Riley 2017). A few runs that seem to agree may still lie apart. So tau has an upper limit, by a Q profile (Viechtbauer,
+"Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26, 2007). Two runs make
+no range, no deviation and no prediction. All on logarithms of ratios. Pure.
 """
 
 import math
