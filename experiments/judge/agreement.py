@@ -8,9 +8,11 @@ distributed responses", Statistics in Medicine 20, 2001) and Sidik and Jonkman (
 degrees of freedom. Where tau² is over 0, their variance is the usual one, 1 ÷ the sum of weights. Where tau² is 0, it
 is never taken as less (Röver, Knapp and Friede 2015). The prediction interval holds the true ratio of a further run
 with 95 %. It is that of Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal
-of the Royal Statistical Society A 172, 2009, section 3.2). It uses Student's t of k − 2 degrees of freedom, so from
-three runs on. It is approximate: where tau is no larger than the runs' own errors it holds some 90 % (simulated here,
-and by Partlett and Riley 2017). All on logarithms of ratios. Pure.
+of the Royal Statistical Society A 172, 2009, section 3.2). It uses Student's t of k − 2 degrees of freedom. It is
+approximate: where tau is no larger than the runs' own errors it holds some 90 % (simulated here, and by Partlett and
+Riley 2017). A few runs that seem to agree may still lie apart. So tau has an upper limit, by a Q profile (Viechtbauer,
+"Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26, 2007). Two runs make
+no range, no deviation and no prediction. All on logarithms of ratios. Pure.
 """
 
 import math
@@ -28,18 +30,21 @@ from experiments.judge.verdicts import Judged, Judgement, contradict
 
 CONFIDENCE = 0.95
 
-PREDICTED_FROM = 3
-"""Runs from which on there is a prediction interval."""
+SPREAD_FROM = 3
+"""Runs from which on there is a range, a deviation between runs and a prediction interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """What runs say together. Ratios; ``tau`` is the deviation of the runs' log-ratios, beyond what blocks explain."""
+    """What runs say together. Ratios; what only three runs have is None for fewer."""
 
     ratio: Estimate
-    tau: float
+    tau: float | None
+    """The deviation of the runs' log-ratios, beyond what blocks explain …"""
+    tau_high: float | None
+    """… and its upper limit, with 95 %."""
     predicted: tuple[float, float] | None
-    """Holds a further run's true ratio with 95 %; None for fewer than three runs."""
+    """Holds a further run's true ratio with 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +60,6 @@ class Agreement:
     """Which runs say opposite things, by their places among the runs."""
     pooled: Pooled | None
     """None for fewer than two runs that have an interval."""
-
-    @property
-    def lowest(self) -> float:
-        """The least of the runs' ratios."""
-        return min(each.typical.value for each in self.judged)
-
-    @property
-    def highest(self) -> float:
-        """The largest of them."""
-        return max(each.typical.value for each in self.judged)
 
 
 def agreements(runs: Sequence[Judgement]) -> Iterator[Agreement]:
@@ -99,30 +94,34 @@ def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
     weights = 1 / (np.maximum(variances, _LEAST) + tau_2)
     mean, error = float(np.average(values, weights=weights)), float(1 / math.sqrt(weights.sum()))
     half = _quantile(k - 1) * error
-    predicted = None
-    if k >= PREDICTED_FROM:
-        reach = _quantile(k - 2) * math.sqrt(tau_2 + error**2)
-        predicted = math.exp(mean - reach), math.exp(mean + reach)
     ratio = Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), k)
-    return Pooled(ratio, math.sqrt(tau_2), predicted)
+    if k < SPREAD_FROM:
+        return Pooled(ratio, None, None, None)
+    reach = _quantile(k - 2) * math.sqrt(tau_2 + error**2)
+    tau_high = math.sqrt(tau_squared(values, variances, float(scipy.special.chdtri(k - 1, CONFIDENCE))))
+    return Pooled(ratio, math.sqrt(tau_2), tau_high, (math.exp(mean - reach), math.exp(mean + reach)))
 
 
 _LEAST = 1e-18
 """A run's variance is taken as no less, so that blocks that are all alike have a weight."""
 
 
-def tau_squared(values: Sequence[float], variances: Sequence[float]) -> float:
-    """The variance between runs at which the weighted squares add up to what is expected, k − 1, or 0."""
+def tau_squared(values: Sequence[float], variances: Sequence[float], squares: float | None = None) -> float:
+    """The variance between runs at which the weighted squares add up to this, or 0.
+
+    Without: to what is expected, k − 1. To a low quantile of chi-squared they add up at the upper limit.
+    """
     seen, within = np.asarray(values, dtype=np.float64), np.maximum(variances, _LEAST)
+    expected = len(seen) - 1 if squares is None else squares
 
     def over(tau_2: float) -> float:
         weights = 1 / (within + tau_2)
         mean = np.average(seen, weights=weights)
-        return float((weights * (seen - mean) ** 2).sum()) - (len(seen) - 1)
+        return float((weights * (seen - mean) ** 2).sum()) - expected
 
     if over(0.0) <= 0:
         return 0.0
-    high = float(np.var(seen)) * len(seen)  # at which they add up to 1 at most
+    high = float(np.var(seen)) * len(seen) / expected  # at which they add up to that at most
     return float(scipy.optimize.brentq(over, 0.0, high, xtol=1e-15))
 
 

@@ -61,13 +61,14 @@ def test_runs_that_differ_by_no_more_than_their_blocks_have_no_deviation() -> No
 
 
 def test_runs_that_are_sure_differ_by_their_deviation() -> None:
-    """Tau is then the plain standard deviation; two runs predict nothing, one is none."""
+    """Tau is then the plain standard deviation; two runs have none and predict nothing, one is none."""
     values = [math.log(0.26), math.log(0.30), math.log(0.14)]
     found = pooled(values, [0.0, 0.0, 0.0])
     assert found.tau == pytest.approx(np.std(values, ddof=1), rel=1e-6)
     assert found.predicted is not None
     assert found.predicted[0] < 0.14 < 0.30 < found.predicted[1]
-    assert pooled(values[:2], [0.0, 0.0]).predicted is None
+    two = pooled(values[:2], [0.0, 0.0])
+    assert (two.tau, two.tau_high, two.predicted) == (None, None, None)
     with pytest.raises(ValueError, match="1 runs, needed: 2"):
         pooled(values[:1], [0.0])
 
@@ -75,16 +76,19 @@ def test_runs_that_are_sure_differ_by_their_deviation() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("k", "tau"), [(4, 0.10), (6, 0.05), (10, 0.06)])
 def test_intervals_hold_what_they_are_to(k: int, tau: float) -> None:
-    """The mean's holds the true mean, the prediction a further run's own ratio, in 1,500 simulated replications."""
-    rng, held, predicted, trials = np.random.default_rng(k), 0, 0, 1500
+    """In 1,500 simulated replications: the mean's, the prediction's of a further run, and the deviation's limit."""
+    rng, held, predicted, limited, trials = np.random.default_rng(k), 0, 0, 0, 1500
     for _ in range(trials):
         logs = rng.normal(0.3, tau, (k, 1)) + rng.normal(0, 0.06, (k, 10))
         found = pooled(logs.mean(axis=1).tolist(), (logs.var(axis=1, ddof=1) / 10).tolist())
         assert found.predicted is not None
+        assert found.tau_high is not None
+        limited += tau <= found.tau_high
         held += found.ratio.low <= math.exp(0.3) <= found.ratio.high
         predicted += found.predicted[0] <= math.exp(rng.normal(0.3, tau)) <= found.predicted[1]
     assert 0.93 <= held / trials <= 0.985
     assert 0.93 <= predicted / trials <= 0.99
+    assert 0.92 <= limited / trials <= 0.97
 
 
 def run(true: float, noise: float = 0.02, of: Sweep | None = None) -> Judgement:
@@ -101,8 +105,9 @@ def test_a_headline_is_said_over_all_runs() -> None:
     assert found.comparison.name == "sockets ÷ gRPC"
     assert found.decided == 3
     assert found.contradictions == ((0, 2), (1, 2))
-    assert [found.lowest, found.highest] == pytest.approx([0.5, 1.3], rel=0.05)
+    assert [each.typical.value for each in found.judged] == pytest.approx([0.5, 0.6, 1.3, 1.0], rel=0.5)
     assert found.pooled is not None
+    assert found.pooled.tau is not None
     assert 0.2 < found.pooled.tau < 1.0
     (alone,) = agreements([run(0.5)])
     assert alone.pooled is None
@@ -144,11 +149,21 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     assert line.startswith("sockets ÷ gRPC  3 of 3   FASTER")
     assert line.endswith("none")
     markdown = agree(folders, markdown=True).splitlines()
-    assert markdown[2].startswith("| sockets ÷ gRPC | 3 of 3 | FASTER | 0.250 to 0.300")
+    assert markdown[2].startswith("| sockets ÷ gRPC | 3 of 3 | FASTER | 0.250 to 0.300 (3 runs) |")
     assert {text.count(" | ") for text in (markdown[0], markdown[2])} == {7}
     assert empty == ""
     assert [text.split(":")[0].strip() for text in legend] == list(HEAD[1:])
     assert [text.split("**")[1] for text in markdown[4:]] == list(HEAD[1:])
+
+
+def test_two_runs_make_no_range(tmp_path: Path) -> None:
+    """Both ratios stand there, and no deviation; three that agree say what that leaves open."""
+    folders = [written(tmp_path / str(place), sweep(), true) for place, true in enumerate((0.27, 0.25, 0.26))]
+    two = agree(folders[:2], markdown=True).splitlines()[2]
+    assert "| 0.250 and 0.270 (2 runs) |" in two
+    assert two.count("| 3 runs needed ") == 2
+    alike = [written(tmp_path / f"alike {place}", sweep(), 0.25) for place in range(3)]
+    assert "| none seen, up to " in agree(alike, markdown=True).splitlines()[2]
 
 
 def test_runs_that_cannot_be_compared_are_refused_in_one_line(tmp_path: Path) -> None:
