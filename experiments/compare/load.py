@@ -17,7 +17,7 @@ from experiments.design.arms import Arm
 from experiments.design.factors import FACTORS, GRPC_GO, LOAD_PROGRAMS
 from experiments.design.levels import parsed_mix, shown
 from experiments.design.setting import Setting
-from experiments.measure.bench import Bench, running_at, server_command
+from experiments.measure.bench import Bench, exits, running_at, server_command
 from experiments.measure.block import load_plan
 from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.programs import Program
@@ -142,7 +142,8 @@ def _mean_response_s(of: Setting, on: Bench, said: TextIO) -> float:
     with ExitStack() as running:
         at = running_at(server)
         if at is None:
-            at = running.enter_context(Program(server_command(server, on.catalog), on.server_cores)).ready()
+            program = Program(server_command(server, on.catalog), on.server_cores, exits(server))
+            at = running.enter_context(program).ready()
         plan = load_plan(Arm(own), at, on, stocks, seed=1)
         for duration_s in (LOOK_S, LOOK_S_MAX):
             result = fleet.run(replace(plan, duration_s=duration_s))

@@ -9,6 +9,7 @@ import atexit
 import re
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 from argparse import ArgumentTypeError
@@ -78,6 +79,14 @@ def running_at(server: ServerKey) -> Address | None:
         return address(served)
     except ArgumentTypeError as error:
         raise UsageError("a server", served, "HOST:PORT with a port from 0 to 65535") from error
+
+
+def exits(server: ServerKey) -> tuple[int, ...]:
+    """Exit codes of a server that SIGTERM stops as it should: of ours 0, of somebody's command also the signal's own,
+    since grpcio's servers handle no signals unless told to."""
+    levels = dict(server[0])
+    ours = levels["language"] != PYTHON or levels["service"] in (NULL, STOCK, *SERVICES)
+    return (0,) if ours else (0, -signal.SIGTERM)
 
 
 def server_command(server: ServerKey, catalog: Path, timeline: Path | None = None) -> Sequence[str]:

@@ -24,7 +24,7 @@ from experiments.design.factors import FACTORS
 from experiments.design.slots import Slot, draw, warm_up
 from experiments.design.sweep import Slices, Sweep
 from experiments.measure.access import client_credentials
-from experiments.measure.bench import Bench, running_at, server_command
+from experiments.measure.bench import Bench, exits, running_at, server_command
 from experiments.measure.fold import fold, mean_responses_s
 from experiments.measure.programs import Program, kept_to
 from experiments.results import stages
@@ -127,7 +127,7 @@ def started(sweep: Sweep, keys: Sequence[ServerKey], bench: Bench, scratch: Path
         if timeline is not None:
             timelines[key] = timeline
         cpus = bench.placed(dict(key[0])).server_cores
-        programs[key] = running.enter_context(Program(server_command(key, bench.catalog, timeline), cpus))
+        programs[key] = running.enter_context(Program(server_command(key, bench.catalog, timeline), cpus, exits(key)))
     addresses |= {key: program.ready() for key, program in programs.items()}
     return Servers(addresses, programs, timelines)
 

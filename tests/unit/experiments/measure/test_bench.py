@@ -1,5 +1,6 @@
 """The bench: what starts the server of an arm, and that a whole block is measured on real ones."""
 
+import signal
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +16,7 @@ from experiments.design.slots import COUNTED_S_MAX
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.judge import gates
 from experiments.measure import windows
-from experiments.measure.bench import CATALOG, bench, server_command
+from experiments.measure.bench import CATALOG, bench, exits, server_command
 from experiments.measure.block import load_plan, measure
 from experiments.measure.load_programs import Absent, Ask, Reading, load_programs
 from experiments.results import rows
@@ -257,3 +258,9 @@ def test_a_transport_of_peers_alone_is_refused_with_the_peers() -> None:
     """Before a server is started."""
     with pytest.raises(UsageError, match="no peer in python serves stock on net-rpc; there are go-sort-net-rpc"):
         words("net-rpc")
+
+
+def test_only_somebodys_command_may_be_ended_by_the_signal() -> None:
+    """Ours handle SIGTERM, and exit with 0."""
+    assert exits(Arm(setting(service="python3 server.py", transport="grpc")).server) == (0, -signal.SIGTERM)
+    assert exits(Arm(read("grpc")).server) == exits(Arm(read("sockets service=echo")).server) == (0,)
