@@ -246,17 +246,22 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tup
     sent = Workload(plan).population[0]
     where = plan.address, sent.path, sent.payload
     how = plan.connection == "per-request", of.whole("in_flight"), of.text("headers")
+    ask = Ask(*where, plan.connections, plan.duration_s, plan.warm_up_s, plan.cpus, *how)
+    deadline_s = None if of["deadline_ms"] is None else plan.timeout_s
     cpu_ns = processes_cpu_ns(pids)
-    reading = program.load(Ask(*where, plan.connections, plan.duration_s, plan.warm_up_s, plan.cpus, *how))
+    reading = program.load(replace(ask, deadline_s=deadline_s, rate_hz=plan.rate_hz, arrivals=plan.arrivals))
     spent_ns = 0 if reading.all_requests is None else processes_cpu_ns(pids) - cpu_ns
     times = reading.times
     assert times is not None, "a program that says no single time"
     if reading.reply is not None and sent.check(reading.reply) % TYPE_STEP >= FAULT_FIRST:  # all others were the same
         reading, times = replace(reading, requests=0, errors=reading.errors + reading.requests), Times()
-    errors = {"failed": reading.errors} if reading.errors else {}
+    errors = {"failed": reading.errors, "never_sent": reading.never_sent}
+    errors = {kind: count for kind, count in errors.items() if count}
     columns.parts.append({request: Part(times, {}, errors)})
     sent_hz = (reading.requests + reading.errors) / plan.duration_s
-    columns.windows.append(Window(None, sent_hz, reading.throughput_hz, 0, 0, None, plan.duration_s))
+    never_sent, late_us = reading.never_sent, reading.late_us_p99
+    seen = Window(plan.rate_hz, sent_hz, reading.throughput_hz, 0, never_sent, late_us, plan.duration_s)
+    columns.windows.append(seen)
     columns.unrecorded.append(0)
     columns.fate.append(KEPT if reading.requests else SILENT)
     columns.requests.append(reading.all_requests or reading.requests)

@@ -112,13 +112,14 @@ def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
     arm = Arm(
         read(
             "grpc clients=3 connections=2 connection=per-request mix=lookup=1,trade=3 "
-            "choice=zipf client=lean rate_hz=50 arrivals=constant"
+            "choice=zipf client=lean rate_hz=50 arrivals=constant deadline_ms=90"
         )
     )
     plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
     assert (plan.transport, plan.clients, plan.connections_per_client) == ("grpc", 3, 2)
     assert (plan.connection, plan.mix, plan.choice) == ("per-request", {"lookup": 1, "trade": 3}, "zipf")
     assert (plan.client, plan.rate_hz, plan.arrivals, plan.seed) == ("lean", 50, "constant", 7)
+    assert plan.timeout_s == pytest.approx(0.09)
     silent = [name for name, factor in FACTORS.items() if factor.of == "load" and not factor.plan(arm.setting[name])]
     told = ["call_style", "headers", "in_flight"]  # to peers' clients and load programs
     assert sorted(silent) == sorted(["array_len", "size", "updater", *told])  # ``request_types``; a process of its own
@@ -253,14 +254,20 @@ def test_a_load_program_is_told_what_calls_hold() -> None:
     class Noted:
         def load(self, ask: Ask) -> Reading:
             asked.append(ask)
-            return Reading(1, 9.0, 9.0, 9.0, times=Times(), cpu_share=0.5, all_requests=2)
+            return Reading(1, 9.0, 9.0, 9.0, 2, Times(), 0.5, 2, never_sent=3, late_us_p99=70.0)
 
-    arms = (Arm(read("grpc_static client=grpc-go connections=4 in_flight=16 headers=traceparent")),)
+    words = "grpc_static client=grpc-go connections=4 in_flight=16 headers=traceparent deadline_ms=90 rate_hz=80"
+    arms = (Arm(read(words)),)
     sweep = Sweep(
         "try", "try", (Group(arms),), (), rounds=1, looks=(1,), turns=Windows(0.05, 0.1), limits=BESIDE_OTHERS
     )
     block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"grpc-go": Noted()}), lambda _: None)
     assert [(ask.connections, ask.in_flight, ask.headers) for ask in asked] == [(4, 16, "traceparent")]
+    assert [(ask.deadline_s, ask.rate_hz, ask.arrivals) for ask in asked] == [(0.09, 80.0, "poisson")]
+    (window,) = block.arms[0].windows
+    assert (window.rate_hz, window.answered_hz, window.never_sent, window.late_us_p99) == (80.0, 9.0, 3, 70.0)
+    assert window.sent_hz == pytest.approx(3 / 0.1)
+    assert block.arms[0].answered["all"].errors == {"failed": 2, "never_sent": 3}
     assert block.slices.client_cpu_ns == [50_000_000]
 
 
