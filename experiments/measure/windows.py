@@ -113,8 +113,8 @@ class Columns:
 def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Block:
     """Measures a block. Blocks for as long as it takes.
 
-    Raises ProgramFailed where a server does not start or fails; KeyboardInterrupt. A window whose clients cannot connect
-    is kept as one that failed.
+    Raises ProgramFailed where a server does not start or fails; KeyboardInterrupt. A window whose clients cannot
+    connect is kept as one that failed.
     """
     assert isinstance(sweep.turns, Windows)
     started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
