@@ -67,7 +67,13 @@ def add_options(parser: Parser) -> None:
         help=f"a study, a part of one ('list' prints them), or {ALL!r} studies",
     )
     add("--profile", choices=get_args(ProfileName), default="quick", help="how much: seconds, minutes, or far more")
-    add("--clients", type=integer(1, 64), nargs="+", metavar="N", help="numbers of clients (default: 1 to 5)")
+    add(
+        "--clients",
+        type=integer(1, 64),
+        nargs="+",
+        metavar="N",
+        help="numbers of clients (default: the part's)",
+    )
     add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="measure exactly N (default: until decided)")
     add("--seed", type=integer(0, 2**31 - 1), default=1, metavar="N", help="chooses requests and the order of slices")
     add("--out", type=Path, metavar="FOLDER", help=f"where the results go (default: a new one in {RESULTS}/)")
@@ -282,6 +288,7 @@ def _scale(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     profile: ProfileName = options.profile
     built = frozenset(filter(is_built, part.peers))
     scale = replace(study.scales[profile], seed=options.seed, peers=built)
+    scale = replace(scale, clients=part.clients or scale.clients)
     if options.clients is not None:
         asked = replace(scale, clients=tuple(sorted(set(options.clients))))
         if asked != scale and _sweep(part, asked) == _sweep(part, scale):

@@ -8,13 +8,15 @@ from experiments.design.arms import Arm
 from experiments.design.sweep import Sweep
 from experiments.results.observed import Window
 from experiments.show.content import Answer, Seen
-from experiments.studies.stock import extensions, sweeps
+from experiments.studies.stock import executors, extensions, pool_fills, sweeps
 from experiments.studies.study import Scale
 from tests.unit.experiments.blocks import stage_summary
 from tests.unit.experiments.studies.stock.judgements import MEAN_US, planted, seen
 
 PARTS: dict[str, tuple[Callable[[Scale], Sweep], Callable[[Seen], tuple[Answer, ...]], int]] = {
-    "executors": (sweeps.executors, extensions.executors, 2),
+    "executors": (executors.sweep, executors.answers, 2),
+    "pool_fills": (pool_fills.sweep, pool_fills.answers, 3),
+    "past_pool": (pool_fills.past_pool, pool_fills.past_pool_answers, 1),
     "socket_trade": (sweeps.socket_trade, extensions.socket_trade, 2),
     "pool_by_clients": (sweeps.pool_by_clients, extensions.pool_by_clients, 1),
     "updater": (sweeps.updater, extensions.updater, 2),
