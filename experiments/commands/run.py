@@ -124,7 +124,7 @@ def _run_all(options: argparse.Namespace, folder: Path) -> int:
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
     """Measures a part and what belongs to it into a folder, and writes its report."""
     study, part = PARTS[name]
-    _measure(study, part, _scale(study, part, options), bench(CATALOG, seed=options.seed), folder, resume)
+    _measure(study, part, scale_of(study, part, options), bench(CATALOG, seed=options.seed), folder, resume)
     found = read(folder)
     report.write(folder, found)
     return found
@@ -134,7 +134,7 @@ def _planned(study: Study, options: argparse.Namespace, folder: Path) -> Planned
     """A study's main part, as it is measured into a folder inside; what was foretold there belongs to it."""
     main, *others = study.parts
     part = study.parts[main]
-    scale = _scale(study, part, options)
+    scale = scale_of(study, part, options)
     unmeasured = tuple(name for name in others if name not in (part.first, *part.also, *part.after))
     if part.first and part.foretell and (folder / main / FORETOLD_FILE).exists():
         scale = replace(scale, foretell=partial(part.foretell, kept(folder / main / part.first)))
@@ -289,7 +289,7 @@ def _say_busy(progress: Progress, first: Block) -> None:
         )
 
 
-def _scale(study: Study, part: Part, options: argparse.Namespace) -> Scale:
+def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     """How much is run. Raises UsageError."""
     profile: ProfileName = options.profile
     built = frozenset(filter(is_built, part.peers))

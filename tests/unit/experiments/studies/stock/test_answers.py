@@ -147,6 +147,28 @@ def test_an_effect_smaller_than_equal_arms_showed_is_undecided() -> None:
     assert "Gate 20 keeps the verdict back" in third.sentence
 
 
+def test_figures_4_and_5_say_how_many_threads_ran_the_requests() -> None:
+    """Of every number of clients that was stamped, and how many at once; no other figure does."""
+    sweep = sweeps.stages(SCALE)
+    stamped = {each: {"all": stage_summary(70.0, queue_us=400.0)} for each in sweep.arms}
+    after = {"stages": judgement(sweep, 3, planted(stages=stamped, scatter=0.0002))}
+    drawn = {
+        each.name: each.alternative for each in figures.main(Seen(judgement(sweeps.stock(SCALE), 2, planted()), after))
+    }
+    assert "Threads that ran requests: 1: 5; 5: 5." in drawn["figure_4"]
+    assert "Threads at work at once, on average: 1: 0.2; 5: 1.0." in drawn["figure_4"]
+    assert "Threads that ran requests: 1: 5; 5: 5; 6: 5; 7: 5; 8: 5; 9: 5; 10: 5." in drawn["figure_5"]
+    assert not any("Threads" in drawn[name] for name in ("figure_1", "figure_2", "figure_3"))
+
+
+def test_a_recording_without_stamps_says_nothing_of_threads() -> None:
+    """Whether the part is not there, or has not the figure's arms."""
+    main = judgement(sweeps.stock(SCALE), 2, planted())
+    unstamped = judgement(sweeps.stages(SCALE), 3, planted())
+    for after in ({}, {"stages": unstamped}):
+        assert not any("Threads" in each.alternative for each in figures.main(Seen(main, after)))
+
+
 def test_three_servers_have_a_line_each_for_either_request() -> None:
     """Of one executor, with their means by clients."""
     (picture,) = (each for each in figures.main(seen(sweeps.stock)) if each.name == "three")
