@@ -47,6 +47,14 @@ def test_question_1_is_answered_as_started_and_for_equal_executors() -> None:
     assert first.to_decide is None
 
 
+def test_question_1_is_answered_beside_a_plain_grpcio_server() -> None:
+    """Which takes half as long as our own gRPC; what our code adds stands behind it."""
+    plain = Arm(sweeps.GRPC.but(service="plain-grpcio"))
+    first = of(planted({SOCKETS: 125.0, Arm(sweeps.SOCKETS, 1): 125.0, plain: 250.0}))[0]
+    assert "Beside a plain grpcio server, which has none of our code, a Lookup on sockets takes 0.5" in first.sentence
+    assert {each.comparison.name: round(each.typical.value, 1) for each in first.further}["our_code"] == 2.0
+
+
 def test_question_1_tells_the_protocol_from_its_implementation() -> None:
     """Sockets take half of our own gRPC server's time, and that takes a quarter of grpcio's."""
     twins = {Arm(sweeps.SOCKETS, 1): 100.0, Arm(sweeps.STATIC, 1): 200.0}
