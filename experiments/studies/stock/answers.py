@@ -11,7 +11,7 @@ from dataclasses import replace
 from experiments.design.arms import Arm
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Answer, Seen
-from experiments.show.numbers import number
+from experiments.show.numbers import counted, number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock import pool_fills
 from experiments.studies.stock.locks import lock_details
@@ -163,8 +163,8 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
     return Answer(
         question="What happens when there are more clients than threads in the pool?",
         sentence=" ".join((_without_waiting(judgement, staged, grown), *second)),
-        deciding=(),
-        further=found(judgement, "past_pool"),
+        deciding=found(judgement, "past_pool") if waiting is None else (),
+        further=() if waiting is None else found(judgement, "past_pool"),
         details=(grown, *(apart if waiting is None else pool_fills.details(waiting))),
         estimand=(
             f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, sockets, {POOL} threads. It is "
@@ -186,11 +186,9 @@ def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str)
     at_once = None if staged is None else at_work(staged, past)
     if judged is None or not judged.rulings or at_once is None:
         return " ".join((grown, *_pool_means(judgement)))
-    full = " The pool never fills:" if at_once < POOL - 1 else " The pool is nearly full:"
-    return (
-        f"Where a Lookup does not wait, client and server share the processor.{full} with {clients(2 * POOL)} "
-        f"{at_once:.1f} of its {POOL} threads are at work at once. {' '.join(_pool_means(judgement))}"
-    )
+    full = f"the pool of {counted(POOL, 'thread')} {'never fills' if at_once < POOL - 1 else 'is nearly full'}"
+    means = " ".join(_pool_means(judgement))
+    return f"Where a Lookup does not wait, {full}: {clients(2 * POOL)} keep {at_once:.1f} at work at once. {means}"
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:

@@ -148,9 +148,9 @@ def test_question_4_is_answered_without_waiting_and_with_it() -> None:
     """How many threads were at work at once: each of 10 clients has one for a tenth of its latency."""
     sentence = question_4(waits=True, at_work_us=50.0)
     assert sentence.startswith(
-        "Where a Lookup does not wait, client and server share the processor. The pool never fills: with 10 clients "
-        "1.0 of its 5 threads are at work at once. On average a Lookup takes 0.500 ms with 5 clients and 0.500 ms with "
-        "10 clients. Where a Lookup waits 10 ms, 5 threads serve 5 clients as soon as 1"
+        "Where a Lookup does not wait, the pool of 5 threads never fills: 10 clients keep 1.0 at work at once. "
+        "On average a Lookup takes 0.500 ms with 5 clients and 0.500 ms with 10 clients. "
+        "Where a Lookup waits 10 ms, 5 threads serve 5 clients as soon as 1"
     )
 
 
