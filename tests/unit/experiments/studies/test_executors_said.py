@@ -19,12 +19,7 @@ RECORDINGS = sorted(file.parent for file in (ROOT / "experiments" / "studies").g
 
 SHOWN = {name: part for name, (_, part) in PARTS.items()}
 
-IN_ITS_PLACE = {
-    "static-pool": "leader-followers",
-    "leader-followers": "static-pool",
-    "thread-pool": "thread-per-task",
-    "thread-per-task": "thread-pool",
-}
+IN_ITS_PLACE = dict(zip(EXECUTORS, [*EXECUTORS][1:] + [*EXECUTORS][:1], strict=True))
 """The executors of a recording that is re-made."""
 
 
