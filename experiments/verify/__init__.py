@@ -25,6 +25,7 @@ from experiments.measure.runner import repeats_max
 from experiments.results import alone, cells, cold, files, foretold, received, rows, stress
 from experiments.results.foretold import FORETOLD_FILE
 from experiments.results.observed import Block
+from experiments.show.version import without
 
 TEXTS_FILE = "texts.sha256"
 """Digests of the report and the figures of a recording whose edition is over; ``sha256sum --check`` reads it."""
@@ -179,7 +180,8 @@ def _texts_edited(folder: Path, texts: Iterable[str]) -> Iterator[str]:
     digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     for name in dict.fromkeys((*texts, *digests)):
         try:
-            digest = sha256((folder / name).read_bytes()).hexdigest()
+            content = (folder / name).read_bytes()
+            digest = sha256(without(content.decode()).encode() if name.endswith(".md") else content).hexdigest()
         except OSError as error:
             yield f"{folder / name}: {error.strerror}"
             continue
@@ -210,7 +212,7 @@ def _numbers_differ(file: Path, table: str) -> Iterator[str]:
 def _text_differs(file: Path, should: str) -> Iterator[str]:
     """The first line in which a file is not what it should be."""
     try:
-        has = file.read_text(encoding="utf-8")
+        has, should = without(file.read_text(encoding="utf-8")), without(should)
     except OSError as error:
         yield f"{file}: {error.strerror}"
         return
