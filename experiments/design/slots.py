@@ -33,6 +33,11 @@ class Slot:
     turn: Turn
 
 
+def block_seed(sweep: Sweep, number: int, attempt: int) -> str:
+    """From which the order of a block is drawn: by this alone, so that it can be drawn again."""
+    return f"{sweep.seed}/{number}/{attempt}"
+
+
 def order(sweep: Sweep, seed: str) -> Iterator[tuple[int, int, int]]:
     """The round, the appearance and the arm of every slice or window of a block, in order."""
     rng, places = random.Random(seed), {arm: place for place, arm in enumerate(sweep.arms)}

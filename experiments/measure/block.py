@@ -21,7 +21,7 @@ from clients.load.plan.turns import Turn, TurnLoad
 from clients.load.run.turn_clients import TurnClients
 from experiments.design.arms import Arm, ServerKey
 from experiments.design.factors import FACTORS
-from experiments.design.slots import Slot, draw, warm_up
+from experiments.design.slots import Slot, block_seed, draw, warm_up
 from experiments.design.sweep import Slices, Sweep
 from experiments.measure.access import client_credentials
 from experiments.measure.bench import Bench, exits, running_at, server_command
@@ -227,7 +227,7 @@ def _load(arm: Arm, servers: Servers, bench: Bench, stocks: tuple[str, ...], see
 def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int) -> tuple[Slot, ...]:
     """The block's slices, on the clock; the first begins in a moment."""
     assert isinstance(sweep.turns, Slices)
-    slots = draw(sweep, sweep.turns, responses_s, seed=f"{sweep.seed}/{number}/{attempt}")
+    slots = draw(sweep, sweep.turns, responses_s, seed=block_seed(sweep, number, attempt))
     start_ns = _soon_ns()
     return tuple(replace(slot, turn=slot.turn.after(start_ns)) for slot in slots)
 

@@ -30,7 +30,7 @@ from clients.load.run import fleet
 from clients.load.run.turn_client import loopback_bytes, processes_cpu_ns
 from experiments.design.arms import ServerKey
 from experiments.design.setting import Setting
-from experiments.design.slots import order
+from experiments.design.slots import block_seed, order
 from experiments.design.sweep import Sweep, Windows
 from experiments.measure import peer_clients
 from experiments.measure.bench import Bench
@@ -163,7 +163,7 @@ def _rounds(
     stocks = tuple(stock.name for stock in load_catalog(bench.catalog))
     own, current = cores(), 0
     began_s, before = time.monotonic(), stolen_ticks(own)
-    turns = list(order(sweep, f"{sweep.seed}/{number}/{attempt}"))
+    turns = list(order(sweep, block_seed(sweep, number, attempt)))
     with ExitStack() as block:
         whole = None if sweep.turns.in_turn else block.enter_context(serving(sweep, sweep.servers, bench, after))
         for (round_, _), group in groupby(enumerate(turns), key=lambda turn: turn[1][:2]):
