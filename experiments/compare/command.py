@@ -35,7 +35,7 @@ from experiments.measure.progress import Progress
 from experiments.results import environment
 from experiments.results.files import SWEEP_FILE
 from experiments.show.sentences import ratio_so_far
-from experiments.sweeping import kept, measured
+from experiments.sweeping import add_seed, kept, measured, seed_for
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer
 from stock_service.rpc.transports import TRANSPORTS
@@ -116,7 +116,7 @@ def add_options(parser: Parser) -> None:
         metavar="N",
         help=f"measure exactly N (default: until decided, {LOOKS[-1]} at most)",
     )
-    add("--seed", type=integer(0, 2**31 - 1), default=1, metavar="N", help="chooses requests and the order of slices")
+    add_seed(parser)
     add("--out", type=Path, metavar="FOLDER", help="keeps every block there; 'verify' reads it")
     add("--json", type=Path, metavar="FILE", help="where to write the outcome")
     add(
@@ -143,7 +143,9 @@ def run(options: argparse.Namespace) -> int:
         requests = (_asked(sides[0], options),)
         sides = [each.but(mix=options.call) for each in sides]
     with programs(sides[0]) as load_programs:
-        return _compared(options, sides, bench(options.catalog, requests, load_programs), limit)
+        options.seed = seed_for(options.seed)
+        on = bench(options.catalog, requests, load_programs, options.seed)
+        return _compared(options, sides, on, limit)
 
 
 def hints(sides: Sequence[Setting]) -> Iterator[str]:

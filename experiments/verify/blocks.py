@@ -16,17 +16,16 @@ from typing import Protocol
 import numpy as np
 
 from experiments.design.arms import Arm
-from experiments.design.slots import block_seed, order
+from experiments.design.slots import order, seed_of, starts
 from experiments.design.sweep import ROUNDS_MIN, Slices, Sweep
 from experiments.judge.ratios import column, is_robbed_block, used_whole
 from experiments.measure.runner import repeats_max
 from experiments.results.environment import Environment
+from experiments.results.machine import TICK_S
 from experiments.results.observed import ALL, Answered, Block
 
 LABEL_S = 1.0
 """A moment is written in whole seconds, rounded down."""
-
-TICK_S = 0.01
 
 LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
 """Of the same messages, HTTP/2 carries more bytes: it has headers, and frames of its own."""
@@ -61,7 +60,7 @@ def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Whether blocks were run again by the rule alone: since time was stolen from them, and not for what they said."""
+    """Whether blocks were run again by the rule alone: since others took its time, and not for what they said."""
     attempts: dict[int, list[Block]] = {}
     for block in every:
         attempts.setdefault(block.number, []).append(block)
@@ -100,10 +99,12 @@ def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str
     outside_s = machine.cores * max(0.0, ended_s - began_s + LABEL_S - sum(each.duration_s for each in rounds))
     if not stolen_s - spare_s <= account_s <= stolen_s + outside_s + spare_s:
         yield f"{account_s:.2f} s were stolen by the machine's account, {stolen_s:.2f} s by the blocks' rounds"
-    used_s = sum(sum(block.slices.server_cpu_ns) + sum(block.slices.client_cpu_ns) for block in every) / 1e9
+    own_s = sum(sum(block.slices.server_cpu_ns) + sum(block.slices.client_cpu_ns) for block in every) / 1e9
+    used_s = own_s + sum(each.foreign_ticks or 0 for each in rounds) * TICK_S
     busy_s = machine.after.cpu_busy_s - machine.before.cpu_busy_s
     if busy_s < used_s - spare_s:
-        yield f"cores were busy for {busy_s:.1f} s by the machine's account, servers and clients for {used_s:.1f} s"
+        said = f"cores were busy for {busy_s:.1f} s by the machine's account"
+        yield f"{said}, by the blocks' slices and rounds for {used_s:.1f} s"
 
 
 def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
@@ -135,10 +136,13 @@ def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
 def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
     """An order that is not the drawn one; rounds left out though there was time for them."""
     rounds, slices = len(block.rounds), block.slices
-    drawn = order(sweep, block_seed(sweep, block.number, block.attempt))
+    drawn = order(sweep, seed_of(sweep, block.number, block.attempt))
     seen = list(zip(slices.round, slices.appearance, slices.arm, strict=True))
     if seen != [each for each in drawn if each[0] < rounds]:
         yield f"its slices are not in the order that seed {sweep.seed} draws"
+    started = starts(sweep, seed_of(sweep, block.number, block.attempt))
+    if block.starts and [sweep.servers[place] for place in block.starts] != list(started):
+        yield f"its servers did not start in the order that seed {sweep.seed} draws"
     if rounds < sweep.rounds and not (rounds >= ROUNDS_MIN and isinstance(sweep.turns, Slices)):
         yield f"{rounds} rounds of {sweep.rounds}"
     elif rounds < sweep.rounds and isinstance(sweep.turns, Slices):

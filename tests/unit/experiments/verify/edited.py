@@ -8,7 +8,7 @@ from typing import Any
 from experiments.commands import recording
 from experiments.design.arms import Arm, Group
 from experiments.design.cold import Cold, ColdCell
-from experiments.design.slots import block_seed, order
+from experiments.design.slots import order, seed_of
 from experiments.design.sweep import Sweep
 from experiments.results import cold, environment, files, rows
 from experiments.results.environment import Environment
@@ -177,7 +177,7 @@ def numbers(one: Answered, **changed: int) -> Answered:
 
 def in_drawn_order(of: Sweep, one: Block) -> Block:
     """A block with its slices in the order that is drawn for its number, as far as the arms' own order goes."""
-    drawn = list(order(of, block_seed(of, one.number, one.attempt)))
+    drawn = list(order(of, seed_of(of, one.number, one.attempt)))
     left = {arm: [place for place, each in enumerate(one.slices.arm) if each == arm] for arm in range(len(of.arms))}
     places = [left[arm].pop(0) for _, _, arm in drawn]
 
