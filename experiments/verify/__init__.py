@@ -28,6 +28,7 @@ from experiments.judge.verdicts import judge
 from experiments.results import alone, cells, cold, environment, files, foretold, received, rows, stress
 from experiments.results.foretold import FORETOLD_FILE
 from experiments.results.observed import Block
+from experiments.show.version import without
 from experiments.verify.blocks import Timed, block_faults, machine_faults, time_faults
 
 TEXTS_FILE = "texts.sha256"
@@ -235,7 +236,8 @@ def _texts_edited(folder: Path, texts: Iterable[str]) -> Iterator[str]:
     here = (name for name in texts if (folder / name).exists())
     for name in dict.fromkeys((*here, environment.ENVIRONMENT_FILE, *digests)):
         try:
-            digest = sha256((folder / name).read_bytes()).hexdigest()
+            content = (folder / name).read_bytes()
+            digest = sha256(without(content.decode()).encode() if name.endswith(".md") else content).hexdigest()
         except OSError as error:
             yield f"{folder / name}: {error.strerror}"
             continue
@@ -266,7 +268,7 @@ def _numbers_differ(file: Path, table: str) -> Iterator[str]:
 def _text_differs(file: Path, should: str) -> Iterator[str]:
     """The first line in which a file is not what it should be."""
     try:
-        has = file.read_text(encoding="utf-8")
+        has, should = without(file.read_text(encoding="utf-8")), without(should)
     except OSError as error:
         yield f"{file}: {error.strerror}"
         return
