@@ -1,11 +1,13 @@
 """The bench: which cores servers and load have, and how the server of an arm is started.
 
-The servers have the first core that this process may use, and the load the second, where there are two; otherwise
-nothing is pinned, and results say so. What a server serves is one of our services by its name; or a command of
-somebody's, which prints ``ready HOST:PORT``; or the address of a server that runs already.
+The servers have one core that this process may use, and the load another, where there are two; otherwise nothing is
+pinned, and results say so. Which two is drawn by the sweep's seed; without one they are the first and the second. What
+a server serves is one of our services by its name; or a command of somebody's, which prints ``ready HOST:PORT``; or the
+address of a server that runs already.
 """
 
 import atexit
+import random
 import re
 import shlex
 import shutil
@@ -62,10 +64,15 @@ class Bench:
 
 
 def bench(
-    catalog: Path, request_types: tuple[RequestType, ...] = (), load_programs: Mapping[str, LoadProgram] = _NONE
+    catalog: Path,
+    request_types: tuple[RequestType, ...] = (),
+    load_programs: Mapping[str, LoadProgram] = _NONE,
+    seed: int | None = None,
 ) -> Bench:
-    """A bench on this machine."""
+    """A bench on this machine, its cores drawn by the seed."""
     own = cores()
+    if seed is not None:
+        own = tuple(random.Random(f"{seed}/cores").sample(own, len(own)))
     server_cores, load_cores = (own[:1], own[1:2]) if len(own) > 1 else (None, None)
     return Bench(catalog, server_cores, load_cores, request_types, load_programs)
 
