@@ -10,7 +10,7 @@ import pytest
 from experiments.commands import index as index_command
 from experiments.commands import pages, recording
 from experiments.commands.index import HERE
-from experiments.commands.recording import computed
+from experiments.commands.recording import expected
 from experiments.recommend.words import DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR
 from experiments.results.files import SWEEP_FILE
 from experiments.studies import STUDIES
@@ -37,7 +37,7 @@ def _read_once() -> Iterator[None]:
 @pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: f"{folder.parts[-3]}-{folder.name}")
 def test_a_recording_is_what_its_blocks_give(folder: Path) -> None:
     """Every row and sentence, computed anew: none was edited, and the sweep was not cut short."""
-    assert list(differences(folder, computed)) == []
+    assert list(differences(folder, expected)) == []
 
 
 OF_A_CARD = [folder for folder in RECORDED if folder.name == "quick"]
