@@ -80,6 +80,10 @@ COMMANDS = {
     "plot": ("experiments.commands.plot", "Draws the figures of a folder of results anew."),
     "report": ("experiments.commands.report", "Writes the report of a folder of results anew."),
     "index": ("experiments.commands.index", "One page of all studies: answers, claims, verdicts."),
+    "pages": (
+        "experiments.commands.pages",
+        "Writes into the pages what the recordings give: every number, which server.",
+    ),
     "verify": ("experiments.commands.verify", "Computes a recording anew, and names what differs."),
     "agree": ("experiments.commands.agree", "What whole runs from different hours say together."),
     "selfcheck": ("experiments.commands.selfcheck", "Checks the instrument against what is known beforehand."),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import get_args
 
 from experiments.commands import estimate, run_all
-from experiments.commands.recording import read
+from experiments.commands.recording import AFTER_BLOCKS, FIRST_BLOCKS, apart, beside, read
 from experiments.commands.run_all import ALL, Planned
 from experiments.design.factors import LOAD_PROGRAMS
 from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN, Sweep
@@ -28,14 +28,9 @@ from experiments.measure.progress import Progress
 from experiments.measure.runner import check_free
 from experiments.peers import is_built, why_absent
 from experiments.results import foretold
-from experiments.results.alone import ALONE_FILE
-from experiments.results.cells import CELLS_FILE
-from experiments.results.cold import COLD_FILE
 from experiments.results.foretold import FORETOLD_FILE
 from experiments.results.machine import TICK_S
 from experiments.results.observed import Block
-from experiments.results.received import RECEIVED_FILE
-from experiments.results.stress import STRESS_FILE
 from experiments.show import report
 from experiments.show.content import Content
 from experiments.show.numbers import counted
@@ -50,9 +45,6 @@ PROGRAM = "python -m experiments"
 
 RESULTS = Path("results")
 """Where the folders of results are, unless told."""
-
-AFTER_BLOCKS = FIRST_BLOCKS = 3
-"""Blocks of what has no verdict, behind a part's own sweep and before it."""
 
 BUSY_SHARE = 0.04
 """Of the cores' time, taken by others: an idle machine's own services took 1 to 2 % here."""
@@ -152,20 +144,12 @@ def _planned(study: Study, options: argparse.Namespace, folder: Path) -> Planned
 
 def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
     """The files and folders that measuring a part leaves beside its sweep."""
-    files = {
-        ALONE_FILE: part.alone,
-        COLD_FILE: part.cold(scale),
-        RECEIVED_FILE: part.received(scale),
-        CELLS_FILE: part.cells,
-        STRESS_FILE: part.stress,
-    }
-    before = (part.first, FORETOLD_FILE) if part.first else ()
-    return (*before, *(name for name, plan in files.items() if plan is not None), *part.also, *part.after)
+    return (*([FORETOLD_FILE] if part.first else []), *apart(part, scale), *beside(part))
 
 
 def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
     """The sweeps that are measured after a part, by their names: those with verdicts, then those without."""
-    also = {name: study.parts[name].sweep(scale) for name in part.also}
+    also = {name: _sweep(study.parts[name], scale) for name in part.also}
     return also | {name: study.parts[name].sweep(replace(scale, looks=(AFTER_BLOCKS,))) for name in part.after}
 
 
@@ -244,7 +228,7 @@ def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path
 def _first(study: Study, part: Part, scale: Scale) -> Sweep:
     """What is measured before a part that has such."""
     assert part.first is not None
-    return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),)))
+    return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),), fixed=False))
 
 
 def _measure_by_http(part: Part, scale: Scale, on: Bench, folder: Path, resume: bool, progress: Progress) -> None:
@@ -302,14 +286,14 @@ def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
             raise UsageError("--clients", given, f"none with {options.name}, whose loads are fixed; stock takes it")
         scale = asked
     if options.blocks is not None:
-        scale = replace(scale, looks=(options.blocks,))
+        scale = replace(scale, looks=(options.blocks,), fixed=True)
     return scale
 
 
 def _sweep(part: Part, scale: Scale) -> Sweep:
     """A part's sweep. Raises UsageError for one that so few blocks, or such clients, could not decide."""
     try:
-        return part.sweep(scale)
+        return replace(part.sweep(scale), fixed=scale.fixed)
     except ValueError as error:
         raise UsageError("how much is run", str(error), "more --blocks, or other --clients") from error
 

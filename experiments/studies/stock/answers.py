@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from experiments.design.arms import Arm
+from experiments.judge.gates import is_load_limited
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Answer, Seen
 from experiments.show.numbers import counted, number
@@ -107,7 +108,11 @@ def _growth(judgement: Judgement) -> Answer:
     deciding = found(judgement, *names)
     return Answer(
         question="How does latency change as clients are added?",
-        sentence=" ".join(_grown(judgement, f"growth_{each}", f"on {name}") for each, name in TRANSPORTS),
+        sentence=" ".join(
+            part
+            for each, name in TRANSPORTS
+            for part in (_grown(judgement, f"growth_{each}", f"on {name}"), *_left(judgement, f"growth_{each}"))
+        ),
         deciding=deciding,
         further=found(judgement, "growth_static"),
         details=tuple(_more_answered(deciding)),
@@ -121,10 +126,34 @@ def _growth(judgement: Judgement) -> Answer:
     )
 
 
+def _left(judgement: Judgement, name: str) -> Iterator[str]:
+    """What is left to say of the server where the load is the limit with the most clients: up to how many it is not."""
+    judged = judgement.judged.get(name)
+    if judged is None or not judged.together:
+        return
+    few = judged.comparison.below
+    arms = [
+        Arm(few.setting.but(clients=each)) for each in range(few.connections + 1, judged.comparison.above.connections)
+    ]
+    free = [arm for arm in arms if arm in judgement.sweep.arms and mean_us(judgement, arm) is not None]
+    free = [arm for arm in free if not is_load_limited(judgement.sweep, judgement.blocks, arm)]
+    at_few = mean_us(judgement, few)
+    if not free or at_few is None:
+        yield f"With fewer clients than {judged.comparison.above.connections} the load is the limit too."
+        return
+    last = free[-1]
+    times = number((mean_us(judgement, last) or 0.0) / at_few)
+    yield (
+        f"Up to {clients(last.connections)} the load is not the limit. With so many the mean latency is {times} times "
+        f"that with {clients(few.connections)}; no verdict is asked of that."
+    )
+
+
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
     """Sentence for latency that grew by less than the clients: by Little's law more was answered."""
     for judged in deciding:
-        if judged.rulings and judged.rulings[-1].verdict is Verdict.SUBLINEAR:
+        rulings = judged.as_clients_see_it.rulings
+        if rulings and rulings[-1].verdict is Verdict.SUBLINEAR:
             more = judged.comparison.clients_ratio / judged.typical.value
             yield (
                 f"So on {label(judged.comparison.above)} about {number(more)} times as many requests a second are "

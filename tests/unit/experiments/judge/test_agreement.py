@@ -175,7 +175,7 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     assert line.startswith("sockets ÷ gRPC  3 of 3   FASTER")
     assert line.endswith("none")
     markdown = agree(folders, markdown=True).splitlines()
-    assert markdown[2].startswith("| sockets ÷ gRPC | 3 of 3 | FASTER | 0.250 to 0.300 (3 runs) |")
+    assert markdown[2].startswith("| sockets ÷ gRPC | 3 of 3 | FASTER | 0.251 to 0.301 (3 runs) |")
     assert {text.count(" | ") for text in (markdown[0], markdown[2])} == {7}
     assert empty == ""
     assert [text.split(":")[0].strip() for text in legend] == list(HEAD[1:])
@@ -202,7 +202,7 @@ def test_two_runs_make_no_range(tmp_path: Path) -> None:
     """Both ratios stand there, and no deviation; three that agree say what that leaves open."""
     folders = [written(tmp_path / str(place), sweep(), true) for place, true in enumerate((0.27, 0.25, 0.26))]
     two = agree(folders[:2], markdown=True).splitlines()[2]
-    assert "| 0.250 and 0.270 (2 runs) |" in two
+    assert "| 0.251 and 0.271 (2 runs) |" in two
     assert two.count("| 3 runs needed ") == 2
     alike = [written(tmp_path / f"alike {place}", sweep(), 0.25) for place in range(3)]
     assert "| none seen, up to " in agree(alike, markdown=True).splitlines()[2]
