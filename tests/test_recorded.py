@@ -11,6 +11,7 @@ from experiments.commands import index as index_command
 from experiments.commands import recording
 from experiments.commands.index import HERE, made, recordings
 from experiments.commands.recording import computed
+from experiments.judge.agreement import SPREAD_FROM
 from experiments.judge.verdicts import judge
 from experiments.recommend.words import DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR
 from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
@@ -69,17 +70,19 @@ def test_the_index_is_of_the_recordings() -> None:
 RUNS = [folder for folder in RECORDED if folder.parts[-3] == "stock" and folder.name.startswith("quick")]
 
 
-def test_the_readme_gives_the_range_over_the_runs() -> None:
-    """Beside each comparison's mark stand the least and the greatest ratio of the recorded runs, and their number."""
+def test_the_readme_gives_the_ratios_of_the_runs() -> None:
+    """Beside each comparison's mark stand the least and the greatest ratio of the recorded runs, and their number. Two
+    make no range: "and" stands between their ratios, and "to" between those of three or more."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    marked = dict(re.findall(r"(\d+\.\d+ to \d+\.\d+)[^<\n]*<!-- (\w+) -->", text))
+    marked = dict(re.findall(r"(\d+\.\d+ (?:to|and) \d+\.\d+)[^<\n]*<!-- (\w+) -->", text))
+    between = "to" if len(RUNS) >= SPREAD_FROM else "and"
     ratios = [judge(read_sweep(folder), counting(read_blocks(folder))).judged for folder in RUNS]
     assert set(marked.values()) == {name for name, one in ratios[0].items() if one.comparison.family == "headline"}
     for shown, name in marked.items():
         seen = [run[name].typical.value for run in ratios]
         decimals = len(shown.partition(" ")[0].partition(".")[2])
-        assert shown == f"{min(seen):.{decimals}f} to {max(seen):.{decimals}f}", name
-    assert f"over {len(RUNS)} runs" in text
+        assert shown == f"{min(seen):.{decimals}f} {between} {max(seen):.{decimals}f}", name
+    assert f"of {len(RUNS)} runs" in text
 
 
 def test_advice_states_the_errors_that_were_seen() -> None:

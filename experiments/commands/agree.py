@@ -1,34 +1,46 @@
 """``python -m experiments agree RESULTS…``: what whole runs from different hours say together.
 
 Reads folders of results and measures nothing. A table, as text or as Markdown; what the numbers are stands in
-``judge/agreement.py``. Runs of different sweeps, and runs that are not whole, are refused in one line.
+``judge/agreement.py``. Runs of different sweeps, and runs that are not whole, are refused in one line. Runs of several
+versions stand in one table, and have nothing in common there: what differs is named below it.
 """
 
 import argparse
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from experiments.judge.agreement import CONFIDENCE, Agreement, agreements, differences
-from experiments.judge.stats import Estimate
+from experiments.judge.agreement import CONFIDENCE, SPREAD_FROM, Agreement, Pooled, agreements, differences
 from experiments.judge.verdicts import Judgement, judge
-from experiments.results import files
-from experiments.show.numbers import INTERVAL_BLOCKS_MIN, ratio_words
+from experiments.results import environment, files
+from experiments.results.fingerprint import Sources
+from experiments.show.numbers import counted, range_words, ratio_words, spread_words
+from experiments.show.sentences import verdict_words
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
-HEAD = ("comparison", "decided", "verdicts", "range over runs", "pooled", "tau", "a further run", "contradictions")
+HEAD = ("comparison", "decided", "verdicts", "ratios", "pooled", "tau", "a further run", "contradictions")
 
 LEGEND = (
     ("decided", "in how many runs the comparison has a verdict that is not INCONCLUSIVE"),
     ("verdicts", "what the runs said, each verdict once"),
-    ("range over runs", "the least and the greatest ratio of a run"),
+    ("ratios", "the least and the greatest ratio of a run, of how many; two runs make no range: both stand there"),
     ("pooled", f"the mean ratio over all such runs, with its {CONFIDENCE:.0%} interval (random effects)"),
-    ("tau", "how far true ratios lie apart between runs, as a standard deviation; 0.0%: no more than chance explains"),
+    (
+        "tau",
+        f"how far true ratios lie apart between runs, as a standard deviation, and its upper limit ({CONFIDENCE:.0%}); "
+        "'none seen': no more than chance explains, and the limit says what that leaves open",
+    ),
     ("a further run", f"where the true ratio of one more run would lie, with {CONFIDENCE:.0%} (prediction interval)"),
     ("contradictions", "pairs of runs of which one says the opposite of the other"),
 )
 """What each column is, behind the first."""
+
+SEVERAL_VERSIONS = "of several versions"
+
+THREE_NEEDED = f"{SPREAD_FROM} runs needed"
+
+TAU_SHOWN = 0.0005
+"""A smaller deviation would be shown as 0.0%."""
 
 
 def add_options(parser: Parser) -> None:
@@ -58,8 +70,26 @@ def table(folders: Sequence[Path], markdown: bool = False) -> str:
     for folder, run in zip(folders[1:], runs[1:], strict=True):
         if found := differences(runs[0].sweep, run.sweep):
             raise UsageError(str(folder), found, f"a run of the same sweep as {folders[0]}")
-    lines = [_cells(each, len(runs)) for each in agreements(runs)]
-    return _markdown(lines) if markdown else f"{_text(lines)}\n{_legend('  {}: {}')}"
+    said = list(agreements(runs, [run_sources(folder) for folder in folders]))
+    lines = [_cells(each, len(runs)) for each in said]
+    named = "".join(f"\n{line}" for line in versions(said))
+    if markdown:
+        return f"{_markdown(lines)}{named}{bool(named) * chr(10)}"
+    return f"{_text(lines)}{named}{bool(named) * chr(10)}\n{_legend('  {}: {}')}"
+
+
+def run_sources(folder: Path) -> Sources:
+    """The fingerprint of a folder's run; empty where it has none, or no record of the machine. Raises UsageError."""
+    return environment.load(folder).sources if (folder / environment.ENVIRONMENT_FILE).exists() else {}
+
+
+def versions(found: Sequence[Agreement]) -> Iterator[str]:
+    """A line for each run that is of another version than the first, with what differs and in how many comparisons."""
+    for place in sorted({place for each in found for place in each.apart}):
+        apart = [each.apart[place] for each in found if place in each.apart]
+        named = dict.fromkeys(name for names in apart for name in names)
+        of = counted(len(apart), "comparison")
+        yield f"Runs 1 and {place + 1} are not of one version, in {of}: {', '.join(named)}."
 
 
 def whole_run(folder: Path) -> Judgement:
@@ -73,30 +103,28 @@ def whole_run(folder: Path) -> Judgement:
 
 
 def _cells(one: Agreement, runs: int) -> tuple[str, ...]:
-    words = dict.fromkeys(" and ".join(ruling.verdict.value for ruling in each.rulings) for each in one.judged)
-    pooled, tau, predicted = "", "", ""
+    pooled, tau, predicted = "", THREE_NEEDED, THREE_NEEDED
     if one.pooled is not None:
         pooled = "{} ({})".format(*ratio_words(one.pooled.ratio))
-        tau = f"{one.pooled.tau:.1%}"
-        predicted = "three runs needed"
         if one.pooled.predicted is not None:
-            predicted = _range(*one.pooled.predicted)
+            tau = _tau_words(one.pooled)
+            predicted = range_words(*one.pooled.predicted)
     against = ", ".join(f"runs {a + 1} and {b + 1}" for a, b in one.contradictions) or "none"
+    spread = f"{spread_words([each.typical.value for each in one.judged])} ({counted(len(one.judged), 'run')})"
+    together = (spread, pooled, tau, predicted, against)
     return (
         one.comparison.title,
         f"{one.decided} of {runs}",
-        ", ".join(words),
-        _range(one.lowest, one.highest),
-        pooled,
-        tau,
-        predicted,
-        against,
+        "; ".join(dict.fromkeys(map(verdict_words, one.judged))),
+        *([SEVERAL_VERSIONS, *[""] * (len(together) - 1)] if one.apart else together),
     )
 
 
-def _range(low: float, high: float) -> str:
-    """Two ratios, with the digits that an interval of these ends has."""
-    return ratio_words(Estimate(math.sqrt(low * high), low, high, INTERVAL_BLOCKS_MIN))[1]
+def _tau_words(pooled: Pooled) -> str:
+    assert pooled.tau is not None
+    assert pooled.tau_high is not None
+    seen = f"{pooled.tau:.1%}" if pooled.tau >= TAU_SHOWN else "none seen"
+    return f"{seen}, up to {pooled.tau_high:.1%}"
 
 
 def _text(lines: Sequence[tuple[str, ...]]) -> str:

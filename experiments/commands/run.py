@@ -32,6 +32,7 @@ from experiments.results.alone import ALONE_FILE
 from experiments.results.cells import CELLS_FILE
 from experiments.results.cold import COLD_FILE
 from experiments.results.foretold import FORETOLD_FILE
+from experiments.results.machine import TICK_S
 from experiments.results.observed import Block
 from experiments.results.received import RECEIVED_FILE
 from experiments.results.stress import STRESS_FILE
@@ -41,7 +42,7 @@ from experiments.show.numbers import counted
 from experiments.show.sentences import ratio_so_far
 from experiments.studies import PARTS, STUDIES
 from experiments.studies.study import Part, ProfileName, Scale, Study
-from experiments.sweeping import kept, measured
+from experiments.sweeping import add_seed, kept, measured, seed_for
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser, integer
 
@@ -52,6 +53,9 @@ RESULTS = Path("results")
 
 AFTER_BLOCKS = FIRST_BLOCKS = 3
 """Blocks of what has no verdict, behind a part's own sweep and before it."""
+
+BUSY_SHARE = 0.04
+"""Of the cores' time, taken by others: an idle machine's own services took 1 to 2 % here."""
 
 INTERRUPTED_EXIT = 130
 
@@ -69,7 +73,7 @@ def add_options(parser: Parser) -> None:
     add("--profile", choices=get_args(ProfileName), default="quick", help="how much: seconds, minutes, or far more")
     add("--clients", type=integer(1, 64), nargs="+", metavar="N", help="numbers of clients (default: 1 to 5)")
     add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="measure exactly N (default: until decided)")
-    add("--seed", type=integer(0, 2**31 - 1), default=1, metavar="N", help="chooses requests and the order of slices")
+    add_seed(parser)
     add("--out", type=Path, metavar="FOLDER", help=f"where the results go (default: a new one in {RESULTS}/)")
     add("--resume", action="store_true", help="go on where --out was interrupted")
 
@@ -80,6 +84,7 @@ def run(options: argparse.Namespace) -> int:
     if options.resume and (options.out is None or not options.out.exists()):
         given = "no folder" if options.out is None else f"{options.out}, which is not there"
         raise UsageError("--resume", given, "--out FOLDER, one that was begun")
+    options.seed = seed_for(options.seed, folder if options.resume else None)
     if options.blocks is not None and options.blocks < BLOCKS_MIN:
         print(f"{options.blocks} blocks give no verdicts: {BLOCKS_MIN} at least do", file=sys.stderr)
     try:
@@ -113,7 +118,7 @@ def _run_all(options: argparse.Namespace, folder: Path) -> int:
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
     """Measures a part and what belongs to it into a folder, and writes its report."""
     study, part = PARTS[name]
-    _measure(study, part, _scale(study, part, options), bench(CATALOG), folder, resume)
+    _measure(study, part, _scale(study, part, options), bench(CATALOG, seed=options.seed), folder, resume)
     found = read(folder)
     report.write(folder, found)
     return found
@@ -266,14 +271,15 @@ def _foreign(sweep: Sweep) -> Iterator[Mapping[str, LoadProgram]]:
 
 def _say_busy(progress: Progress, first: Block) -> None:
     """After the first block: whether the machine is too busy for small differences."""
-    stolen = sum(each.steal_ticks for each in first.rounds) / 100
-    lasted = sum(each.duration_s for each in first.rounds) * first.cores
+    stolen_s = sum(each.steal_ticks for each in first.rounds) * TICK_S
+    foreign_s = sum(each.foreign_ticks or 0 for each in first.rounds) * TICK_S
+    lasted_s = sum(each.duration_s for each in first.rounds) * first.cores
     lost = sum(1 for fate in first.slices.fate if fate)
-    if stolen > 0.02 * lasted or lost > 0.1 * len(first.slices.fate):
-        share = stolen / lasted if lasted else 0.0
+    if stolen_s + foreign_s > BUSY_SHARE * lasted_s or lost > 0.1 * len(first.slices.fate):
+        stolen, foreign = (each / lasted_s if lasted_s else 0.0 for each in (stolen_s, foreign_s))
         progress.say(
-            f"The machine is busy: {share:.0%} of its time was stolen, {lost} of {len(first.slices.fate)} slices lost. "
-            "Differences of a few per cent may stay undecided."
+            f"The machine is busy: of its time {stolen:.0%} was stolen, and other processes took {foreign:.0%}; "
+            f"{lost} of {len(first.slices.fate)} slices lost. Differences of a few per cent may stay undecided."
         )
 
 

@@ -5,7 +5,7 @@ import re
 import sys
 import tempfile
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,20 +22,20 @@ from experiments.compare.outcome import (
     save,
     table,
 )
-from experiments.compare.sweep import LOOKS, side, sweep
+from experiments.compare.sweep import LOOKS, is_running, side, sweep
 from experiments.design.arms import Arm
 from experiments.design.factors import FACTORS, Factor
 from experiments.design.levels import Level, shown
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MAX
 from experiments.design.words import WORDS
-from experiments.measure.bench import CATALOG, Bench, bench, running_at, server_command
+from experiments.measure.bench import CATALOG, Bench, bench, exits, running_at, server_command
 from experiments.measure.programs import Program
 from experiments.measure.progress import Progress
 from experiments.results import environment
 from experiments.results.files import SWEEP_FILE
 from experiments.show.sentences import ratio_so_far
-from experiments.sweeping import kept, measured
+from experiments.sweeping import add_seed, kept, measured, seed_for
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer
 from stock_service.rpc.transports import TRANSPORTS
@@ -54,8 +54,19 @@ EXITS = {
 }
 """What each exit code is for."""
 
-BEGINS = "Each block starts both servers anew, and takes some 6 s: longer on a busy machine or with slow servers."
-"""What is said at once: the first block says nothing else until its servers have started."""
+BEGINS = "Each block starts {started} anew, and takes some 6 s: longer on a busy machine or with slow servers."
+"""Line said at once: the first block says nothing else until its servers have started."""
+
+RUNNING = "Both servers run already: nothing is started, and the verdict is on these two processes."
+
+ONE_AT_A_TIME = (
+    "One connection sends one request at a time, so one thread answers all: {factors} can hardly differ. "
+    "Give --connections 8, or more than the threads, to tell them apart."
+)
+"""Hint where the sides differ in their pools alone, which one connection does not fill."""
+
+_OF_A_POOL = {"workers", "executor"}
+"""Factors whose effect needs several requests at once."""
 
 _DEFAULTS = dict(setting().levels)
 
@@ -105,7 +116,7 @@ def add_options(parser: Parser) -> None:
         metavar="N",
         help=f"measure exactly N (default: until decided, {LOOKS[-1]} at most)",
     )
-    add("--seed", type=integer(0, 2**31 - 1), default=1, metavar="N", help="chooses requests and the order of slices")
+    add_seed(parser)
     add("--out", type=Path, metavar="FOLDER", help="keeps every block there; 'verify' reads it")
     add("--json", type=Path, metavar="FILE", help="where to write the outcome")
     add(
@@ -125,13 +136,26 @@ def run(options: argparse.Namespace) -> int:
             load[factor.name] = _read(factor, given)
     sides = [side(words, options.transport, load) for words in (options.a, options.b)]
     _check(options, sides)
-    print(BEGINS, file=sys.stderr, flush=True)
+    for line in hints(sides):
+        print(line, file=sys.stderr, flush=True)
     requests: tuple[RequestType, ...] = ()
     if options.call is not None:
         requests = (_asked(sides[0], options),)
         sides = [each.but(mix=options.call) for each in sides]
     with programs(sides[0]) as load_programs:
-        return _compared(options, sides, bench(options.catalog, requests, load_programs), limit)
+        options.seed = seed_for(options.seed)
+        on = bench(options.catalog, requests, load_programs, options.seed)
+        return _compared(options, sides, on, limit)
+
+
+def hints(sides: Sequence[Setting]) -> Iterator[str]:
+    """Lines said before the first block: what is started, and that the load may not tell the sides apart."""
+    started = [name for name, each in zip("AB", sides, strict=True) if not is_running(each)]
+    yield BEGINS.format(started="both servers" if len(started) == 2 else started[0]) if started else RUNNING
+    a, b = sides
+    differ = {name for name, level in a.levels if b[name] != level}
+    if differ and differ <= _OF_A_POOL and a["clients"] == a["connections"] == 1 and a["rate_hz"] is None:
+        yield ONE_AT_A_TIME.format(factors=", ".join(sorted(differ)))
 
 
 def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, limit: Limit | None) -> int:
@@ -180,7 +204,7 @@ def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
     if options.proto is not None or at is not None:
         asked = called(at or ("", 0), options.call, options.data, options.proto)
     else:
-        with Program(server_command(server, options.catalog)) as program:
+        with Program(server_command(server, options.catalog), exits=exits(server)) as program:
             asked = called(program.ready(), options.call, options.data)
     return replace(asked, name=options.call)
 

@@ -17,7 +17,7 @@ from experiments.design.arms import Arm
 from experiments.design.factors import FACTORS, GRPC_GO, LOAD_PROGRAMS
 from experiments.design.levels import parsed_mix, shown
 from experiments.design.setting import Setting
-from experiments.measure.bench import Bench, running_at, server_command
+from experiments.measure.bench import Bench, exits, running_at, server_command
 from experiments.measure.block import load_plan
 from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.programs import Program
@@ -42,7 +42,7 @@ NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
 }
 """Of each load program: the gates that it gives nothing to, and what they lack."""
 
-_PLAIN = ("clients", "connection", "choice", "updater", "rate_hz")
+_PLAIN = ("clients", "connection", "choice", "updater", "rate_hz", "deadline_ms")
 """Factors of the load that such a program has at their defaults alone."""
 
 ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswith("/"))
@@ -82,7 +82,7 @@ def check(a: Setting, b: Setting) -> None:
                 "--load", program, f"{allowed} ({program} speaks {', '.join(LOAD_PROGRAMS[program])} alone)"
             )
     for name in _PLAIN:
-        if (program, name) == ("c-http", "connection"):  # which makes them anew, or keeps them
+        if (program, name) in (("c-http", "connection"), (GRPC_GO, "deadline_ms")):  # which they are told
             continue
         if a[name] != FACTORS[name].default:
             more = ", and --connections for more" if name == "clients" else ""
@@ -142,7 +142,8 @@ def _mean_response_s(of: Setting, on: Bench, said: TextIO) -> float:
     with ExitStack() as running:
         at = running_at(server)
         if at is None:
-            at = running.enter_context(Program(server_command(server, on.catalog), on.server_cores)).ready()
+            program = Program(server_command(server, on.catalog), on.server_cores, exits(server))
+            at = running.enter_context(program).ready()
         plan = load_plan(Arm(own), at, on, stocks, seed=1)
         for duration_s in (LOOK_S, LOOK_S_MAX):
             result = fleet.run(replace(plan, duration_s=duration_s))

@@ -174,6 +174,10 @@ def _own_size(levels: Levels) -> Level:
     return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
 
 
+def _timeout(level: Level) -> Mapping[str, object]:
+    return {} if level is None else {"timeout_s": float(str(level)) / 1000}
+
+
 def _work(name: str, text: str) -> Factor:
     """Work in a request; the kinds add up."""
     option = f"--{name.replace('_', '-')}"
@@ -343,6 +347,16 @@ FACTORS: Mapping[str, Factor] = {
             f"what calls of {GRPC_GO} hold: a deadline, trace or bytes of metadata, new in each; a token",
             wire=True,
             fault=not_told("headers", SAME, GRPC_GO),
+        ),
+        Factor(
+            "deadline_ms",
+            "load",
+            number(1, 60_000, none=True),
+            None,
+            f"ms after which a client gives up, and which servers are told; none: 5000, and {GRPC_GO} tells none",
+            plan=_timeout,
+            wire=True,
+            fault=not_told("deadline_ms", None, *CLIENT_KINDS, GRPC_GO),
         ),
         Factor(
             "rate_hz",

@@ -8,9 +8,14 @@ distributed responses", Statistics in Medicine 20, 2001) and Sidik and Jonkman (
 degrees of freedom. Where tau² is over 0, their variance is the usual one, 1 ÷ the sum of weights. Where tau² is 0, it
 is never taken as less (Röver, Knapp and Friede 2015). The prediction interval holds the true ratio of a further run
 with 95 %. It is that of Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal
-of the Royal Statistical Society A 172, 2009, section 3.2). It uses Student's t of k − 2 degrees of freedom, so from
-three runs on. It is approximate: where tau is no larger than the runs' own errors it holds some 90 % (simulated here,
-and by Partlett and Riley 2017). All on logarithms of ratios. Pure.
+of the Royal Statistical Society A 172, 2009, section 3.2). It uses Student's t of k − 2 degrees of freedom. It is
+approximate: where tau is no larger than the runs' own errors it holds some 90 % (simulated here, and by Partlett and
+Riley 2017). A few runs that seem to agree may still lie apart. So tau has an upper limit, by a Q profile (Viechtbauer,
+"Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26, 2007). Two runs make
+no range, no deviation and no prediction. All on logarithms of ratios. Pure.
+
+Runs are joined where both arms of the comparison have the same fingerprint in all: a newer server is another server.
+Where they differ, what differs is named, and nothing is said of the runs together.
 """
 
 import math
@@ -22,24 +27,31 @@ import numpy as np
 import scipy
 
 from experiments.design.arms import Comparison
+from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement, contradict
+from experiments.results.fingerprint import Sources, differing
 
 CONFIDENCE = 0.95
 
-PREDICTED_FROM = 3
-"""Runs from which on there is a prediction interval."""
+NO_FINGERPRINT = "a fingerprint is missing"
+
+SPREAD_FROM = 3
+"""Runs from which on there is a range, a deviation between runs and a prediction interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """What runs say together. Ratios; ``tau`` is the deviation of the runs' log-ratios, beyond what blocks explain."""
+    """What runs say together. Ratios; what only three runs have is None for fewer."""
 
     ratio: Estimate
-    tau: float
+    tau: float | None
+    """The deviation of the runs' log-ratios, beyond what blocks explain …"""
+    tau_high: float | None
+    """… and its upper limit, with 95 %."""
     predicted: tuple[float, float] | None
-    """Holds a further run's true ratio with 95 %; None for fewer than three runs."""
+    """Holds a further run's true ratio with 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,33 +66,42 @@ class Agreement:
     contradictions: tuple[tuple[int, int], ...]
     """Which runs say opposite things, by their places among the runs."""
     pooled: Pooled | None
-    """None for fewer than two runs that have an interval."""
-
-    @property
-    def lowest(self) -> float:
-        """The least of the runs' ratios."""
-        return min(each.typical.value for each in self.judged)
-
-    @property
-    def highest(self) -> float:
-        """The largest of them."""
-        return max(each.typical.value for each in self.judged)
+    """None for fewer than two runs that have an interval, and for runs of several versions."""
+    apart: Mapping[int, tuple[str, ...]]
+    """What differs from the first run's version, by the place of the run."""
 
 
-def agreements(runs: Sequence[Judgement]) -> Iterator[Agreement]:
-    """What runs of one sweep say of each headline comparison of which any has a value."""
+def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterator[Agreement]:
+    """What runs of one sweep, with their sources, say of each headline comparison of which any has a value."""
     for comparison in runs[0].sweep.comparisons:
         if comparison.family != "headline":
             continue
         found = {place: run.judged[comparison.name] for place, run in enumerate(runs) if comparison.name in run.judged}
-        if found:
-            yield Agreement(
-                comparison=comparison,
-                judged=tuple(found.values()),
-                decided=sum(each.decided for each in found.values()),
-                contradictions=tuple((a, b) for a, b in combinations(found, 2) if contradict(found[a], found[b])),
-                pooled=_of_runs(tuple(found.values())),
-            )
+        if not found:
+            continue
+        apart = _apart(comparison, {place: sources[place] for place in found})
+        pairs = () if apart else combinations(found, 2)
+        yield Agreement(
+            comparison=comparison,
+            judged=tuple(found.values()),
+            decided=sum(each.decided for each in found.values()),
+            contradictions=tuple((a, b) for a, b in pairs if contradict(found[a], found[b])),
+            pooled=None if apart else _of_runs(tuple(found.values())),
+            apart=apart,
+        )
+
+
+def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
+    """What differs of a comparison's arms from the first run, by the places of the runs. Runs without fingerprints
+    differ from all."""
+    arms = [comparison.above.setting, comparison.below.setting]
+    first = next(iter(sources.values()))
+    found = {place: _named_apart(first, each, arms) for place, each in list(sources.items())[1:]}
+    return {place: differ for place, differ in found.items() if differ}
+
+
+def _named_apart(one: Sources, other: Sources, arms: Sequence[Setting]) -> tuple[str, ...]:
+    return differing(one, other, arms) if one and other else (NO_FINGERPRINT,)
 
 
 def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
@@ -99,30 +120,34 @@ def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
     weights = 1 / (np.maximum(variances, _LEAST) + tau_2)
     mean, error = float(np.average(values, weights=weights)), float(1 / math.sqrt(weights.sum()))
     half = _quantile(k - 1) * error
-    predicted = None
-    if k >= PREDICTED_FROM:
-        reach = _quantile(k - 2) * math.sqrt(tau_2 + error**2)
-        predicted = math.exp(mean - reach), math.exp(mean + reach)
     ratio = Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), k)
-    return Pooled(ratio, math.sqrt(tau_2), predicted)
+    if k < SPREAD_FROM:
+        return Pooled(ratio, None, None, None)
+    reach = _quantile(k - 2) * math.sqrt(tau_2 + error**2)
+    tau_high = math.sqrt(tau_squared(values, variances, float(scipy.special.chdtri(k - 1, CONFIDENCE))))
+    return Pooled(ratio, math.sqrt(tau_2), tau_high, (math.exp(mean - reach), math.exp(mean + reach)))
 
 
 _LEAST = 1e-18
 """A run's variance is taken as no less, so that blocks that are all alike have a weight."""
 
 
-def tau_squared(values: Sequence[float], variances: Sequence[float]) -> float:
-    """The variance between runs at which the weighted squares add up to what is expected, k − 1, or 0."""
+def tau_squared(values: Sequence[float], variances: Sequence[float], squares: float | None = None) -> float:
+    """The variance between runs at which the weighted squares add up to this, or 0.
+
+    Without: to what is expected, k − 1. To a low quantile of chi-squared they add up at the upper limit.
+    """
     seen, within = np.asarray(values, dtype=np.float64), np.maximum(variances, _LEAST)
+    expected = len(seen) - 1 if squares is None else squares
 
     def over(tau_2: float) -> float:
         weights = 1 / (within + tau_2)
         mean = np.average(seen, weights=weights)
-        return float((weights * (seen - mean) ** 2).sum()) - (len(seen) - 1)
+        return float((weights * (seen - mean) ** 2).sum()) - expected
 
     if over(0.0) <= 0:
         return 0.0
-    high = float(np.var(seen)) * len(seen)  # at which they add up to 1 at most
+    high = float(np.var(seen)) * len(seen) / expected  # at which they add up to that at most
     return float(scipy.optimize.brentq(over, 0.0, high, xtol=1e-15))
 
 

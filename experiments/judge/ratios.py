@@ -2,7 +2,7 @@
 
 A pair is two slices of one appearance of a group. The typical ratio is the trimmed mean of the pairs' log-ratios: a
 pause of the machine meets one slice of a pair, and few pairs. The ratio of whole means leaves nothing out.
-Rounds in which the hypervisor took the cores are left out for all arms alike, without a look at the times.
+Rounds in which others took the cores are left out for all arms alike, without a look at the times.
 """
 
 import math
@@ -54,8 +54,8 @@ def _array(of: _Values[int]) -> npt.NDArray[np.int64]:
 
 
 def is_robbed(limits: Limits, seen: RoundSeen, cores: int) -> bool:
-    """Whether the hypervisor took so much of a round that it is left out."""
-    return limits.robbed(seen.steal_ticks, seen.duration_s, cores)
+    """Whether others took so much of a round that it is left out."""
+    return limits.robbed(seen.lost_ticks, seen.duration_s, cores)
 
 
 def is_robbed_block(limits: Limits, block: Block) -> bool:

@@ -2,9 +2,10 @@
 
 A ratio is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level. It is EQUIVALENT if it is
 neither and the interval lies inside 0.95 to 1.05. Otherwise it is INCONCLUSIVE, with the number of blocks that would
-decide. Growth with the clients has two verdicts, against 1 and against the number of clients. An interval's confidence
-is 1 − the look's level. A sweep that stands at no look has no verdicts: its numbers are shown, and how many blocks it
-has of how many. Pure.
+decide. Growth with the clients has two verdicts, against 1 and against the number of clients. Around that number lies
+the same zone as around 1: an interval from 1.92 to 1.96 with twice the clients is SUBLINEAR by less than 5 %. An
+interval's confidence is 1 − the look's level. A sweep that stands at no look has no verdicts: its numbers are shown,
+and how many blocks it has of how many. Pure.
 """
 
 import math
@@ -89,9 +90,14 @@ class Judged:
 
     @property
     def by_less_than_5(self) -> bool:
-        """Whether it is a difference that lies inside 0.95 to 1.05."""
-        low, high = self.equivalent
-        return self.verdict in (Verdict.FASTER, Verdict.SLOWER) and low < self.typical.low and self.typical.high < high
+        """Whether the first ruling is a small difference."""
+        return bool(self.rulings) and self.is_small(self.rulings[0])
+
+    def is_small(self, ruling: Ruling) -> bool:
+        """Whether a ruling is a difference whose interval lies inside 0.95 to 1.05 of what it is tested against."""
+        (low, high), against = self.equivalent, ruling.against
+        inside = low < self.typical.low / against and self.typical.high / against < high
+        return inside and ruling.verdict not in _NO_EFFECT
 
     @property
     def typical_is_not_whole(self) -> bool:
@@ -156,7 +162,7 @@ def contradict(one: Judged, other: Judged) -> bool:
     """Whether two runs say opposite things of a comparison.
 
     One says FASTER and the other SLOWER (or GROWS and FALLS, and so on). Or one says that the difference is under 5 %,
-    and the other's interval lies wholly outside 0.95 to 1.05.
+    and the other's interval lies wholly outside 0.95 to 1.05. So it is with growth beside the clients.
     """
     return any(
         {a.verdict, b.verdict} in _OPPOSITES
@@ -286,8 +292,7 @@ _OPPOSITES = (
 
 
 def _within(one: Judged, ruling: Ruling) -> bool:
-    about = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL)
-    return ruling.verdict in about or (ruling.against == 1 and one.by_less_than_5)
+    return ruling.verdict in (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL) or one.is_small(ruling)
 
 
 def _outside(one: Judged, ruling: Ruling) -> bool:

@@ -1,14 +1,17 @@
 """The bench: which cores servers and load have, and how the server of an arm is started.
 
-The servers have the first core that this process may use, and the load the second, where there are two; otherwise
-nothing is pinned, and results say so. What a server serves is one of our services by its name; or a command of
-somebody's, which prints ``ready HOST:PORT``; or the address of a server that runs already.
+The servers have one core that this process may use, and the load another, where there are two; otherwise nothing is
+pinned, and results say so. Which two is drawn by the sweep's seed; without one they are the first and the second. What
+a server serves is one of our services by its name; or a command of somebody's, which prints ``ready HOST:PORT``; or the
+address of a server that runs already.
 """
 
 import atexit
+import random
 import re
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 from argparse import ArgumentTypeError
@@ -61,10 +64,15 @@ class Bench:
 
 
 def bench(
-    catalog: Path, request_types: tuple[RequestType, ...] = (), load_programs: Mapping[str, LoadProgram] = _NONE
+    catalog: Path,
+    request_types: tuple[RequestType, ...] = (),
+    load_programs: Mapping[str, LoadProgram] = _NONE,
+    seed: int | None = None,
 ) -> Bench:
-    """A bench on this machine."""
+    """A bench on this machine, its cores drawn by the seed."""
     own = cores()
+    if seed is not None:
+        own = tuple(random.Random(f"{seed}/cores").sample(own, len(own)))
     server_cores, load_cores = (own[:1], own[1:2]) if len(own) > 1 else (None, None)
     return Bench(catalog, server_cores, load_cores, request_types, load_programs)
 
@@ -78,6 +86,14 @@ def running_at(server: ServerKey) -> Address | None:
         return address(served)
     except ArgumentTypeError as error:
         raise UsageError("a server", served, "HOST:PORT with a port from 0 to 65535") from error
+
+
+def exits(server: ServerKey) -> tuple[int, ...]:
+    """Exit codes of a server that SIGTERM stops as it should: of ours 0, of somebody's command also the signal's own,
+    since grpcio's servers handle no signals unless told to."""
+    levels = dict(server[0])
+    ours = levels["language"] != PYTHON or levels["service"] in (NULL, STOCK, *SERVICES)
+    return (0,) if ours else (0, -signal.SIGTERM)
 
 
 def server_command(server: ServerKey, catalog: Path, timeline: Path | None = None) -> Sequence[str]:

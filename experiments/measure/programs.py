@@ -86,9 +86,14 @@ class ProgramRefused(ProgramFailed):
 class Program:
     """A running program. One thread's. Leaving ``with`` stops it."""
 
-    def __init__(self, command: Sequence[str], cpus: tuple[int, ...] | None = None) -> None:
-        """Starts it, on the cores ``cpus`` only (None: on any). Raises ProgramFailed where there is no such program."""
-        self._command = tuple(command)
+    def __init__(
+        self, command: Sequence[str], cpus: tuple[int, ...] | None = None, exits: Sequence[int] = (0,)
+    ) -> None:
+        """Starts it, on the cores ``cpus`` only (None: on any). Raises ProgramFailed where there is no such program.
+
+        ``exits``: the exit codes with which it may answer SIGTERM; a negative one is a signal that ended it.
+        """
+        self._command, self._exits = tuple(command), exits
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
         self._pids: tuple[int, ...] = ()
         self._port = 0  # where it listens; 0: it is not known yet
@@ -223,7 +228,7 @@ class Program:
     def stop(self, timeout_s: float = STOP_S) -> None:
         """SIGTERM, and SIGKILL after ``timeout_s``; blocks until it is reaped. May be repeated.
 
-        Raises ProgramFailed unless it exits with 0 in time.
+        Raises ProgramFailed unless it exits in time, with one of ``exits``.
         """
         if self._stderr.closed:
             return
@@ -233,7 +238,7 @@ class Program:
                 code = self._process.wait(timeout_s)
             except subprocess.TimeoutExpired:
                 raise self._failed(f"did not stop within {timeout_s:g} s of SIGTERM, and was killed") from None
-            if code != 0:
+            if code not in self._exits:
                 raise self._failed(f"exit code {code}")
         finally:
             self._kill()

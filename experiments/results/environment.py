@@ -21,6 +21,7 @@ import msgspec
 import psutil
 
 from experiments.peers import PEERS
+from experiments.results import fingerprint
 from experiments.results.files import AS_WRITTEN, damage, write_at_once
 from experiments.results.machine import calibrated_us, cores
 from stock_service.rpc.errors import UsageError
@@ -90,6 +91,8 @@ class Environment:
     """``mains`` or ``battery``; a machine without a battery has the mains."""
     processes: int | None = None
     """Of the whole machine, as far as this one sees it; None: not known."""
+    sources: dict[str, str] = field(default_factory=dict)
+    """Fingerprint of what was measured (``fingerprint.py``); empty: recorded before there were any."""
 
     def decisive(self) -> tuple[str, ...]:
         """What must be the same for blocks to be of one sweep, in words."""
@@ -100,7 +103,7 @@ class Environment:
 
 
 def look() -> Environment:
-    """This machine as it is now. Blocks for some 0.1 s."""
+    """This machine as it is now. Blocks for some 0.5 s."""
     return Environment(
         machine=platform.machine(),
         cpu_model=_cpu_info("model name") or platform.processor() or UNKNOWN,
@@ -123,6 +126,7 @@ def look() -> Environment:
         interfaces=_interfaces(),
         power=_power(),
         processes=len(psutil.pids()),
+        sources=fingerprint.taken(),
     )
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
+from experiments.judge.agreement import SPREAD_FROM
 from experiments.judge.stats import Estimate
 
 NOTHING = "–"
@@ -54,6 +55,19 @@ def ratio_words(estimate: Estimate) -> tuple[str, str]:
         if _tells_apart(words, (value, low, high)):
             break
     return words[0], f"{words[1]} to {words[2]}"
+
+
+def range_words(low: float, high: float) -> str:
+    """Two ratios as ``0.280 to 0.300``, with the digits that an interval of these ends has."""
+    return ratio_words(Estimate(math.sqrt(low * high), low, high, INTERVAL_BLOCKS_MIN))[1]
+
+
+def spread_words(ratios: Sequence[float]) -> str:
+    """Ratios of runs: of three or more the least and the greatest. Two make no range: ``0.280 and 0.300``."""
+    if len(ratios) == 1:
+        return number(ratios[0])
+    words = range_words(min(ratios), max(ratios))
+    return words if len(ratios) >= SPREAD_FROM else words.replace(" to ", " and ")
 
 
 def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:

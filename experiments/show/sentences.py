@@ -55,8 +55,8 @@ def verdict_words(judged: Judged) -> str:
     """``FASTER, by less than 5 %``; ``GROWS, SUBLINEAR``; ``no verdict`` where the sweep stands at no look."""
     if not judged.rulings:
         return "no verdict"
-    words = ", ".join(dict.fromkeys(ruling.verdict.value for ruling in judged.rulings))
-    return f"{words}, by less than 5 %" if judged.by_less_than_5 else words
+    small = (", by less than 5 %" * judged.is_small(ruling) for ruling in judged.rulings)
+    return ", ".join(dict.fromkeys(f"{each.verdict.value}{by}" for each, by in zip(judged.rulings, small, strict=True)))
 
 
 def undecided_words(judged: Judged) -> str:
@@ -136,10 +136,10 @@ def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
         yield _same(judged, above)
     elif kind == "growth":
         yield _growth(judged, judged.rulings[0], above, below)
-        yield _beside_clients(judged.rulings[1], "It")
+        yield _beside_clients(judged, judged.rulings[1], "It")
     elif kind == "per client":
         yield f"{_sized(judged, above, below)}."
-        yield _beside_clients(judged.rulings[0], "Latency")
+        yield _beside_clients(judged, judged.rulings[0], "Latency")
     else:
         assert_never(kind)
 
@@ -179,17 +179,20 @@ def _growth(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
         return f"latency is the same with {above} as with {below}, to within 5 %: ratio {_ratio(judged)}."
     if ruling.verdict is Verdict.INCONCLUSIVE:
         return f"whether latency differs between {below} and {above} is not decided: ratio {_ratio(judged)}."
-    return f"{_sized(judged, above, below)}."
+    more = "more" if ruling.verdict is Verdict.GROWS else "less"
+    small = f" That is {more} time, but by less than 5 %." if judged.is_small(ruling) else ""
+    return f"{_sized(judged, above, below)}.{small}"
 
 
-def _beside_clients(ruling: Ruling, it: str) -> str:
+def _beside_clients(judged: Judged, ruling: Ruling, it: str) -> str:
     """The growth beside that of the clients, in words."""
     clients = f"there are {ruling.against:.3g} times as many"
+    small = ", but the difference is under 5 %" if judged.is_small(ruling) else ""
     match ruling.verdict:
         case Verdict.SUBLINEAR:
-            return f"{it} grows by less than the clients do: {clients}."
+            return f"{it} grows by less than the clients do{small}: {clients}."
         case Verdict.SUPERLINEAR:
-            return f"{it} grows by more than the clients do: {clients}."
+            return f"{it} grows by more than the clients do{small}: {clients}."
         case Verdict.PROPORTIONAL:
             return f"{it} grows as the clients do, to within 5 %: {clients}."
         case _:

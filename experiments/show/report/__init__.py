@@ -170,6 +170,17 @@ def method(judgement: Judgement) -> Iterator[str]:
     yield f"EQUIVALENT needs the whole interval within {low:g} to {high:g}. No difference seen is no proof of none."
     yield _loops(sweep)
     yield "Every reply is validated. Rounds without the machine’s cores are left out for all arms alike."
+    yield from _drawn(judgement)
+
+
+def _drawn(judgement: Judgement) -> Iterator[str]:
+    """What the seed drew, where blocks say which cores it was; older ones do not."""
+    first = next((block for block in judgement.blocks if block.server_cores), None)
+    if first is None:
+        return
+    server, load = (", ".join(map(str, each)) for each in (first.server_cores, first.load_cores))
+    drew = f"servers have core {server}, the load has core {load}"
+    yield f"Seed {judgement.sweep.seed} drew cores ({drew}), requests, and the order of starts and slices."
 
 
 def _turns(sweep: Sweep) -> str:

@@ -181,7 +181,7 @@ class BlockReader(Generic[Part, Meaning]):
                     if list_bytes > list_bytes_max and not 0x40 <= first < 0x80:
                         list_bytes += 32  # nobody asks what it says
                         continue
-                    if start != begins and self._plain and not self.new_bytes:
+                    if start != begins and self._plain and not self.new_bytes and not self._shows:
                         self._begun = block[:start], [*parts], list_bytes
                         begins = start
                     entry = self._new(field, value - start, index)

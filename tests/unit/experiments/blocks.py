@@ -6,13 +6,14 @@ that truth times lognormal noise of the block and of the slice. The same seed gi
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from clients.load.record.times import Times
 from experiments.design.arms import Arm
 from experiments.design.levels import parsed_mix
+from experiments.design.limits import LIMITS
 from experiments.design.slots import order
 from experiments.design.sweep import Sweep
 from experiments.results.observed import (
@@ -27,6 +28,9 @@ from experiments.results.observed import (
     Window,
 )
 from experiments.results.stages import StageSummary, StageTimes
+
+BESIDE_OTHERS = replace(LIMITS, steal_share=2.0)
+"""Limits for a test on real servers: other tests run beside it, and no round of it is left out for them."""
 
 COUNTED_NS = 20_000_000
 """Of a slice."""
@@ -88,7 +92,9 @@ class World:
     pauses: Callable[[Arm], float] = _as_ever
     """By this factor the first slice of an arm is slower, in each block."""
     robbed_rounds: int = 0
-    """Rounds of each block in which the hypervisor took the cores."""
+    """Rounds of each block in which the hypervisor took the cores, 50 ticks in each …"""
+    foreign_ticks: int | None = None
+    """… or, where this is told, foreign processes did, so many."""
     lost: tuple[int, ...] = ()
     """The fates of the first slices of each block."""
 
@@ -115,9 +121,15 @@ def block(sweep: Sweep, number: int, world: World, seed: int = 1) -> Block:
             ServerSeen(20, max(arm.connections for arm in sweep.arms if arm.server == server), 40.0, 2.0)
             for server in sweep.servers
         ),
-        rounds=tuple(RoundSeen(0.2, 50 * (each < world.robbed_rounds)) for each in range(sweep.rounds)),
+        rounds=tuple(_round(world, each < world.robbed_rounds) for each in range(sweep.rounds)),
         cores=2,
     )
+
+
+def _round(world: World, is_robbed: bool) -> RoundSeen:
+    if world.foreign_ticks is None:
+        return RoundSeen(0.2, 50 * is_robbed)
+    return RoundSeen(0.2, 0, world.foreign_ticks * is_robbed)
 
 
 def stage_summary(wait_us: float, locked: int = 1000, queue_us: float = 5.0) -> StageSummary:

@@ -9,8 +9,10 @@ import pytest
 from experiments.__main__ import main
 from experiments.commands import run
 from experiments.compare import sweep
-from experiments.compare.command import BEGINS, EXITS, add_options
+from experiments.compare.command import BEGINS, EXITS, RUNNING, add_options, hints
+from experiments.compare.sweep import side
 from experiments.design.factors import FACTORS
+from experiments.design.setting import read
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser
 
 
@@ -100,7 +102,32 @@ def test_what_only_a_server_refuses_is_bad_usage(capsys: pytest.CaptureFixture[s
     refusal = "shop: --depth: got 0, allowed: 1 or more (--help lists the options)"
     server = f"sh -c 'echo a warning >&2; echo \"{refusal}\" >&2; exit 2'"
     with pytest.raises(SystemExit) as ended:
-        main(["compare", server, "sockets", "--transport", "sockets"])
+        main(["compare", server, "sockets", "--transport", "sockets", "--seed", "1"])
     assert ended.value.code == USAGE_EXIT
     said = capsys.readouterr().err.splitlines()
-    assert said == [BEGINS, f"python -m experiments: a server refused to start: {refusal}"]
+    assert said == [
+        BEGINS.format(started="both servers"),
+        f"python -m experiments: a server refused to start: {refusal}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        ("sockets", "grpc", [BEGINS.format(started="both servers")]),
+        ("127.0.0.1:1", "127.0.0.1:2", [RUNNING]),
+        ("127.0.0.1:1", "grpc", [BEGINS.format(started="B")]),
+    ],
+)
+def test_it_says_what_each_block_starts(a: str, b: str, said: list[str]) -> None:
+    """A server that runs already is not started."""
+    assert list(hints([side(each, "grpc", {}) for each in (a, b)])) == said
+
+
+def test_one_connection_cannot_tell_two_pools_apart() -> None:
+    """It is said at once; not where several requests are sent at once, nor where more than the pool differs."""
+    pools = [read("sockets workers=1"), read("sockets workers=16")]
+    assert "--connections" in list(hints(pools))[-1]
+    assert "workers" in list(hints(pools))[-1]
+    assert len(list(hints([each.but(connections=8) for each in pools]))) == 1
+    assert len(list(hints([pools[0], read("grpc workers=16")]))) == 1

@@ -1,9 +1,10 @@
 """Several runs together: random effects against a published example and simulation, and what they agree on."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -14,11 +15,16 @@ from experiments.design.arms import Arm, Group
 from experiments.design.limits import LIMITS
 from experiments.design.setting import read
 from experiments.design.sweep import Sweep
-from experiments.judge.agreement import agreements, differences, pooled, tau_squared
+from experiments.judge.agreement import NO_FINGERPRINT, agreements, differences, pooled, tau_squared
 from experiments.judge.verdicts import Judgement, judge
-from experiments.results import files
+from experiments.results import environment, files
+from experiments.results.fingerprint import taken
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, blocks, ratio, sweep
+from tests.unit.experiments.show.test_report import MACHINE
+
+HERE = taken()
+"""The sources of this version."""
 
 BCG = (
     (4, 119, 11, 128),
@@ -61,13 +67,14 @@ def test_runs_that_differ_by_no_more_than_their_blocks_have_no_deviation() -> No
 
 
 def test_runs_that_are_sure_differ_by_their_deviation() -> None:
-    """Tau is then the plain standard deviation; two runs predict nothing, one is none."""
+    """Tau is then the plain standard deviation; two runs have none and predict nothing, one is none."""
     values = [math.log(0.26), math.log(0.30), math.log(0.14)]
     found = pooled(values, [0.0, 0.0, 0.0])
     assert found.tau == pytest.approx(np.std(values, ddof=1), rel=1e-6)
     assert found.predicted is not None
     assert found.predicted[0] < 0.14 < 0.30 < found.predicted[1]
-    assert pooled(values[:2], [0.0, 0.0]).predicted is None
+    two = pooled(values[:2], [0.0, 0.0])
+    assert (two.tau, two.tau_high, two.predicted) == (None, None, None)
     with pytest.raises(ValueError, match="1 runs, needed: 2"):
         pooled(values[:1], [0.0])
 
@@ -75,16 +82,19 @@ def test_runs_that_are_sure_differ_by_their_deviation() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("k", "tau"), [(4, 0.10), (6, 0.05), (10, 0.06)])
 def test_intervals_hold_what_they_are_to(k: int, tau: float) -> None:
-    """The mean's holds the true mean, the prediction a further run's own ratio, in 1,500 simulated replications."""
-    rng, held, predicted, trials = np.random.default_rng(k), 0, 0, 1500
+    """In 1,500 simulated replications: the mean's, the prediction's of a further run, and the deviation's limit."""
+    rng, held, predicted, limited, trials = np.random.default_rng(k), 0, 0, 0, 1500
     for _ in range(trials):
         logs = rng.normal(0.3, tau, (k, 1)) + rng.normal(0, 0.06, (k, 10))
         found = pooled(logs.mean(axis=1).tolist(), (logs.var(axis=1, ddof=1) / 10).tolist())
         assert found.predicted is not None
+        assert found.tau_high is not None
+        limited += tau <= found.tau_high
         held += found.ratio.low <= math.exp(0.3) <= found.ratio.high
         predicted += found.predicted[0] <= math.exp(rng.normal(0.3, tau)) <= found.predicted[1]
     assert 0.93 <= held / trials <= 0.985
     assert 0.93 <= predicted / trials <= 0.99
+    assert 0.92 <= limited / trials <= 0.97
 
 
 def run(true: float, noise: float = 0.02, of: Sweep | None = None) -> Judgement:
@@ -97,15 +107,33 @@ def run(true: float, noise: float = 0.02, of: Sweep | None = None) -> Judgement:
 def test_a_headline_is_said_over_all_runs() -> None:
     """How often decided, its range, whether any contradicts another, and who; further families are not asked."""
     of = sweep(ratio(), ratio(name="further", family="further"))
-    (found,) = agreements([run(0.5, of=of), run(0.6, of=of), run(1.3, of=of), run(1.0, noise=1.0, of=of)])
+    runs = [run(0.5, of=of), run(0.6, of=of), run(1.3, of=of), run(1.0, noise=1.0, of=of)]
+    (found,) = agreements(runs, [HERE] * 4)
     assert found.comparison.name == "sockets ÷ gRPC"
     assert found.decided == 3
     assert found.contradictions == ((0, 2), (1, 2))
-    assert [found.lowest, found.highest] == pytest.approx([0.5, 1.3], rel=0.05)
+    assert [each.typical.value for each in found.judged] == pytest.approx([0.5, 0.6, 1.3, 1.0], rel=0.5)
     assert found.pooled is not None
+    assert found.pooled.tau is not None
     assert 0.2 < found.pooled.tau < 1.0
-    (alone,) = agreements([run(0.5)])
+    (alone,) = agreements([run(0.5)], [HERE])
     assert alone.pooled is None
+
+
+def test_runs_of_several_versions_are_not_joined() -> None:
+    """Where either arm has other sources, or a run has no fingerprint; a change that touches neither arm is nothing."""
+    runs, row = [run(0.5), run(2.0)], "stock_service/rpc/transports/{}/*.py"
+    assert set(map(row.format, ("grpc_sync", "http1"))) <= HERE.keys()
+    for other, apart in (
+        (HERE | {row.format("http1"): "another"}, {}),
+        (HERE | {row.format("grpc_sync"): "another"}, {1: ("stock_service/rpc/transports/grpc_sync",)}),
+        (HERE | {"python": "3.99"}, {1: (f"python {HERE['python']} and 3.99",)}),
+        ({}, {1: (NO_FINGERPRINT,)}),
+    ):
+        (found,) = agreements(runs, [HERE, other])
+        assert found.apart == apart
+        assert (found.pooled is None) == bool(apart)
+        assert found.contradictions == (() if apart else ((0, 1),))
 
 
 FIVE = Arm(read("sockets clients=5"))
@@ -127,9 +155,12 @@ def test_sweeps_differ_in_what_is_named(changed: Callable[[Sweep], Sweep], said:
     assert bool(differences(sweep(), replace(sweep(), limits=replace(LIMITS, trimmed=0.1))))
 
 
-def written(folder: Path, of: Sweep, true: float, number: int = 10) -> Path:
-    """A folder of results."""
+def written(
+    folder: Path, of: Sweep, true: float, number: int = 10, sources: Mapping[str, str] = MappingProxyType({})
+) -> Path:
+    """A folder of results, of this version but for some sources."""
     folder.mkdir()
+    environment.save(replace(MACHINE, sources=HERE | dict(sources)), folder)
     files.write_sweep(folder, of)
     for each in range(1, number + 1):
         files.append_block(folder, block(of, {SOCKETS: 100 * true, GRPC: 100.0}, each, 0.02))
@@ -144,11 +175,37 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     assert line.startswith("sockets ÷ gRPC  3 of 3   FASTER")
     assert line.endswith("none")
     markdown = agree(folders, markdown=True).splitlines()
-    assert markdown[2].startswith("| sockets ÷ gRPC | 3 of 3 | FASTER | 0.250 to 0.300")
+    assert markdown[2].startswith("| sockets ÷ gRPC | 3 of 3 | FASTER | 0.250 to 0.300 (3 runs) |")
     assert {text.count(" | ") for text in (markdown[0], markdown[2])} == {7}
     assert empty == ""
     assert [text.split(":")[0].strip() for text in legend] == list(HEAD[1:])
     assert [text.split("**")[1] for text in markdown[4:]] == list(HEAD[1:])
+
+
+def test_the_command_names_the_versions(tmp_path: Path) -> None:
+    """And gives no figure of runs together that are of two."""
+    changed = {"stock_service/trading/*.py": "another", "experiments/services/sort.py": "another"}
+    folders = [
+        written(tmp_path / "one", sweep(), 0.25),
+        written(tmp_path / "two", sweep(), 0.26),
+        written(tmp_path / "three", sweep(), 0.27, sources=changed),
+    ]
+    said = "Runs 1 and 3 are not of one version, in 1 comparison: stock_service/trading."
+    assert agree(folders).splitlines()[3] == said
+    assert "of several versions" in agree(folders)
+    assert "| FASTER | of several versions |  |  |  |  |" in agree(folders, markdown=True)
+    assert agree(folders, markdown=True).endswith(f"\n\n{said}\n")
+    assert "version" not in agree(folders[:2])
+
+
+def test_two_runs_make_no_range(tmp_path: Path) -> None:
+    """Both ratios stand there, and no deviation; three that agree say what that leaves open."""
+    folders = [written(tmp_path / str(place), sweep(), true) for place, true in enumerate((0.27, 0.25, 0.26))]
+    two = agree(folders[:2], markdown=True).splitlines()[2]
+    assert "| 0.250 and 0.270 (2 runs) |" in two
+    assert two.count("| 3 runs needed ") == 2
+    alike = [written(tmp_path / f"alike {place}", sweep(), 0.25) for place in range(3)]
+    assert "| none seen, up to " in agree(alike, markdown=True).splitlines()[2]
 
 
 def test_runs_that_cannot_be_compared_are_refused_in_one_line(tmp_path: Path) -> None:

@@ -117,6 +117,8 @@ def test_late_answers_are_in_whole_means() -> None:
 def test_a_robbed_round_is_over_a_tick_and_over_a_tenth(ticks: int, duration_s: float, robbed: bool) -> None:
     """Of the time of two cores, in ticks of 10 ms."""
     assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, ticks), 2) == robbed
+    assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, 0, ticks), 2) == robbed  # by foreign processes
+    assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, ticks - ticks // 2, ticks // 2), 2) == robbed  # by both
 
 
 def test_a_robbed_round_is_left_out_for_all_arms() -> None:

@@ -86,6 +86,16 @@ def test_growth_is_judged_twice(true: float, verdicts: tuple[Verdict, Verdict]) 
     assert [each.verdict for each in alone.rulings] == [verdicts[1]]
 
 
+@pytest.mark.parametrize(("true", "small"), [(4.85, True), (5.15, True), (4.6, False), (5.6, False), (5.0, False)])
+def test_growth_is_small_near_the_clients_own(true: float, small: bool) -> None:
+    """Within 5 % of five times the clients, as a ratio is within 5 % of 1."""
+    for kind in ("growth", "per client"):
+        one = judged(sweep(growth(kind)), measured(sweep(growth(kind)), true, 0.005))
+        assert one.is_small(one.rulings[-1]) == small
+        assert one.decided
+    assert one.by_less_than_5 == small  # of the first ruling, which is all that this kind has
+
+
 @pytest.mark.parametrize("number", [1, 5, 9, 11, 13])
 def test_between_looks_there_is_no_verdict(number: int) -> None:
     """However clear the data: numbers are shown, and nothing is decided."""
@@ -238,6 +248,10 @@ def run(verdict: Verdict, low: float, high: float, against: float = 1.0) -> Judg
         (run(Verdict.SUBLINEAR, 2, 3, 5), run(Verdict.SUPERLINEAR, 6, 7, 5), True),
         (run(Verdict.PROPORTIONAL, 4.9, 5.1, 5), run(Verdict.SUBLINEAR, 2, 3, 5), True),
         (run(Verdict.PROPORTIONAL, 4.9, 5.1, 5), run(Verdict.SUBLINEAR, 4.7, 4.9, 5), False),
+        (run(Verdict.SUBLINEAR, 4.8, 4.9, 5), run(Verdict.SUBLINEAR, 2, 3, 5), True),
+        (run(Verdict.SUBLINEAR, 4.8, 4.9, 5), run(Verdict.INCONCLUSIVE, 5.3, 6, 5), True),
+        (run(Verdict.SUBLINEAR, 4.7, 4.9, 5), run(Verdict.SUBLINEAR, 2, 3, 5), False),
+        (run(Verdict.GROWS, 1.02, 1.04), run(Verdict.GROWS, 1.2, 1.3), True),
     ],
 )
 def test_two_runs_contradict_each_other(one: Judged, other: Judged, so: bool) -> None:

@@ -126,6 +126,18 @@ def test_a_bad_exit_code_after_sigterm_is_reported() -> None:
 
 
 @pytest.mark.usefixtures("no_leaks")
+def test_a_program_that_handles_no_signals_may_be_ended_by_one() -> None:
+    """Where its exit codes say so; a server of ours must exit with 0."""
+    plain = "import signal; print('ready h:1', flush=True); signal.pause()"
+    with Program([sys.executable, "-c", plain], exits=(0, -signal.SIGTERM)) as program:
+        program.ready()
+    program = python(plain)
+    program.ready()
+    with pytest.raises(ProgramFailed, match="exit code -15"):
+        program.stop()
+
+
+@pytest.mark.usefixtures("no_leaks")
 def test_an_error_inside_with_stays_the_error_and_the_program_is_gone() -> None:
     """What the program did wrong besides is a note on it."""
     program = python(GOOD.replace("sys.exit(0)", "sys.exit(1)") + WAIT)

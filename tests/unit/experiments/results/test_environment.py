@@ -22,8 +22,9 @@ def test_a_compiler_that_is_here_says_its_version() -> None:
 def test_a_file_from_before_a_field_reads_as_not_known(tmp_path: Path) -> None:
     """So that no recording is thrown away for it."""
     old = asdict(look())
-    for name in ("languages", "interfaces", "power", "processes"):
+    for name in ("languages", "interfaces", "power", "processes", "sources"):
         del old[name]
     (tmp_path / ENVIRONMENT_FILE).write_bytes(msgspec.json.encode(old))
     read = load(tmp_path)
     assert (read.languages, read.interfaces, read.power, read.processes) == ({}, None, UNKNOWN, None)
+    assert read.sources == {}

@@ -97,6 +97,17 @@ def test_growth_for_each_client_has_one_verdict() -> None:
     )
 
 
+def test_growth_near_that_of_the_clients_says_that_the_difference_is_small() -> None:
+    """As a ratio near 1 does; so does growth near 1."""
+    near_5 = made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), (4.85, 4.8, 4.9))
+    assert verdict_words(near_5) == "GROWS, SUBLINEAR, by less than 5 %"
+    said = "It grows by less than the clients do, but the difference is under 5 %: there are 5 times as many."
+    assert ratio_sentence(near_5, "5 clients", "1 client").endswith(said)
+    near_1 = made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), (1.02, 1.01, 1.03))
+    assert verdict_words(near_1) == "GROWS, by less than 5 %, SUBLINEAR"
+    assert "That is more time, but by less than 5 %." in ratio_sentence(near_1, "5 clients", "1 client")
+
+
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [(Verdict.EQUIVALENT, "the same time"), (Verdict.INCONCLUSIVE, "not told apart"), (Verdict.FASTER, "an error")],

@@ -131,6 +131,15 @@ def test_rounds_left_out_are_counted() -> None:
     )
 
 
+def test_who_took_the_cores_is_named() -> None:
+    """Once foreign processes are watched, their time stands beside what was stolen."""
+    said = tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=7, foreign_ticks=30)))
+    assert said == (
+        "21 of 36 rounds were left out: others took the cores. In all rounds the hypervisor took 0.0 s of processor "
+        "time, and processes that are none of the sweep's 6.3 s. Over half the rounds are missing in block 1, 2, 3."
+    )
+
+
 def test_the_card_has_a_line_for_each_claim() -> None:
     """And text that would break the table does not."""
     table = tables.card([Claim("A | B", "CONFIRMED", "one\nline")])

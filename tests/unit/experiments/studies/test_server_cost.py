@@ -19,7 +19,7 @@ from experiments.peers import PLAIN_GRPCIO
 from experiments.results.alone import HeldSeen, LoneSeen, Repetition
 from experiments.results.observed import ALL, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns, Window
 from experiments.show.content import Seen
-from experiments.studies.server_cost import SERVER_COST, real_clients, split
+from experiments.studies.server_cost import SERVER_COST, overload_curve, real_clients, split
 from experiments.studies.server_cost.goals import Goal, goals, option_goals
 from experiments.studies.server_cost.sweeps import (
     HELD,
@@ -295,3 +295,45 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     assert "plain grpcio, a new traceparent" in picture.alternative
     assert part.answers(Seen(judge(sweep, [])))[0].sentence == "Not measured."
     assert {each.setting["service"] for each in sweep.arms} == {"stock", PLAIN_GRPCIO}
+
+
+def overloaded(keeps: Mapping[str, float]) -> Seen:
+    """Blocks of servers with a peak of 1,000 a second, of which each keeps a share beyond it, by its transport."""
+    sweep = overload_curve.sweep(SMALL)
+
+    def answered(arm: Arm) -> tuple[Window, ...]:
+        rate_hz = arm.setting["rate_hz"]
+        if not isinstance(rate_hz, float):
+            return (Window(None, 1000.0, 1000.0, 0, 0, None, 0.6),)
+        late_us = 10_000.0 if rate_hz > 10_000 else 100.0
+        good_hz = rate_hz if rate_hz < 1000 else 1000 * keeps[arm.setting.text("transport")]
+        return (Window(rate_hz, rate_hz, good_hz, 0, 0, late_us, 0.6),)
+
+    return Seen(judge(sweep, blocks(sweep, 10, World(lambda *_: 500.0, windows=answered))))
+
+
+def test_overload_is_told_drawn_and_tabled_in_peaks() -> None:
+    """What was sent and what was answered in time ÷ each server's own peak; a late load is marked."""
+    part, seen = SERVER_COST.parts["overload_curve"], overloaded({"sockets": 0.9, "grpc_static": 0.8, "grpc": 0.0})
+    (answer,), (section,), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
+    assert "Of its peak sockets answers in time: 90 % at 1.4 times, 90 % at 2 times" in answer.sentence
+    assert "grpcio answers in time: 0 % at 1.4 times" in answer.sentence
+    assert answer.details[0] == "The peak of sockets is 1,000 calls a second."
+    assert "| 0.5 | 0.850 | 0.850 (0.850 to 0.850) | 0.775 | 0.775" in section.text
+    assert "| 14.0 | 0 (0 to 0) † |" in section.text
+    assert section.text.count("†") == 3 + 1
+    assert "3.4: 0.900 (0.900 to 0.900)" in picture.alternative
+    assert part.answers(Seen(judge(seen.main.sweep, [])))[0].sentence == "Not measured."
+    assert part.sections(Seen(judge(seen.main.sweep, [])))[0].text.count("| – | – |")
+
+
+@pytest.mark.parametrize("profile", SERVER_COST.scales)
+def test_every_call_of_an_overload_has_the_deadline(profile: str) -> None:
+    """On sockets and on gRPC, from half of the capacity to ten times, beside a closed loop of the same server."""
+    sweep = overload_curve.sweep(SERVER_COST.scales[profile])  # type: ignore[index]  # a parameter's text
+    assert {arm.setting["deadline_ms"] for arm in sweep.arms} == {90.0}
+    for server in overload_curve.SERVERS:
+        own = [arm for arm in sweep.arms if arm.setting["transport"] == server["transport"]]
+        assert len({arm.server for arm in own}) == 1
+        assert sorted(float(str(arm.setting["rate_hz"] or 0.0)) for arm in own)[0] == 0.0
+        assert len(own) == 1 + len(overload_curve.TIMES)

@@ -191,6 +191,16 @@ def test_a_token_is_known_by_a_digest() -> None:
     assert "secret" not in repr(tried._table), "nor is it in the peer's table"
 
 
+def test_a_token_before_a_new_field_is_not_kept() -> None:
+    """A field that is new in each block ends what blocks begin with, and a token ends it sooner."""
+    tried = BlockReader(lambda name, _: name, list, LIST_BYTES_MAX)
+    begins = [(b":method", b"POST"), (b"authorization", b"Bearer secret"), (b"te", b"trailers")]
+    for number in (0, 1, 2, 3, 3, 3):
+        assert tried.read(encode_block([*begins, (b"traceparent", b"%d" % number)]))
+    kept = (*tried.known, *tried._fields, tried._begun[0])
+    assert not [key for key in kept if b"secret" in key]
+
+
 def test_memory_is_bounded() -> None:
     """Blocks that are always new, and long ones, do not add up."""
     tried = reader()

@@ -1,0 +1,200 @@
+"""Sources of an arm: which files of this project its server, its client and its peer are made of, by its setting.
+
+``SOURCES`` is a table of rows: a pattern of files, and the arms that they count for. A file belongs to the first row
+whose pattern has it. So a new file counts where its folder does, and a change of one transport touches no arm of
+another. ``VERSIONS`` is the same for programs that are none of ours. What measures and judges is no part of an arm.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from types import MappingProxyType
+
+from clients.load.plan.load_plan import CLIENT_KINDS
+from experiments.design.factors import GRPC_GO, SQLITE
+from experiments.design.levels import Levels
+from experiments.design.setting import Setting
+from experiments.peers import PEER_CLIENT, PYTHON
+from experiments.services import NULL, OURS, STOCK
+from stock_service.rpc.transports import TRANSPORTS
+
+When = Callable[[Levels], bool]
+"""Whether a row counts for an arm at these levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Files that count together."""
+
+    files: str
+    """A pattern from the project's root, with the braces of a shell."""
+    when: When
+
+    @property
+    def place(self) -> str:
+        """Name for people: a file, or the folder that holds them all."""
+        return "/".join(takewhile(lambda part: not set("*{") & set(part), self.files.split("/")))
+
+
+def _at(**levels: object) -> When:
+    """Each factor at one of these levels; a level alone stands for itself."""
+    wanted = {name: each if isinstance(each, tuple) else (each,) for name, each in levels.items()}
+    return lambda arm: all(arm[name] in each for name, each in wanted.items())
+
+
+def _runs(module: str) -> When:
+    """A server that a command starts from this module."""
+    return lambda arm: module in str(arm["service"])
+
+
+def _our_server(arm: Levels) -> bool:
+    served = arm["service"] in (*OURS, NULL)
+    return arm["language"] == PYTHON and arm["transport"] in TRANSPORTS and served
+
+
+def _our_client(arm: Levels) -> bool:
+    return arm["client"] in CLIENT_KINDS
+
+
+def _ours(arm: Levels) -> bool:
+    return _our_server(arm) or _our_client(arm)
+
+
+def _both(*all_of: When) -> When:
+    return lambda arm: all(each(arm) for each in all_of)
+
+
+def _or(*any_of: When) -> When:
+    return lambda arm: any(each(arm) for each in any_of)
+
+
+_GRPC = ("grpc", "grpc_static", "grpc_aio")
+_GRPCIO = ("grpc", "grpc_aio")
+_CORE = ("sockets", "http1", "grpc_static")
+"""Transports on our server core."""
+
+_STOCKS = _both(_our_server, _at(service=STOCK))
+_PYTHON = "experiments.peers.python"
+_GRPCIO_CLIENT = _at(transport=_GRPC, client="library")
+_GREETER_PEER = _at(service="greeter", language=PYTHON, client=PEER_CLIENT)
+_PLAIN_GRPCIO = _runs(f"{_PYTHON}.stock_server")
+
+
+def _on(*transports: str) -> When:
+    return _both(_ours, _at(transport=transports))
+
+
+def _run_by(executor: str) -> Source:
+    """An executor of its own file."""
+    file = f"stock_service/rpc/concurrency/{executor.replace('-', '_')}.py"
+    return Source(file, _both(_our_server, _at(executor=executor)))
+
+
+def _served(service: str, messages: str) -> tuple[Source, Source]:
+    """A service of the studies, and its messages."""
+    server = Source(
+        f"experiments/services/{service}.py", _both(_our_server, _at(service=(service, f"{service}-twice")))
+    )
+    return server, Source(messages, _both(_ours, _at(service=(service, f"{service}-twice"))))
+
+
+def _peer(language: str, service: str, files: str) -> Source:
+    return Source(f"experiments/peers/{language}/{files}", _at(language=language, service=service))
+
+
+SOURCES: Sequence[Source] = (
+    # the stock service
+    Source("stock_service/trading/shared/*.py", _both(_STOCKS, lambda arm: arm["processes"] != 1)),
+    Source("stock_service/trading/*.py", _STOCKS),
+    Source("stock_service/storage/{__init__,change,sqlite*}.py", _both(_STOCKS, _at(store=SQLITE))),
+    Source("stock_service/stock_server.py", _STOCKS),
+    Source("stock_service/v1/*_pb2.py", _or(_both(_ours, _at(service=STOCK)), _PLAIN_GRPCIO)),
+    Source("experiments/measure/catalog.toml", _at(service=STOCK)),
+    # what carries a request
+    Source("stock_service/rpc/transports/sockets/*.py", _on("sockets")),
+    Source("stock_service/rpc/transports/http1/*.py", _on("http1")),
+    Source("stock_service/rpc/transports/grpc_static/*.py", _on("grpc_static")),
+    Source("stock_service/rpc/transports/grpc_sync/*.py", _on("grpc")),
+    Source("stock_service/rpc/transports/grpc_aio/*.py", _on("grpc_aio")),
+    Source("stock_service/rpc/grpcio/*.py", _on(*_GRPC)),
+    Source("stock_service/rpc/wire/{http1,http1_status}.py", _on("http1")),
+    Source(
+        "stock_service/rpc/wire/{grpc_call_table,grpc_calls,grpc_heads,grpc_replies,grpc_session,patience}.py",
+        _on("grpc_static"),
+    ),
+    Source("stock_service/rpc/wire/{grpc_*,header_blocks,http2*}.py", _on(*_GRPC)),
+    Source("stock_service/rpc/wire/served_stream.py", _on(*_CORE)),
+    Source("stock_service/rpc/wire/*.py", _ours),
+    Source("stock_service/rpc/server_core/{__init__,admission,listening,options}.py", _our_server),
+    Source(
+        "stock_service/rpc/server_core/{guarding,tls}.py", _both(_our_server, _at(transport=("http1", "grpc_static")))
+    ),
+    Source("stock_service/rpc/server_core/*.py", _both(_our_server, _at(transport=_CORE))),
+    _run_by("static-pool"),
+    _run_by("leader-followers"),
+    _run_by("thread-pool"),
+    _run_by("thread-per-task"),
+    Source("stock_service/rpc/concurrency/*.py", _our_server),
+    Source("stock_service/rpc/process/*.py", _our_server),
+    Source("stock_service/rpc/transports/__init__.py", _ours),
+    Source("stock_service/rpc/message_json.py", _on("http1")),
+    Source("stock_service/rpc/reflection.py", _on(*_GRPC)),
+    Source("stock_service/rpc/*.py", _ours),
+    # the studies' services
+    *_served("echo", "experiments/v1/echo_pb2.py"),
+    *_served("entity", "experiments/v1/entity_pb2.py"),
+    *_served("sort", "experiments/v1/sort_pb2.py"),
+    *_served("greeter", "experiments/helloworld/greeter_pb2*.py"),
+    Source("experiments/services/{__init__,__main__,work}.py", _our_server),
+    # the load
+    Source("experiments/services/workloads.py", _our_client),
+    Source("clients/load/run/null_server.py", _at(service=NULL)),
+    Source("clients/load/send/{lane,lanes,lean}.py", _at(client="lean")),
+    Source("clients/load/{plan,record,run,send}/*.py", _our_client),
+    Source("experiments/peers/c/load.c", _at(client="c")),
+    Source("experiments/peers/c/http_load.c", _at(client="c-http")),
+    Source("experiments/peers/go/grpc_load/*.go", _at(client=GRPC_GO)),
+    # the peers
+    Source("experiments/peers/c/{patterns,sockets}/*.[ch]", _at(language="c", service="echo")),
+    Source("experiments/peers/c/stock*.[ch]", _at(language="c", service=STOCK)),
+    Source("experiments/peers/c/Makefile", _at(language="c")),
+    Source("experiments/peers/cpp/{Makefile,*.cpp,*.h}", _at(language="cpp")),
+    _peer("go", "sort", "{sort_client,sort_server,sorting,sortpb}/*.go"),
+    _peer("go", "entity", "entity_server/*.go"),
+    _peer("go", STOCK, "{stock_server,stockpb}/*.go"),
+    Source("experiments/peers/go/process/*.go", _at(language="go")),
+    Source("experiments/peers/go/{go.mod,go.sum}", _or(_at(language="go"), _at(client=GRPC_GO))),
+    _peer("rust", STOCK, "stock_server/{Cargo.lock,Cargo.toml,build.rs}"),
+    _peer("rust", STOCK, "stock_server/src/*.rs"),
+    _peer("rust", "entity", "Cargo.{lock,toml}"),
+    _peer("rust", "entity", "src/*.rs"),
+    Source("experiments/peers/python/greeter_client.py", _GREETER_PEER),
+    Source("experiments/peers/python/echo_*.py", _at(language=PYTHON, transport=("berkeley", "zeromq", "nng"))),
+    Source("experiments/peers/python/epoll_server.py", _runs(f"{_PYTHON}.epoll_server")),
+    Source("experiments/peers/python/stock_server.py", _PLAIN_GRPCIO),
+    Source("experiments/peers/python/free_threaded.py", _at(language=PYTHON, build="free-threaded")),
+)
+"""Every row, the special before the general."""
+
+NO_SOURCES = ("_test.go",)
+"""Ends of the names of files that lie among sources, and that no arm runs."""
+
+VERSIONS: Mapping[str, When] = MappingProxyType(
+    {
+        "grpcio": _or(_both(_our_server, _at(transport=_GRPCIO)), _GRPCIO_CLIENT, _GREETER_PEER, _PLAIN_GRPCIO),
+        "protobuf": _or(_ours, _GREETER_PEER, _PLAIN_GRPCIO),
+        "python": _or(_ours, _at(language=PYTHON)),
+    }
+)
+"""Programs of others that an arm runs on, and the arms that do."""
+
+
+def counted(setting: Setting) -> Iterator[str]:
+    """What makes an arm's fingerprint: its rows' patterns, then the programs of others."""
+    levels = dict(setting.levels)
+    yield from (each.files for each in SOURCES if each.when(levels))
+    yield from (name for name, when in VERSIONS.items() if when(levels))
+
+
+PLACES: Mapping[str, str] = MappingProxyType({each.files: each.place for each in SOURCES})
+"""Names for people, by the rows' patterns."""

@@ -1,0 +1,110 @@
+"""A recording's fingerprint: digests of the sources that each of its arms was measured with.
+
+``environment.json`` keeps it as ``sources``: a digest for each row of ``design/sources.py``, and the versions of
+grpcio, protobuf and Python. An arm's own fingerprint is that of the rows that count for its setting. A file in Python
+counts by its syntax tree: a docstring, a comment or another layout changes nothing. Any other file counts by its bytes.
+A recording from before there were fingerprints has none, and is of an earlier server.
+"""
+
+import ast
+import hashlib
+import platform
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from itertools import product
+from pathlib import Path
+
+from experiments.design.setting import Setting
+from experiments.design.sources import NO_SOURCES, PLACES, SOURCES, VERSIONS, counted
+
+Sources = Mapping[str, str]
+"""Digests by the rows' patterns, and versions by the programs' names."""
+
+ROOT = Path(__file__).resolve().parents[2]
+
+ABSENT = "absent"
+"""The digest of a row that has no files here, and the version of a package that is not installed."""
+
+_DIGITS = 16
+
+_OF_NO_WEIGHT = ("ctx", "kind", "type_comment", "type_params")
+"""Fields of a syntax tree that not every Python has, or that say nothing more."""
+
+
+def taken(root: Path = ROOT) -> dict[str, str]:
+    """The sources that are here now. Blocks for some 0.3 s. Raises OSError, SyntaxError."""
+    rows = {row: _digest(root, files) if files else ABSENT for row, files in files_of(root).items()}
+    packages = {name: _version(name) for name in VERSIONS if name != "python"}
+    return rows | packages | {"python": platform.python_version()}
+
+
+def of_arm(sources: Sources, setting: Setting) -> dict[str, str]:
+    """An arm's own fingerprint: of each row that counts for it."""
+    return {row: sources.get(row, ABSENT) for row in counted(setting)}
+
+
+def differing(one: Sources, other: Sources, settings: Iterable[Setting]) -> tuple[str, ...]:
+    """Places, each once, whose sources differ and that count for any of these arms; programs with both versions."""
+    rows = dict.fromkeys(row for each in settings for row in counted(each))
+    apart = {row: (one.get(row, ABSENT), other.get(row, ABSENT)) for row in rows}
+    named = (PLACES.get(row, f"{row} {a} and {b}") for row, (a, b) in apart.items() if a != b)
+    return tuple(dict.fromkeys(named))
+
+
+def files_of(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
+    """Files of each row, by its pattern: a file belongs to the first row that has it."""
+    before: set[str] = set()
+    found = {}
+    for row in SOURCES:
+        every = {file for pattern in _patterns(row.files) for file in root.glob(pattern)}
+        own = {file.relative_to(root).as_posix() for file in every if not file.name.endswith(NO_SOURCES)} - before
+        found[row.files] = tuple(sorted(own))
+        before |= own
+    return found
+
+
+def _patterns(pattern: str) -> Iterator[str]:
+    """The patterns that one with braces stands for."""
+    parts = (part.split(",") if place % 2 else [part] for place, part in enumerate(re.split(r"[{}]", pattern)))
+    return map("".join, product(*parts))
+
+
+def _digest(root: Path, files: Iterable[str]) -> str:
+    made = hashlib.sha256()
+    for name in files:
+        content = (root / name).read_bytes()
+        counts = _tree(content) if name.endswith(".py") else content
+        made.update(f"{name} {len(counts)}\n".encode())
+        made.update(counts)
+    return made.hexdigest()[:_DIGITS]
+
+
+@cache
+def _tree(content: bytes) -> bytes:
+    """The syntax tree of a file in Python, alike on every Python that has its syntax."""
+    return repr(_shape(ast.parse(content))).encode()
+
+
+def _shape(node: object) -> object:
+    """A node as nested tuples. Bare texts, which docstrings are, and empty fields are left out."""
+    if isinstance(node, list):
+        return tuple(_shape(each) for each in node if not _is_text(each))
+    if not isinstance(node, ast.AST):
+        return node
+    fields = ((name, value) for name, value in ast.iter_fields(node) if name not in _OF_NO_WEIGHT)
+    return type(node).__name__, tuple((name, _shape(value)) for name, value in fields if value not in (None, []))
+
+
+def _is_text(node: object) -> bool:
+    """Whether a statement is a text alone."""
+    alone = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(alone, ast.Constant) and isinstance(alone.value, str)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ABSENT
