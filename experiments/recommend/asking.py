@@ -12,7 +12,7 @@ import platform
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,10 @@ import psutil
 from clients.load.plan.load_plan import LoadPlan, RequestType
 from clients.load.record.result import ALL
 from clients.load.run import fleet
+from experiments.design.limits import LIMITS
+from experiments.measure.others import MachineWatch
 from experiments.recommend.seen import Level, Load
+from experiments.results.machine import cores
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import Address
 
@@ -36,10 +39,13 @@ ROUNDS_LEAST, ROUNDS = 2, 5
 AGREE = 1.06
 """Rounds agree where no level's highest rate is so many times its lowest."""
 
-NEAR_BEST = 0.7
+NEAR_BEST = 0.5
 """A level with less than this share of the best rate in the first round is not asked again."""
 
-BUDGET_S = 22.0
+TRIES = 3
+"""Of a window beside which something else took the cores."""
+
+BUDGET_S = 15.0
 """No round begins that would end later than this; the first runs whatever it takes."""
 
 WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
@@ -175,18 +181,19 @@ def by_turns(
     load: Callable[[int], Load],
     what: str,
     watch: Watch,
-    is_over: Callable[[Sequence[float]], bool] = lambda _: False,
+    is_over: Callable[[Sequence[float]], bool] | None = None,
 ) -> tuple[Level, ...]:
     """Every level once, until ``is_over``; then those near the best by turns, until rounds agree or the time is up.
 
-    Raises as ``load`` does.
+    Without ``is_over`` all that is measured was started here, so that other programs are seen. Raises as ``load`` does.
     """
+    load = partial(_undisturbed, load, is_over is None)
     began_s = time.monotonic()
     seen: dict[int, list[Load]] = {}
     for level in levels:
         watch(f"{level} {what}, round 1")
         seen[level] = [load(level)]
-        if is_over([rounds[0].throughput_hz for rounds in seen.values()]):
+        if is_over is not None and is_over([rounds[0].throughput_hz for rounds in seen.values()]):
             break
     round_s = time.monotonic() - began_s
     least_hz = NEAR_BEST * max(rounds[0].throughput_hz for rounds in seen.values())
@@ -199,6 +206,16 @@ def by_turns(
             watch(f"{level} {what}, round {number} of {ROUNDS} at most")
             seen[level].append(load(level))
     return tuple(Level(level, tuple(rounds)) for level, rounds in seen.items())
+
+
+def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Load:
+    """A window in which nothing else took the cores, or the last of so many tries. ``is_alone``: see ``MachineWatch``."""
+    for _ in range(TRIES):
+        machine = MachineWatch(is_alone)
+        found, others = load(level), machine.seen()
+        if not LIMITS.robbed(others.lost_ticks, others.duration_s, len(cores())):
+            return found
+    return replace(found, is_disturbed=True)
 
 
 def _agree(rounds: Sequence[Load]) -> bool:

@@ -129,9 +129,8 @@ def add_options(parser: Parser) -> None:
     add = parser.add_argument_group("is the advice right?").add_argument
     add(
         "--trials",
-        type=integer(1, 100),
-        metavar="N",
-        help="advises six known services, N times each, beside a sweep of every pool that judges; prints Markdown",
+        metavar="NAMES",
+        help="advises services of strangers, 'all' or some by commas; a sweep judges, and the README gets the table",
     )
     add = parser.add_argument_group("what you wish").add_argument
     add(
@@ -151,7 +150,7 @@ def run(options: argparse.Namespace) -> int:
     """Advises; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
     _check(options)
     if options.trials is not None:
-        for line in trials.run(options.trials, _say):
+        for line in trials.run(trials.names_of(options.trials), _say):
             print(line, flush=True)
         return 0
     target_s = None if options.target_p99_ms is None else options.target_p99_ms / 1000
@@ -207,7 +206,7 @@ def _check(options: argparse.Namespace) -> None:
     subjects = [name for name in ways if getattr(options, name) is not None]
     if len(subjects) != 1:
         given = " and ".join(f"--{name.replace('_', '-')}" for name in subjects) or None
-        allowed = "one of --service-ms MS, --address HOST:PORT, --start COMMAND, --trials N"
+        allowed = "one of --service-ms MS, --address HOST:PORT, --start COMMAND, --trials NAMES"
         raise UsageError("the service", given, allowed)
     for names, beside in _BESIDE:
         if subjects[0] not in beside:
@@ -221,6 +220,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--call", options.call, "with a transport that speaks gRPC")
     if options.start is not None:
         started.check_command(options.start)
+    if options.trials is not None:
+        trials.names_of(options.trials)
     if options.figure is not None and options.figure.suffix not in (".svg", ".png"):
         raise UsageError("--figure", str(options.figure), "a name that ends in .svg or .png")
     check_writable("--json", options.json)

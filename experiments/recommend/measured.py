@@ -18,7 +18,7 @@ from experiments.results.machine import cores
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import Address
 
-TAIL_S = 2.5
+TAIL_S = 2.0
 """How long a p99 is measured."""
 
 TAIL_NEAR = 1.25
@@ -59,9 +59,7 @@ def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, wa
     return more if RATE_NEAR * more.best.throughput_hz > found.best.throughput_hz else found
 
 
-def _of_processes(
-    template: str, processes: int, asking: Callable[[Address], Asked], wish: Wish, watch: Watch
-) -> Found:
+def _of_processes(template: str, processes: int, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
     watch(f"{len(POOLS)} servers are started")
     with started.serving(template, POOLS, processes, asking) as servers:
         levels = started.swept(servers, processes, watch)

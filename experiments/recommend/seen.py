@@ -43,6 +43,8 @@ class Load:
     """Of the server, for each request; None where it cannot be read."""
     client_share: float
     """Of a core that the client took; beyond ``CLIENT_CPU_LIMIT`` this is the throughput of both together."""
+    is_disturbed: bool = False
+    """Whether other programs, or the hypervisor, took the cores meanwhile, and in every try before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +163,7 @@ def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
 
 def is_near(level: Level, best: Level) -> bool:
     """Whether a level's rate is the best one's, within ``RATE_NEAR`` in the middle round or in full in any round."""
-    shares = [
-        own.throughput_hz / other.throughput_hz for own, other in zip(level.rounds, best.rounds, strict=False)
-    ]
+    shares = [own.throughput_hz / other.throughput_hz for own, other in zip(level.rounds, best.rounds, strict=False)]
     return median(shares) >= RATE_NEAR or max(shares) >= 1
 
 

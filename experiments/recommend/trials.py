@@ -1,1 +1,173 @@
-"""x"""
+"""Whether the advice holds: ``--start`` advises twelve services of strangers, and a sweep of fresh servers judges.
+
+A service is advised as a user's would be, without a word of what it is. Then every pool is started afresh and measured
+by turns. A pool is enough if it does ``NEAR`` of what the best one does. The advice passes if its pool is enough, and
+at most ``TWICE`` the smallest that is. Its rate passes if it is found again within ``MEASURED_ERROR``.
+
+Each service's row is written into the README as soon as it is judged. So the table can be made in pieces: each row has
+the commit that it was measured on.
+"""
+
+import re
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clients.load.plan.calls import called
+from experiments.peers.python.shapes_server import SHAPES
+from experiments.recommend import started
+from experiments.recommend.advice import POOLS, Wish
+from experiments.recommend.asking import Asked, Watch
+from experiments.recommend.measured import of_command
+from experiments.recommend.seen import Found, Level, best_of
+from experiments.recommend.words import MEASURED_ERROR
+from experiments.results import environment
+from experiments.results.files import write_at_once
+from experiments.show.numbers import number, percent
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.transports import Address
+
+GREETER = "helloworld.Greeter/SayHello"
+GREETER_PROTO = Path(__file__).resolve().parents[2] / "protos/experiments/helloworld/greeter.proto"
+
+README = Path(__file__).with_name("README.md")
+
+NEAR = 0.9
+"""Of the best pool's rate: what does this is enough."""
+
+TWICE = 2
+"""An advised pool may be so many times the smallest that is enough."""
+
+HEADER = (
+    "| service | what a request does | advised | smallest enough | of the best | rate said | found "
+    "| what the pools did | took | at |"
+)
+RULE = "| :--- | :--- | ---: | ---: | ---: | ---: | ---: | :--- | ---: | :--- |"
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What was advised, and what judged it."""
+
+    found: Found
+    levels: tuple[Level, ...]
+    """Every pool afterwards, of servers that were started afresh."""
+    took_s: float
+    """By the advice."""
+
+    @property
+    def own(self) -> Level:
+        """The advised pool, as it was found afterwards."""
+        return next(level for level in self.levels if level.at_once == self.found.workers)
+
+    @property
+    def of_best(self) -> float:
+        """Of the best pool's rate, what the advised pool does."""
+        return self.own.throughput_hz / best_of(self.levels).throughput_hz
+
+    @property
+    def smallest(self) -> int:
+        """The smallest pool that is enough."""
+        least_hz = NEAR * best_of(self.levels).throughput_hz
+        return next(level.at_once for level in self.levels if level.throughput_hz >= least_hz)
+
+    @property
+    def is_pool_right(self) -> bool:
+        """Whether the advised pool is enough, and not far too large."""
+        return self.of_best >= NEAR and self.found.workers <= TWICE * self.smallest
+
+    @property
+    def is_rate_right(self) -> bool:
+        """Whether the rate that was said is found again."""
+        return abs(self.found.highest_hz / self.own.throughput_hz - 1) <= MEASURED_ERROR
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """The services that ``--trials`` names, by commas; or all. Raises UsageError."""
+    names = tuple(SHAPES) if text == ALL else tuple(text.split(","))
+    unknown = [name for name in names if name not in SHAPES]
+    if unknown:
+        raise UsageError("--trials", unknown[0], f"{ALL}, or some of {','.join(SHAPES)}")
+    return names
+
+
+def run(names: Sequence[str], watch: Watch, page: Path = README) -> Iterator[str]:
+    """Tries these services; gives the table's rows, and writes each into the page. Blocks for half a minute each."""
+    yield HEADER
+    yield RULE
+    for name in names:
+        row = shown(name, tried(name, watch))
+        write_at_once(page, recorded(page.read_text(encoding="utf-8"), name, row).encode())
+        yield row
+
+
+def tried(name: str, watch: Watch) -> Tried:
+    """One service. Blocks. Raises as ``of_command`` does."""
+    python = shlex.quote(sys.executable)
+    command = f"{python} -m experiments.peers.python.shapes_server --shape {name} --workers {{workers}} --port {{port}}"
+    began_s = time.monotonic()
+    found = of_command(command, _asked, Wish(environment.look().cores), watch)
+    took_s = time.monotonic() - began_s
+    with started.serving(command, POOLS, 1, _asked) as servers:
+        return Tried(found, started.swept(servers, 1, watch), took_s)
+
+
+def _asked(at: Address) -> Asked:
+    return Asked("grpc", at, called(at, GREETER, '{"name": "world"}', GREETER_PROTO), ("none",))
+
+
+def shown(name: str, tried: Tried) -> str:
+    """The row of a service."""
+    here = environment.look()
+    pools = ", ".join(f"{level.at_once}: {number(level.throughput_hz)}/s" for level in tried.levels)
+    cells = (
+        f"`{name}`",
+        (SHAPES[name].__doc__ or "").strip().removesuffix("."),
+        _marked(str(tried.found), tried.is_pool_right),
+        str(tried.smallest),
+        percent(tried.of_best),
+        _marked(f"{number(tried.found.highest_hz)}/s", tried.is_rate_right),
+        f"{number(tried.own.throughput_hz)}/s",
+        pools,
+        f"{tried.took_s:.0f} s",
+        f"{here.before.at[:16]} on {here.commit[:8]}{' with changes' if here.dirty else ''}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _marked(text: str, is_right: bool) -> str:
+    return text if is_right else f"**{text}, wrong**"
+
+
+BEGIN, END = "<!-- trials -->\n", "<!-- end of trials -->\n"
+"""The part of the page that ``--trials`` writes stands between these."""
+
+_ROW = re.compile(r"^\| `(\w+)` \|.*$", re.M)
+
+
+def recorded(page: str, name: str, row: str) -> str:
+    """The page with a service's row, in place of the one that it may have; and what all rows say together."""
+    before, _, rest = page.partition(BEGIN)
+    part, _, after = rest.partition(END)
+    rows = {match[1]: match[0] for match in _ROW.finditer(part)} | {name: row}
+    here = environment.look()
+    said = (
+        f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}. {summary(tuple(rows.values()))}",
+        "",
+        HEADER,
+        RULE,
+        *(rows[each] for each in SHAPES if each in rows),
+    )
+    return before + BEGIN + "\n".join(said) + "\n" + END + after
+
+
+def summary(rows: Sequence[str]) -> str:
+    """How many advices held."""
+    cells = [[cell.strip() for cell in row.split("|")] for row in rows]
+    pools, rates = (sum("wrong" not in each[column] for each in cells) for column in (3, 6))
+    return f"Of {len(rows)} services {pools} advised pools are right, and {rates} rates."

@@ -128,6 +128,9 @@ def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
         yield from _missed(wish, found)
     computes = "" if found.processor_s is None else f", and {_time(found.processor_s)} of processor time under load"
     yield f"A request takes {_time(found.alone_s)} alone{computes}."
+    every = [load for level in found.levels for load in level.rounds]
+    if disturbed := sum(load.is_disturbed for load in every):
+        yield f"Other programs took the cores in {disturbed} of {len(every)} windows: ask again when they are at rest."
     if not found.by_workers:
         yield "The server ran with the workers that it has: --start measures every pool."
 
