@@ -57,7 +57,7 @@ LONGER = 5
 """A window in which nothing came back, and nothing failed, is repeated so many times as long."""
 
 WARM_UP_S, OPEN_WARM_UP_S = 0.1, 0.5
-"""Before a window, of a closed and of an open loop: in the latter, requests that queued at its start have to be gone."""
+"""Before a window, of a closed and of an open loop: there, what queued at its start has to be gone."""
 
 TIMEOUT_S = 10.0
 """A server that takes longer than this for a reply is beyond what is asked here."""
@@ -209,7 +209,7 @@ def by_turns(
 
 
 def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Load:
-    """A window in which nothing else took the cores, or the last of so many tries. ``is_alone``: see ``MachineWatch``."""
+    """A window in which nothing else took the cores, or the last try. ``is_alone``: see ``MachineWatch``."""
     for _ in range(TRIES):
         machine = MachineWatch(is_alone)
         found, others = load(level), machine.seen()
