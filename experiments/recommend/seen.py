@@ -189,20 +189,21 @@ def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wi
 
     ``floor_s`` is what our client reads of a server that does nothing.
     """
-    best, chosen = best_of(levels), enough(levels, wish.rate_hz)
-    alone_s = 1 / levels[0].throughput_hz
+    best, alone_s = best_of(levels), 1 / levels[0].throughput_hz
     limited_by = limit(best, enough(levels) is levels[-1], program)
-    processor_s = _processor_s(best)
-    workers = min(max(POOLS), chosen.at_once)
+    chosen = enough([level for level in levels if level.at_once <= max(POOLS)], wish.rate_hz)
+    workers, highest_hz, processor_s = chosen.at_once, chosen.throughput_hz, _processor_s(best)
     if processor_s is not None and alone_s - processor_s - floor_s <= max(WAIT_LEAST_S, processor_s):
         most = program.cores if limited_by is Limit.CORES or not program.has_gil else 1
-        workers = min(workers, next(pool for pool in POOLS if pool >= most or pool == max(POOLS)))
+        fewer = next(pool for pool in POOLS if pool >= min(most, max(POOLS)))
+        if fewer < workers:
+            workers, highest_hz = fewer, best.throughput_hz
     return Found(
         workers=workers,
         processes=1,
         by_workers=False,
         levels=tuple(levels),
-        highest_hz=chosen.throughput_hz if workers == chosen.at_once else best.throughput_hz,
+        highest_hz=highest_hz,
         limit=limited_by,
         at_a_time=max(1.0, best.throughput_hz * (alone_s - floor_s)),
         alone_s=alone_s,

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from clients.load.plan.calls import called
@@ -27,6 +28,7 @@ from experiments.recommend.seen import Found, Level, best_of
 from experiments.recommend.words import MEASURED_ERROR
 from experiments.results import environment
 from experiments.results.files import write_at_once
+from experiments.results.machine import cores
 from experiments.show.numbers import number, percent
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
@@ -99,11 +101,14 @@ def names_of(text: str) -> tuple[str, ...]:
 
 def run(names: Sequence[str], watch: Watch, page: Path = README) -> Iterator[str]:
     """Tries these services; gives the table's rows, and writes each into the page. Blocks for half a minute each."""
+    here = environment.look()
+    machine = f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}"
+    commit = f"{here.commit[:8]}{' with changes' if _is_changed() else ''}"
     yield HEADER
     yield RULE
     for name in names:
-        row = shown(name, tried(name, watch))
-        write_at_once(page, recorded(page.read_text(encoding="utf-8"), name, row).encode())
+        row = shown(name, tried(name, watch), f"{datetime.now(UTC).isoformat(' ', 'minutes')[:16]} on {commit}")
+        write_at_once(page, recorded(page.read_text(encoding="utf-8"), name, row, machine).encode())
         yield row
 
 
@@ -112,7 +117,7 @@ def tried(name: str, watch: Watch) -> Tried:
     python = shlex.quote(sys.executable)
     command = f"{python} -m experiments.peers.python.shapes_server --shape {name} --workers {{workers}} --port {{port}}"
     began_s = time.monotonic()
-    found = of_command(command, _asked, Wish(environment.look().cores), watch)
+    found = of_command(command, _asked, Wish(len(cores())), watch)
     took_s = time.monotonic() - began_s
     with started.serving(command, POOLS, 1, _asked) as servers:
         return Tried(found, started.swept(servers, 1, watch), took_s)
@@ -122,9 +127,8 @@ def _asked(at: Address) -> Asked:
     return Asked("grpc", at, called(at, GREETER, '{"name": "world"}', GREETER_PROTO), ("none",))
 
 
-def shown(name: str, tried: Tried) -> str:
-    """The row of a service."""
-    here = environment.look()
+def shown(name: str, tried: Tried, at: str) -> str:
+    """The row of a service. ``at``: when it was tried, and on which commit."""
     pools = ", ".join(f"{level.at_once}: {number(level.throughput_hz)}/s" for level in tried.levels)
     cells = (
         f"`{name}`",
@@ -136,7 +140,7 @@ def shown(name: str, tried: Tried) -> str:
         f"{number(tried.own.throughput_hz)}/s",
         pools,
         f"{tried.took_s:.0f} s",
-        f"{here.before.at[:16]} on {here.commit[:8]}{' with changes' if _is_changed() else ''}",
+        at,
     )
     return f"| {' | '.join(cells)} |"
 
@@ -156,14 +160,13 @@ BEGIN, END = "<!-- trials -->\n", "<!-- end of trials -->\n"
 _ROW = re.compile(r"^\| `(\w+)` \|.*$", re.M)
 
 
-def recorded(page: str, name: str, row: str) -> str:
+def recorded(page: str, name: str, row: str, machine: str) -> str:
     """The page with a service's row, in place of the one that it may have; and what all rows say together."""
     before, _, rest = page.partition(BEGIN)
     part, _, after = rest.partition(END)
     rows = {match[1]: match[0] for match in _ROW.finditer(part)} | {name: row}
-    here = environment.look()
     said = (
-        f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}. {summary(tuple(rows.values()))}",
+        f"{machine}. {summary(tuple(rows.values()))}",
         "",
         HEADER,
         RULE,
