@@ -152,7 +152,8 @@ def age(recording: Recording) -> str:
     if not (recording.folder / SWEEP_FILE).exists():
         return "not recorded"
     made = datetime.fromisoformat(environment.load(recording.folder).before.at)
-    days = counted((datetime.now(UTC) - made).days, "day")
+    today = datetime.now(UTC).date()
+    days = counted((today - made.date()).days, "day")
     found = _version(recording.folder)
     if found.is_this:
         return f"{version.THIS}, {days} ago"
