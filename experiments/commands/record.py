@@ -152,8 +152,8 @@ def age(recording: Recording) -> str:
     if not (recording.folder / SWEEP_FILE).exists():
         return "not recorded"
     made = datetime.fromisoformat(environment.load(recording.folder).before.at)
-    today = datetime.now(UTC).date()
-    days = counted((today - made.date()).days, "day")
+    today = datetime.now(UTC).toordinal()
+    days = counted(today - made.toordinal(), "day")
     found = _version(recording.folder)
     if found.is_this:
         return f"{version.THIS}, {days} ago"
