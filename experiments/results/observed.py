@@ -73,6 +73,7 @@ class Window:
     answered_hz: float
     """Replies that came within the window, a second."""
     starved_clients: int
+    """Connections that got no reply: a client is one, or several."""
     never_sent: int
     late_us_p99: float | None
     duration_s: float = 0.0

@@ -12,11 +12,22 @@ from experiments.design.arms import Arm
 from experiments.judge.gates import is_load_limited
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Answer, Seen
-from experiments.show.numbers import number
+from experiments.show.numbers import counted, number
 from experiments.show.sentences import to_decide
+from experiments.studies.stock import pool_fills
 from experiments.studies.stock.locks import lock_details
-from experiments.studies.stock.sweeps import FIGURES, POOL
-from experiments.studies.stock.wording import clients, confidence, declared, executors, found, label, mean_us, told
+from experiments.studies.stock.sweeps import FIGURES, HEADLINE, POOL
+from experiments.studies.stock.wording import (
+    at_work,
+    clients,
+    confidence,
+    declared,
+    executors,
+    found,
+    label,
+    mean_us,
+    told,
+)
 
 TRANSPORTS = (("grpc", "gRPC"), ("sockets", "sockets"))
 
@@ -36,7 +47,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
         _sockets_or_grpc(judgement),
         _growth(judgement),
         _trade_or_lookup(judgement, seen.after.get("lock_waits")),
-        _past_the_pool(judgement),
+        _past_the_pool(judgement, seen.after.get("past_pool"), seen.after.get("stages")),
     )
 
 
@@ -49,12 +60,14 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
     started = told(judgement, "as_started", f"{as_started}, {sockets}", grpc)
     on_both = executors(judgement, "equal_executors")[0]
     equal = told(judgement, "equal_executors", f"with {on_both} on both, {sockets}", grpc)
-    names = ("as_started", "equal_executors", *_APART)
+    none_of_ours = f"beside a plain grpcio server, which has none of our code, {sockets}"
+    plain = (told(judgement, "plain", none_of_ours, "one there"),) if declared(judgement, "plain") else ()
+    names = ("as_started", "equal_executors", *(("plain",) if plain else ()), *_APART)
     return Answer(
         question="Does a Lookup take longer on gRPC than on sockets, and is it the protocol or its implementation?",
-        sentence=" ".join((started, equal, *_protocol_or_implementation(judgement))),
+        sentence=" ".join((started, equal, *plain, *_protocol_or_implementation(judgement))),
         deciding=found(judgement, *names),
-        further=found(judgement, "executor"),
+        further=found(judgement, "executor", "our_code"),
         details=(
             f"The executor alone: {told(judgement, 'executor', pool, one)}",
             "Each load is sent by the transport's own library, so its client is in these times. grpcio's client loads "
@@ -170,13 +183,18 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
     )
 
 
-def _past_the_pool(judgement: Judgement) -> Answer:
-    deciding = found(judgement, "past_pool")
-    sentence = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
+def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
+    """Without waiting, and with it: the headline is asked where the load is far from its limit."""
+    apart = ("Where a Lookup waits is measured apart: `python -m experiments run past_pool`.",)
+    grown = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
+    second = () if waiting is None else (pool_fills.waiting(waiting),)
+    names = () if waiting is None else tuple(each.name for each in waiting.sweep.comparisons if each.family == HEADLINE)
     return Answer(
         question="What happens when there are more clients than threads in the pool?",
-        sentence=" ".join((sentence, *_pool_means(judgement))),
-        deciding=deciding,
+        sentence=" ".join((_without_waiting(judgement, staged, grown), *second)),
+        deciding=found(judgement, "past_pool") if waiting is None else (),
+        further=() if waiting is None else found(judgement, "past_pool"),
+        details=(grown, *(apart if waiting is None else pool_fills.details(waiting))),
         estimand=(
             f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, sockets, {POOL} threads. It is "
             "held against 2: a cost of queueing beside the clients' own number would lift it above. "
@@ -187,8 +205,19 @@ def _past_the_pool(judgement: Judgement) -> Answer:
             "That a pool's size never matters: requests that wait for a disk or another server differ.",
         ),
         figure="figure_5",
-        to_decide=to_decide(judgement, ("past_pool",)),
+        to_decide=to_decide(judgement, ("past_pool",)) if waiting is None else to_decide(waiting, names),
     )
+
+
+def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str) -> str:
+    """The means at the pool and past it, and how many threads were at work; the verdict where a number is missing."""
+    judged, past = judgement.judged.get("past_pool"), Arm(FIGURES["figure_5"].but(clients=2 * POOL))
+    at_once = None if staged is None else at_work(staged, past)
+    if judged is None or not judged.rulings or at_once is None:
+        return " ".join((grown, *_pool_means(judgement)))
+    full = f"the pool of {counted(POOL, 'thread')} {'never fills' if at_once < POOL - 1 else 'is nearly full'}"
+    means = " ".join(_pool_means(judgement))
+    return f"Where a Lookup does not wait, {full}: {clients(2 * POOL)} keep {at_once:.1f} at work at once. {means}"
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:
