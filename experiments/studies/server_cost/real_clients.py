@@ -15,7 +15,7 @@ from experiments.design.factors import GRPC_GO, SAME
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.judge.points import points
-from experiments.judge.verdicts import Judgement
+from experiments.judge.verdicts import Judged, Judgement
 from experiments.peers import PLAIN_GRPCIO
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
@@ -40,6 +40,9 @@ CALLS: Mapping[str, str] = {
     "2560B": "2.5 KiB of metadata",
 }
 """Levels of ``headers``, and what calls are then."""
+
+DECIDING = (SAME, "deadline", "traceparent")
+"""The sweep ends once the ratios to grpcio are decided for these."""
 
 OWN = setting(transport="grpc_static", client=GRPC_GO)
 PLAIN = setting(transport="grpc", client=GRPC_GO, service=PLAIN_GRPCIO)
@@ -71,7 +74,7 @@ def sweep(scale: Scale) -> Sweep:
                 arms.append(other := _arm(server, load, headers))
                 differ = tuple(factor for factor, level in own.setting.levels if other.setting[factor] != level)
                 title = f"Lookup, {load}, {calls}: time on {name} ÷ time on grpc_static"
-                family = HEADLINE if server is PLAIN else name
+                family = f"{name}, {load}" if server is not PLAIN else HEADLINE if headers in DECIDING else "further"
                 comparisons.append(Comparison(_name(load, headers, server), title, other, own, differ, family=family))
             groups.append(Group((own, *arms)))
     for server in SERVERS.values():
@@ -97,13 +100,13 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     """The ratios, in a sentence for each load; a load program at its limit makes a ratio the least that it may be."""
     judged = seen.main.judged
     told = list(_told(seen.main, PLAIN, "a plain grpcio server"))
-    further = [each for each in judged.values() if each.comparison.family in OTHERS]
+    compared = [each for each in judged.values() if each.comparison.kind != "same"]
     return (
         Answer(
             QUESTION,
             " ".join(told) or "Not measured.",
-            tuple(each for each in judged.values() if each.comparison.family == HEADLINE),
-            tuple(further),
+            tuple(each for each in compared if _is_of_python(each)),
+            tuple(each for each in compared if not _is_of_python(each)),
             tuple(line for name, server in OTHERS.items() for line in _told(seen.main, server, f"a server on {name}")),
             estimand="calls a second of one closed loop by a client on grpc-go; server and load have a core each.",
             not_concluded=(
@@ -114,6 +117,10 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             to_decide=to_decide(seen.main, tuple(judged)) if judged else None,
         ),
     )
+
+
+def _is_of_python(one: Judged) -> bool:
+    return one.comparison.above.setting["language"] == OWN["language"]
 
 
 def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:

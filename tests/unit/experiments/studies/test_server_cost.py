@@ -292,8 +292,9 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
         assert of[0].startswith("at least ")
         assert [float(each.removeprefix("at least ")) for each in of] == pytest.approx([4, 0.5, 2, 0.5, 0.5], rel=0.03)
     assert (len(answer.deciding), len(answer.further)) == (10, 20)
-    assert len([line for line in answer.details if "times the calls of a server on tonic: at least 0.50" in line]) == 2
-    assert re.search(r"\| 4 × 16 \| all the same \| 7,500 \| 2\.0\d.*\| 7,500 \| 0\.50", others.text)
+    tonic = [line for line in answer.details if re.search(r"of a server on tonic: at least 0\.(49|50|51)", line)]
+    assert len(tonic) == len(real_clients.LOADS)
+    assert re.search(r"\| 4 × 16 \| all the same \| 7,500 \| (1\.9|2\.0)\d.*\| 7,500 \| 0\.(49|50|51)", others.text)
     assert "| 4 × 16 | a deadline of 2 s | 7,500 | 7,500 | " in section.text
     assert section.text.count("†") == 3
     assert "plain grpcio, a new traceparent" in picture.alternative
