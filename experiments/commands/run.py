@@ -63,7 +63,13 @@ def add_options(parser: Parser) -> None:
         help=f"a study, a part of one ('list' prints them), or {ALL!r} studies",
     )
     add("--profile", choices=get_args(ProfileName), default="quick", help="how much: seconds, minutes, or far more")
-    add("--clients", type=integer(1, 64), nargs="+", metavar="N", help="numbers of clients (default: 1 to 5)")
+    add(
+        "--clients",
+        type=integer(1, 64),
+        nargs="+",
+        metavar="N",
+        help="numbers of clients (default: the part's)",
+    )
     add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="measure exactly N (default: until decided)")
     add_seed(parser)
     add("--out", type=Path, metavar="FOLDER", help=f"where the results go (default: a new one in {RESULTS}/)")
@@ -98,42 +104,42 @@ def _run_one(options: argparse.Namespace, folder: Path) -> int:
 def _run_all(options: argparse.Namespace, folder: Path) -> int:
     if not options.resume:
         run_all.check_new(folder)
-    planned = [_planned(study, options, folder) for study in STUDIES.values()]
+    to_do = [planned(name, options, folder / name) for name in STUDIES]
     left_out = _left_out([study.parts[name] for name, study in STUDIES.items()])
 
     def measure(name: str, own: Path) -> Content:
         return _measured(name, options, own, options.resume and own.exists())
 
-    return run_all.run(planned, left_out, folder, measure, _again(options, folder))
+    return run_all.run(to_do, left_out, folder, measure, _again(options, folder))
 
 
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
     """Measures a part and what belongs to it into a folder, and writes its report."""
     study, part = PARTS[name]
-    _measure(study, part, _scale(study, part, options), bench(CATALOG, seed=options.seed), folder, resume)
+    _measure(study, part, scale_of(study, part, options), bench(CATALOG, seed=options.seed), folder, resume)
     found = read(folder)
     report.write(folder, found)
     return found
 
 
-def _planned(study: Study, options: argparse.Namespace, folder: Path) -> Planned:
-    """A study's main part, as it is measured into a folder inside; what was foretold there belongs to it."""
-    main, *others = study.parts
-    part = study.parts[main]
-    scale = _scale(study, part, options)
-    unmeasured = tuple(name for name in others if name not in (part.first, *part.also, *part.after))
-    if part.first and part.foretell and (folder / main / FORETOLD_FILE).exists():
-        scale = replace(scale, foretell=partial(part.foretell, kept(folder / main / part.first)))
+def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
+    """A part, as it is measured into a folder; what was foretold there belongs to it."""
+    study, part = PARTS[name]
+    others = [each for each in study.parts if each != name]
+    scale = scale_of(study, part, options)
+    unmeasured = tuple(each for each in others if each not in (part.first, *part.also, *part.after))
+    if part.first and part.foretell and (folder / FORETOLD_FILE).exists():
+        scale = replace(scale, foretell=partial(part.foretell, kept(folder / part.first)))
     try:
         sweep = _sweep(part, scale)
     except UsageError:  # measuring it says so, in a line of its own
-        return Planned(main, 0.0, 0.0, unmeasured)
+        return Planned(name, 0.0, 0.0, unmeasured)
     beside_s = _after_s(study, part, scale)
     if part.first:
         first = _first(study, part, scale)
         beside_s += first.looks[0] * estimate.block_s(first)
     least_s, most_s = (sweep.looks[place] * estimate.block_s(sweep) + beside_s for place in (0, -1))
-    return Planned(main, least_s, most_s, unmeasured, sweep, _beside(part, scale))
+    return Planned(name, least_s, most_s, unmeasured, sweep, _beside(part, scale))
 
 
 def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
@@ -267,11 +273,12 @@ def _say_busy(progress: Progress, first: Block) -> None:
         )
 
 
-def _scale(study: Study, part: Part, options: argparse.Namespace) -> Scale:
+def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     """How much is run. Raises UsageError."""
     profile: ProfileName = options.profile
     built = frozenset(filter(is_built, part.peers))
     scale = replace(study.scales[profile], seed=options.seed, peers=built)
+    scale = replace(scale, clients=part.clients or scale.clients)
     if options.clients is not None:
         asked = replace(scale, clients=tuple(sorted(set(options.clients))))
         if asked != scale and _sweep(part, asked) == _sweep(part, scale):
