@@ -59,6 +59,12 @@ BEGINS = "Each block starts {started} anew, and takes some 6 s: longer on a busy
 
 RUNNING = "Both servers run already: nothing is started, and the verdict is on these two processes."
 
+UNEQUAL = (
+    "{running} runs already and keeps its cores; {started} is started on one core. "
+    "Give both by address, or both by command, for equal conditions."
+)
+"""Hint where one side runs already and the other one is started."""
+
 ONE_AT_A_TIME = (
     "One connection sends one request at a time, so one thread answers all: {factors} can hardly differ. "
     "Give --connections 8, or more than the threads, to tell them apart."
@@ -152,6 +158,8 @@ def hints(sides: Sequence[Setting]) -> Iterator[str]:
     """Lines said before the first block: what is started, and that the load may not tell the sides apart."""
     started = [name for name, each in zip("AB", sides, strict=True) if not is_running(each)]
     yield BEGINS.format(started="both servers" if len(started) == 2 else started[0]) if started else RUNNING
+    if len(started) == 1:
+        yield UNEQUAL.format(running="AB".replace(started[0], ""), started=started[0])
     a, b = sides
     differ = {name for name, level in a.levels if b[name] != level}
     if differ and differ <= _OF_A_POOL and a["clients"] == a["connections"] == 1 and a["rate_hz"] is None:
@@ -163,6 +171,7 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
     looks = LOOKS if options.blocks is None else (options.blocks,)
     ratio = None if limit is None else limit.ratio
     planned = sweep(sides[0], sides[1], looks, options.seed, ratio, mean_response_s(sides, on, sys.stderr))
+    planned = replace(planned, fixed=options.blocks is not None)
     with tempfile.TemporaryDirectory() as scratch:
         folder, code = options.out or Path(scratch), 0
         try:

@@ -113,8 +113,8 @@ class Columns:
 def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Block:
     """Measures a block. Blocks for as long as it takes.
 
-    Raises ProgramFailed where a server does not start or fails; KeyboardInterrupt after Ctrl-C. A window whose clients
-    cannot connect is kept as one that failed.
+    Raises ProgramFailed where a server does not start or fails; KeyboardInterrupt. A window whose clients cannot
+    connect is kept as one that failed.
     """
     assert isinstance(sweep.turns, Windows)
     started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
@@ -125,8 +125,7 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         for seen in passing:
             rounds.append(seen)
             watch(len(rounds) / sweep.rounds)
-    requests = sorted({name for parts in columns.parts for name in parts})
-    drawn = seed_of(sweep, number, attempt)
+    first = () if sweep.turns.in_turn else starts(sweep, seed_of(sweep, number, attempt))
     return Block(
         number=number,
         attempt=attempt,
@@ -134,14 +133,14 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         duration_s=time.monotonic() - began_s,
         pinned=bench.server_cores is not None,
         calibration_us=calibration_us,
-        slices=columns.columns([*requests, ALL]),
+        slices=columns.columns([*sorted({name for parts in columns.parts for name in parts}), ALL]),
         arms=[arm_seen(place, columns, robbed_rounds(sweep, rounds)) for place in range(len(sweep.arms))],
         servers=[after[key] for key in sweep.servers],
         rounds=rounds,
         cores=len(cores()),
         server_cores=bench.server_cores or (),
         load_cores=bench.load_cores or (),
-        starts=() if sweep.turns.in_turn else [sweep.servers.index(key) for key in starts(sweep, drawn)],
+        starts=[sweep.servers.index(key) for key in first],
     )
 
 
@@ -168,11 +167,10 @@ def _rounds(
     assert isinstance(sweep.turns, Windows)
     stocks = tuple(stock.name for stock in load_catalog(bench.catalog))
     seed = seed_of(sweep, number, attempt)
-    machine, current = MachineWatch(is_alone=not any(map(running_at, sweep.servers))), 0
-    turns = list(order(sweep, seed))
+    machine, current = MachineWatch(not any(map(running_at, sweep.servers))), 0
     with ExitStack() as block:
         whole = None if sweep.turns.in_turn else block.enter_context(serving(sweep, starts(sweep, seed), bench, after))
-        for (round_, _), group in groupby(enumerate(turns), key=lambda turn: turn[1][:2]):
+        for (round_, _), group in groupby(enumerate(order(sweep, seed)), key=lambda turn: turn[1][:2]):
             if round_ != current:
                 yield machine.seen()
                 current = round_
@@ -395,7 +393,7 @@ def _seen(plan: LoadPlan, result: LoadResult) -> Window:
         sent_hz=(count + sum(errors.values()) - never_sent) / result.duration_s,
         duration_s=result.duration_s,
         answered_hz=result.throughput_hz,
-        starved_clients=result.starved_clients,
+        starved_clients=result.starved_connections,
         never_sent=never_sent,
         late_us_p99=None if late is None else late.p99_us,
         arrival_faults=tuple(fault for check in result.arrivals for fault in check.faults),

@@ -1,9 +1,9 @@
 """What others take of the cores: the sweep's own processes are told from foreign ones, short-lived children too."""
 
 import os
+import select
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,8 +115,8 @@ def test_a_real_neighbour_is_seen() -> None:
     subprocess.run(busy, check=True)
     beside_child = watch.seen()
     pid = int(subprocess.check_output(["sh", "-c", '"$@" >/dev/null 2>&1 & echo $!', "sh", *busy]))
-    while os.path.exists(f"/proc/{pid}/stat") and ") Z" not in Path(f"/proc/{pid}/stat").read_text():
-        time.sleep(0.02)
+    with open(os.pidfd_open(pid), "rb", buffering=0) as ended:
+        assert select.select([ended], [], [], 20)[0]
     beside_neighbour = watch.seen()
     assert beside_child.foreign_ticks is not None
     assert beside_neighbour.foreign_ticks is not None
