@@ -171,6 +171,7 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
     looks = LOOKS if options.blocks is None else (options.blocks,)
     ratio = None if limit is None else limit.ratio
     planned = sweep(sides[0], sides[1], looks, options.seed, ratio, mean_response_s(sides, on, sys.stderr))
+    planned = replace(planned, fixed=options.blocks is not None)
     with tempfile.TemporaryDirectory() as scratch:
         folder, code = options.out or Path(scratch), 0
         try:

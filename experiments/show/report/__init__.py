@@ -15,7 +15,7 @@ from experiments.judge.points import points
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.peers import PEER_CLIENT
 from experiments.results.files import write_at_once
-from experiments.show import gallery, tables
+from experiments.show import gallery, tables, version
 from experiments.show.content import Answer, Content, Section
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, percent
@@ -59,13 +59,13 @@ def texts(content: Content) -> dict[str, str]:
 
 def markdown(content: Content) -> str:
     """The report in Markdown, its figures by their paths."""
-    return markdown_of("report.md.j2", **_given(content), folder=gallery.FOLDER)
+    line = version.line(content.seen.version)
+    return markdown_of("report.md.j2", **_given(content), version=line, folder=gallery.FOLDER)
 
 
 def html(content: Content, drawn: Mapping[str, str]) -> str:
     """The page, its figures within; ``drawn`` is each figure's SVG by its name."""
-
-    return html_of("page.html.j2", drawn, **_given(content))
+    return html_of("page.html.j2", drawn, **_given(content), version=content.seen.version.sentence)
 
 
 def _given(content: Content) -> dict[str, object]:

@@ -100,7 +100,10 @@ def _rises(figure: str) -> Callable[[Parts], Finding]:
         judged = _growth(judgement, base)
         if judged is None:
             return "INCONCLUSIVE", f"No verdict is asked of it.{_means(judgement, base)}"
-        return _rising(judged), brief(judgement, judged.comparison.name)
+        text = brief(judgement, judged.comparison.name)
+        if judged.together:
+            text += " The claim is about what clients wait for, so it can be judged all the same."
+        return _rising(judged.as_clients_see_it), text
 
     return finding
 
