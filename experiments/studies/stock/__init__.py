@@ -23,6 +23,7 @@ STOCK = Study(
             answers=answers.answers,
             claims=claims.claims,
             after=("lock_waits", "stages"),
+            beside=("dispatch", "lock_strategies"),
         ),
         "executors": Part(
             title="Executors on both transports",
