@@ -63,7 +63,13 @@ def add_options(parser: Parser) -> None:
         help=f"a study, a part of one ('list' prints them), or {ALL!r} studies",
     )
     add("--profile", choices=get_args(ProfileName), default="quick", help="how much: seconds, minutes, or far more")
-    add("--clients", type=integer(1, 64), nargs="+", metavar="N", help="numbers of clients (default: 1 to 5)")
+    add(
+        "--clients",
+        type=integer(1, 64),
+        nargs="+",
+        metavar="N",
+        help="numbers of clients (default: the part's)",
+    )
     add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="measure exactly N (default: until decided)")
     add_seed(parser)
     add("--out", type=Path, metavar="FOLDER", help=f"where the results go (default: a new one in {RESULTS}/)")
@@ -110,7 +116,7 @@ def _run_all(options: argparse.Namespace, folder: Path) -> int:
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
     """Measures a part and what belongs to it into a folder, and writes its report."""
     study, part = PARTS[name]
-    _measure(study, part, _scale(study, part, options), bench(CATALOG, seed=options.seed), folder, resume)
+    _measure(study, part, scale_of(study, part, options), bench(CATALOG, seed=options.seed), folder, resume)
     found = read(folder)
     report.write(folder, found)
     return found
@@ -120,7 +126,7 @@ def _planned(study: Study, options: argparse.Namespace, folder: Path) -> Planned
     """A study's main part, as it is measured into a folder inside; what was foretold there belongs to it."""
     main, *others = study.parts
     part = study.parts[main]
-    scale = _scale(study, part, options)
+    scale = scale_of(study, part, options)
     unmeasured = tuple(name for name in others if name not in (part.first, *part.also, *part.after))
     if part.first and part.foretell and (folder / main / FORETOLD_FILE).exists():
         scale = replace(scale, foretell=partial(part.foretell, kept(folder / main / part.first)))
@@ -267,11 +273,12 @@ def _say_busy(progress: Progress, first: Block) -> None:
         )
 
 
-def _scale(study: Study, part: Part, options: argparse.Namespace) -> Scale:
+def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     """How much is run. Raises UsageError."""
     profile: ProfileName = options.profile
     built = frozenset(filter(is_built, part.peers))
     scale = replace(study.scales[profile], seed=options.seed, peers=built)
+    scale = replace(scale, clients=part.clients or scale.clients)
     if options.clients is not None:
         asked = replace(scale, clients=tuple(sorted(set(options.clients))))
         if asked != scale and _sweep(part, asked) == _sweep(part, scale):

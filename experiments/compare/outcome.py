@@ -31,6 +31,11 @@ from stock_service.rpc.errors import UsageError
 
 _LIMIT = re.compile(r"(slower|faster)\s*>\s*(\d+(?:\.\d+)?)\s*%")
 
+STRONGER_LOAD = (
+    "Fewer connections, or a stronger load (`--load c` on sockets, `--load h2load` on gRPC), may leave the server the "
+    "limit."
+)
+
 LOST_SAID = 0.02
 """Lost slices are said over this share."""
 
@@ -161,7 +166,9 @@ def sentence(judgement: Judgement) -> str:
     text = ratio_sentence(judged, *names)
     if any(is_running(arm.setting) for arm in (comparison.above, comparison.below)):
         text = f"Of these two processes: {text}"
-    if not judged.rulings:
+    if judged.load_share is not None:
+        text += f" {STRONGER_LOAD}"
+    elif not judged.rulings:
         needed = max(judgement.sweep.looks[0], BLOCKS_MIN)
         text += f" A verdict needs at least {needed} blocks; this is {blocks}."
     return text
@@ -181,7 +188,7 @@ def table(of: Outcome) -> Iterator[str]:
         yield f"Slices lost to long pauses: {percent(of.a.lost_share)} of A's, {percent(of.b.lost_share)} of B's."
     if of.left_out:
         yield f"{counted(len(of.left_out), 'block')} of {of.blocks} left out. {of.left_out[0]}"
-    if not of.rounds.startswith(NONE_LEFT_OUT):
+    if of.rounds != NONE_LEFT_OUT:
         yield of.rounds
     if of.not_checked:
         yield f"Not checked: {of.load.split()[0]} does not record it. {'; '.join(of.not_checked)}."

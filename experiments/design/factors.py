@@ -24,7 +24,7 @@ from experiments.design.faults import (
 from experiments.design.levels import YES_NO, Kind, Level, Levels, number, one_of, parsed_mix, shown, whole
 from experiments.peers import DEBUG, FREE_THREADED, LANGUAGES, PEER_CLIENT, PYTHON, RELEASE
 from experiments.peers import TRANSPORTS as PEER_TRANSPORTS
-from experiments.services import NULL, OURS
+from experiments.services import NULL, OURS, PLAIN
 from experiments.services.sort import VALUES_MAX
 from experiments.services.work import WORK_MS_MAX
 from stock_service.rpc.concurrency import EXECUTORS
@@ -135,9 +135,9 @@ SIZE = whole(8, 1_000_000, none=True)
 
 SERVED = Kind(
     _parse_served,
-    f"{', '.join(OURS)}, {NULL} (the null server), a command that prints ready HOST:PORT, "
+    f"{', '.join(OURS)}, {PLAIN} (a peer), {NULL} (the null server), a command that prints ready HOST:PORT, "
     "or the HOST:PORT of a running server",
-    f"{'|'.join(OURS)}|{NULL}|COMMAND|HOST:PORT",
+    f"{'|'.join(OURS)}|{PLAIN}|{NULL}|COMMAND|HOST:PORT",
 )
 MIX = Kind(
     _parse_mix, "request types with weights, such as lookup or lookup=0.5,trade=0.5", "lookup|trade|update[=WEIGHT],..."

@@ -16,8 +16,8 @@ from experiments.design.factors import FACTORS
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
 
-SERVERS_MAX = 8
-"""Servers alive at once."""
+SERVERS_MAX = 10
+"""Servers alive at once: each is idle but in its own slices."""
 
 ROUNDS_MIN = 4
 """Rounds of a block, however slow its arms are."""

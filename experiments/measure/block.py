@@ -30,7 +30,7 @@ from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program, kept_to
 from experiments.results import stages
 from experiments.results.machine import calibrated_us, cores
-from experiments.results.observed import ALL, KEPT, Block, RoundSeen, ServerSeen
+from experiments.results.observed import ALL, KEPT, Block, RoundSeen, ServerSeen, left_out
 from experiments.services.workloads import request_types
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
@@ -112,10 +112,8 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
 
 
 def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
-    """The numbers of rounds in which others took the cores: histograms leave them out, as ratios do."""
-    own = len(cores())
-    robbed = (sweep.limits.robbed(each.lost_ticks, each.duration_s, own) for each in rounds)
-    return frozenset(number for number, each in enumerate(robbed) if each)
+    """The numbers of rounds that histograms leave out, as ratios do."""
+    return left_out(sweep.limits, rounds, len(cores()))
 
 
 def started(sweep: Sweep, keys: Sequence[ServerKey], bench: Bench, scratch: Path, running: ExitStack) -> Servers:

@@ -393,7 +393,7 @@ def _seen(plan: LoadPlan, result: LoadResult) -> Window:
         sent_hz=(count + sum(errors.values()) - never_sent) / result.duration_s,
         duration_s=result.duration_s,
         answered_hz=result.throughput_hz,
-        starved_clients=result.starved_clients,
+        starved_clients=result.starved_connections,
         never_sent=never_sent,
         late_us_p99=None if late is None else late.p99_us,
         arrival_faults=tuple(fault for check in result.arrivals for fault in check.faults),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clients.load.record.times import Times
+from experiments.design.limits import Limits
 from experiments.results.stages import StageSummary
 
 ALL = "all"
@@ -72,6 +73,7 @@ class Window:
     answered_hz: float
     """Replies that came within the window, a second."""
     starved_clients: int
+    """Connections that got no reply: a client is one, or several."""
     never_sent: int
     late_us_p99: float | None
     duration_s: float = 0.0
@@ -134,6 +136,16 @@ class RoundSeen:
     def lost_ticks(self) -> int:
         """What others took, whoever they were."""
         return self.steal_ticks + (self.foreign_ticks or 0)
+
+
+def left_out(limits: Limits, rounds: Sequence[RoundSeen], cores: int) -> frozenset[int]:
+    """The numbers of a block's rounds that are left out for all arms: those in which others took the cores.
+
+    None where these are over half of them: such a block stands whole, marked. So a machine that is always busy has
+    numbers too.
+    """
+    robbed = [number for number, each in enumerate(rounds) if limits.robbed(each.lost_ticks, each.duration_s, cores)]
+    return frozenset() if 2 * len(robbed) > len(rounds) else frozenset(robbed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ class Part:
     title: str
     sweep: Callable[[Scale], Sweep]
     answers: Callable[[Seen], Sequence[Answer]]
+    clients: tuple[int, ...] = ()
+    """Numbers of clients unless told, ascending; none: the scale's."""
     pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
     """Beside the figures of the answers."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()

@@ -158,8 +158,8 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
         yield f"the sweep was cut short: {len(blocks)} blocks, its looks are at {looks}"
     elif len(blocks) < sweep.looks[-1] and not judge(sweep, blocks).decided:
         yield f"the sweep was cut short: undecided after {len(blocks)} blocks, its looks are at {looks}"
-    for look in sweep.looks:
-        if look < len(blocks) and judge(sweep, blocks[:look]).decided:
+    for look in sweep.looks:  # before a load's limit was known to settle a comparison, its verdict was waited for
+        if look < len(blocks) and judge(sweep, blocks[:look]).as_clients_see_it.decided:
             yield f"the sweep went on: it was decided after {look} blocks, and has {len(blocks)}"
 
 

@@ -114,6 +114,8 @@ def _rises(figure: str) -> Callable[[Parts], Finding]:
         judgement, base = parts["stock"], FIGURES[figure]
         judged, steps = _growth(judgement, base), _steps(judgement, base)
         ends = _means(judgement, base).strip() if judged is None else brief(judgement, judged.comparison.name)
+        if judged is not None and judged.together:
+            ends += " The claim is about what clients wait for, so it can be judged all the same."
         return _rising(judgement, steps), f"{ends} Step by step: {', '.join(map(_step_words, steps))}."
 
     return finding

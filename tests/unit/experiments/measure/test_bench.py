@@ -76,6 +76,30 @@ def test_another_service_is_served_by_its_own_program() -> None:
     assert words("sockets service=echo cpu_ms=12.5") == [*served, "--cpu-ms", "12.5"]
 
 
+def test_a_plain_grpcio_server_is_a_service_with_a_pool_alone() -> None:
+    """With as many threads as the setting says; what it has not is refused."""
+    assert words("grpc service=plain-grpcio workers=5") == [
+        "experiments.peers.python.stock_server",
+        *("--port", "0", "--workers", "5"),
+    ]
+    for text in ("sockets service=plain-grpcio", "grpc service=plain-grpcio io_ms=1"):
+        with pytest.raises(UsageError, match="plain-grpcio"):
+            words(text)
+
+
+@pytest.mark.slow
+def test_connections_without_a_reply_are_counted_in_each_window() -> None:
+    """Where a connection holds its thread, of 3 connections on a pool of 1 two starve; on kept lanes and new ones."""
+    base = "sockets workers=1 dispatch=connection io_ms=5 connections=3"
+    arms = tuple(Arm(read(text)) for text in (base, f"{base} connection=per-request"))
+    turns = Windows(0.05, 0.2)
+    sweep = Sweep("try", "try", (Group(arms),), (), rounds=1, looks=(1,), turns=turns, limits=BESIDE_OTHERS)
+    kept, anew = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
+    assert [window.starved_clients for window in kept.windows] == [2]
+    assert [window.starved_clients for window in anew.windows] == [0]
+    assert kept.answered["all"].times.count
+
+
 def test_the_null_server_is_a_server_too() -> None:
     """On the setting's transport; it has no option of ours."""
     assert words("grpc service=null") == ["clients.load.run.null_server", "--transport", "grpc"]
