@@ -57,11 +57,11 @@ SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL")
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the document's order."""
     found = ((text, finding, _finding(seen, finding)) for text, finding in ENTRIES.items())
-    size = {} if seen.cells is None else dict.fromkeys(OF_CELLS, f" {_size(seen.cells)}")
+    size = dict.fromkeys(OF_CELLS, "" if seen.cells is None else _size(seen.cells))
     return (
         _pool_saves_threads(seen),
         *(
-            Claim(text, one.verdict, f"{one.said}{size.get(finding, '')}", THEMES.get(finding), one.denies)
+            Claim(text, one.verdict, f"{one.said} {size.get(finding, '')}".rstrip(), THEMES.get(finding), one.denies)
             for text, finding, one in found
         ),
     )
@@ -96,6 +96,8 @@ def _is_without_pool(one: Judged) -> bool:
 def _size(cells: CellsJudged) -> str:
     """How many requests and seconds a cell has, beside the document's."""
     own = [cell for cell in cells.plan.cells if cell.setting["language"] in BOTH]
+    if not own:
+        return ""
     requests = sorted({cell.requests for cell in own})
     lasted = [each.value for cell in own if (each := cells.estimate(cell, "total_s")) is not None]
     theirs = [row.total_s for table in original.TABLES.values() for row in table]

@@ -54,6 +54,7 @@ def test_zeromq_spreads_most_by_the_thesis_own_timer() -> None:
         return 3.0 if arm.setting["transport"] == "berkeley" else 1.0
 
     found = seen(world=World(lambda _, __: 100.0, slice_noise=0.02, pauses=pauses))
+    found = replace(found, received=[replace(row, cycle_us=_cycle_us(row, "zeromq")) for row in found.received])
     assert verdict(found, "Graph 1: ZeroMQ") == verdict(found, "Graph 3: ZeroMQ") == "INCONCLUSIVE"
     long = seen(scale=replace(SCALE, rounds=60, looks=(14,)), number=14)
     for api, expected in (("zeromq", "CONFIRMED"), ("berkeley", "CONTRADICTED")):
