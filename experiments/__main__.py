@@ -76,6 +76,7 @@ COMMANDS = {
     "recommend": ("experiments.recommend.command", "How many workers a server should have, and of which kind."),
     "performance": ("experiments.performance.command", "The performance that is aimed at, and what is reached."),
     "run": ("experiments.commands.run", "Measures a study, or a part of one; draws it and reports."),
+    "record": ("experiments.commands.record", "Makes the recordings anew, or some of them, and writes the pages."),
     "list": ("experiments.commands.list_parts", "Prints what can be run."),
     "plot": ("experiments.commands.plot", "Draws the figures of a folder of results anew."),
     "report": ("experiments.commands.report", "Writes the report of a folder of results anew."),

@@ -7,11 +7,15 @@ versions stand in one table, and have nothing in common there: what differs is n
 
 import argparse
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
+
+import numpy as np
 
 from experiments.judge.agreement import CONFIDENCE, SPREAD_FROM, Agreement, Pooled, agreements, differences
 from experiments.judge.verdicts import Judgement, judge
-from experiments.results import environment, files
+from experiments.results import earlier, environment, files
+from experiments.results.earlier import EARLIER_FILE, EarlierRun, Ratio
 from experiments.results.fingerprint import Sources
 from experiments.show.numbers import counted, range_words, ratio_words, spread_words
 from experiments.show.sentences import verdict_words
@@ -49,12 +53,31 @@ def add_options(parser: Parser) -> None:
         "results", type=Path, nargs="+", metavar="RESULTS", help="folders that 'run' or 'compare --out' wrote"
     )
     parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
+    keep = f"keeps the runs' ratios in a study's {EARLIER_FILE}, of any versions, and prints no table"
+    parser.add_argument("--keep", type=Path, metavar="FILE", help=keep)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the table."""
+    """Prints the table, or keeps the runs."""
+    if options.keep is not None:
+        known = earlier.save(options.keep, [earlier_run(folder) for folder in options.results])
+        print(f"{options.keep}: {counted(known, 'run')}")
+        return 0
     print(table(options.results, options.markdown), end="")
     return 0
+
+
+def earlier_run(folder: Path) -> EarlierRun:
+    """A folder's whole run, as it is kept. Raises UsageError."""
+    judgement, of = whole_run(folder), environment.load(folder)
+    logs = {each.comparison.name: list(each.log_ratios.values()) for each in judgement.comparisons("headline")}
+    ratios = {
+        name: Ratio(float(np.mean(each)), float(np.var(each, ddof=1)) / len(each))
+        for name, each in logs.items()
+        if len(each) > 1
+    }
+    version = sha256(repr(sorted(of.sources.items())).encode()).hexdigest() if of.sources else of.commit
+    return EarlierRun(of.before.at, version, of.cpu_model, of.cores, ratios)
 
 
 def table(folders: Sequence[Path], markdown: bool = False) -> str:

@@ -104,13 +104,13 @@ def _run_one(options: argparse.Namespace, folder: Path) -> int:
 def _run_all(options: argparse.Namespace, folder: Path) -> int:
     if not options.resume:
         run_all.check_new(folder)
-    planned = [_planned(study, options, folder) for study in STUDIES.values()]
+    to_do = [planned(name, options, folder / name) for name in STUDIES]
     left_out = _left_out([study.parts[name] for name, study in STUDIES.items()])
 
     def measure(name: str, own: Path) -> Content:
         return _measured(name, options, own, options.resume and own.exists())
 
-    return run_all.run(planned, left_out, folder, measure, _again(options, folder))
+    return run_all.run(to_do, left_out, folder, measure, _again(options, folder))
 
 
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
@@ -122,24 +122,24 @@ def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool
     return found
 
 
-def _planned(study: Study, options: argparse.Namespace, folder: Path) -> Planned:
-    """A study's main part, as it is measured into a folder inside; what was foretold there belongs to it."""
-    main, *others = study.parts
-    part = study.parts[main]
+def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
+    """A part, as it is measured into a folder; what was foretold there belongs to it."""
+    study, part = PARTS[name]
+    others = [each for each in study.parts if each != name]
     scale = scale_of(study, part, options)
-    unmeasured = tuple(name for name in others if name not in (part.first, *part.also, *part.after))
-    if part.first and part.foretell and (folder / main / FORETOLD_FILE).exists():
-        scale = replace(scale, foretell=partial(part.foretell, kept(folder / main / part.first)))
+    unmeasured = tuple(each for each in others if each not in (part.first, *part.also, *part.after))
+    if part.first and part.foretell and (folder / FORETOLD_FILE).exists():
+        scale = replace(scale, foretell=partial(part.foretell, kept(folder / part.first)))
     try:
         sweep = _sweep(part, scale)
     except UsageError:  # measuring it says so, in a line of its own
-        return Planned(main, 0.0, 0.0, unmeasured)
+        return Planned(name, 0.0, 0.0, unmeasured)
     beside_s = _after_s(study, part, scale)
     if part.first:
         first = _first(study, part, scale)
         beside_s += first.looks[0] * estimate.block_s(first)
     least_s, most_s = (sweep.looks[place] * estimate.block_s(sweep) + beside_s for place in (0, -1))
-    return Planned(main, least_s, most_s, unmeasured, sweep, _beside(part, scale))
+    return Planned(name, least_s, most_s, unmeasured, sweep, _beside(part, scale))
 
 
 def _beside(part: Part, scale: Scale) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ Where they differ, what differs is named, and nothing is said of the runs togeth
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 
 import numpy as np
@@ -29,8 +29,9 @@ import scipy
 from experiments.design.arms import Comparison
 from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
-from experiments.judge.stats import Estimate
+from experiments.judge.stats import Deviation, Estimate
 from experiments.judge.verdicts import Judged, Judgement, contradict
+from experiments.results.earlier import EarlierRun, Ratio
 from experiments.results.fingerprint import Sources, differing
 
 CONFIDENCE = 0.95
@@ -130,6 +131,36 @@ def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
 
 _LEAST = 1e-18
 """A run's variance is taken as no less, so that blocks that are all alike have a weight."""
+
+
+def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
+    """The same with the deviation between earlier runs beside each comparison of which enough are known."""
+    judged = {
+        name: replace(one, between=between)
+        for name, one in of.judged.items()
+        if (between := deviation([run for run in earlier if name in run.ratios], name)) is not None
+    }
+    return replace(of, judged={**of.judged, **judged})
+
+
+def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
+    """The deviation of a comparison's true ratios between runs of one version, over all versions that have two.
+
+    None where runs are not three more than versions: so few tell no deviation.
+    """
+    versions: dict[str, list[Ratio]] = {}
+    for run in runs:
+        versions.setdefault(run.version, []).append(run.ratios[name])
+    groups = [each for each in versions.values() if len(each) > 1]
+    number = sum(map(len, groups))
+    freedom = number - len(groups)
+    if freedom < SPREAD_FROM:
+        return None
+    # each version's ratios about their own mean: as if all versions had one
+    means = [float(np.average([r.log for r in of], weights=[1 / max(r.variance, _LEAST) for r in of])) for of in groups]
+    values = [each.log - mean for of, mean in zip(groups, means, strict=True) for each in of]
+    variances = [each.variance for of in groups for each in of]
+    return Deviation(math.sqrt(tau_squared(values, variances, freedom)), freedom, number)
 
 
 def tau_squared(values: Sequence[float], variances: Sequence[float], squares: float | None = None) -> float:

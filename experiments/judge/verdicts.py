@@ -19,7 +19,7 @@ from experiments.design.arms import Comparison, Kind
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
 from experiments.judge.gates import Refusal, block_refusals, far_end, halves_contradict, limiting_load, too_small
-from experiments.judge.stats import Estimate, blocks_needed, holm, ratio_interval, sign_flip_p
+from experiments.judge.stats import Deviation, Estimate, blocks_needed, holm, ratio_interval, sign_flip_p
 from experiments.results.observed import Block
 
 
@@ -82,6 +82,8 @@ class Judged:
     """Of its core, what the load took, where that made it the limit: then there are no rulings …"""
     together: tuple[Ruling, ...] = ()
     """… but on client and server together."""
+    between: Deviation | None = None
+    """What earlier runs on such a machine say of the deviation between runs; None: too few are known."""
 
     @property
     def verdict(self) -> Verdict:
@@ -97,6 +99,20 @@ class Judged:
     def is_settled(self) -> bool:
         """Whether more blocks would change nothing: it is decided, or no verdict on the server can be had."""
         return self.decided or bool(self.together)
+
+    @property
+    def survives(self) -> bool:
+        """Whether every verdict would be the same with an interval as wide as the deviation between runs makes it."""
+        return all(map(self._survives, self.rulings))
+
+    def _survives(self, ruling: Ruling) -> bool:
+        reach = self.between.reach if self.between else 0.0
+        middle = (math.log(self.typical.low) + math.log(self.typical.high)) / 2
+        half = math.hypot(math.log(self.typical.high) - middle, reach)
+        low, high = (middle + side * half - math.log(ruling.against) for side in (-1, 1))
+        if ruling.verdict in _NO_EFFECT:
+            return math.log(self.equivalent[0]) < low and high < math.log(self.equivalent[1])
+        return low > 0 or high < 0
 
     @property
     def as_clients_see_it(self) -> "Judged":

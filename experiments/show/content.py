@@ -15,6 +15,7 @@ from experiments.design.cold import Cold
 from experiments.design.foretold import Foretold
 from experiments.design.received import Received
 from experiments.design.sweep import Sweep
+from experiments.judge.agreement import with_deviation
 from experiments.judge.alone import Lone, lone_servers
 from experiments.judge.cells import CellsJudged, judge_cells
 from experiments.judge.cold import counting_rows
@@ -24,6 +25,7 @@ from experiments.judge.verdicts import Judged, Judgement, judge
 from experiments.peers import PEERS
 from experiments.results import alone, cells, cold, foretold, received, stress
 from experiments.results.cold import ColdRow
+from experiments.results.earlier import of_study
 from experiments.results.environment import ENVIRONMENT_FILE, Environment, load
 from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
 from experiments.results.received import ReceivedRow
@@ -285,4 +287,9 @@ def _is_whole(plan: Cold | Received, measured: Sequence[object]) -> bool:
 
 
 def _judged(folder: Path) -> Judgement:
-    return judge(read_sweep(folder), counting(read_blocks(folder)))
+    """A folder's run, beside what earlier runs on such a machine say of the deviation between runs."""
+    judgement = judge(read_sweep(folder), counting(read_blocks(folder)))
+    if not (folder / ENVIRONMENT_FILE).exists():
+        return judgement
+    machine = load(folder)
+    return with_deviation(judgement, [run for run in of_study(judgement.sweep.study) if run.is_before(machine)])

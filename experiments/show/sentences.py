@@ -5,13 +5,14 @@ the sentence; ratio and interval fill it. Where a verdict is missing, the senten
 gate keeps it back. Left out: which sentences are said, and in what order.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from experiments.design.arms import Measure
 from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN
-from experiments.judge.stats import POWER
+from experiments.judge.stats import POWER, Deviation
 from experiments.judge.verdicts import Judged, Judgement, Ruling, Verdict
 from experiments.show.numbers import TOO_FEW, counted, has_interval, percent, ratio_words
 
@@ -29,6 +30,9 @@ MEANINGS: Mapping[Verdict, str] = {
 }
 """What each verdict on A ÷ B means."""
 
+
+REACH_SAID = 0.005
+"""A smaller deviation between runs is none that has been seen."""
 
 _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wall": "time per reply"}
 
@@ -232,6 +236,8 @@ def _reservations(judged: Judged) -> Iterator[str]:
     if judged.typical_is_not_whole:
         value, ends = ratio_words(judged.whole)
         yield f"That is the typical ratio. With every pause counted, the ratio of the means is {value}, {ends}."
+    if judged.between is not None and judged.decided and judged.comparison.kind != "same":
+        yield _between(judged, judged.between)
     if judged.decided or not judged.rulings or judged.comparison.kind == "same":
         return
     if judged.refusals:
@@ -245,6 +251,15 @@ def _reservations(judged: Judged) -> Iterator[str]:
         yield "How many blocks would decide it is unknown, or over 1,000."
     if judged.dropped:
         yield f"Gates left out {counted(len(judged.dropped), 'block')}."
+
+
+def _between(judged: Judged, known: Deviation) -> str:
+    """How far another hour may move a ratio, by earlier runs, and whether the verdict would survive that."""
+    runs = f"{known.runs} earlier runs on such a machine"
+    if known.reach < REACH_SAID:
+        return f"{_begun(runs)} differed by no more than chance."
+    moved = f"Another hour may move it by {percent(round(math.expm1(known.reach), 3))}, as {runs} show."
+    return moved if judged.survives else f"{moved} The verdict would not survive that."
 
 
 def _begun(sentence: str) -> str:

