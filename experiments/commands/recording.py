@@ -115,7 +115,7 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
     """What a sweep's part makes of every scale that ``run`` could have had: by profile, clients, blocks and peers."""
     study, part = PARTS[sweep.part]
     peers = frozenset(part.peers) - frozenset(content.left_out(part.peers, sweep))
-    counts = sorted({arm.setting.whole("clients") for arm in sweep.arms})
+    counts = sorted({arm.connections for arm in sweep.arms})
     foretell = None
     if part.first and part.foretell and (folder / part.first / SWEEP_FILE).exists():
         foretell = partial(part.foretell, kept(folder / part.first))

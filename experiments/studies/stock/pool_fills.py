@@ -145,19 +145,19 @@ def past_pool_answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def waiting(judgement: Judgement) -> str:
-    """Up to the pool and past it, in a sentence that can be repeated where latency stays and then doubles."""
+    """Up to the pool and past it, in a sentence that can be repeated where latency stays and then rises."""
     names = f"to_pool_{REQUEST}", f"past_pool_{REQUEST}"
     judged = found(judgement, *names)
     means = {n: mean_us(judgement, Arm(LINES[REQUEST].but(connections=n))) for n in _asked(judgement)}
     texts = {n: f"{number(mean / 1000)} ms" for n, mean in means.items() if mean is not None}
-    if len(judged) < len(names) or not all(map(_as_foretold, judged)) or len(texts) < len(means):
+    if len(judged) < len(names) or not _is_flat(judged[0]) or not _rises(judged[1]) or len(texts) < len(means):
         return " ".join(_told(judgement, name) for name in names)
     few = min(texts)
-    times = ", ".join(ratio_words(judged[1].typical))
+    times, ends = ratio_words(judged[1].typical)
     return (
         f"Where a Lookup waits {WAIT_MS:g} ms, {counted(POOL, 'thread')} serve {clients(POOL)} as soon as {few}: in "
-        f"{texts[POOL]} and {texts[few]}. With {clients(2 * POOL)} it takes twice as long, {texts[2 * POOL]}, since "
-        f"{POOL} wait while {POOL} are served: {times} times the latency."
+        f"{texts[POOL]} and {texts[few]}. With {clients(2 * POOL)} it takes {times} times as long, {ends}: "
+        f"{texts[2 * POOL]}, since {POOL} wait while {POOL} are served."
     )
 
 
@@ -172,13 +172,15 @@ def _asked(judgement: Judgement) -> tuple[int, ...]:
     return tuple(sorted({min(counts), POOL, 2 * POOL}))
 
 
-def _as_foretold(judged: Judged) -> bool:
-    """Whether latency is the same up to the pool, or in proportion to the clients past it: to within 5 %, decided."""
-    if not judged.decided:
-        return False
-    against = judged.rulings[0].against
+def _is_flat(judged: Judged) -> bool:
+    """Whether latency is the same with more clients, to within 5 %."""
     low, high = judged.equivalent
-    return low * against < judged.typical.low and judged.typical.high < high * against
+    return judged.decided and low < judged.typical.low and judged.typical.high < high
+
+
+def _rises(judged: Judged) -> bool:
+    """Whether latency is higher with more clients, by over 5 %; decided."""
+    return judged.decided and judged.typical.low > judged.equivalent[1]
 
 
 def _told(judgement: Judgement, name: str) -> str:
