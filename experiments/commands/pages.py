@@ -1,10 +1,10 @@
 """``pages``: writes all that pages say of the recordings, so that no number of a measurement is typed.
 
-It writes the index of studies; the line of each recorded report that says which server it is of; and in ``README.md``
-and the pages of studies whatever stands between ``<!--= FOLDERS QUANTITY -->`` and ``<!--/-->``. FOLDERS are those in
-``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. QUANTITY is the name of a comparison, whose ratio is filled
-in, with ``1÷`` before it for the inverse and ``interval`` for its ends; or one of ``QUANTITIES``. With ``--check``
-nothing is written: pages that differ are named.
+It writes the index of studies; each recorded report, and of a report of an earlier edition the line that says which
+server it is of; and in ``README.md`` and the pages of studies whatever stands between ``<!--= FOLDERS QUANTITY -->``
+and ``<!--/-->``. FOLDERS are those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. QUANTITY is the
+name of a comparison, whose ratio is filled in, with ``1÷`` before it for the inverse and ``interval`` for its ends; or
+one of ``QUANTITIES``. With ``--check`` nothing is written: pages that differ are named.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from experiments.commands.recording import DIFFERS_EXIT, read
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged
 from experiments.results import environment
-from experiments.results.files import SWEEP_FILE, write_at_once
+from experiments.results.files import EDITION, SWEEP_FILE, edition, write_at_once
 from experiments.show import report, version
 from experiments.show.content import Content
 from experiments.show.numbers import counted, ratio_words, spread_words
@@ -60,7 +60,9 @@ def written() -> Iterator[tuple[Path, str]]:
     _read.cache_clear()
     yield HERE / "README.md", index_page.markdown(made(list(recordings()), HERE))
     for page in sorted(HERE.glob(f"*/recorded/*/{report.MARKDOWN}")):
-        yield page, version.with_line(_text(page), _read(page.parent).seen.version)
+        found = _read(page.parent)
+        is_earlier = edition(page.parent) < EDITION
+        yield page, version.with_line(_text(page), found.seen.version) if is_earlier else report.markdown(found)
     for page in (ROOT / "README.md", *sorted(HERE.glob("*/README.md"))):
         yield page, filled(_text(page), page)
 

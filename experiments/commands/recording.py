@@ -46,9 +46,23 @@ def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") ->
 
 def read(folder: Path) -> Content:
     """A folder of results, and all that its part says of it. Raises UsageError."""
-    found = content.read(folder, {name: part for name, (_, part) in PARTS.items()})
+    found = content.read(folder, {name: part for name, (_, part) in PARTS.items()}, recorded_beside(folder))
     study, _ = PARTS[found.judgement.sweep.part]
     return replace(found, document=study.document)
+
+
+def recorded_beside(folder: Path) -> Mapping[str, Path]:
+    """The folders of the parts by which claims of a folder's part go: beside it, or in the study's own recordings."""
+    name = read_sweep(folder).part
+    if name not in PARTS:
+        return {}
+    found = {}
+    for other in PARTS[name][1].beside:
+        studies = folder.resolve().parents[2:3]
+        for place in (folder.parent / other, *(each / PARTS[other][0].name / "recorded" / other for each in studies)):
+            if other not in found and (place / SWEEP_FILE).exists():
+                found[other] = place
+    return found
 
 
 def expected(folder: Path) -> Expected:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from experiments.design.cold import Cold
@@ -52,6 +53,8 @@ class Theme(Enum):
     FIRST_CALL = "A client's first call takes longer than its others."
     WRITING = "A request that writes costs more than one that reads."
 
+
+NOWHERE: Mapping[str, Path] = MappingProxyType({})
 
 NO_VALUE = "Not answered: no block has a value that the gates let count."
 
@@ -135,6 +138,8 @@ class Seen:
     """What the part's servers did under stress; None: likewise."""
     foretold: Sequence[Foretold] = ()
     """What was foretold of the sweep's arms, before it."""
+    beside: Mapping[str, Judgement] = field(default_factory=dict)
+    """Other parts that were recorded beside this one, by their names."""
 
 
 class Shows(Protocol):
@@ -206,10 +211,11 @@ class Content:
         return named[name]
 
 
-def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
+def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = NOWHERE) -> Content:
     """A folder of results, judged, and all that its part says of it. UsageError for a folder of another study.
 
-    Sweeps that ran after it lie in folders inside, named after their parts; what is not there was not run.
+    Sweeps that ran after it lie in folders inside, named after their parts; what is not there was not run. ``beside``:
+    the folders of other parts by which its claims go.
     """
     main = _judged(folder)
     if main.sweep.part not in parts:
@@ -238,6 +244,7 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
         cells=table,
         stress=stressed,
         foretold=foretold.load(folder)[1] if (folder / foretold.FORETOLD_FILE).exists() else (),
+        beside={name: _judged(each) for name, each in beside.items()},
     )
     return content(part, seen)
 

@@ -71,6 +71,8 @@ class Part:
     """Parts that are measured after it, as fully as if asked for alone, into folders inside its own."""
     after: tuple[str, ...] = ()
     """Parts without verdicts that are measured after it, in blocks of their own, into folders inside its own."""
+    beside: tuple[str, ...] = ()
+    """Parts, of any study, by which claims of this one go where they were recorded beside it."""
     alone: Callable[[Scale], Alone] | None = None
     """Servers that are looked at by themselves after it, into its own folder."""
     cold: Callable[[Scale], Cold | None] = lambda _: None

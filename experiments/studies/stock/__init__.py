@@ -24,6 +24,7 @@ STOCK = Study(
             claims=claims.claims,
             also=("past_pool",),
             after=("lock_waits", "stages"),
+            beside=("dispatch", "lock_strategies"),
         ),
         "pool_fills": Part(
             title="A pool that fills: clients past its size, where a Lookup waits",
